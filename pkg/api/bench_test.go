@@ -17,7 +17,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
@@ -59,8 +59,8 @@ func newBench(b *testing.B) *bench {
 	options := api.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	apitest.Expose(&options, books, config.Expose{URL: "/books"})
 	front := apitest.New(options)
-	options.Limits = kit.NewLimits(kit.LimitOptions{
-		Address: kit.Rates{Reads: 1 << 40}, User: kit.Rates{Reads: 1 << 40}, Loopback: true,
+	options.Limits = httpkit.NewLimits(httpkit.LimitOptions{
+		Address: httpkit.Rates{Reads: 1 << 40}, User: httpkit.Rates{Reads: 1 << 40}, Loopback: true,
 	}, prometheus.NewRegistry())
 	return &bench{b, front, apitest.New(options), bare(books.Driver()), "/books/" + stored.UUID}
 }

@@ -8,15 +8,15 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 // Each route counts as what it does. A limit that is used up does not concern the others.
 func TestEveryRouteHasALimit(t *testing.T) {
 	t.Parallel()
-	once := kit.Rates{Reads: 1, Lists: 1, Writes: 1}
+	once := httpkit.Rates{Reads: 1, Lists: 1, Writes: 1}
 	f := apitest.StartLogin(t, 1, func(o *api.Options) {
-		o.Limits = kit.NewLimits(kit.LimitOptions{Address: once, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: once, Loopback: true}, prometheus.NewRegistry())
 	})[0]
 	for _, c := range []struct{ limit, method, path string }{
 		{"reads", "GET", "/books/x"}, {"reads", "HEAD", "/books/x"}, {"reads", "GET", "/auth/me"}, {"reads", "GET", "/auth/sessions"},

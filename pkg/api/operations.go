@@ -6,14 +6,14 @@ import (
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/objects"
 	"belfry/pkg/api/system"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/op"
 	"belfry/pkg/store"
 )
 
 // Operations returns the operations of a contract for documents alone: none of them can run.
-func Operations(k *model.Contract) *op.Set { return operations(k, handlers{}) }
+func Operations(k *apimodel.Contract) *op.Set { return operations(k, handlers{}) }
 
 // handlers are what runs operations.
 type handlers struct {
@@ -27,7 +27,7 @@ type handlers struct {
 }
 
 // operations adds the operations of each domain, in the order of the document.
-func operations(k *model.Contract, h handlers) *op.Set {
+func operations(k *apimodel.Contract, h handlers) *op.Set {
 	set := op.NewSet(k)
 	for _, add := range domains {
 		add(set, h)

@@ -13,13 +13,13 @@ import (
 	"belfry/internal/ordered"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/apidoc/asyncapi"
-	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/op"
 	"belfry/pkg/store"
@@ -46,14 +46,14 @@ func addBell(set *op.Set) {
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/bells", ID: "ringBell", Summary: "Ring a bell", Body: op.Form[bell](),
 		Replies:  ordered.Of("200", op.Reply("It is rung.", op.JSON(op.Object("", 1, "rung", op.Text("")))), "303", op.Redirect("Of an HTML form.")),
-		Problems: []int{400}, Limit: kit.Write,
-		Run: op.Fields(op.IsHTML, func(_ *kit.Exchange, in bell) (op.Outcome, error) {
+		Problems: []int{400}, Limit: httpkit.Write,
+		Run: op.Fields(op.IsHTML, func(_ *httpkit.Exchange, in bell) (op.Outcome, error) {
 			text, err := ring(in.Tone)
 			if in.Softly {
 				text += " softly"
 			}
 			return op.Outcome{Body: map[string]string{"rung": text}, To: "/after"}, err
-		}, func(x *kit.Exchange, html bool, o op.Outcome, err error) error {
+		}, func(x *httpkit.Exchange, html bool, o op.Outcome, err error) error {
 			if err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func addBell(set *op.Set) {
 		}),
 	})
 	set.AddRequest(op.Request{
-		Store: &model.Store{Name: "Books", ID: "Books"}, Op: "ring", Summary: "Ring a bell.",
+		Store: &apimodel.Store{Name: "Books", ID: "Books"}, Op: "ring", Summary: "Ring a bell.",
 		Payload: op.Payload("", 1, "tone", op.Text("Which one is rung.")), Reply: op.Payload("", 1, "rung", op.Text("")),
 		Run: func(_ context.Context, in *op.Asked) ([]byte, error) {
 			tone, _ := in.Body.Text("tone")
@@ -85,7 +85,7 @@ func TestAnAddedOperationIsServedAndDescribed(t *testing.T) {
 	f.Do("POST", "/bells", `{}`).Want(400)
 	f.Do("POST", "/bells", `{"tone":7}`).Want(400).Says("a field has the wrong type")
 	f.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	f.Do("POST", "/bells", "tone=c", "Content-Type", "", "Content-Type", kit.HTMLForm).Want(303).HasHeader("Location", "/after")
+	f.Do("POST", "/bells", "tone=c", "Content-Type", "", "Content-Type", httpkit.HTMLForm).Want(303).HasHeader("Location", "/after")
 	f.Do("GET", "/bells", "").Want(405)
 
 	text, err := openapi.Document(f.API.Operations())
@@ -117,7 +117,7 @@ func TestAnAddedOperationIsServedAndDescribed(t *testing.T) {
 	if described.OperationID != "ringBell" {
 		t.Errorf("OpenAPI has %+v", described)
 	}
-	set := op.NewSet(&model.Contract{Stores: []*model.Store{{Name: "Books", ID: "Books"}}})
+	set := op.NewSet(&apimodel.Contract{Stores: []*apimodel.Store{{Name: "Books", ID: "Books"}}})
 	addBell(set)
 	text, err = asyncapi.Document(set)
 	if err != nil || !strings.Contains(string(text), `"ringBooksRequest"`) || !strings.Contains(string(text), `"address": "store.Books.ring"`) {

@@ -9,9 +9,9 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 const (
@@ -36,8 +36,8 @@ func TestWhatRefusesAFormOfAPageIsAPage(t *testing.T) {
 	}
 	site := pages.Options{Templates: templates, Paths: map[string]string{"login": "/login"}, Links: pages.Links{Login: "/login"}}
 	served := apitest.StartLogin(t, 1, func(o *api.Options) {
-		o.Site, o.Hosts = &site, kit.NewHosts("http://belfry.example.org")
-		o.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates{Reads: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Site, o.Hosts = &site, httpkit.NewHosts("http://belfry.example.org")
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1}, Loopback: true}, prometheus.NewRegistry())
 	})[0]
 	starting := apitest.StartLogin(t, 1, func(o *api.Options) {
 		o.Closed = func() error { return errs.New(errs.Unavailable, "belfry is starting") }
@@ -85,7 +85,7 @@ func TestWhatRefusesAFormOfAPageIsAPage(t *testing.T) {
 
 // A form that names another host is refused with a page, too. What it shows comes from the request.
 func TestTheTextOfARefusalIsEscaped(t *testing.T) {
-	f := apitest.StartLogin(t, 1, func(o *api.Options) { o.Hosts = kit.NewHosts("http://belfry.example.org") })[0]
+	f := apitest.StartLogin(t, 1, func(o *api.Options) { o.Hosts = httpkit.NewHosts("http://belfry.example.org") })[0]
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL+"/auth/email", strings.NewReader("a=b"))
 	f.Must(err)
 	r.Host = `evil'&x.example`

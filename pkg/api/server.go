@@ -18,16 +18,16 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/events"
 	"belfry/pkg/api/files"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/objects"
-	"belfry/pkg/api/pagememory"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/api/sse"
 	"belfry/pkg/api/static"
 	"belfry/pkg/api/system"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
@@ -42,7 +42,7 @@ const (
 
 // Options are the options of a Server. All of them may be left out.
 type Options struct {
-	Contract *model.Contract // what is served; nil: whether the process is well, and nothing else
+	Contract *apimodel.Contract // what is served; nil: whether the process is well, and nothing else
 
 	Login     *login.Options          // nil: every client is anonymous
 	Stores    map[string]*store.Store // those that the contract exposes, and perhaps others
@@ -53,7 +53,7 @@ type Options struct {
 	Site      *pages.Options          // pages for people; nil, or no Login: none
 	Static    *static.Options         // nil: no front end
 
-	Waiter   kit.Waiter                                           // nil: Prefer: wait is ignored
+	Waiter   httpkit.Waiter                                       // nil: Prefer: wait is ignored
 	Ready    func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
 	Alive    func() error                                         // nil: always
 	Closed   func() error                                         // error of all routes but /livez while the process starts; nil: none
@@ -66,12 +66,12 @@ type Options struct {
 	MaxBody  int64                // most bytes of a request body; 0: DefaultMaxBody
 	MaxWait  time.Duration        // longest Prefer: wait; 0: DefaultMaxWait
 	Proxies  []netip.Prefix       // trusted to report the address of the client
-	Limits   *kit.Limits          // of clients; nil: none
-	Hosts    *kit.Hosts           // nil: requests may name any host
+	Limits   *httpkit.Limits      // of clients; nil: none
+	Hosts    *httpkit.Hosts       // nil: requests may name any host
 	Pages    *pagememory.Budget   // the memory of lists in flight; nil: one of its own
 	Keyed    *idempotent.Executor // of requests with an Idempotency-Key; nil: these are refused
 
-	ProxyHeader string // in which proxies report that address; "": kit.XForwardedFor
+	ProxyHeader string // in which proxies report that address; "": httpkit.XForwardedFor
 
 	Admin func(ctx context.Context, me *account.Session) bool // nil: what Login says; without it nobody is
 	Audit func(ctx context.Context, me *account.Session) bool // who may receive the events about the security of accounts; nil: as Admin
@@ -83,7 +83,7 @@ type Options struct {
 
 // Server is the HTTP API. It is safe for concurrent use.
 type Server struct {
-	router  *kit.Router
+	router  *httpkit.Router
 	set     *op.Set
 	log     *slog.Logger
 	maxWait time.Duration
@@ -110,8 +110,8 @@ func New(o Options) *Server {
 	stopping, stop := context.WithCancel(o.Stopping)
 	streams, retire := context.WithCancelCause(stopping)
 
-	var sessions kit.Authenticator
-	origins := kit.NewOrigins("")
+	var sessions httpkit.Authenticator
+	origins := httpkit.NewOrigins("")
 	if o.Login != nil {
 		if o.Base == (baseurl.URL{}) {
 			o.Base = o.Login.Service.Base()
@@ -124,18 +124,18 @@ func New(o Options) *Server {
 			o.Audit = o.Login.Service.Sessions.MayAudit
 		}
 	}
-	filters := []kit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)}
+	filters := []httpkit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)}
 	if o.Metrics == nil {
 		filters = append(filters, system.NoMetrics)
 	}
-	router := kit.NewRouter(kit.RouterOptions{
+	router := httpkit.NewRouter(httpkit.RouterOptions{
 		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, ProxyHeader: o.ProxyHeader, Filters: filters,
 		Development: o.Development, Base: o.Base, Help: helpOf(o), Refusal: refusalOf(o),
 	})
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	calls := kit.NewCalls(kit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin, Audit: o.Audit})
+	calls := httpkit.NewCalls(httpkit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin, Audit: o.Audit})
 
 	site := siteOf(o)
 	if o.Pages == nil {
@@ -147,7 +147,7 @@ func New(o Options) *Server {
 	if o.Static != nil {
 		static.Mount(router, *o.Static)
 	}
-	k := cmp.Or(o.Contract, &model.Contract{})
+	k := cmp.Or(o.Contract, &apimodel.Contract{})
 	set := operations(k, handlers{
 		stores:    o.Stores,
 		objects:   objects.NewResources(objects.Shared{Calls: calls, Pages: o.Pages, Keyed: o.Keyed}, k, o.Stores),
@@ -182,7 +182,7 @@ func siteOf(o Options) pages.Options {
 }
 
 // loginHandler returns what serves the operations on accounts, with the pages that they show; nil without accounts.
-func loginHandler(calls *kit.Calls, origins *kit.Origins, o *login.Options, site pages.Options) *login.Handler {
+func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Options, site pages.Options) *login.Handler {
 	if o == nil {
 		return nil
 	}
@@ -209,7 +209,7 @@ func helpOf(o Options) string {
 }
 
 // refusalOf returns the page of failures that people see. It is there without the pages, too: forms can be those of a site.
-func refusalOf(o Options) kit.RefusalPage {
+func refusalOf(o Options) httpkit.RefusalPage {
 	var site pages.Options
 	var service *account.Service
 	if o.Site != nil {
@@ -218,11 +218,11 @@ func refusalOf(o Options) kit.RefusalPage {
 	if o.Login != nil {
 		service = o.Login.Service
 	}
-	return func(r kit.Refusal) ([]byte, string, error) { return site.Refusal(service, r.Reason, r.Text) }
+	return func(r httpkit.Refusal) ([]byte, string, error) { return site.Refusal(service, r.Reason, r.Text) }
 }
 
 // fileHandlers returns what serves the binary services of a contract, by their names.
-func fileHandlers(calls *kit.Calls, k *model.Contract, services []files.Options) map[string]*files.Handler {
+func fileHandlers(calls *httpkit.Calls, k *apimodel.Contract, services []files.Options) map[string]*files.Handler {
 	all, uploads := map[string]*files.Handler{}, files.NewMemory()
 	for _, o := range services {
 		o.Memory = cmp.Or(o.Memory, uploads)
@@ -252,7 +252,7 @@ func (s *Server) AllRoutes() []string { return s.router.AllRoutes() }
 
 // Retire ends the streams that clients send, when another Server, with other rules, serves from now on: clients send the
 // rest to that one. Every other request ends as it began.
-func (s *Server) Retire() { s.retire(kit.ErrReplaced) }
+func (s *Server) Retire() { s.retire(httpkit.ErrReplaced) }
 
 // Drain prepares the shutdown: /readyz replies 503, so that load balancers send no
 // more requests, streams end, and requests that wait for the consequences of

@@ -7,7 +7,6 @@ import (
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
-	"belfry/pkg/api/pagememory"
 	"belfry/pkg/app/accounts"
 	"belfry/pkg/app/backups"
 	"belfry/pkg/app/control"
@@ -24,6 +23,7 @@ import (
 	"belfry/pkg/app/views"
 	"belfry/pkg/app/workers"
 	"belfry/pkg/object"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 	"belfry/pkg/walk"
 )

@@ -22,8 +22,8 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"belfry/internal/backoff"
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/problem"
 	"belfry/pkg/wire"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"belfry/pkg/api/pagememory"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 	"belfry/pkg/wire"
 )

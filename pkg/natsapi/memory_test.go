@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/api/pagememory"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 	"belfry/pkg/wire"
 	"belfry/test/kit"

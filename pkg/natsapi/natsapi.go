@@ -25,10 +25,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
-	"belfry/pkg/api/pagememory"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/errs"
 	"belfry/pkg/op"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
@@ -136,9 +136,9 @@ func Start(o Options) (*Server, error) {
 
 // setOf are the requests to stores of which no configuration says anything.
 func setOf(stores []*store.Store) *op.Set {
-	k, all := &model.Contract{}, map[string]*store.Store{}
+	k, all := &apimodel.Contract{}, map[string]*store.Store{}
 	for _, s := range stores {
-		k.Stores, all[s.Name()] = append(k.Stores, &model.Store{Name: s.Name(), Bus: true}), s
+		k.Stores, all[s.Name()] = append(k.Stores, &apimodel.Store{Name: s.Name(), Bus: true}), s
 	}
 	set := op.NewSet(k)
 	Operations(set, all)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/errs"
 	"belfry/pkg/op"
 	"belfry/pkg/store"
@@ -24,8 +24,8 @@ func Operations(set *op.Set, stores map[string]*store.Store) {
 }
 
 // addStore adds the requests to a store.
-func addStore(set *op.Set, s *model.Store, run operations) {
-	uuid := model.UUID("The object's uuid.")
+func addStore(set *op.Set, s *apimodel.Store, run operations) {
+	uuid := apimodel.UUID("The object's uuid.")
 	at := ordered.Of("description", "Act only while the object is at this revision; else 412. A number as in replies, or its digits as in events.", "oneOf", []any{
 		ordered.Of("type", "integer", "minimum", 1), ordered.Of("type", "string", "pattern", "^[1-9][0-9]{0,19}$"),
 	})
@@ -44,16 +44,16 @@ func addStore(set *op.Set, s *model.Store, run operations) {
 		set.AddRequest(r)
 	}
 	add(op.Request{Op: wire.Save, Write: true, Summary: "Create an object.", Description: unique, Reply: written, Run: run.save}, 1,
-		"object", model.Ref(s.InputName()), "uuid", model.UUID("The new object's uuid; without it that in the object, or one that is made."))
+		"object", apimodel.Ref(s.InputName()), "uuid", apimodel.UUID("The new object's uuid; without it that in the object, or one that is made."))
 	add(op.Request{Op: wire.Update, Write: true, Summary: "Replace fields of an object.", Description: unique, Reply: written, Run: run.update}, 1,
-		"object", model.Ref(s.UpdateName()), "uuid", model.UUID("The object's uuid, unless it is in the object."), "revision", at)
+		"object", apimodel.Ref(s.UpdateName()), "uuid", apimodel.UUID("The object's uuid, unless it is in the object."), "revision", at)
 	add(op.Request{Op: wire.Delete, Write: true, Summary: "Delete an object.", Reply: gone, Run: run.delete}, 1, "uuid", uuid, "revision", at)
 	add(op.Request{Op: wire.Exists, Summary: "Ask whether there is an object.", Reply: op.Payload("", 1, "exists", ordered.Of("type", "boolean")), Run: run.exists}, 1, "uuid", uuid)
-	add(op.Request{Op: wire.Get, Summary: "Read an object.", Reply: stored(model.Ref(s.ObjectName())), Run: run.get}, 1, "uuid", uuid, "fields", op.Text(fieldsText))
-	add(op.Request{Op: wire.List, Summary: "List objects.", Reply: op.Payload("A page.", 1, "objects", ordered.Of("type", "array", "items", model.Ref(s.ObjectName())),
+	add(op.Request{Op: wire.Get, Summary: "Read an object.", Reply: stored(apimodel.Ref(s.ObjectName())), Run: run.get}, 1, "uuid", uuid, "fields", op.Text(fieldsText))
+	add(op.Request{Op: wire.List, Summary: "List objects.", Reply: op.Payload("A page.", 1, "objects", ordered.Of("type", "array", "items", apimodel.Ref(s.ObjectName())),
 		"cursor", op.Text("Where the next page starts; absent on the last page."),
 		"before", op.Text("Where the page before ends; absent on the first page."),
-		"count", model.Count(), "plan", model.Ref("ListPlan"), "warning", model.Warning())}, 0,
+		"count", apimodel.Count(), "plan", apimodel.Ref("ListPlan"), "warning", apimodel.Warning())}, 0,
 		"q", op.Text("The words to find, as over HTTP."), "filter", op.Text("As over HTTP."), "sort", op.Text("As over HTTP."),
 		"limit", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "description", "Objects a page; 50 without it."),
 		"cursor", op.Text("Where to continue: that of the previous page."), "fields", op.Text(fieldsText),

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/problem"
 	"belfry/pkg/store"
 	"belfry/pkg/wire"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
 	"belfry/pkg/wire"
@@ -16,7 +16,7 @@ import (
 
 // requests are the operations on some store.
 func requests() []op.Request {
-	set := op.NewSet(&model.Contract{Stores: []*model.Store{{Name: "Books", Bus: true}}})
+	set := op.NewSet(&apimodel.Contract{Stores: []*apimodel.Store{{Name: "Books", Bus: true}}})
 	Operations(set, nil)
 	return set.Requests("Books")
 }

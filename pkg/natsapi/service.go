@@ -10,10 +10,10 @@ import (
 	"github.com/nats-io/nats.go/micro"
 	"github.com/nats-io/nuid"
 
-	"belfry/pkg/api/pagememory"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/op"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 	"belfry/pkg/wire"
 )

@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/problem"
 	"belfry/pkg/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 )
 
 // Body is the body of a request, which has to be there.
@@ -71,7 +71,7 @@ func formSchema(fields []field, html bool, with []any) *ordered.Object {
 func (f field) schema(html bool) *ordered.Object {
 	switch {
 	case f.ref != "" && !html:
-		return model.Ref(f.ref)
+		return apimodel.Ref(f.ref)
 	case f.only != "":
 		return Only(f.only)
 	case f.enum != nil:

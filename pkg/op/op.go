@@ -3,7 +3,7 @@
 // package adds its operations to a Set beside their handlers, under the conditions of the contract. What serves a Set
 // and what describes it have the same:
 //
-//	contract ──► login.Operations, natsapi.Operations, … ──► Set ──► Mount ──────────► kit.Router
+//	contract ──► login.Operations, natsapi.Operations, … ──► Set ──► Mount ──────────► httpkit.Router
 //	                                                           ├───► natsapi.Server
 //	                                                           └───► openapi.Document, asyncapi.Document
 //
@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 )
 
 // Operation is one method of one path.
@@ -32,14 +32,14 @@ type Operation struct {
 	Problems                 []int           // statuses of problems, besides those of every operation: 500 and 503
 	Security                 []any           // nil: that of the document
 
-	Limit      kit.Act // which limits of clients a request counts for; zero: none
-	Navigation bool    // links of pages and redirects lead here: browsers get its failures as pages
-	Run        kit.Handler
+	Limit      httpkit.Act // which limits of clients a request counts for; zero: none
+	Navigation bool        // links of pages and redirects lead here: browsers get its failures as pages
+	Run        httpkit.Handler
 }
 
 // Set is the operations of a contract.
 type Set struct {
-	Contract *model.Contract
+	Contract *apimodel.Contract
 
 	operations []Operation
 	requests   []Request
@@ -52,13 +52,13 @@ type Set struct {
 
 type page struct {
 	path string
-	run  kit.Handler
+	run  httpkit.Handler
 }
 
 type missing struct{ method, path, why string }
 
 // NewSet returns a Set without operations.
-func NewSet(k *model.Contract) *Set { return &Set{Contract: k} }
+func NewSet(k *apimodel.Contract) *Set { return &Set{Contract: k} }
 
 // Tag describes a tag of the operations that follow.
 func (s *Set) Tag(name, description string) {
@@ -66,7 +66,7 @@ func (s *Set) Tag(name, description string) {
 	s.tags = append(s.tags, ordered.Of("name", name, "description", description))
 }
 
-// Component names a schema to which operations refer by model.Ref.
+// Component names a schema to which operations refer by apimodel.Ref.
 func (s *Set) Component(name string, schema *ordered.Object) { s.components.Set(name, schema) }
 
 // Add adds an operation, with the last tag.
@@ -92,7 +92,7 @@ func (s *Set) Get(o Operation) {
 }
 
 // Page adds a route of GET and HEAD for people and their browsers, which is no part of the API.
-func (s *Set) Page(path string, run kit.Handler) { s.pages = append(s.pages, page{path, run}) }
+func (s *Set) Page(path string, run httpkit.Handler) { s.pages = append(s.pages, page{path, run}) }
 
 // Missing says why a path lacks a method that others of its kind have: a key of the configuration.
 func (s *Set) Missing(method, path, why string) {
@@ -109,7 +109,7 @@ func (s *Set) Tags() []any { return s.tags }
 func (s *Set) Components() *ordered.Object { return s.components.Clone() }
 
 // Mount adds the routes to a router, with the limits of clients.
-func (s *Set) Mount(r *kit.Router, calls *kit.Calls) {
+func (s *Set) Mount(r *httpkit.Router, calls *httpkit.Calls) {
 	for _, o := range s.operations {
 		handle := calls.Limit(o.Limit, o.Run)
 		if o.Navigation {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"net/http"
 
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 // Outcome is what a request led to: the reply to a program, and where the browser of an HTML form continues. The reply
@@ -13,15 +13,15 @@ type Outcome struct {
 	Status int // of the reply to a program; 0: 200 with a body, 204 without
 	Body   any // of that reply, as JSON; nil: none
 
-	To     string                    // where the browser continues
-	Page   func(*kit.Exchange) error // shows the browser a page instead
-	Failed string                    // where it continues after an error; "": as after any
+	To     string                        // where the browser continues
+	Page   func(*httpkit.Exchange) error // shows the browser a page instead
+	Failed string                        // where it continues after an error; "": as after any
 
 	Problem bool // the browser gets the problem of an error, as a program does
 }
 
 // Send replies with an outcome, to a program or to the browser of an HTML form.
-func (o Outcome) Send(x *kit.Exchange, html bool) error {
+func (o Outcome) Send(x *httpkit.Exchange, html bool) error {
 	switch {
 	case x.Replied():
 		return nil

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 )
 
@@ -13,14 +13,14 @@ import (
 const MaxForm = 64 << 10
 
 // IsHTML reports whether a body is an HTML form, whose browser is redirected.
-func IsHTML(x *kit.Exchange) bool {
-	return strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)
+func IsHTML(x *httpkit.Exchange) bool {
+	return strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), httpkit.HTMLForm)
 }
 
 // Fields returns the handler of an operation with fields. It reads them from JSON or an HTML form, runs the operation,
 // and has reply send the outcome or the error. html says of which requests the reply is for a browser.
-func Fields[T any](html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T) (Outcome, error), reply func(x *kit.Exchange, html bool, o Outcome, err error) error) kit.Handler {
-	return func(x *kit.Exchange) error {
+func Fields[T any](html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, in T) (Outcome, error), reply func(x *httpkit.Exchange, html bool, o Outcome, err error) error) httpkit.Handler {
+	return func(x *httpkit.Exchange) error {
 		browser, o := html(x), Outcome{}
 		in, err := Read[T](x, browser)
 		if err == nil {
@@ -31,7 +31,7 @@ func Fields[T any](html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T
 }
 
 // Read reads the fields of a body. That of a program is not read if no field is for programs.
-func Read[T any](x *kit.Exchange, html bool) (in T, err error) {
+func Read[T any](x *httpkit.Exchange, html bool) (in T, err error) {
 	if !html && !forPrograms[T]() {
 		return in, nil
 	}
@@ -44,7 +44,7 @@ func Read[T any](x *kit.Exchange, html bool) (in T, err error) {
 }
 
 // ReadInput reads a body with fields: a JSON object, or the fields of an HTML form, which a browser sends.
-func ReadInput(x *kit.Exchange) (Input, error) {
+func ReadInput(x *httpkit.Exchange) (Input, error) {
 	in := Input{HTML: IsHTML(x)}
 	if x.Request.ContentLength > MaxForm {
 		x.CloseConnection()
@@ -54,7 +54,7 @@ func ReadInput(x *kit.Exchange) (Input, error) {
 	if in.HTML {
 		in.Rest, in.Repeated, err = readHTMLForm(x)
 	} else {
-		in.Rest, err = x.ReadSmallObject(MaxForm, kit.JSON, kit.HTMLForm)
+		in.Rest, err = x.ReadSmallObject(MaxForm, httpkit.JSON, httpkit.HTMLForm)
 	}
 	if err == nil && len(in.Rest.Encode()) > MaxForm {
 		err = TooLarge(x)
@@ -63,7 +63,7 @@ func ReadInput(x *kit.Exchange) (Input, error) {
 }
 
 // readHTMLForm reads the fields of an HTML form, each a string.
-func readHTMLForm(x *kit.Exchange) (fields object.Object, repeated []string, err error) {
+func readHTMLForm(x *httpkit.Exchange) (fields object.Object, repeated []string, err error) {
 	values, err := x.ReadForm(MaxForm)
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +81,7 @@ func readHTMLForm(x *kit.Exchange) (fields object.Object, repeated []string, err
 }
 
 // TooLarge is the error of a body with more than MaxForm bytes.
-func TooLarge(x *kit.Exchange) error {
+func TooLarge(x *httpkit.Exchange) error {
 	first, _, _ := strings.Cut(strings.TrimPrefix(x.Request.URL.Path, "/"), "/")
 	return errs.New(errs.TooLarge, "the body is larger than %d bytes, the limit of requests below /%s", MaxForm, first)
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 )
 
 // Media types of bodies.
@@ -63,8 +63,8 @@ func Redirect(description string, headers ...string) *ordered.Object {
 }
 
 // ObjectReply is the response with an object of a store.
-func ObjectReply(s *model.Store, description string) *ordered.Object {
-	return Reply(description, JSON(model.Ref(s.ObjectName())), "Etag", "Cache-Control")
+func ObjectReply(s *apimodel.Store, description string) *ordered.Object {
+	return Reply(description, JSON(apimodel.Ref(s.ObjectName())), "Etag", "Cache-Control")
 }
 
 // Parameters are references to components.
@@ -101,7 +101,7 @@ func parameter(name, in, description string, schema *ordered.Object) *ordered.Ob
 }
 
 // InterceptorProblems are the statuses with which an interceptor can refuse, besides those of its own failures.
-func InterceptorProblems(s *model.Store, act string) []int {
+func InterceptorProblems(s *apimodel.Store, act string) []int {
 	if s == nil || len(s.Interceptors[act]) == 0 {
 		return nil
 	}

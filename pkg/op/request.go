@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/object"
 	"belfry/pkg/wire"
 )
 
 // Request is an operation on a store that programs request over the bus, at the subject store.<Store>.<Op>.
 type Request struct {
-	Store   *model.Store
+	Store   *apimodel.Store
 	Op      string // wire.Save, the last token of the subject
 	Write   bool   // an idempotency key can come with it
 	Summary string

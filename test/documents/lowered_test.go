@@ -8,7 +8,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/api/modeltest"
 )
 
 // The document is one of OpenAPI 3.0, whatever a schema has, and has the operations of the other one.

@@ -17,8 +17,8 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/login"
 	"belfry/pkg/api/pages"
-	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/store/policy"
 )
 
@@ -209,7 +209,7 @@ func TestTheDocumentHasAnAddedMethod(t *testing.T) {
 	}
 	describe := func(more ...account.NewMethod) map[string]map[string]any {
 		t.Helper()
-		k, err := model.Of(c, account.About(true, false, more...), "1.2.3", "http://localhost")
+		k, err := apimodel.Of(c, account.About(true, false, more...), "1.2.3", "http://localhost")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api"
 	"belfry/pkg/api/files"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/store"
 )
 
@@ -23,9 +23,9 @@ func New(o api.Options) *api.Server {
 	return api.New(o)
 }
 
-func contract(o *api.Options) *model.Contract {
+func contract(o *api.Options) *apimodel.Contract {
 	if o.Contract == nil {
-		o.Contract = &model.Contract{}
+		o.Contract = &apimodel.Contract{}
 	}
 	return o.Contract
 }
@@ -37,8 +37,8 @@ func Expose(o *api.Options, s *store.Store, e config.Expose) {
 		o.Stores = map[string]*store.Store{}
 	}
 	o.Stores[s.Name()] = s
-	k.Stores = slices.DeleteFunc(k.Stores, func(other *model.Store) bool { return other.Name == s.Name() })
-	k.Stores = append(k.Stores, &model.Store{Name: s.Name(), ID: s.Name(), Expose: &e})
+	k.Stores = slices.DeleteFunc(k.Stores, func(other *apimodel.Store) bool { return other.Name == s.Name() })
+	k.Stores = append(k.Stores, &apimodel.Store{Name: s.Name(), ID: s.Name(), Expose: &e})
 }
 
 // ExposeOnly has options serve one store and no others.
@@ -48,7 +48,7 @@ func ExposeOnly(o *api.Options, s *store.Store, e config.Expose) {
 }
 
 // ServeFiles has options serve a binary service.
-func ServeFiles(o *api.Options, service files.Options, f model.Files) {
+func ServeFiles(o *api.Options, service files.Options, f apimodel.Files) {
 	f.Name = service.Service.Name()
 	k := contract(o)
 	k.Files = append(k.Files, f)
@@ -56,10 +56,10 @@ func ServeFiles(o *api.Options, service files.Options, f model.Files) {
 }
 
 // loginOf is what a service offers.
-func loginOf(s *account.Service) model.Login {
+func loginOf(s *account.Service) apimodel.Login {
 	code, link := s.Mails.Logins()
-	l := model.Login{
-		Users: &model.Store{Name: "Users", ID: "Users"}, Cookie: s.Sessions.CookieNames()[0], Secure: s.Base().Secure(),
+	l := apimodel.Login{
+		Users: &apimodel.Store{Name: "Users", ID: "Users"}, Cookie: s.Sessions.CookieNames()[0], Secure: s.Base().Secure(),
 		Providers: s.Providers.ProviderNames(), Email: s.EmailEnabled(), Deletion: s.Deletion.Enabled(), Passkeys: s.Passkeys.Enabled(), MailLogin: code || link,
 		Applications: s.Applications.Any(), KeepsTokens: s.Providers.KeepsTokens(), PostsCallback: s.Providers.PostsCallback(),
 	}

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"belfry/internal/baseurl"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // API is what the view API needs.
@@ -64,7 +64,7 @@ func (c *Console) api(a *API) view {
 			if err != nil {
 				return err
 			}
-			r.Send(http.StatusOK, kit.JSON, document)
+			r.Send(http.StatusOK, httpkit.JSON, document)
 			return nil
 		}),
 	}}

@@ -15,7 +15,7 @@ import (
 
 	"belfry/internal/gunzip"
 	"belfry/pkg/api/console/manual"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 //go:embed assets
@@ -105,19 +105,19 @@ func (a assets) url(name string) (string, error) {
 }
 
 // acceptsGzip reports whether a client takes replies that are compressed by gzip.
-func acceptsGzip(x *kit.Exchange) bool {
+func acceptsGzip(x *httpkit.Exchange) bool {
 	return strings.Contains(x.Request.Header.Get("Accept-Encoding"), "gzip")
 }
 
 // asset serves a file to anybody: it is the same in every belfry of this version.
-func (c *Console) asset(x *kit.Exchange) error {
+func (c *Console) asset(x *httpkit.Exchange) error {
 	name, err := x.PathParam("name")
 	if err != nil {
 		return err
 	}
 	f := c.assets.byURL[name]
 	if f == nil {
-		return notFound("the console has no file %s", kit.Truncate(name, 100))
+		return notFound("the console has no file %s", httpkit.Truncate(name, 100))
 	}
 	x.SetHeader("Cache-Control", "public, max-age=31536000, immutable")
 	x.SetHeader("Vary", "Accept-Encoding")

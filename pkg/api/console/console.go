@@ -6,16 +6,16 @@ import (
 	"sync"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/api/login"
+	"belfry/pkg/httpkit"
 )
 
 // Console serves the pages. It is safe for concurrent use.
 type Console struct {
 	service  *account.Service
-	calls    *kit.Calls
+	calls    *httpkit.Calls
 	sessions *login.Sessions
-	own      *kit.Origins // those whose pages may change something: belfry's own
+	own      *httpkit.Origins // those whose pages may change something: belfry's own
 	assets   assets
 	nav      []link // of the views
 	version  string
@@ -34,7 +34,7 @@ type view struct {
 // route is a route of a view.
 type route struct {
 	method, path string // below /console
-	act          kit.Act
+	act          httpkit.Act
 	handle       func(*request) error
 	anyone       bool // it is served to who is not an admin, too
 	step         bool // it is served to an admin whose session is of no use for the rest yet
@@ -43,16 +43,16 @@ type route struct {
 
 // get is a route for GET and HEAD.
 func get(path string, h func(*request) error) route {
-	return route{method: http.MethodGet, path: path, act: kit.Read, handle: h}
+	return route{method: http.MethodGet, path: path, act: httpkit.Read, handle: h}
 }
 
 // post is a route for POST.
 func post(path string, h func(*request) error) route {
-	return route{method: http.MethodPost, path: path, act: kit.Write, handle: h}
+	return route{method: http.MethodPost, path: path, act: httpkit.Write, handle: h}
 }
 
 // limitedAs has a route count against other limits than reads or writes.
-func limitedAs(act kit.Act, r route) route {
+func limitedAs(act httpkit.Act, r route) route {
 	r.act = act
 	return r
 }
@@ -82,9 +82,9 @@ type link struct {
 }
 
 // Mount adds the routes of the console.
-func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options) {
+func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o Options) {
 	c := &Console{
-		service: service, calls: calls, sessions: login.NewSessions(service), own: kit.NewOrigins(service.BaseURL()),
+		service: service, calls: calls, sessions: login.NewSessions(service), own: httpkit.NewOrigins(service.BaseURL()),
 		assets: loadAssets(), version: o.Version, account: o.Account,
 	}
 	views := c.views(o)
@@ -118,7 +118,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options)
 }
 
 // handle adds the route of a view; "" is the console itself.
-func (c *Console) handle(r *kit.Router, viewName string, rt route) {
+func (c *Console) handle(r *httpkit.Router, viewName string, rt route) {
 	h := c.guard(viewName, rt)
 	if rt.method == http.MethodGet {
 		r.HandleGet(Path+rt.path, h)
@@ -138,5 +138,5 @@ func (c *Console) start(r *request) error {
 
 // nothing replies for a path that no view has.
 func (c *Console) nothing(r *request) error {
-	return notFound("the console has no page %s", kit.Truncate(strings.ToValidUTF8(r.Request.URL.Path, ""), 200))
+	return notFound("the console has no page %s", httpkit.Truncate(strings.ToValidUTF8(r.Request.URL.Path, ""), 200))
 }

@@ -11,9 +11,9 @@ import (
 	"belfry/internal/baseurl"
 	"belfry/internal/gunzip"
 	"belfry/pkg/api/console/manual"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
+	"belfry/pkg/problem"
 )
 
 // DocsPath is where the documentation is.
@@ -28,8 +28,8 @@ const errorsPage = "reference/errors"
 const docsPolicy = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // mountDocs adds the routes of the documentation.
-func (c *Console) mountDocs(r *kit.Router) {
-	r.HandleGet(DocsPath, func(x *kit.Exchange) error {
+func (c *Console) mountDocs(r *httpkit.Router) {
+	r.HandleGet(DocsPath, func(x *httpkit.Exchange) error {
 		x.SetHeader("Location", DocsPath+"/") // links of pages are relative
 		x.WriteHeader(http.StatusSeeOther)
 		return nil
@@ -39,9 +39,9 @@ func (c *Console) mountDocs(r *kit.Router) {
 }
 
 // public serves a page to anybody: it is the same for all, so no session is read, not even for the limits.
-func (c *Console) public(handle kit.Handler) kit.Handler {
-	limited := c.calls.Limit(kit.Read, handle)
-	return func(x *kit.Exchange) error {
+func (c *Console) public(handle httpkit.Handler) httpkit.Handler {
+	limited := c.calls.Limit(httpkit.Read, handle)
+	return func(x *httpkit.Exchange) error {
 		c.calls.Anonymous(x)
 		setHeaders(x)
 		x.SetHeader("Content-Security-Policy", docsPolicy)
@@ -99,11 +99,11 @@ type rendered struct {
 }
 
 // docsPage shows a page.
-func (c *Console) docsPage(x *kit.Exchange) error {
+func (c *Console) docsPage(x *httpkit.Exchange) error {
 	name, _ := strings.CutPrefix(x.Request.URL.Path, DocsPath+"/")
 	page := manual.Find(name)
 	if page == nil {
-		return notFound("the documentation has no page %s", kit.Truncate(strings.ToValidUTF8(name, ""), 200))
+		return notFound("the documentation has no page %s", httpkit.Truncate(strings.ToValidUTF8(name, ""), 200))
 	}
 	key := x.Base().Path() + "\n" + page.URL
 	known, ok := c.docs.Load(key)
@@ -120,8 +120,8 @@ func (c *Console) docsPage(x *kit.Exchange) error {
 }
 
 // send replies with a page, which browsers keep and ask for again.
-func (p *rendered) send(x *kit.Exchange) error {
-	match, err := kit.IfNoneMatch(x.Request.Header)
+func (p *rendered) send(x *httpkit.Exchange) error {
+	match, err := httpkit.IfNoneMatch(x.Request.Header)
 	if err != nil {
 		return err
 	}
@@ -154,9 +154,9 @@ func (c *Console) renderDocs(base baseurl.URL, d docsData) ([]byte, error) {
 }
 
 // searchDocs shows the sections that answer a query.
-func (c *Console) searchDocs(x *kit.Exchange) error {
+func (c *Console) searchDocs(x *httpkit.Exchange) error {
 	const most = 200 // bytes
-	d := docsData{Title: "Search", Search: true, Query: kit.Truncate(strings.ToValidUTF8(x.Query().Get("q"), ""), most)}
+	d := docsData{Title: "Search", Search: true, Query: httpkit.Truncate(strings.ToValidUTF8(x.Query().Get("q"), ""), most)}
 	if d.Query != "" {
 		d.Hits = manual.Search(d.Query)
 	}
@@ -164,7 +164,7 @@ func (c *Console) searchDocs(x *kit.Exchange) error {
 }
 
 // sendDocs replies with a page that nothing may store.
-func (c *Console) sendDocs(x *kit.Exchange, status int, d docsData) error {
+func (c *Console) sendDocs(x *httpkit.Exchange, status int, d docsData) error {
 	body, err := c.renderDocs(x.Base(), d)
 	if err != nil {
 		return err
@@ -174,12 +174,12 @@ func (c *Console) sendDocs(x *kit.Exchange, status int, d docsData) error {
 }
 
 // failDocs replies with the page of an error.
-func (c *Console) failDocs(x *kit.Exchange, err error) error {
+func (c *Console) failDocs(x *httpkit.Exchange, err error) error {
 	if x.Replied() {
 		return err
 	}
 	name := problem.Of(errs.KindOf(err))
-	if kit.HasRetryAfter(name.Status) {
+	if httpkit.HasRetryAfter(name.Status) {
 		x.SetHeader("Retry-After", problem.RetryAfter(err))
 	}
 	x.RecordError(err)

@@ -14,14 +14,14 @@ import (
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/console/manual"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 // The documentation is for anybody, whatever a request carries: no session is read for it, not even for limits of users.
 func TestDocsReadNoSession(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"), func(o *api.Options) {
-		o.Limits = kit.NewLimits(kit.LimitOptions{User: kit.Rates{Reads: 100}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{User: httpkit.Rates{Reads: 100}, Loopback: true}, prometheus.NewRegistry())
 	})
 	for _, path := range []string{"/console/docs/", "/console/docs/search?q=backup", "/console/docs/" + aPage(t).URL} {
 		for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"}, {"Cookie", "belfry=wrong"}, {"Cookie", "belfry=" + f.User}, {"Origin", "https://evil.example.org"}} {
@@ -41,7 +41,7 @@ func TestDocsReadNoSession(t *testing.T) {
 func TestDocsAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"), func(o *api.Options) {
-		o.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates{Reads: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1}, Loopback: true}, prometheus.NewRegistry())
 	})
 	for range 100 {
 		if r := f.get("", "/console/docs/search?q=backup"); r.StatusCode == http.StatusTooManyRequests {

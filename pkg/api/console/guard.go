@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // strictPolicy is the Content-Security-Policy of all pages.
@@ -15,10 +15,10 @@ const strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; i
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // guard returns the handler of a route: it lets admins pass, and replies with the page of an error.
-func (c *Console) guard(viewName string, rt route) kit.Handler {
+func (c *Console) guard(viewName string, rt route) httpkit.Handler {
 	limited := func(r *request) error {
 		var failed error
-		err := c.calls.Limit(rt.act, func(*kit.Exchange) error {
+		err := c.calls.Limit(rt.act, func(*httpkit.Exchange) error {
 			failed = c.admit(r, rt)
 			return nil
 		})(r.Exchange)
@@ -27,7 +27,7 @@ func (c *Console) guard(viewName string, rt route) kit.Handler {
 		}
 		return err
 	}
-	return func(x *kit.Exchange) error {
+	return func(x *httpkit.Exchange) error {
 		r := &request{Exchange: x, console: c, view: viewName, policy: strictPolicy}
 		setHeaders(x)
 		switch err := limited(r); {
@@ -43,7 +43,7 @@ func (c *Console) guard(viewName string, rt route) kit.Handler {
 
 // setHeaders sets what holds for all replies of the console. Its pages are for no other origin, those
 // that may use the API included: they would read what admins see.
-func setHeaders(x *kit.Exchange) {
+func setHeaders(x *httpkit.Exchange) {
 	x.Header().Del("Access-Control-Allow-Origin")
 	x.Header().Del("Access-Control-Allow-Credentials")
 	x.SetHeader("Content-Security-Policy", strictPolicy)
@@ -51,7 +51,7 @@ func setHeaders(x *kit.Exchange) {
 	x.SetHeader("Referrer-Policy", "same-origin")
 	x.SetHeader("Cross-Origin-Opener-Policy", "same-origin")
 	x.SetHeader("Cross-Origin-Resource-Policy", "same-origin")
-	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Cache-Control", httpkit.NoStore)
 }
 
 // admit calls the handler of a route for who may use it.

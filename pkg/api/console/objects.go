@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
@@ -55,13 +55,13 @@ func (c *Console) objects(o *Objects) view {
 	const one = "/objects/:store/object/:uuid"
 	return view{name: "objects", title: "Objects", routes: []route{
 		get("/objects", v.stores),
-		limitedAs(kit.List, get("/objects/:store", v.list)),
+		limitedAs(httpkit.List, get("/objects/:store", v.list)),
 		get("/objects/:store/new", v.newObject), post("/objects/:store/new", v.create), post("/objects/:store/check", v.check),
 		get(one, v.object), post(one, v.update), post(one+"/check", v.check),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
 		get(one+"/history", v.objectHistory),
 		get(one+"/files/:property/:index", v.download),
-		limitedAs(kit.Upload, post(one+"/files/:property", v.upload)), post(one+"/files/:property/:index/delete", v.deleteFile),
+		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)), post(one+"/files/:property/:index/delete", v.deleteFile),
 	}}
 }
 
@@ -85,7 +85,7 @@ func (v *objectsView) store(r *request) (StoreInfo, *store.Store, error) {
 	if info, st := v.shown(name); st != nil {
 		return info, st, nil
 	}
-	return StoreInfo{}, nil, notFound("there is no store %s", kit.Truncate(strings.ToValidUTF8(name, ""), 100))
+	return StoreInfo{}, nil, notFound("there is no store %s", httpkit.Truncate(strings.ToValidUTF8(name, ""), 100))
 }
 
 // writable is store for what changes the objects.
@@ -204,5 +204,5 @@ func shorten(text string, most int) string {
 	if len(text) <= most {
 		return legible(text)
 	}
-	return legible(kit.Truncate(text, most)) + "…"
+	return legible(httpkit.Truncate(text, most)) + "…"
 }

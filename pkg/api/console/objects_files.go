@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
@@ -69,7 +69,7 @@ func (v *objectsView) file(r *request, index bool) (*binary.Service, binary.Plac
 			return nil, p, err
 		}
 		if p.Index, err = strconv.Atoi(text); err != nil || p.Index < 0 {
-			return nil, p, notFound("there is no file %s", kit.Truncate(text, 20))
+			return nil, p, notFound("there is no file %s", httpkit.Truncate(text, 20))
 		}
 	}
 	for _, service := range v.files {
@@ -77,7 +77,7 @@ func (v *objectsView) file(r *request, index bool) (*binary.Service, binary.Plac
 			return service, p, nil
 		}
 	}
-	return nil, p, notFound("%s has no files %s", info.Name, kit.Truncate(p.Property, 100))
+	return nil, p, notFound("%s has no files %s", info.Name, httpkit.Truncate(p.Property, 100))
 }
 
 // filePolicy is the Content-Security-Policy of a file. It is saved, not shown; a browser that shows it all the same gives it
@@ -150,7 +150,7 @@ func (v *objectsView) upload(r *request) error {
 		return errs.Wrap(err, errs.Invalid, "the form has no file")
 	}
 	part, err := form.NextPart()
-	if kit.IsCutOff(err) {
+	if httpkit.IsCutOff(err) {
 		return err
 	}
 	if err != nil || part.FormName() != "file" || part.FileName() == "" {
@@ -162,7 +162,7 @@ func (v *objectsView) upload(r *request) error {
 		return err
 	}
 	kind := part.Header.Get("Content-Type")
-	if _, _, err := kit.ParseMediaType(kind); err != nil || len(kind) > binary.MaxMimetype {
+	if _, _, err := httpkit.ParseMediaType(kind); err != nil || len(kind) > binary.MaxMimetype {
 		kind = "application/octet-stream"
 	}
 	_, err = service.Put(ctx, binary.Upload{

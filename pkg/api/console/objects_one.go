@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
@@ -198,5 +198,5 @@ func messageOf(err error) (string, []errs.Field) {
 	if e == nil || e.Kind == errs.Internal {
 		return "The server failed. Its log has the details.", nil
 	}
-	return kit.Truncate(e.Message, 1000), e.Fields
+	return httpkit.Truncate(e.Message, 1000), e.Fields
 }

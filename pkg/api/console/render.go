@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"belfry/internal/baseurl"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
+	"belfry/pkg/problem"
 )
 
 //go:embed templates/*.html
@@ -235,4 +235,4 @@ func (r *request) fail(err error) error {
 	return r.page(f.Status, "error", f.Heading, f)
 }
 
-var _ kit.Handler = (&Console{}).asset
+var _ httpkit.Handler = (&Console{}).asset

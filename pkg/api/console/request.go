@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
 )
 
@@ -21,7 +21,7 @@ const (
 
 // request is a request to a view.
 type request struct {
-	*kit.Exchange
+	*httpkit.Exchange
 	Session *account.Session // of the admin; nil where anyone is served and nobody is logged in
 
 	console *Console
@@ -103,7 +103,7 @@ const (
 
 // setNotice has the next page show a text; a negative age removes it.
 func (r *request) setNotice(text string, age int) {
-	r.console.sessions.SetCookie(r.Exchange, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(kit.Truncate(text, maxNotice))), age)
+	r.console.sessions.SetCookie(r.Exchange, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(httpkit.Truncate(text, maxNotice))), age)
 }
 
 // takeNotice returns the notice of the page before, and removes it.
@@ -114,7 +114,7 @@ func (r *request) takeNotice() string {
 	}
 	for _, cookie := range cookies {
 		if text, err := base64.RawURLEncoding.DecodeString(cookie); err == nil {
-			return kit.Truncate(strings.ToValidUTF8(string(text), ""), maxNotice)
+			return httpkit.Truncate(strings.ToValidUTF8(string(text), ""), maxNotice)
 		}
 	}
 	return ""

@@ -10,8 +10,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/problem"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/admin"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
@@ -56,7 +56,7 @@ func (c *Console) users(o *Users) view {
 		return view{}
 	}
 	v := &usersView{*o}
-	const one = "/users/:" + kit.UUIDParam
+	const one = "/users/:" + httpkit.UUIDParam
 	return view{name: "users", title: "Users", routes: []route{
 		get("/users", v.list), post("/users", v.create),
 		get("/users/new", v.newForm),

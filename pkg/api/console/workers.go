@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"belfry/internal/count"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/listener/deadletter"
 	"belfry/pkg/listener/replay"
 )
@@ -162,7 +162,7 @@ func (v workersView) one(r *request) error {
 			return r.Page("workers_one", w.Name, p)
 		}
 	}
-	return notFound("there is no listener %s: it has no consumer on the bus", kit.Truncate(name, 100))
+	return notFound("there is no listener %s: it has no consumer on the bus", httpkit.Truncate(name, 100))
 }
 
 // workerPage is what the page of a listener shows.

@@ -3,7 +3,7 @@
 // # The way of a stream
 //
 //	GET /events
-//	  kit.Router     filters: CORS, cross-site request forgery
+//	  httpkit.Router     filters: CORS, cross-site request forgery
 //	  Handler.serve  parses the query: stores, events, last event id
 //	  sse.Hub.Serve  admits the client, and calls back: identify, send
 //	  stream         authenticates the client again each time the hub asks; writes with a deadline
@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/api/sse"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // maxNames bounds the stores, and the events, that a client names.
@@ -38,18 +38,18 @@ const (
 // Handler serves the route /events.
 type Handler struct {
 	hub      *sse.Hub
-	calls    *kit.Calls
+	calls    *httpkit.Calls
 	stopping context.Context // ends all streams
 }
 
 // NewHandler returns what serves the events of a hub, until stopping ends.
-func NewHandler(stopping context.Context, calls *kit.Calls, hub *sse.Hub) *Handler {
+func NewHandler(stopping context.Context, calls *httpkit.Calls, hub *sse.Hub) *Handler {
 	return &Handler{hub, calls, stopping}
 }
 
 // serve is GET /events: a stream of events until the client disconnects or is
 // disconnected. HEAD has the headers alone.
-func (h *Handler) serve(x *kit.Exchange) error {
+func (h *Handler) serve(x *httpkit.Exchange) error {
 	subscription, err := parseSubscription(x.Request)
 	if err == nil {
 		err = h.hub.Validate(subscription)
@@ -69,7 +69,7 @@ func (h *Handler) serve(x *kit.Exchange) error {
 		beginStream(x)
 		return nil
 	}
-	defer kit.OnEnd(h.stopping, s.expire)()
+	defer httpkit.OnEnd(h.stopping, s.expire)()
 	return h.hub.Serve(x.Request.Context(), sse.Client{
 		Subscription: subscription, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send, Identify: s.identify, Stop: h.stopping.Done(),
 	})
@@ -79,7 +79,7 @@ func (h *Handler) serve(x *kit.Exchange) error {
 // is ignored would return too much.
 func parseSubscription(r *http.Request) (sse.Subscription, error) {
 	var s sse.Subscription
-	query, err := kit.ParseQuery(r.URL.RawQuery)
+	query, err := httpkit.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return s, err
 	}
@@ -92,7 +92,7 @@ func parseSubscription(r *http.Request) (sse.Subscription, error) {
 			s.Events, err = splitNames(name, values)
 		case "lastEventId":
 		default:
-			err = errs.New(errs.Invalid, "the query parameter %q is unknown; store, event and lastEventId are known", kit.Truncate(name, 64))
+			err = errs.New(errs.Invalid, "the query parameter %q is unknown; store, event and lastEventId are known", httpkit.Truncate(name, 64))
 		}
 		if err != nil {
 			return s, err
@@ -131,7 +131,7 @@ func splitNames(name string, values []string) ([]string, error) {
 
 // beginStream sends the headers of a stream, which proxies must not cache, buffer or
 // compress.
-func beginStream(x *kit.Exchange) {
+func beginStream(x *httpkit.Exchange) {
 	x.SetHeader("Content-Type", streamType)
 	x.SetHeader("Cache-Control", "no-store, no-transform")
 	x.SetHeader("X-Accel-Buffering", "no")
@@ -141,7 +141,7 @@ func beginStream(x *kit.Exchange) {
 
 // stream is the reply to one client.
 type stream struct {
-	*kit.Exchange
+	*httpkit.Exchange
 	handler *Handler
 	control *http.ResponseController
 	user    bool // the stream belongs to a user

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/event"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -47,12 +47,12 @@ func Operations(set *op.Set, h *Handler) {
 		},
 		Replies:  ordered.Of("200", op.Reply("The stream, until the client or the server ends it.", eventStream(set.Contract), "Cache-Control", "X-Accel-Buffering")),
 		Problems: []int{400, 401, 403, 429},
-		Limit:    kit.Read, Run: h.serve,
+		Limit:    httpkit.Read, Run: h.serve,
 	})
 }
 
 // streamedStores returns the stores whose events are streamed.
-func streamedStores(k *model.Contract) []string {
+func streamedStores(k *apimodel.Contract) []string {
 	var all []string
 	for _, s := range k.Stores {
 		if s.Expose != nil && s.Expose.Events && !s.Expose.Restrict.Get && len(s.Interceptors["get"]) == 0 {
@@ -65,12 +65,12 @@ func streamedStores(k *model.Contract) []string {
 
 // eventStream is the content of a stream. OpenAPI 3.1 can't say what the messages of a stream are.
 // contentSchema, which validators ignore, refers to their data, so that generators make types of it.
-func eventStream(k *model.Contract) *ordered.Object {
+func eventStream(k *apimodel.Contract) *ordered.Object {
 	var all []any
 	for _, name := range streamedStores(k) {
-		all = append(all, model.Ref(k.Store(name).EventName()))
+		all = append(all, apimodel.Ref(k.Store(name).EventName()))
 	}
-	all = append(all, model.Ref("StreamSecurityEvent"), model.Ref("StreamNotice"))
+	all = append(all, apimodel.Ref("StreamSecurityEvent"), apimodel.Ref("StreamNotice"))
 	return op.Content("text/event-stream", ordered.Of("type", "string", "description", "contentSchema is that of the data of each message.",
 		"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
 }
@@ -85,9 +85,9 @@ func securityEvent() *ordered.Object {
 	return op.Object("An event about the security of an account, for whoever `authentication.audit` names.", 8,
 		"id", op.Text("That of the event: the same if it is in the log twice."),
 		"event", op.OneOf(event.Auth(), ""),
-		"time", model.Time("When it happened."),
+		"time", apimodel.Time("When it happened."),
 		"store", op.Text("That of users."),
-		"uuid", model.UUID("The user's uuid."),
+		"uuid", apimodel.UUID("The user's uuid."),
 		"revision", op.Text("That of the user."),
 		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the user who has done it; null: nobody who is logged in."),
 		"origin", op.Text("What it was done by, such as `http`."),
@@ -96,5 +96,5 @@ func securityEvent() *ordered.Object {
 			"method", op.Text("How: password, passkey, totp, recovery, email, link, or the name of a provider."),
 			"factor", op.Text("The type of the factor, or the uuid of the ident or the id of the key, that it is about."),
 			"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
-			"reason", op.Text("Why, in a word."), "due", model.Time("When what is planned happens.")))
+			"reason", op.Text("Why, in a word."), "due", apimodel.Time("When what is planned happens.")))
 }

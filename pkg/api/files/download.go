@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"time"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // get is GET and HEAD on a binary.
-func (h *Handler) get(x *kit.Exchange) error {
+func (h *Handler) get(x *httpkit.Exchange) error {
 	ctx, record, at, err := h.find(x)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (h *Handler) get(x *kit.Exchange) error {
 	if at.known() {
 		x.SetHeader("Last-Modified", at.header(time.Now()))
 	}
-	x.SetHeader("Cache-Control", kit.Revalidate)
+	x.SetHeader("Cache-Control", httpkit.Revalidate)
 	if !changed {
 		x.WriteHeader(http.StatusNotModified)
 		return nil
@@ -50,7 +50,7 @@ func (h *Handler) get(x *kit.Exchange) error {
 	return h.send(ctx, x, record, part, status)
 }
 
-func (h *Handler) find(x *kit.Exchange) (context.Context, binary.Record, times, error) {
+func (h *Handler) find(x *httpkit.Exchange) (context.Context, binary.Record, times, error) {
 	place, err := h.place(x)
 	if err != nil {
 		return nil, binary.Record{}, times{}, err
@@ -65,12 +65,12 @@ func (h *Handler) find(x *kit.Exchange) (context.Context, binary.Record, times, 
 
 // changed evaluates the preconditions in the order of RFC 9110, 13.2.2: a date counts only without the tags that say
 // more. It reports whether the client's cached contents do not include this one.
-func changed(x *kit.Exchange, hash string, at times) (bool, error) {
-	match, err := kit.IfMatch(x.Request.Header)
+func changed(x *httpkit.Exchange, hash string, at times) (bool, error) {
+	match, err := httpkit.IfMatch(x.Request.Header)
 	if err != nil {
 		return false, err
 	}
-	noneMatch, err := kit.IfNoneMatch(x.Request.Header)
+	noneMatch, err := httpkit.IfNoneMatch(x.Request.Header)
 	if err != nil {
 		return false, err
 	}
@@ -89,19 +89,19 @@ func changed(x *kit.Exchange, hash string, at times) (bool, error) {
 
 // redirect redirects the client to a presigned URL, if those are configured and the
 // storage has them.
-func (h *Handler) redirect(ctx context.Context, x *kit.Exchange, record binary.Record) (bool, error) {
+func (h *Handler) redirect(ctx context.Context, x *httpkit.Exchange, record binary.Record) (bool, error) {
 	if h.presign == 0 || holdsHereAlone(x.Request.Header, record.Hash) {
 		return false, nil
 	}
 	media, inline := servedType(record.Mimetype)
 	url, ok, err := h.service.Sign(ctx, record.Hash, driver.SignedHeaders{
-		ContentType: media, ContentDisposition: disposition(inline, record.Name), CacheControl: kit.Revalidate,
+		ContentType: media, ContentDisposition: disposition(inline, record.Name), CacheControl: httpkit.Revalidate,
 	}, h.presign)
 	if err != nil || !ok {
 		return false, err
 	}
 	x.SetHeader("Location", url)
-	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Cache-Control", httpkit.NoStore)
 	x.WriteHeader(http.StatusFound)
 	return true, nil
 }
@@ -118,11 +118,11 @@ func holdsHereAlone(h http.Header, hash string) bool {
 	}
 	given := h.Get("If-Range")
 	_, noDate := http.ParseTime(given)
-	return noDate == nil || given != "" && kit.RangeHolds(h, hash)
+	return noDate == nil || given != "" && httpkit.RangeHolds(h, hash)
 }
 
 // send replies with a content or a part of it.
-func (h *Handler) send(ctx context.Context, x *kit.Exchange, record binary.Record, part span, status int) error {
+func (h *Handler) send(ctx context.Context, x *httpkit.Exchange, record binary.Record, part span, status int) error {
 	if x.Request.Method == http.MethodHead {
 		describe(x, record, part, status)
 		x.WriteHeader(status)
@@ -149,7 +149,7 @@ func (h *Handler) send(ctx context.Context, x *kit.Exchange, record binary.Recor
 }
 
 // describe sets the headers of a content.
-func describe(x *kit.Exchange, record binary.Record, part span, status int) {
+func describe(x *httpkit.Exchange, record binary.Record, part span, status int) {
 	media, inline := servedType(record.Mimetype)
 	x.SetHeader("Content-Type", media)
 	x.SetHeader("Content-Length", strconv.FormatInt(part.length, 10))

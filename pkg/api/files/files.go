@@ -3,15 +3,15 @@
 // # The way of an upload
 //
 //	PUT /binaries/upload/Books/{uuid}/cover/0
-//	  kit.Router          filters: CORS, cross-site request forgery
-//	  kit.Calls.Limit     limits of the address and of the user
+//	  httpkit.Router          filters: CORS, cross-site request forgery
+//	  httpkit.Calls.Limit     limits of the address and of the user
 //	  Handler.put         path and headers (announcement); the body as an inflow, with its
 //	                      time limits and limits of bytes (flow.go); a form up to its file (form.go)
-//	  kit.Calls.Write     authenticates the client; honors Prefer: wait
+//	  httpkit.Calls.Write     authenticates the client; honors Prefer: wait
 //	  Memory              waits for memory while many uploads are in flight
-//	  binary.Service.Put  checks what can be refused, stores the content, has kit.Calls
+//	  binary.Service.Put  checks what can be refused, stores the content, has httpkit.Calls
 //	                      authenticate the client again, writes the record
-//	  kit.Exchange        201 or 200 with the record, its ETag and Location
+//	  httpkit.Exchange        201 or 200 with the record, its ETag and Location
 //
 // # The way of a download
 //
@@ -31,11 +31,11 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/wire"
 )
 
@@ -50,7 +50,7 @@ type Options struct {
 // Handler serves the binaries of a service.
 type Handler struct {
 	service  *binary.Service
-	calls    *kit.Calls
+	calls    *httpkit.Calls
 	stores   map[string]bool            // whose objects can have binaries
 	left     map[string]config.Restrict // of exposed stores: what objects lack, their files lack too
 	url      string
@@ -73,7 +73,7 @@ const (
 // such as the store of sessions, are internal. It does not serve stores that hide
 // objects which the client may not read. Of a store whose objects can't be read or
 // updated over HTTP, files can't be read or changed.
-func NewHandler(calls *kit.Calls, k *model.Contract, f model.Files, o Options) *Handler {
+func NewHandler(calls *httpkit.Calls, k *apimodel.Contract, f apimodel.Files, o Options) *Handler {
 	h := &Handler{
 		service: o.Service, calls: calls, stores: map[string]bool{}, left: map[string]config.Restrict{}, url: f.URL,
 		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience), memory: o.Memory,
@@ -96,7 +96,7 @@ func NewHandler(calls *kit.Calls, k *model.Contract, f model.Files, o Options) *
 }
 
 // delete is DELETE on a binary, which its hash names besides its place.
-func (h *Handler) delete(x *kit.Exchange) error {
+func (h *Handler) delete(x *httpkit.Exchange) error {
 	place, err := h.place(x)
 	if err != nil {
 		return err
@@ -127,24 +127,24 @@ func (h *Handler) delete(x *kit.Exchange) error {
 
 // ifMatch parses If-Match of a write to a binary. If-None-Match is Invalid there, and so is If-Unmodified-Since without
 // If-Match, since a precondition must not be ignored.
-func ifMatch(x *kit.Exchange) (kit.Tags, error) {
+func ifMatch(x *httpkit.Exchange) (httpkit.Tags, error) {
 	if len(x.Request.Header["If-None-Match"]) > 0 {
-		return kit.Tags{}, errs.New(errs.Invalid, `If-None-Match is not supported here: upload to "add" to replace nothing`)
+		return httpkit.Tags{}, errs.New(errs.Invalid, `If-None-Match is not supported here: upload to "add" to replace nothing`)
 	}
 	if len(x.Request.Header[textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)]) > 0 {
-		return kit.Tags{}, errs.New(errs.Invalid, "%s is not supported for files: to repeat an upload safely, name its place by a number, not by \"add\"", wire.HeaderKey)
+		return httpkit.Tags{}, errs.New(errs.Invalid, "%s is not supported for files: to repeat an upload safely, name its place by a number, not by \"add\"", wire.HeaderKey)
 	}
-	match, err := kit.IfMatch(x.Request.Header)
+	match, err := httpkit.IfMatch(x.Request.Header)
 	if date := x.Request.Header["If-Unmodified-Since"]; err == nil && !match.Given && len(date) == 1 {
 		if _, malformed := http.ParseTime(date[0]); malformed == nil { // else it is to be ignored (RFC 9110, 13.1.4)
-			return kit.Tags{}, errs.New(errs.Invalid, "If-Unmodified-Since is not supported here, where a second can have several writes: send If-Match")
+			return httpkit.Tags{}, errs.New(errs.Invalid, "If-Unmodified-Since is not supported here, where a second can have several writes: send If-Match")
 		}
 	}
 	return match, err
 }
 
 // place parses the path of a binary.
-func (h *Handler) place(x *kit.Exchange) (binary.Place, error) {
+func (h *Handler) place(x *httpkit.Exchange) (binary.Place, error) {
 	index, err := x.PathParam(indexParam)
 	if err != nil {
 		return binary.Place{}, err
@@ -152,12 +152,12 @@ func (h *Handler) place(x *kit.Exchange) (binary.Place, error) {
 	return h.placeAt(x, index)
 }
 
-func (h *Handler) placeAt(x *kit.Exchange, index string) (p binary.Place, err error) {
+func (h *Handler) placeAt(x *httpkit.Exchange, index string) (p binary.Place, err error) {
 	if p.Store, err = x.PathParam(storeParam); err != nil {
 		return p, err
 	}
 	if !h.stores[p.Store] {
-		return p, errs.New(errs.NotFound, "there is no store %q with binaries", kit.Truncate(p.Store, 64))
+		return p, errs.New(errs.NotFound, "there is no store %q with binaries", httpkit.Truncate(p.Store, 64))
 	}
 	reading := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 	switch left := h.left[p.Store]; {
@@ -166,14 +166,14 @@ func (h *Handler) placeAt(x *kit.Exchange, index string) (p binary.Place, err er
 	case !reading && left.Update:
 		return p, errs.New(errs.NotFound, "files of %s can't be uploaded or deleted, as its objects can't be updated: expose.restrict.update", p.Store)
 	}
-	if p.UUID, err = x.PathParam(kit.UUIDParam); err != nil {
+	if p.UUID, err = x.PathParam(httpkit.UUIDParam); err != nil {
 		return p, err
 	}
 	if p.Property, err = x.PathParam(propertyParam); err != nil {
 		return p, err
 	}
 	if p.Index, err = strconv.Atoi(index); err != nil || p.Index < 0 || strconv.Itoa(p.Index) != index {
-		return p, errs.New(errs.Invalid, "%q is not an index: a whole number from 0 is expected", kit.Truncate(index, 64))
+		return p, errs.New(errs.Invalid, "%q is not an index: a whole number from 0 is expected", httpkit.Truncate(index, 64))
 	}
 	return p, nil
 }

@@ -12,10 +12,10 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/binary"
 	"belfry/pkg/event"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
 )
 
@@ -206,7 +206,7 @@ func TestRestrictedBinaries(t *testing.T) {
 		"everything": {config.BinaryRestrict{Create: true, Get: true, Delete: true}, 404, 404, 404},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := startLibrary(t, func(f *model.Files) { f.Restrict = c.restrict })
+			l := startLibrary(t, func(f *apimodel.Files) { f.Restrict = c.restrict })
 			check := func(r apitest.Reply, want int) {
 				t.Helper()
 				// The path of an upload may have another method, DELETE, and vice versa.
@@ -265,7 +265,7 @@ func TestRestrictionsOfAStoreHoldForItsFiles(t *testing.T) {
 
 func TestRoutesOfFilesHaveLimits(t *testing.T) {
 	l := startLibrary(t, func(o *api.Options) {
-		o.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates{Reads: 1, Writes: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1, Writes: 1}, Loopback: true}, prometheus.NewRegistry())
 	})
 	for _, c := range []struct{ limit, method, path string }{
 		{"reads", "GET", "/files/Books/x/covers/0"}, {"reads", "HEAD", "/files/Books/x/covers/0"},

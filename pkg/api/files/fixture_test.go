@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/files"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/binary/filestorage"
@@ -54,12 +54,12 @@ func startLibrary(t *testing.T, change ...any) *library {
 	l.Front = start(t, append(change, func(o *api.Options) {
 		l.open(t)
 		service := binary.Options{Name: "files", Set: l.set, Contents: l.contents, Storage: l.storage, MaxSize: maxFile}
-		b, f, books := files.Options{}, model.Files{URL: "/files"}, config.Expose{URL: "/books"}
+		b, f, books := files.Options{}, apimodel.Files{URL: "/files"}, config.Expose{URL: "/books"}
 		for _, c := range change {
 			switch c := c.(type) {
 			case func(*binary.Options, *files.Options):
 				c(&service, &b)
-			case func(*model.Files):
+			case func(*apimodel.Files):
 				c(&f)
 			case func(*config.Expose):
 				c(&books)

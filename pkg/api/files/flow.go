@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 // A transfer may take any time while it makes progress: a client has its patience
@@ -55,7 +55,7 @@ type inflow struct {
 	err     error
 }
 
-func newInflow(x *kit.Exchange, patience time.Duration) *inflow {
+func newInflow(x *httpkit.Exchange, patience time.Duration) *inflow {
 	return &inflow{
 		body: x.Body(), meter: x.Pace, length: x.Request.ContentLength,
 		control: http.NewResponseController(x.ResponseWriter), pace: pace{patience: patience},
@@ -79,7 +79,7 @@ func (f *inflow) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		f.ended = true
 	} else if err != nil {
-		f.err = kit.BodyError(err, int(f.bytes))
+		f.err = httpkit.BodyError(err, int(f.bytes))
 		err = f.err
 	}
 	return n, err
@@ -97,7 +97,7 @@ func (f *inflow) extendReply(patience time.Duration) {
 
 // outflow writes a content to the client, which has to keep its pace.
 type outflow struct {
-	*kit.Exchange
+	*httpkit.Exchange
 	control *http.ResponseController
 	pace    pace
 	length  int64 // of the content
@@ -107,7 +107,7 @@ type outflow struct {
 // copyContent writes a content of the length in the reply's headers to the client.
 // clientErr is an error of writing: the client has disconnected or is too slow. err is
 // an error of reading the content.
-func copyContent(x *kit.Exchange, content io.Reader, length int64, patience time.Duration) (clientErr, err error) {
+func copyContent(x *httpkit.Exchange, content io.Reader, length int64, patience time.Duration) (clientErr, err error) {
 	f := &outflow{
 		Exchange: x, control: http.NewResponseController(x.ResponseWriter),
 		pace: pace{patience: patience}, length: length,

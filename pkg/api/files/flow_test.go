@@ -21,7 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 const (
@@ -30,9 +30,9 @@ const (
 )
 
 // flow serves one handler with the timeouts of an HTTP server, and returns its address.
-func flow(t *testing.T, change func(*http.Server), h kit.Handler) string {
+func flow(t *testing.T, change func(*http.Server), h httpkit.Handler) string {
 	t.Helper()
-	r := kit.NewRouter(kit.RouterOptions{Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	r := httpkit.NewRouter(httpkit.RouterOptions{Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
 	r.HandleGet("/flow", h)
 	r.Handle(http.MethodPut, "/flow", h)
 	server := httptest.NewUnstartedServer(r)
@@ -67,7 +67,7 @@ func dialFlow(t *testing.T, address, request string) net.Conn {
 func TestLongUpload(t *testing.T) {
 	t.Parallel()
 	received := make(chan byte)
-	address := flow(t, short, func(x *kit.Exchange) error {
+	address := flow(t, short, func(x *httpkit.Exchange) error {
 		f := newInflow(x, ample)
 		one := make([]byte, 1)
 		for {
@@ -106,7 +106,7 @@ func TestLongUpload(t *testing.T) {
 // closed.
 func TestStalledUpload(t *testing.T) {
 	t.Parallel()
-	address := flow(t, func(*http.Server) {}, func(x *kit.Exchange) error {
+	address := flow(t, func(*http.Server) {}, func(x *httpkit.Exchange) error {
 		f := newInflow(x, brief)
 		_, err := io.Copy(io.Discard, f)
 		f.extendReply(ample)
@@ -159,7 +159,7 @@ func (s *slowWriter) Write(p []byte) (int, error) {
 // disconnected.
 func TestHandlerMayTakeTimeAfterTheBody(t *testing.T) {
 	t.Parallel()
-	address := flow(t, short, func(x *kit.Exchange) error {
+	address := flow(t, short, func(x *httpkit.Exchange) error {
 		f := newInflow(x, brief)
 		if _, err := io.Copy(io.Discard, f); err != nil {
 			return err
@@ -217,8 +217,8 @@ func bigFile(t *testing.T) string {
 
 // serveContent serves a content of length bytes, and sends the errors of
 // copyContent to results.
-func serveContent(open func() (io.Reader, error), length int64, patience time.Duration, results chan<- [2]error) kit.Handler {
-	return func(x *kit.Exchange) error {
+func serveContent(open func() (io.Reader, error), length int64, patience time.Duration, results chan<- [2]error) httpkit.Handler {
+	return func(x *httpkit.Exchange) error {
 		content, err := open()
 		if err != nil {
 			return err
@@ -313,7 +313,7 @@ func TestDownloadOfAnotherLength(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			x := &kit.Exchange{ResponseWriter: w}
+			x := &httpkit.Exchange{ResponseWriter: w}
 			content, err := c.open()
 			if err != nil {
 				t.Fatal(err)
@@ -356,7 +356,7 @@ func TestFileIsSentByTheSystem(t *testing.T) {
 	}
 	defer func() { _ = f.Close() }()
 	w := &sendRecorder{ResponseWriter: httptest.NewRecorder()}
-	x := &kit.Exchange{ResponseWriter: w}
+	x := &httpkit.Exchange{ResponseWriter: w}
 	if client, reading := copyContent(x, f, big, ample); client != nil || reading != nil {
 		t.Fatal(client, reading)
 	}
@@ -368,10 +368,10 @@ func TestFileIsSentByTheSystem(t *testing.T) {
 func TestUploadsAreSlowedDownToTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		r := kit.NewRouter(kit.RouterOptions{Registry: registry, Logger: slog.New(slog.DiscardHandler)})
-		limits := kit.NewLimits(kit.LimitOptions{Address: kit.Rates{UploadBytes: 64 << 10}}, registry)
-		calls := kit.NewCalls(kit.CallOptions{Limits: limits})
-		r.Handle(http.MethodPut, "/flow", calls.Limit(kit.Upload, func(x *kit.Exchange) error {
+		r := httpkit.NewRouter(httpkit.RouterOptions{Registry: registry, Logger: slog.New(slog.DiscardHandler)})
+		limits := httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{UploadBytes: 64 << 10}}, registry)
+		calls := httpkit.NewCalls(httpkit.CallOptions{Limits: limits})
+		r.Handle(http.MethodPut, "/flow", calls.Limit(httpkit.Upload, func(x *httpkit.Exchange) error {
 			_, err := io.Copy(io.Discard, newInflow(x, ample))
 			return err
 		}))

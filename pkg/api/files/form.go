@@ -9,9 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 )
 
@@ -104,7 +104,7 @@ func (f *form) next() error {
 		if err != nil {
 			return f.malformed(err)
 		}
-		_, params, err := kit.ParseMediaType(part.Header.Get("Content-Disposition"))
+		_, params, err := httpkit.ParseMediaType(part.Header.Get("Content-Disposition"))
 		if err != nil {
 			return errs.New(errs.Invalid, "a part of the form has no Content-Disposition, or a malformed one")
 		}

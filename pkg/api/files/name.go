@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // fileName returns the file name in the headers of a request or of a part of a form:
@@ -16,7 +16,7 @@ import (
 // It may be any text, a path as well: the binary service sanitizes it.
 func fileName(header map[string][]string) (string, error) {
 	for _, value := range header["Content-Disposition"] {
-		_, params, err := kit.ParseMediaType(value)
+		_, params, err := httpkit.ParseMediaType(value)
 		if err != nil {
 			return "", errs.New(errs.Invalid, `Content-Disposition is malformed: attachment; filename="name.txt" is expected`)
 		}
@@ -48,7 +48,7 @@ func checkExtended(disposition string) error {
 		return errs.New(errs.Invalid, `filename* of Content-Disposition is malformed: send filename*=UTF-8''na%%C3%%AFve.txt`)
 	}
 	if !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
-		return errs.New(errs.Invalid, "filename* of Content-Disposition has the charset %q: send UTF-8", kit.Truncate(charset, 64))
+		return errs.New(errs.Invalid, "filename* of Content-Disposition has the charset %q: send UTF-8", httpkit.Truncate(charset, 64))
 	}
 	if name, err := url.PathUnescape(encoded); err != nil || !utf8.ValidString(name) {
 		return errs.New(errs.Invalid, "filename* of Content-Disposition is not percent-encoded UTF-8")

@@ -7,15 +7,15 @@ import (
 	"slices"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
 // Operations adds the operations of a binary service.
-func Operations(set *op.Set, f model.Files, h *Handler) {
+func Operations(set *op.Set, f apimodel.Files, h *Handler) {
 	set.Tag("Files: "+f.Name, fmt.Sprintf("Files of objects, of at most %d bytes each.", f.MaxSize))
-	const place = "/{" + storeParam + "}/{" + kit.UUIDParam + "}/{" + propertyParam + "}/{" + indexParam + "}"
+	const place = "/{" + storeParam + "}/{" + httpkit.UUIDParam + "}/{" + propertyParam + "}/{" + indexParam + "}"
 	if !f.Restrict.Create {
 		addUpload(set, f, f.URL+upload+place, h.put)
 	}
@@ -30,13 +30,13 @@ func Operations(set *op.Set, f model.Files, h *Handler) {
 			Parameters:  append(placeParameters(set, f, "update", index(false)), append(op.Parameters("IfMatch", "Prefer"), hash)...),
 			Replies:     ordered.Of("204", op.Reply("It is deleted.", nil, "Cache-Control", "Preference-Applied")),
 			Problems:    append(interceptorProblems(set, f, "update"), 400, 401, 403, 404, 409, 412, 429),
-			Limit:       kit.Write, Run: h.delete,
+			Limit:       httpkit.Write, Run: h.delete,
 		})
 	}
 }
 
 // place are the path parameters of a file.
-func placeParameters(set *op.Set, f model.Files, act string, index *ordered.Object) []any {
+func placeParameters(set *op.Set, f apimodel.Files, act string, index *ordered.Object) []any {
 	store, property := op.Text(""), ordered.Of("type", "string", "minLength", 1, "maxLength", 100)
 	stores := f.Stores
 	if f.Places != nil {
@@ -58,7 +58,7 @@ func placeParameters(set *op.Set, f model.Files, act string, index *ordered.Obje
 
 // allowing are the stores whose objects have the routes of an operation, get or
 // update: files of others have none either.
-func allowing(k *model.Contract, stores []string, act string) []string {
+func allowing(k *apimodel.Contract, stores []string, act string) []string {
 	return slices.DeleteFunc(slices.Clone(stores), func(name string) bool {
 		s := k.Store(name)
 		if s == nil || s.Expose == nil {
@@ -79,7 +79,7 @@ func index(add bool) *ordered.Object {
 }
 
 // askedOf are the statuses with which interceptors of the stores can refuse.
-func interceptorProblems(set *op.Set, f model.Files, act string) []int {
+func interceptorProblems(set *op.Set, f apimodel.Files, act string) []int {
 	var all []int
 	for _, name := range f.Stores {
 		all = append(all, op.InterceptorProblems(set.Contract.Store(name), act)...)
@@ -88,12 +88,12 @@ func interceptorProblems(set *op.Set, f model.Files, act string) []int {
 }
 
 // addUpload adds the operation of an upload.
-func addUpload(set *op.Set, f model.Files, path string, run kit.Handler) {
+func addUpload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) {
 	parts := ordered.Of("type", "object", "description", "One part with a filename; other fields become metadata.", "required", []string{"file"},
 		"properties", ordered.Of("file", op.Raw()), "additionalProperties", op.Text(""))
 	bytes := ordered.Of("description", "The bytes of the file.")
 	record := func(description string, headers ...string) *ordered.Object {
-		return op.Reply(description, op.JSON(model.Ref(model.FileRecord)), append([]string{"Etag", "Cache-Control", "Preference-Applied"}, headers...)...)
+		return op.Reply(description, op.JSON(apimodel.Ref(apimodel.FileRecord)), append([]string{"Etag", "Cache-Control", "Preference-Applied"}, headers...)...)
 	}
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: path, ID: "upload" + f.ID + "File", Summary: "Add or replace a file",
@@ -106,12 +106,12 @@ func addUpload(set *op.Set, f model.Files, path string, run kit.Handler) {
 		Body:     op.Body(ordered.Of(op.BytesType, ordered.Of("schema", bytes), op.AnyType, ordered.Of("schema", bytes), op.MultipartType, ordered.Of("schema", parts))),
 		Replies:  ordered.Of("200", record("It replaced a file."), "201", record("It was added.", "Location")),
 		Problems: append(interceptorProblems(set, f, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429),
-		Limit:    kit.Upload, Run: run,
+		Limit:    httpkit.Upload, Run: run,
 	})
 }
 
 // addDownload adds the operations of a download.
-func addDownload(set *op.Set, f model.Files, path string, run kit.Handler) {
+func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) {
 	about := []string{"Etag", "Last-Modified", "Cache-Control", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Repr-Digest", "Content-Length"}
 	file := func(description string, headers ...string) *ordered.Object {
 		return op.Reply(description, ordered.Of(op.AnyType, ordered.Of("schema", op.Raw())), append(headers, about...)...)
@@ -131,7 +131,7 @@ func addDownload(set *op.Set, f model.Files, path string, run kit.Handler) {
 			"304", known,
 		),
 		Problems: append(interceptorProblems(set, f, "get"), 400, 401, 403, 404, 412, 416, 429),
-		Limit:    kit.Read, Run: run,
+		Limit:    httpkit.Read, Run: run,
 	}
 	if f.Signed {
 		o.Replies.Set("302", op.Redirect("To the storage; the URL expires.", "Etag", "Last-Modified"))
@@ -142,6 +142,6 @@ func addDownload(set *op.Set, f model.Files, path string, run kit.Handler) {
 		Parameters: append(placeParameters(set, f, "get", index(false)), append(op.Parameters("IfMatch", "IfNoneMatch"), dates...)...),
 		Replies:    ordered.Of("200", op.Reply("What the file is.", nil, about...), "304", known),
 		Problems:   append(interceptorProblems(set, f, "get"), 400, 401, 403, 404, 412, 429),
-		Limit:      kit.Read, Run: run,
+		Limit:      httpkit.Read, Run: run,
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 // span is a part of a content.
@@ -21,8 +21,8 @@ func (u unsatisfiable) Error() string {
 }
 
 // Problem is the problem document that the error is replied with.
-func (u unsatisfiable) Problem() kit.Problem {
-	return kit.Problem{
+func (u unsatisfiable) Problem() httpkit.Problem {
+	return httpkit.Problem{
 		Type: "range", Title: "Range not satisfiable", Status: http.StatusRequestedRangeNotSatisfiable, Detail: u.Error(),
 	}
 }
@@ -36,7 +36,7 @@ func requestedSpan(h http.Header, hash string, size int64) (s span, partial bool
 	if len(lines) != 1 || size == 0 {
 		return whole, false, nil
 	}
-	if !kit.RangeHolds(h, hash) {
+	if !httpkit.RangeHolds(h, hash) {
 		return whole, false, nil
 	}
 	unit, set, _ := strings.Cut(lines[0], "=")

@@ -4,9 +4,9 @@ import (
 	"mime"
 	"strings"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 const octetStream = "application/octet-stream"
@@ -36,7 +36,7 @@ func mediaType(given string) (string, error) {
 	if given == "" {
 		return octetStream, nil
 	}
-	media, params, err := kit.ParseMediaType(given)
+	media, params, err := httpkit.ParseMediaType(given)
 	if err != nil || !strings.Contains(media, "/") || strings.Contains(media, "*") {
 		return "", malformedType()
 	}

@@ -9,9 +9,9 @@ import (
 	"strconv"
 
 	"belfry/internal/ratelimit"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
 )
 
@@ -21,13 +21,13 @@ const addIndex = "add"
 // announcement is the file as announced by path and headers of a request.
 type announcement struct {
 	binary.Upload
-	match    kit.Tags
+	match    httpkit.Tags
 	form     bool
 	boundary string // of the form
 }
 
 // put is PUT of a binary: the body is the file, or a form with it.
-func (h *Handler) put(x *kit.Exchange) error {
+func (h *Handler) put(x *httpkit.Exchange) error {
 	a, err := h.announced(x)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (h *Handler) put(x *kit.Exchange) error {
 }
 
 // uploaded replies with the record of a new binary.
-func (h *Handler) uploaded(x *kit.Exchange, p binary.Place, result binary.Result) error {
+func (h *Handler) uploaded(x *httpkit.Exchange, p binary.Place, result binary.Result) error {
 	record, err := json.Marshal(result.Record)
 	if err != nil {
 		return err
@@ -65,13 +65,13 @@ func (h *Handler) uploaded(x *kit.Exchange, p binary.Place, result binary.Result
 			url.PathEscape(p.Property)+"/"+strconv.Itoa(result.Index))
 	}
 	x.SetHeader("Etag", fileTag(result.Hash))
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.Send(status, kit.JSON, record)
+	x.SetHeader("Cache-Control", httpkit.NoStore)
+	x.Send(status, httpkit.JSON, record)
 	return nil
 }
 
 // announced parses path and headers of an upload.
-func (h *Handler) announced(x *kit.Exchange) (a announcement, err error) {
+func (h *Handler) announced(x *httpkit.Exchange) (a announcement, err error) {
 	if a.Place, err = h.uploadPlace(x); err != nil {
 		return a, err
 	}
@@ -88,7 +88,7 @@ func (h *Handler) announced(x *kit.Exchange) (a announcement, err error) {
 		return a, err
 	}
 	given := x.Request.Header.Get("Content-Type")
-	if media, params, _ := kit.ParseMediaType(given); media == formType {
+	if media, params, _ := httpkit.ParseMediaType(given); media == formType {
 		if a.Digest != nil {
 			return a, errs.New(errs.Invalid, "Content-Digest of a form is not supported: send it with the part of the file")
 		}
@@ -106,7 +106,7 @@ func (h *Handler) announced(x *kit.Exchange) (a announcement, err error) {
 }
 
 // uploadPlace parses the path of an upload, where the index may be "add".
-func (h *Handler) uploadPlace(x *kit.Exchange) (binary.Place, error) {
+func (h *Handler) uploadPlace(x *httpkit.Exchange) (binary.Place, error) {
 	if index, err := x.PathParam(indexParam); err != nil || index != addIndex {
 		return h.place(x)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -26,7 +26,7 @@ type AccountReply struct {
 }
 
 // redirectAccountFailure sends the browser of a form to a target with why the form failed.
-func redirectAccountFailure(x *kit.Exchange, target string, err error) error {
+func redirectAccountFailure(x *httpkit.Exchange, target string, err error) error {
 	level, reason := slog.LevelInfo, accountReason(err)
 	if errs.KindOf(err) == errs.Internal {
 		level = slog.LevelError
@@ -42,8 +42,8 @@ func (h *Handler) ofAccount(outcome string) op.Outcome {
 }
 
 // show has a browser shown a page with secrets. It is a reply to a POST, so that no URL leads to it.
-func (h *Handler) show(me *account.Session, r AccountReply) func(*kit.Exchange) error {
-	return func(x *kit.Exchange) error {
+func (h *Handler) show(me *account.Session, r AccountReply) func(*httpkit.Exchange) error {
+	return func(x *httpkit.Exchange) error {
 		body, policy, err := h.accountPage(me, r)
 		if err != nil {
 			return err

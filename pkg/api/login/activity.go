@@ -5,10 +5,10 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -18,8 +18,8 @@ const (
 )
 
 // activity replies with the newest events about the security of the account of the user who is logged in.
-func (h *Handler) activity(x *kit.Exchange, me *account.Session) (o op.Outcome, err error) {
-	query, err := kit.ParseQuery(x.Request.URL.RawQuery)
+func (h *Handler) activity(x *httpkit.Exchange, me *account.Session) (o op.Outcome, err error) {
+	query, err := httpkit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
 		return o, err
 	}
@@ -27,7 +27,7 @@ func (h *Handler) activity(x *kit.Exchange, me *account.Session) (o op.Outcome, 
 	for name, values := range query {
 		switch {
 		case len(values) > 1:
-			return o, errs.New(errs.Invalid, "the query parameter %q occurs more than once", kit.Truncate(name, 64))
+			return o, errs.New(errs.Invalid, "the query parameter %q occurs more than once", httpkit.Truncate(name, 64))
 		case name == "cursor":
 			cursor = values[0]
 		case name == "limit":
@@ -35,7 +35,7 @@ func (h *Handler) activity(x *kit.Exchange, me *account.Session) (o op.Outcome, 
 				return o, errs.New(errs.Invalid, "limit must be a whole number from 1 to %d", maxActivity)
 			}
 		default:
-			return o, errs.New(errs.Invalid, "the query parameter %q is unknown; limit and cursor are known", kit.Truncate(name, 64))
+			return o, errs.New(errs.Invalid, "the query parameter %q is unknown; limit and cursor are known", httpkit.Truncate(name, 64))
 		}
 	}
 	page, next, err := h.readActivity(x.Context(), me.User.UUID, cursor, limit)
@@ -52,7 +52,7 @@ func (h *Handler) activity(x *kit.Exchange, me *account.Session) (o op.Outcome, 
 // addActivity adds the operation that lists the events about the security of one's account.
 func (h *Handler) addActivity(set *op.Set) {
 	entry := op.Object("", 2,
-		"event", op.OneOf(event.Auth(), ""), "time", model.Time("When it happened."),
+		"event", op.OneOf(event.Auth(), ""), "time", apimodel.Time("When it happened."),
 		"by", op.OneOf([]string{"user", "admin"}, "Who has done it; absent where that is not known."),
 		"method", op.Text("How the user has proven who they are."), "factor", op.Text("The ident, the key or the kind of factor that it is about."),
 		"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
@@ -68,6 +68,6 @@ func (h *Handler) addActivity(set *op.Set) {
 		},
 		Replies:  ordered.Of("200", op.Reply("The newest events first.", op.JSON(page), "Cache-Control")),
 		Problems: []int{400, 401, 403, 429},
-		Limit:    kit.Read, Run: h.owner(h.activity),
+		Limit:    httpkit.Read, Run: h.owner(h.activity),
 	})
 }

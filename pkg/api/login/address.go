@@ -6,7 +6,7 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -32,7 +32,7 @@ func (h mails) addAddress(set *op.Set) {
 		Body:        op.Form[addressForm](),
 		Replies:     ordered.Of("202", op.Reply("A mail will be sent to the new address, and one to the old.", nil, "Cache-Control")),
 		Problems:    formProblems(404),
-		Limit:       kit.Write, Run: ownerForm(h.Handler, never, h.changeAddress),
+		Limit:       httpkit.Write, Run: ownerForm(h.Handler, never, h.changeAddress),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/idents/{uuid}/address", ID: "changeAddressByForm", Summary: "Replace an address of one's account, by an HTML form", Security: op.Needed(),
@@ -40,7 +40,7 @@ func (h mails) addAddress(set *op.Set) {
 		Body:       op.HTMLForm[addressForm](),
 		Replies:    ordered.Of("303", op.Redirect("To the page of the account.")),
 		Problems:   []int{403, 408},
-		Limit:      kit.Write, Run: ownerForm(h.Handler, always, h.changeAddress),
+		Limit:      httpkit.Write, Run: ownerForm(h.Handler, always, h.changeAddress),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/email/address", ID: "finishAddressChange", Summary: "Confirm or undo a change of address", Security: op.Maybe(),
@@ -55,7 +55,7 @@ func (h mails) addAddress(set *op.Set) {
 }
 
 // changeAddress requests the mails by which an address is replaced. The reply does not reveal whether the new one is taken.
-func (h mails) changeAddress(x *kit.Exchange, _ *account.Session, in addressForm) (op.Outcome, error) {
+func (h mails) changeAddress(x *httpkit.Exchange, _ *account.Session, in addressForm) (op.Outcome, error) {
 	ident, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err
@@ -74,7 +74,7 @@ func (h mails) changeAddress(x *kit.Exchange, _ *account.Session, in addressForm
 }
 
 // finishAddress confirms or undoes a change of address, or ends the right to undo it, by the token of a mail.
-func (h mails) finishAddress(x *kit.Exchange, in addressTokenForm) (o op.Outcome, err error) {
+func (h mails) finishAddress(x *httpkit.Exchange, in addressTokenForm) (o op.Outcome, err error) {
 	client, err := h.client(x)
 	if err != nil {
 		return o, err

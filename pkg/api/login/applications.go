@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
 )
 
@@ -35,17 +35,17 @@ func (h applications) addApplications(set *op.Set) {
 		Navigation: true, Run: h.authorize,
 	})
 	reply400 := op.Reply("The code can't be exchanged, or the request is not valid.", ordered.Of(
-		op.JSONType, ordered.Of("schema", model.Ref("ProtocolError")), op.ProblemType, ordered.Of("schema", model.Ref("Problem"))), "Cache-Control", "Link=Help")
+		op.JSONType, ordered.Of("schema", apimodel.Ref("ProtocolError")), op.ProblemType, ordered.Of("schema", apimodel.Ref("Problem"))), "Cache-Control", "Link=Help")
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: tokenPath, ID: "exchangeCode", Summary: "Exchange the code of a login for a token", Security: op.Open(),
 		Description: "A code is used once; a second use ends the session of the first. The client may be named by HTTP Basic, with an empty password, instead of `client_id`.",
 		Parameters:  op.Parameters("PreferSession"),
 		Body:        op.Form[tokenForm](),
 		Replies: ordered.Of(
-			"200", op.Reply("The token; with `Prefer: return=representation` in the form of a login.", op.JSON(ordered.Of("anyOf", []any{model.Ref("AccessToken"), model.Ref("IssuedSession")})), "Cache-Control", "Pragma", "Preference-Applied"),
+			"200", op.Reply("The token; with `Prefer: return=representation` in the form of a login.", op.JSON(ordered.Of("anyOf", []any{apimodel.Ref("AccessToken"), apimodel.Ref("IssuedSession")})), "Cache-Control", "Pragma", "Preference-Applied"),
 			"400", reply400,
 			"401", op.Reply("The client is not named as at the login, or by a secret. The code is not used up.", ordered.Of(
-				op.JSONType, ordered.Of("schema", model.Ref("ProtocolError"))), "Cache-Control", "Link=Help", "Www-Authenticate"),
+				op.JSONType, ordered.Of("schema", apimodel.Ref("ProtocolError"))), "Cache-Control", "Link=Help", "Www-Authenticate"),
 		),
 		Problems: []int{403, 408, 413, 415, 429},
 		Run:      byProvider{h.Handler}.token,

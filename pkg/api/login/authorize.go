@@ -9,8 +9,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/weak"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -34,11 +34,11 @@ const (
 // authorize begins a login for an application. A site is redirected to the provider that it
 // names. A program is not: any program can open this URL and listen where the code is sent, and a provider
 // may know the user without asking, so belfry's own page asks first (RFC 8252, section 8.6).
-func (h applications) authorize(x *kit.Exchange) error {
+func (h applications) authorize(x *httpkit.Exchange) error {
 	if len(x.Request.URL.RawQuery) > maxRequest {
 		return errs.New(errs.Invalid, "the request of the application has more than %d bytes", maxRequest)
 	}
-	query, err := kit.ParseQuery(x.Request.URL.RawQuery)
+	query, err := httpkit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (h applications) authorize(x *kit.Exchange) error {
 }
 
 // clientFor describes the client of a login for an application, which concerns no session of the browser.
-func (h applications) clientFor(x *kit.Exchange, app *account.Application) (account.Client, error) {
+func (h applications) clientFor(x *httpkit.Exchange, app *account.Application) (account.Client, error) {
 	client, err := h.client(x)
 	client.Session, client.Application = nil, app
 	return client, err
@@ -77,7 +77,7 @@ func (h applications) clientFor(x *kit.Exchange, app *account.Application) (acco
 
 // fromOwnPage reports whether a navigation comes from a page of belfry's own origin: not from
 // another one, and not from a program that opened the URL.
-func (h applications) fromOwnPage(x *kit.Exchange) bool {
+func (h applications) fromOwnPage(x *httpkit.Exchange) bool {
 	if site := x.Request.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
 	}
@@ -85,8 +85,8 @@ func (h applications) fromOwnPage(x *kit.Exchange) bool {
 }
 
 // enterForApplication logs in, or registers, with a form of the page that asks for a login. A registration may need a mail.
-func (h applications) enterForApplication(x *kit.Exchange, request string, register bool, issue func(*account.Application) (s account.IssuedSession, mailed bool, err error)) (op.Outcome, error) {
-	query, err := kit.ParseQuery(request)
+func (h applications) enterForApplication(x *httpkit.Exchange, request string, register bool, issue func(*account.Application) (s account.IssuedSession, mailed bool, err error)) (op.Outcome, error) {
+	query, err := httpkit.ParseQuery(request)
 	if err != nil {
 		return op.Outcome{Problem: true}, errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
 	}
@@ -138,7 +138,7 @@ func formReasonOf(err error) string {
 
 // applicationURL is where the browser continues at an application, with the code, or with what went wrong
 // (RFC 6749, section 4.1.2). The error itself is logged.
-func (h *Handler) applicationURL(x *kit.Exchange, s account.IssuedSession, err error) string {
+func (h *Handler) applicationURL(x *httpkit.Exchange, s account.IssuedSession, err error) string {
 	h.cookies.setDevice(x, s)
 	parameters := url.Values{"code": {s.Code}}
 	if err != nil || s.Code == "" {
@@ -214,7 +214,7 @@ func problemText(reason string, register bool) string {
 }
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
-func (h applications) askForLogin(x *kit.Exchange, app *account.Application, query url.Values) error {
+func (h applications) askForLogin(x *httpkit.Exchange, app *account.Application, query url.Values) error {
 	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true", Providers: map[string]string{}}
 	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
 		page.Reason = query.Get(reasonParameter)

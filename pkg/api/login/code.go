@@ -7,7 +7,7 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
 )
@@ -68,7 +68,7 @@ func (h mails) addMailLogin(set *op.Set) {
 }
 
 // requestLogin requests the mail of a login. The reply is the same whether or not there is an account.
-func (h mails) requestLogin(x *kit.Exchange, in mailRequestForm) (op.Outcome, error) {
+func (h mails) requestLogin(x *httpkit.Exchange, in mailRequestForm) (op.Outcome, error) {
 	asked := withQuery(h.mailLogin, "mail", "sent", "login", in.Login)
 	if in.Code != "" || in.Token != "" {
 		o, err := h.loginByMail(x, mailLoginForm{in.Input, in.Login, in.Code, in.Token, in.Binding})
@@ -102,7 +102,7 @@ type binding struct {
 }
 
 // boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
-func (h mails) boundClient(x *kit.Exchange, login, secret string) (account.Client, error) {
+func (h mails) boundClient(x *httpkit.Exchange, login, secret string) (account.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
 		client.Binding, client.Cookie = h.binding(x, login), true
@@ -111,12 +111,12 @@ func (h mails) boundClient(x *kit.Exchange, login, secret string) (account.Clien
 }
 
 // binding returns the secret of the cookie of a login by mail to an address, "" for none.
-func (h mails) binding(x *kit.Exchange, login string) string {
+func (h mails) binding(x *httpkit.Exchange, login string) string {
 	return h.service.Mails.BindingSecret(x.Context(), login, h.cookies.values(x.Request, bindingCookie))
 }
 
 // loginByMail logs in by the code, or the token of the link, of a mail.
-func (h mails) loginByMail(x *kit.Exchange, in mailLoginForm) (op.Outcome, error) {
+func (h mails) loginByMail(x *httpkit.Exchange, in mailLoginForm) (op.Outcome, error) {
 	client, err := h.boundClient(x, in.Login, in.Binding)
 	if err != nil {
 		return op.Outcome{}, err

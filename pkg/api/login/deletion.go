@@ -5,8 +5,8 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -23,9 +23,9 @@ type deletionForm struct {
 func (h *Handler) addDeletion(set *op.Set) {
 	set.Get(op.Operation{
 		Path: deletionPath, ID: "getDeletion", Summary: "Read when one's account is deleted", Security: op.Needed(),
-		Replies:  ordered.Of("200", op.Reply("The deletion is planned.", op.JSON(model.Ref("Deletion")), "Cache-Control")),
+		Replies:  ordered.Of("200", op.Reply("The deletion is planned.", op.JSON(apimodel.Ref("Deletion")), "Cache-Control")),
 		Problems: []int{401, 403, 404, 429},
-		Limit:    kit.Read, Run: h.owner(h.plannedDeletion),
+		Limit:    httpkit.Read, Run: h.owner(h.plannedDeletion),
 	})
 	if set.Contract.Login.Deletion {
 		set.Add(op.Operation{
@@ -36,14 +36,14 @@ func (h *Handler) addDeletion(set *op.Set) {
 			Replies: ordered.Of("303", op.Redirect("Of an HTML form: to the page of the account.", "Set-Cookie"), "202", op.Reply("The deletion is planned.", op.JSON(deletionWithSession(set)),
 				"Cache-Control", "Set-Cookie", "Preference-Applied")),
 			Problems: formProblems(),
-			Limit:    kit.Write, Run: ownerForm(h, h.isForm, h.planDeletion),
+			Limit:    httpkit.Write, Run: ownerForm(h, h.isForm, h.planDeletion),
 		})
 	}
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: deletionPath, ID: "undoDeletion", Summary: "Take back the deletion of one's account", Security: op.Needed(),
 		Replies:  ordered.Of("204", op.Reply("The account stays.", nil, "Cache-Control")),
 		Problems: []int{401, 403, 404, 409, 429},
-		Limit:    kit.Write, Run: h.owner(h.undoDeletion),
+		Limit:    httpkit.Write, Run: h.owner(h.undoDeletion),
 	})
 }
 
@@ -64,7 +64,7 @@ type plannedDeletion struct {
 }
 
 // planDeletion plans the deletion of the account. An HTML form, which can't DELETE, takes that back.
-func (h *Handler) planDeletion(x *kit.Exchange, me *account.Session, in deletionForm) (op.Outcome, error) {
+func (h *Handler) planDeletion(x *httpkit.Exchange, me *account.Session, in deletionForm) (op.Outcome, error) {
 	if in.Undo {
 		return h.ofAccount("deletion-undone"), h.service.Deletion.Undo(x.Context(), me)
 	}
@@ -93,11 +93,11 @@ func (h *Handler) planDeletion(x *kit.Exchange, me *account.Session, in deletion
 	return o, nil
 }
 
-func (h *Handler) plannedDeletion(_ *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) plannedDeletion(_ *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	plan, err := h.service.Deletion.Planned(me)
 	return op.Outcome{Body: plan}, err
 }
 
-func (h *Handler) undoDeletion(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) undoDeletion(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	return op.Outcome{}, h.service.Deletion.Undo(x.Context(), me)
 }

@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
 )
@@ -31,7 +31,7 @@ func (in emailForm) credentials() account.Credentials {
 }
 
 // email logs in or registers. An HTML form may do so for an application, and changes the password, which it can't PUT.
-func (h mails) email(x *kit.Exchange, in emailForm) (op.Outcome, error) {
+func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	switch {
 	case in.Authorize != nil:
 		return applications{h.Handler}.enterForApplication(x, *in.Authorize, in.Register, func(app *account.Application) (account.IssuedSession, bool, error) {
@@ -78,7 +78,7 @@ func (h mails) email(x *kit.Exchange, in emailForm) (op.Outcome, error) {
 }
 
 // enter logs in or registers, for which a mail may be sent.
-func (h mails) enter(x *kit.Exchange, in emailForm, client account.Client) (session account.IssuedSession, mailed bool, err error) {
+func (h mails) enter(x *httpkit.Exchange, in emailForm, client account.Client) (session account.IssuedSession, mailed bool, err error) {
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if in.Register {
 			session, mailed, err = h.service.Registration.Register(ctx, in.credentials(), client)
@@ -113,7 +113,7 @@ func formReason(err error) string {
 }
 
 // issuedIfPreferred is the representation of a session in a reply; nil unless a program prefers it.
-func (h *Handler) issuedIfPreferred(x *kit.Exchange, html bool, s account.IssuedSession) (*issued, error) {
+func (h *Handler) issuedIfPreferred(x *httpkit.Exchange, html bool, s account.IssuedSession) (*issued, error) {
 	if html || !x.PrefersRepresentation() {
 		return nil, nil
 	}
@@ -143,7 +143,7 @@ type passwordForm struct {
 }
 
 // changePassword sets a new password.
-func (h mails) changePassword(x *kit.Exchange, _ *account.Session, in passwordForm) (op.Outcome, error) {
+func (h mails) changePassword(x *httpkit.Exchange, _ *account.Session, in passwordForm) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
 		return op.Outcome{}, err
@@ -171,12 +171,12 @@ type addressOnly struct {
 
 // resendValidation requests the validation mail again; where addresses are validated
 // first, the mail of a registration.
-func (h mails) resendValidation(x *kit.Exchange, in addressOnly) (op.Outcome, error) {
+func (h mails) resendValidation(x *httpkit.Exchange, in addressOnly) (op.Outcome, error) {
 	return h.requestMail(x, in, h.register, h.service.Registration.ResendValidation)
 }
 
 // requestRecovery requests the mail of a recovery.
-func (h mails) requestRecovery(x *kit.Exchange, in mailForm) (op.Outcome, error) {
+func (h mails) requestRecovery(x *httpkit.Exchange, in mailForm) (op.Outcome, error) {
 	if in.Token == "" {
 		return h.requestMail(x, addressOnly{in.Input, in.Login}, h.recovery, h.service.Recovery.Request)
 	}
@@ -189,7 +189,7 @@ func (h mails) requestRecovery(x *kit.Exchange, in mailForm) (op.Outcome, error)
 
 // requestMail requests a mail. The reply does not reveal whether the account
 // exists.
-func (h mails) requestMail(x *kit.Exchange, in addressOnly, page string, request func(ctx context.Context, login string, client account.Client) error) (op.Outcome, error) {
+func (h mails) requestMail(x *httpkit.Exchange, in addressOnly, page string, request func(ctx context.Context, login string, client account.Client) error) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err == nil {
 		err = unlessMailed(in.HTML, request(x.Context(), in.Login, client))
@@ -208,7 +208,7 @@ type recoveryForm struct {
 }
 
 // recover sets a new password by the token of a mail.
-func (h mails) recover(x *kit.Exchange, in recoveryForm) (op.Outcome, error) {
+func (h mails) recover(x *httpkit.Exchange, in recoveryForm) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
 		return op.Outcome{}, err
@@ -228,7 +228,7 @@ func (h mails) recover(x *kit.Exchange, in recoveryForm) (op.Outcome, error) {
 
 // followLink serves the link of a mail. A page with a form gets the token in its
 // query; the Referrer-Policy keeps it from pages of other origins.
-func (h mails) followLink(x *kit.Exchange) error {
+func (h mails) followLink(x *httpkit.Exchange) error {
 	query := x.Query()
 	login, token := query.Get("login"), query.Get("token")
 	client, err := h.client(x)

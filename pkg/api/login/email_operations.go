@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -40,7 +40,7 @@ func (h mails) addEmail(set *op.Set) {
 		Problems: formProblems(404),
 		Run:      ownerForm(h.Handler, never, h.changePassword),
 	})
-	mail := func(path, id, summary string, run kit.Handler, body *ordered.Object, more string) {
+	mail := func(path, id, summary string, run httpkit.Handler, body *ordered.Object, more string) {
 		set.Add(op.Operation{
 			Method: http.MethodPost, Path: path, ID: id, Summary: summary, Security: op.Maybe(),
 			Description: "The reply does not reveal whether there is an account. That to an HTML form is 303." + more,

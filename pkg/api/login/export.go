@@ -5,16 +5,16 @@ import (
 	"time"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 	"belfry/pkg/store"
 )
 
 // export streams the data of the user. Once the reply has begun, an error cuts the connection: no client may take an incomplete
 // archive for a complete one.
-func (h *Handler) export(x *kit.Exchange) error {
+func (h *Handler) export(x *httpkit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ const (
 // exportWriter writes an archive to a client, who has to keep the pace. The reply begins with the first bytes, so that an error
 // before that is replied with a problem.
 type exportWriter struct {
-	x       *kit.Exchange
+	x       *httpkit.Exchange
 	control *http.ResponseController
 	left    time.Duration // of the patience, for this window
 	bytes   int           // of this window
@@ -61,7 +61,7 @@ func (w *exportWriter) Write(p []byte) (int, error) {
 	if !w.x.Replied() {
 		w.x.SetHeader("Content-Type", "application/zip")
 		w.x.SetHeader("Content-Disposition", `attachment; filename="export.zip"`)
-		w.x.SetHeader("Cache-Control", kit.NoStore)
+		w.x.SetHeader("Cache-Control", httpkit.NoStore)
 		w.x.WriteHeader(http.StatusOK)
 	}
 	if w.bytes <= 0 {
@@ -84,6 +84,6 @@ func (h *Handler) addExport(set *op.Set) {
 		Replies: ordered.Of("200", op.Reply("The archive.", op.Content("application/zip", op.Raw()),
 			"Cache-Control", "Content-Disposition")),
 		Problems: []int{401, 403, 409, 429},
-		Limit:    kit.List, Navigation: true, Run: h.export,
+		Limit:    httpkit.List, Navigation: true, Run: h.export,
 	})
 }

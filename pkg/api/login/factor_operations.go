@@ -8,8 +8,8 @@ import (
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -28,7 +28,7 @@ func (h secondFactors) addFactors(set *op.Set) {
 			}
 		}
 	}
-	factor := op.Object("", 2, "type", op.OneOf(names, ""), "created", model.Time("When it was added."), "from", model.Time("Since when it counts, of one that was added in a limited session."))
+	factor := op.Object("", 2, "type", op.OneOf(names, ""), "created", apimodel.Time("When it was added."), "from", apimodel.Time("Since when it counts, of one that was added in a limited session."))
 	set.Get(op.Operation{
 		Path: "/auth/factors", ID: "listFactors", Summary: "List one's second factors", Security: op.Needed(),
 		Replies: ordered.Of("200", op.Reply("The second factors.", op.JSON(op.Object("", 3,
@@ -37,13 +37,13 @@ func (h secondFactors) addFactors(set *op.Set) {
 			"recoveryCodes", ordered.Of("type", "integer", "description", "How many recovery codes were not used."),
 		)), "Cache-Control")),
 		Problems: []int{401, 403, 429},
-		Limit:    kit.Read, Run: h.owner(h.factors),
+		Limit:    httpkit.Read, Run: h.owner(h.factors),
 	})
 	toAccount := op.Redirect("Of an HTML form: the page of the account.", "Set-Cookie")
 	codes := ordered.Of("type", "array", "items", op.Text(""), "description", "Recovery codes, which are shown once.")
 	added := op.Object("", 0, "recoveryCodes", codes,
-		"token", op.Text("Of the session that replaces the present one, where `Prefer: return=representation` was sent."), "expires", model.Time("When it ends unless it is used."),
-		"user", model.Ref(set.Contract.Login.Users.ObjectName()))
+		"token", op.Text("Of the session that replaces the present one, where `Prefer: return=representation` was sent."), "expires", apimodel.Time("When it ends unless it is used."),
+		"user", apimodel.Ref(set.Contract.Login.Users.ObjectName()))
 	for _, m := range set.Contract.Login.Methods {
 		if m.Factor {
 			h.addFactorOperations(set, m, added, codes, toAccount)
@@ -57,7 +57,7 @@ func (h secondFactors) addFactors(set *op.Set) {
 		Description: "The reply to an HTML form is a page, or 303.",
 		Replies:     ordered.Of("200", op.Reply("The new ones; the others have ended.", orPage(op.Object("", 1, "recoveryCodes", codes)), "Cache-Control"), "303", toAccount),
 		Problems:    []int{401, 403, 409, 429},
-		Limit:       kit.Write, Run: ownerForm(h.Handler, h.isForm, h.renewRecoveryCodes),
+		Limit:       httpkit.Write, Run: ownerForm(h.Handler, h.isForm, h.renewRecoveryCodes),
 	})
 	proof := credentialText("type", op.OneOf(proofs, "totp by default."), "code", op.Text("Of "+strings.Join(coded, ", ")+"."))
 	set.Add(op.Operation{
@@ -84,7 +84,7 @@ func (h secondFactors) addFactors(set *op.Set) {
 			"303", toAccount,
 		),
 		Problems: formProblems(),
-		Limit:    kit.Write, Run: ownerForm(h.Handler, h.isForm, h.stepUp),
+		Limit:    httpkit.Write, Run: ownerForm(h.Handler, h.isForm, h.stepUp),
 	})
 }
 
@@ -106,22 +106,22 @@ func (h secondFactors) addFactorOperations(set *op.Set, m about.Configured, adde
 	}
 	replies.Set("303", toAccount)
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: path, ID: cmp.Or(m.API.Begin.ID, "beginFactor"+model.Identifier(m.Name)), Summary: cmp.Or(m.API.Begin.Summary, m.Add), Security: op.Needed(),
+		Method: http.MethodPost, Path: path, ID: cmp.Or(m.API.Begin.ID, "beginFactor"+apimodel.Identifier(m.Name)), Summary: cmp.Or(m.API.Begin.Summary, m.Add), Security: op.Needed(),
 		Description: cmp.Or(m.API.Begin.Description, "An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes."),
 		Body:        op.Optional(op.Form[factorForm]("code", op.Text(cmp.Or(m.API.Code, "Of a factor that needs one.")))),
 		Replies:     replies,
 		Problems:    failing,
-		Limit:       kit.Write, Run: ofMethod(h.Handler, h.isForm, m, h.changeFactor),
+		Limit:       httpkit.Write, Run: ofMethod(h.Handler, h.isForm, m, h.changeFactor),
 	})
 	if m.Enabled {
 		o := op.Operation{
-			Method: http.MethodPut, Path: path, ID: cmp.Or(m.API.Put.ID, "confirmFactor"+model.Identifier(m.Name)), Summary: cmp.Or(m.API.Put.Summary, m.Add), Security: op.Needed(),
+			Method: http.MethodPut, Path: path, ID: cmp.Or(m.API.Put.ID, "confirmFactor"+apimodel.Identifier(m.Name)), Summary: cmp.Or(m.API.Put.Summary, m.Add), Security: op.Needed(),
 			Description: cmp.Or(m.API.Put.Description, "The session is replaced by one with the second factor. Recovery codes are in the reply if there were none."),
 			Parameters:  op.Parameters("PreferSession"),
 			Body:        op.Form[factorCode]("code", op.Text(m.API.Code)),
 			Replies:     ordered.Of("200", op.Reply("It is added.", op.JSON(added), "Cache-Control", "Set-Cookie", "Preference-Applied")),
 			Problems:    formProblems(),
-			Limit:       kit.Write, Run: ofMethod(h.Handler, never, m, h.confirmFactor),
+			Limit:       httpkit.Write, Run: ofMethod(h.Handler, never, m, h.confirmFactor),
 		}
 		if m.Once {
 			o.Parameters, o.Body, o.Run = nil, nil, ofMethod(h.Handler, never, m, h.addFactor)
@@ -131,35 +131,37 @@ func (h secondFactors) addFactorOperations(set *op.Set, m about.Configured, adde
 		set.Add(o)
 	}
 	set.Add(op.Operation{
-		Method: http.MethodDelete, Path: path, ID: "removeFactor" + model.Identifier(m.Name), Summary: "Remove the second factor " + m.Name, Security: op.Needed(),
+		Method: http.MethodDelete, Path: path, ID: "removeFactor" + apimodel.Identifier(m.Name), Summary: "Remove the second factor " + m.Name, Security: op.Needed(),
 		Description: "Recovery codes end with the last one.",
 		Replies:     ordered.Of("204", op.Reply("It is removed.", nil, "Cache-Control")),
 		Problems:    []int{401, 403, 404, 409, 429},
-		Limit:       kit.Write, Run: h.owner(func(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+		Limit:       httpkit.Write, Run: h.owner(func(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 			return op.Outcome{}, h.service.Enrollment.Remove(x.Context(), me, m.Name)
 		}),
 	})
 }
 
 // ofMethod is ownerForm for an operation on a method.
-func ofMethod[T any](h *Handler, html func(*kit.Exchange) bool, m about.Configured, run func(*kit.Exchange, *account.Session, about.Method, T) (op.Outcome, error)) kit.Handler {
-	return ownerForm(h, html, func(x *kit.Exchange, me *account.Session, in T) (op.Outcome, error) { return run(x, me, m.Method, in) })
+func ofMethod[T any](h *Handler, html func(*httpkit.Exchange) bool, m about.Configured, run func(*httpkit.Exchange, *account.Session, about.Method, T) (op.Outcome, error)) httpkit.Handler {
+	return ownerForm(h, html, func(x *httpkit.Exchange, me *account.Session, in T) (op.Outcome, error) {
+		return run(x, me, m.Method, in)
+	})
 }
 
 // addAsk adds the operation that asks for the answer of a second factor.
 func (h secondFactors) addAsk(set *op.Set, m about.Method) {
 	o := op.Operation{
-		Method: http.MethodPost, Path: "/auth/second-factor/" + m.Asked, ID: cmp.Or(m.API.Ask.ID, "askFor"+model.Identifier(m.Name)), Summary: cmp.Or(m.API.Ask.Summary, m.Ask), Security: op.Maybe(),
+		Method: http.MethodPost, Path: "/auth/second-factor/" + m.Asked, ID: cmp.Or(m.API.Ask.ID, "askFor"+apimodel.Identifier(m.Name)), Summary: cmp.Or(m.API.Ask.Summary, m.Ask), Security: op.Maybe(),
 		Description: m.API.Ask.Description,
 		Body:        op.Form[askForm](),
 		Replies: ordered.Of("202", op.Reply("A mail with a code will be sent.", nil, "Cache-Control"),
 			"303", op.Redirect("Of an HTML form: the page that asks for the code.")),
 		Problems: formProblems(),
-		Run:      func(x *kit.Exchange) error { return h.ask(x, m) },
+		Run:      func(x *httpkit.Exchange) error { return h.ask(x, m) },
 	}
 	if m.Script {
 		o.Parameters = op.Parameters("PreferSession")
-		o.Replies = ordered.Of("200", op.Reply("For navigator.credentials.get.", op.JSON(model.Ref("PasskeyLoginOptions")), "Cache-Control", "Set-Cookie", "Preference-Applied"))
+		o.Replies = ordered.Of("200", op.Reply("For navigator.credentials.get.", op.JSON(apimodel.Ref("PasskeyLoginOptions")), "Cache-Control", "Set-Cookie", "Preference-Applied"))
 		o.Problems = append(o.Problems, 404)
 	}
 	set.Add(o)

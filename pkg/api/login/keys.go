@@ -6,8 +6,8 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -29,9 +29,9 @@ type issuedKey struct {
 func (h *Handler) addKeys(set *op.Set) {
 	set.Get(op.Operation{
 		Path: "/auth/keys", ID: "listKeys", Summary: "List one's API keys", Security: op.Needed(),
-		Replies:  ordered.Of("200", op.Reply("The keys, the oldest first.", op.JSON(op.Object("", 1, "keys", op.List(model.Ref("APIKey")))), "Cache-Control")),
+		Replies:  ordered.Of("200", op.Reply("The keys, the oldest first.", op.JSON(op.Object("", 1, "keys", op.List(apimodel.Ref("APIKey")))), "Cache-Control")),
 		Problems: []int{401, 403, 429},
-		Limit:    kit.Read, Run: h.owner(h.keys),
+		Limit:    httpkit.Read, Run: h.owner(h.keys),
 	})
 	made := keySchema()
 	made.Set("description", "An API key that was just made.")
@@ -42,18 +42,18 @@ func (h *Handler) addKeys(set *op.Set) {
 		Body:     op.Form[keyForm]("rule", op.Text("CEL over `method` and `path` of a request; others are refused.")),
 		Replies:  ordered.Of("201", op.Reply("The key with its token.", op.JSON(made), "Cache-Control")),
 		Problems: formProblems(),
-		Limit:    kit.Write, Run: ownerForm(h, never, h.createKey),
+		Limit:    httpkit.Write, Run: ownerForm(h, never, h.createKey),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth/keys/{uuid}", ID: "revokeKey", Summary: "Revoke an API key", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"),
 		Replies:    ordered.Of("204", op.Reply("It has ended.", nil, "Cache-Control")),
 		Problems:   []int{400, 401, 403, 404, 409, 429},
-		Limit:      kit.Write, Run: h.owner(h.revokeKey),
+		Limit:      httpkit.Write, Run: h.owner(h.revokeKey),
 	})
 }
 
-func (h *Handler) createKey(x *kit.Exchange, _ *account.Session, in keyForm) (o op.Outcome, err error) {
+func (h *Handler) createKey(x *httpkit.Exchange, _ *account.Session, in keyForm) (o op.Outcome, err error) {
 	wrong := func(field, says string) error { return fieldError("the API key can't be made", field, says) }
 	k := account.NewKey{Name: in.Name}
 	// A program that has lost the value would get a key for ever, or for everything. A field that is left empty in a form has none.
@@ -83,12 +83,12 @@ func (h *Handler) createKey(x *kit.Exchange, _ *account.Session, in keyForm) (o 
 	return op.Outcome{Status: http.StatusCreated, Body: issuedKey{info, token}}, err
 }
 
-func (h *Handler) keys(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) keys(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	list, err := h.service.Keys.List(x.Context(), me)
 	return op.Outcome{Body: map[string]any{"keys": list}}, err
 }
 
-func (h *Handler) revokeKey(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) revokeKey(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	id, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

@@ -9,8 +9,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/export"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -43,8 +43,8 @@ type Options struct {
 }
 
 // Origins returns the origins that the options trust.
-func (o Options) Origins() *kit.Origins {
-	origins := kit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address, o.Account}, o.TrustedOrigins...)...)
+func (o Options) Origins() *httpkit.Origins {
+	origins := httpkit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address, o.Account}, o.TrustedOrigins...)...)
 	if o.Service.Providers.PostsCallback() {
 		origins.Open(account.CallbackPath)
 	}
@@ -54,9 +54,9 @@ func (o Options) Origins() *kit.Origins {
 // Handler serves the operations below /auth.
 type Handler struct {
 	service *account.Service
-	calls   *kit.Calls
-	origins *kit.Origins
-	own     *kit.Origins // belfry's own alone
+	calls   *httpkit.Calls
+	origins *httpkit.Origins
+	own     *httpkit.Origins // belfry's own alone
 	cookies cookies
 
 	success, failure, register, recovery, second, mailLogin, address, account string
@@ -77,16 +77,16 @@ type (
 )
 
 // NewHandler returns what serves the operations below /auth.
-func NewHandler(calls *kit.Calls, origins *kit.Origins, o Options) *Handler {
+func NewHandler(calls *httpkit.Calls, origins *httpkit.Origins, o Options) *Handler {
 	return &Handler{
-		service: o.Service, calls: calls, origins: origins, own: kit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
+		service: o.Service, calls: calls, origins: origins, own: httpkit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
 		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address, account: cmp.Or(o.Account, o.Success),
 		authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
 	}
 }
 
 // providers lists the ways to log in.
-func (h *Handler) providers(x *kit.Exchange) error {
+func (h *Handler) providers(x *httpkit.Exchange) error {
 	type provider struct {
 		Name string `json:"name"`
 		URL  string `json:"url"`
@@ -107,7 +107,7 @@ func (h *Handler) providers(x *kit.Exchange) error {
 }
 
 // me replies with the user who is logged in.
-func (h *Handler) me(x *kit.Exchange) error {
+func (h *Handler) me(x *httpkit.Exchange) error {
 	session, err := h.require(x)
 	if err != nil {
 		return err
@@ -116,13 +116,13 @@ func (h *Handler) me(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Cache-Control", httpkit.NoStore)
 	x.SendObject(http.StatusOK, user)
 	return nil
 }
 
 // require returns the session of a request that needs one.
-func (h *Handler) require(x *kit.Exchange) (*account.Session, error) {
+func (h *Handler) require(x *httpkit.Exchange) (*account.Session, error) {
 	session, err := h.calls.Session(x)
 	if err == nil && session == nil {
 		err = errs.New(errs.Unauthenticated, "log in first, with a cookie or an Authorization: Bearer header")
@@ -131,7 +131,7 @@ func (h *Handler) require(x *kit.Exchange) (*account.Session, error) {
 }
 
 // requireLogin returns the session of a request that needs one of a login: an API key does not manage the account.
-func (h *Handler) requireLogin(x *kit.Exchange) (*account.Session, error) {
+func (h *Handler) requireLogin(x *httpkit.Exchange) (*account.Session, error) {
 	session, err := h.require(x)
 	if err == nil {
 		err = account.RequireLogin(session)
@@ -140,8 +140,8 @@ func (h *Handler) requireLogin(x *kit.Exchange) (*account.Session, error) {
 }
 
 // logout ends the session. The browser of an HTML form, which can't DELETE, continues where a login leads to.
-func (h *Handler) logout(html bool) kit.Handler {
-	return func(x *kit.Exchange) error {
+func (h *Handler) logout(html bool) httpkit.Handler {
+	return func(x *httpkit.Exchange) error {
 		session, err := h.calls.Session(x)
 		if err == nil {
 			err = account.RequireLogin(session)
@@ -158,7 +158,7 @@ func (h *Handler) logout(html bool) kit.Handler {
 
 // write makes a write, for whose consequences a client may wait as for those of
 // any other.
-func (h *Handler) write(x *kit.Exchange, act func(ctx context.Context) error) error {
+func (h *Handler) write(x *httpkit.Exchange, act func(ctx context.Context) error) error {
 	_, _, err := h.calls.Write(x, act)
 	return err
 }
@@ -166,7 +166,7 @@ func (h *Handler) write(x *kit.Exchange, act func(ctx context.Context) error) er
 // client describes the client of a login. A login needs no valid token, so an
 // invalid one counts as none for the rest of the request. An API key is Denied: it would be
 // ended by the login, or linked to.
-func (h *Handler) client(x *kit.Exchange) (account.Client, error) {
+func (h *Handler) client(x *httpkit.Exchange) (account.Client, error) {
 	session, err := h.calls.Session(x)
 	if errors.Is(err, errs.Unauthenticated) {
 		h.calls.Anonymous(x)

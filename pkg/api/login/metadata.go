@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"belfry/internal/baseurl"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -46,9 +46,9 @@ func addMetadata(set *op.Set) {
 	if err != nil {
 		panic("login: " + err.Error()) // of texts
 	}
-	set.Page(metadataPath, kit.Fixed(kit.JSON, document))
+	set.Page(metadataPath, httpkit.Fixed(httpkit.JSON, document))
 	if known := base.WellKnown(metadataPath); known != metadataPath {
-		set.Page(known, kit.Fixed(kit.JSON, document))
+		set.Page(known, httpkit.Fixed(httpkit.JSON, document))
 	}
 }
 

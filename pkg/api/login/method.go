@@ -8,8 +8,8 @@ import (
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -27,7 +27,7 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 		problems = append(problems, 404)
 	}
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: "/auth/" + m.Name, ID: "loginBy" + model.Identifier(m.Name), Summary: "Log in by " + m.Name, Security: op.Maybe(),
+		Method: http.MethodPost, Path: "/auth/" + m.Name, ID: "loginBy" + apimodel.Identifier(m.Name), Summary: "Log in by " + m.Name, Security: op.Maybe(),
 		Description: "The reply to an HTML form is 303.",
 		Parameters:  op.Parameters("PreferSession"),
 		Body:        op.Form[codeForm]("code", op.Text(cmp.Or(m.API.Code, m.Answer+"."))),
@@ -37,7 +37,7 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
 		),
 		Problems: problems,
-		Run: anybody(h, op.IsHTML, func(x *kit.Exchange, in codeForm) (op.Outcome, error) {
+		Run: anybody(h, op.IsHTML, func(x *httpkit.Exchange, in codeForm) (op.Outcome, error) {
 			return h.loginBy(x, m, in.Input, in.Authorize, in.Login, func() (account.SecondFactor, error) { return account.SecondFactor{Code: in.Code}, nil })
 		}),
 	})
@@ -45,7 +45,7 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 
 // loginBy logs in by a method that has no route of its own: with an address and a code, or by what a script answers. authorize is the request
 // of an application, nil for none.
-func (h *Handler) loginBy(x *kit.Exchange, m about.Method, in op.Input, authorize *string, login string, answerOf func() (account.SecondFactor, error)) (op.Outcome, error) {
+func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, authorize *string, login string, answerOf func() (account.SecondFactor, error)) (op.Outcome, error) {
 	logIn := func(client account.Client) (session account.IssuedSession, err error) {
 		answer, err := answerOf()
 		if err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -20,23 +20,23 @@ func Operations(set *op.Set, h *Handler) {
 	set.Tag("Login", "Who one is.")
 	set.Get(op.Operation{
 		Path: "/auth", ID: "listProviders", Summary: "List the ways to log in", Security: op.Open(),
-		Replies: ordered.Of("200", op.Reply("Those that are configured.", op.JSON(op.Object("", 1, "providers", op.List(model.Ref("Provider")))), "Cache-Control")),
+		Replies: ordered.Of("200", op.Reply("Those that are configured.", op.JSON(op.Object("", 1, "providers", op.List(apimodel.Ref("Provider")))), "Cache-Control")),
 		Run:     h.providers,
 	})
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth", ID: "logout", Summary: "Log out",
 		Replies:  ordered.Of("204", op.Reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
-		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logout(false),
+		Problems: []int{401, 403, 409, 429}, Limit: httpkit.Write, Run: h.logout(false),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/logout", ID: "logoutForm", Summary: "Log out, by an HTML form",
 		Replies:  ordered.Of("303", op.Redirect("To the page where a login leads to.", "Set-Cookie")),
-		Problems: []int{401, 403, 409, 429}, Limit: kit.Write, Run: h.logout(true),
+		Problems: []int{401, 403, 409, 429}, Limit: httpkit.Write, Run: h.logout(true),
 	})
 	set.Get(op.Operation{
 		Path: "/auth/me", ID: "getMe", Summary: "Read the user who is logged in", Security: op.Needed(),
 		Replies:  ordered.Of("200", op.ObjectReply(l.Users, "The user.")),
-		Problems: []int{401, 429}, Limit: kit.Read, Run: h.me,
+		Problems: []int{401, 429}, Limit: httpkit.Read, Run: h.me,
 	})
 	h.addSessions(set)
 	if l.KeepsTokens {
@@ -78,7 +78,7 @@ func formProblems(more ...int) []int {
 
 // issuedReply is the response with a session that has just begun.
 func issuedReply(description string) *ordered.Object {
-	return op.Reply(description, op.JSON(model.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
+	return op.Reply(description, op.JSON(apimodel.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
 }
 
 // writtenReply is the response without a body to what may have been waited for.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
 )
@@ -28,21 +28,21 @@ const (
 )
 
 // SendChallenge replies with the options of a challenge to the script. Its secret is in a cookie, which scripts can't read.
-func (s *Sessions) SendChallenge(x *kit.Exchange, c account.PasskeyChallenge) error {
+func (s *Sessions) SendChallenge(x *httpkit.Exchange, c account.PasskeyChallenge) error {
 	s.cookies.setChallenge(x, c)
 	return x.SendJSON(c.Options)
 }
 
 // TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
 // the challenge's cookie. Invalid without an answer; TooLarge, as the routes of this package.
-func (s *Sessions) TakeAnswer(x *kit.Exchange, credential string) (account.PasskeyAnswer, error) {
+func (s *Sessions) TakeAnswer(x *httpkit.Exchange, credential string) (account.PasskeyAnswer, error) {
 	if len(credential) > op.MaxForm {
 		return account.PasskeyAnswer{}, op.TooLarge(x)
 	}
 	return s.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: json.RawMessage(credential)})
 }
 
-func (c cookies) setChallenge(x *kit.Exchange, challenge account.PasskeyChallenge) {
+func (c cookies) setChallenge(x *httpkit.Exchange, challenge account.PasskeyChallenge) {
 	others := c.beginning(x.Request, passkeyCookie)
 	for _, oldest := range others[:max(0, len(others)-maxChallenges+1)] { // browsers send the oldest ones first
 		c.setNamed(x, oldest, "", -1)
@@ -52,7 +52,7 @@ func (c cookies) setChallenge(x *kit.Exchange, challenge account.PasskeyChalleng
 
 // takeAnswer adds the secret of the cookie of its challenge to an answer without one. The cookie stays: its browser is known by it if it
 // sends the same again, and it is of no use for anything else.
-func (c cookies) takeAnswer(x *kit.Exchange, a account.PasskeyAnswer) (account.PasskeyAnswer, error) {
+func (c cookies) takeAnswer(x *httpkit.Exchange, a account.PasskeyAnswer) (account.PasskeyAnswer, error) {
 	if len(a.Credential) == 0 {
 		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
 			Fields: []errs.Field{{Pointer: "/credential", Message: "is missing"}}}
@@ -67,7 +67,7 @@ func (c cookies) takeAnswer(x *kit.Exchange, a account.PasskeyAnswer) (account.P
 
 // challenge is the outcome of a request for a challenge. A program, which keeps no cookies, asks for its secret with
 // Prefer: return=representation.
-func (h *Handler) challenge(x *kit.Exchange, c account.PasskeyChallenge) (op.Outcome, error) {
+func (h *Handler) challenge(x *httpkit.Exchange, c account.PasskeyChallenge) (op.Outcome, error) {
 	h.cookies.setChallenge(x, c)
 	if !x.PrefersRepresentation() {
 		return op.Outcome{Body: c.Options}, nil
@@ -82,11 +82,11 @@ func (h *Handler) challenge(x *kit.Exchange, c account.PasskeyChallenge) (op.Out
 }
 
 // answer is what an authenticator has answered to a challenge, whose secret is that of the fields, or else that of the cookie.
-func (h *Handler) answer(x *kit.Exchange, credential json.RawMessage, secret string) (account.PasskeyAnswer, error) {
+func (h *Handler) answer(x *httpkit.Exchange, credential json.RawMessage, secret string) (account.PasskeyAnswer, error) {
 	return h.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: credential, Secret: secret})
 }
 
-func (h passkeys) beginPasskeyLogin(x *kit.Exchange) error {
+func (h passkeys) beginPasskeyLogin(x *httpkit.Exchange) error {
 	client, err := h.client(x)
 	if err != nil {
 		return err
@@ -103,19 +103,19 @@ func (h passkeys) beginPasskeyLogin(x *kit.Exchange) error {
 }
 
 // loginByPasskey logs in by a passkey.
-func (h passkeys) loginByPasskey(x *kit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
+func (h passkeys) loginByPasskey(x *httpkit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
 	return h.loginBy(x, h.service.Passkeys.About(), in.Input, in.Authorize, "", func() (answer account.SecondFactor, err error) {
 		answer.Signed, err = h.answer(x, in.Credential, in.Secret)
 		return answer, err
 	})
 }
 
-func (h passkeys) passkeys(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h passkeys) passkeys(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	list, err := h.service.Passkeys.List(x.Context(), me)
 	return op.Outcome{Body: map[string]any{"passkeys": list}}, err
 }
 
-func (h passkeys) beginPasskey(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h passkeys) beginPasskey(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	c, err := h.service.Passkeys.BeginRegistration(x.Context(), me)
 	if err != nil {
 		return op.Outcome{}, err
@@ -123,7 +123,7 @@ func (h passkeys) beginPasskey(x *kit.Exchange, me *account.Session) (op.Outcome
 	return h.challenge(x, c)
 }
 
-func (h passkeys) addPasskey(x *kit.Exchange, me *account.Session, in newPasskeyForm) (op.Outcome, error) {
+func (h passkeys) addPasskey(x *httpkit.Exchange, me *account.Session, in newPasskeyForm) (op.Outcome, error) {
 	a, err := h.answer(x, in.Credential, in.Secret)
 	if err != nil {
 		return op.Outcome{}, err
@@ -139,7 +139,7 @@ func (h passkeys) addPasskey(x *kit.Exchange, me *account.Session, in newPasskey
 }
 
 // changePasskey renames or removes a passkey for an HTML form, which can neither PATCH nor DELETE.
-func (h passkeys) changePasskey(x *kit.Exchange, me *account.Session, in passkeyForm) (op.Outcome, error) {
+func (h passkeys) changePasskey(x *httpkit.Exchange, me *account.Session, in passkeyForm) (op.Outcome, error) {
 	if !in.Remove {
 		_, err := h.renamePasskey(x, me, passkeyName{in.Name})
 		return h.ofAccount("passkey-renamed"), err
@@ -148,7 +148,7 @@ func (h passkeys) changePasskey(x *kit.Exchange, me *account.Session, in passkey
 	return h.ofAccount("passkey-removed"), err
 }
 
-func (h passkeys) renamePasskey(x *kit.Exchange, me *account.Session, in passkeyName) (op.Outcome, error) {
+func (h passkeys) renamePasskey(x *httpkit.Exchange, me *account.Session, in passkeyName) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

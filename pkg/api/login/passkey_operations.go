@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -39,9 +39,9 @@ func credentialText(more ...any) []any {
 
 // addPasskeys adds the operations on passkeys.
 func (h passkeys) addPasskeys(set *op.Set) {
-	set.Page(passkeyScriptPath, kit.Fixed("text/javascript; charset=utf-8", passkeyScript))
+	set.Page(passkeyScriptPath, httpkit.Fixed("text/javascript; charset=utf-8", passkeyScript))
 	options := func(description, schema string) *ordered.Object {
-		return ordered.Of("200", op.Reply(description, op.JSON(model.Ref(schema)), "Cache-Control", "Set-Cookie", "Preference-Applied"))
+		return ordered.Of("200", op.Reply(description, op.JSON(apimodel.Ref(schema)), "Cache-Control", "Set-Cookie", "Preference-Applied"))
 	}
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/passkey/options", ID: "beginPasskeyLogin", Summary: "Ask for the challenge of a login by passkey", Security: op.Maybe(),
@@ -62,33 +62,33 @@ func (h passkeys) addPasskeys(set *op.Set) {
 	})
 	set.Get(op.Operation{
 		Path: "/auth/passkeys", ID: "listPasskeys", Summary: "List one's passkeys", Security: op.Needed(),
-		Replies:  ordered.Of("200", op.Reply("The passkeys, the oldest first.", op.JSON(op.Object("", 1, "passkeys", op.List(model.Ref("Passkey")))), "Cache-Control")),
+		Replies:  ordered.Of("200", op.Reply("The passkeys, the oldest first.", op.JSON(op.Object("", 1, "passkeys", op.List(apimodel.Ref("Passkey")))), "Cache-Control")),
 		Problems: []int{401, 403, 429},
-		Limit:    kit.Read, Run: h.owner(h.passkeys),
+		Limit:    httpkit.Read, Run: h.owner(h.passkeys),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/passkeys/registration", ID: "beginPasskey", Summary: "Ask for the challenge of a new passkey", Security: op.Needed(),
 		Description: "Needs a login of the last 10 minutes.",
 		Parameters:  op.Parameters("Prefer"), Replies: options("For navigator.credentials.create.", "PasskeyOptions"),
 		Problems: []int{401, 403, 409, 429},
-		Limit:    kit.Write, Run: h.owner(h.beginPasskey),
+		Limit:    httpkit.Write, Run: h.owner(h.beginPasskey),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/passkeys", ID: "addPasskey", Summary: "Add a passkey", Security: op.Needed(),
 		Parameters: op.Parameters("Prefer"), Body: op.Form[newPasskeyForm](credentialText()...),
 		Replies: ordered.Of(
-			"201", op.Reply("It is added.", op.JSON(model.Ref("Passkey")), "Cache-Control", "Set-Cookie", "Preference-Applied"),
+			"201", op.Reply("It is added.", op.JSON(apimodel.Ref("Passkey")), "Cache-Control", "Set-Cookie", "Preference-Applied"),
 			"303", op.Redirect("After an HTML form: to the page of the account.", "Set-Cookie"),
 		),
 		Problems: formProblems(),
-		Limit:    kit.Write, Run: ownerForm(h.Handler, op.IsHTML, h.addPasskey),
+		Limit:    httpkit.Write, Run: ownerForm(h.Handler, op.IsHTML, h.addPasskey),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPatch, Path: "/auth/passkeys/{uuid}", ID: "renamePasskey", Summary: "Rename a passkey", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"), Body: op.Form[passkeyName](),
-		Replies:  ordered.Of("200", op.Reply("It is renamed.", op.JSON(model.Ref("Passkey")), "Cache-Control")),
+		Replies:  ordered.Of("200", op.Reply("It is renamed.", op.JSON(apimodel.Ref("Passkey")), "Cache-Control")),
 		Problems: formProblems(404),
-		Limit:    kit.Write, Run: ownerForm(h.Handler, never, h.renamePasskey),
+		Limit:    httpkit.Write, Run: ownerForm(h.Handler, never, h.renamePasskey),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/passkeys/{uuid}", ID: "changePasskey", Summary: "Rename or remove a passkey, by an HTML form", Security: op.Needed(),
@@ -98,6 +98,6 @@ func (h passkeys) addPasskeys(set *op.Set) {
 			"303", op.Redirect("After an HTML form: to the page of the account."),
 		),
 		Problems: formProblems(404),
-		Limit:    kit.Write, Run: ownerForm(h.Handler, op.IsHTML, h.changePasskey),
+		Limit:    httpkit.Write, Run: ownerForm(h.Handler, op.IsHTML, h.changePasskey),
 	})
 }

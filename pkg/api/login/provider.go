@@ -8,9 +8,9 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
 )
@@ -18,7 +18,7 @@ import (
 // begin redirects the browser to a provider. While somebody is logged in, a page of
 // another origin must not: a login would end their session, and linking would add the
 // identity of whoever is logged in at the provider.
-func (h byProvider) begin(x *kit.Exchange, provider string) error {
+func (h byProvider) begin(x *httpkit.Exchange, provider string) error {
 	client, err := h.client(x)
 	if err != nil {
 		return h.redirectFailure(x, err, providerReason(err))
@@ -41,7 +41,7 @@ func (h byProvider) begin(x *kit.Exchange, provider string) error {
 // trusted origin, or from the user alone. A page of a sibling domain is not trusted. A
 // browser that sends no Sec-Fetch-Site, as over http, sends a Referer; a program sends
 // neither.
-func (h *Handler) fromTrustedPage(x *kit.Exchange) bool {
+func (h *Handler) fromTrustedPage(x *httpkit.Exchange) bool {
 	referer := x.Request.Referer()
 	switch x.Request.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
@@ -65,7 +65,7 @@ func providerReason(err error) string {
 }
 
 // callback is the redirect target of every provider.
-func (h byProvider) callback(x *kit.Exchange) error {
+func (h byProvider) callback(x *httpkit.Exchange) error {
 	query := x.Query()
 	name := account.FlowName(query)
 	secret := h.service.Providers.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
@@ -111,7 +111,7 @@ var callbackFields = []string{"code", "state", "error", "iss", "user"}
 // postedCallback is the callback of a provider that has the browser POST it (OAuth 2.0 Form Post Response Mode). Browsers send
 // no cookie with a POST of another site, so it reads none, and does what a link to the callback would: it sends the browser there, which
 // then has the cookie of the flow.
-func (h byProvider) postedCallback(x *kit.Exchange) error {
+func (h byProvider) postedCallback(x *httpkit.Exchange) error {
 	f, err := op.ReadInput(x)
 	query := url.Values{}
 	for _, name := range callbackFields {
@@ -136,17 +136,17 @@ func (h byProvider) postedCallback(x *kit.Exchange) error {
 // addProvider adds the operation by which browsers are sent to a provider.
 func (h byProvider) addProvider(set *op.Set, name string) {
 	set.Add(op.Operation{
-		Method: http.MethodGet, Path: "/auth/" + name, ID: "loginWith" + model.Identifier(name),
+		Method: http.MethodGet, Path: "/auth/" + name, ID: "loginWith" + apimodel.Identifier(name),
 		Summary: "Log in through " + name, Description: "For browsers: sends them to the provider, or to where failures are explained.",
 		Replies:    ordered.Of("302", op.Redirect("To the provider.", "Set-Cookie")),
-		Navigation: true, Run: func(x *kit.Exchange) error { return h.begin(x, name) },
+		Navigation: true, Run: func(x *httpkit.Exchange) error { return h.begin(x, name) },
 	})
 }
 
 // addProviderToken adds the operation of providers' tokens.
 func (h byProvider) addProviderToken(set *op.Set) {
 	token := op.Object("", 1, "accessToken", op.Text(""),
-		"expires", model.Time("Absent where the provider does not say when."),
+		"expires", apimodel.Time("Absent where the provider does not say when."),
 		"scope", op.Text("What it is for, separated by spaces."))
 	token.Set("required", []string{"accessToken", "scope"})
 	set.Get(op.Operation{
@@ -155,12 +155,12 @@ func (h byProvider) addProviderToken(set *op.Set) {
 		Parameters:  op.Parameters("UUID"),
 		Replies:     ordered.Of("200", op.Reply("The token.", op.JSON(token), "Cache-Control")),
 		Problems:    []int{400, 401, 403, 404, 409, 429},
-		Limit:       kit.Read, Run: h.owner(h.providerToken),
+		Limit:       httpkit.Read, Run: h.owner(h.providerToken),
 	})
 }
 
 // providerToken replies with an access token of a provider.
-func (h byProvider) providerToken(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h byProvider) providerToken(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

@@ -7,19 +7,19 @@ import (
 	"slices"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // redirectFailure redirects a browser to the failure page with a reason: that of
 // the error's kind or, if the kind has none, the given one. The error itself is
 // logged.
-func (h *Handler) redirectFailure(x *kit.Exchange, err error, reason string) error {
+func (h *Handler) redirectFailure(x *httpkit.Exchange, err error, reason string) error {
 	return redirectFailureTo(x, h.failure, err, reason)
 }
 
 // redirectFailureTo is redirectFailure to another page.
-func redirectFailureTo(x *kit.Exchange, target string, err error, reason string) error {
+func redirectFailureTo(x *httpkit.Exchange, target string, err error, reason string) error {
 	level, given := slog.LevelInfo, reason
 	var step *errs.StepUp
 	switch errs.KindOf(err) {

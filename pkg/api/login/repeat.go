@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 const (
@@ -31,14 +31,14 @@ func knownBrowser(client account.Client) account.Client {
 }
 
 // setBrowser sets the cookie by which the browser of a client is known, unless it has it.
-func (c cookies) setBrowser(x *kit.Exchange, client account.Client) {
+func (c cookies) setBrowser(x *httpkit.Exchange, client account.Client) {
 	if client.Browser != c.value(x.Request, browserCookie) {
 		c.set(x, browserCookie, client.Browser, browserAge)
 	}
 }
 
 // Recognize gives a browser the cookie by which it is known if it sends the form of the page twice, unless it has it.
-func (s *Sessions) Recognize(x *kit.Exchange) {
+func (s *Sessions) Recognize(x *httpkit.Exchange) {
 	s.SetBrowser(x, s.KnownBrowser(x, account.Client{}))
 }
 
@@ -54,7 +54,7 @@ func unlessMailed(html bool, err error) error {
 // repeated replies to what was done before, and reports whether it did: it leaves a problem for a program to its caller. The browser of
 // the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
 // reply sets no cookie, and removes none.
-func (h *Handler) repeated(x *kit.Exchange, err error, html bool) bool {
+func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
 	r := account.Repeated(err)
 	if r == nil {
 		return false
@@ -80,7 +80,7 @@ func (h *Handler) repeated(x *kit.Exchange, err error, html bool) bool {
 }
 
 // placeOf is where the browser of the first use was sent.
-func (h *Handler) placeOf(x *kit.Exchange, r *account.Repetition) string {
+func (h *Handler) placeOf(x *httpkit.Exchange, r *account.Repetition) string {
 	switch r.Act {
 	case account.ActPassword:
 		return withQuery(h.recovery, "password", "set")

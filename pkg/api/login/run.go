@@ -4,8 +4,8 @@ import (
 	"cmp"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
 )
@@ -14,16 +14,16 @@ import (
 // HTML forms. The functions here make handlers of those, which reply to the one or the other, with an error as well.
 
 // isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.
-func (h *Handler) isForm(x *kit.Exchange) bool { return h.accountPage != nil && op.IsHTML(x) }
+func (h *Handler) isForm(x *httpkit.Exchange) bool { return h.accountPage != nil && op.IsHTML(x) }
 
 // always is for operations that are for HTML forms alone, and never for those that are for programs alone.
-func always(*kit.Exchange) bool { return true }
-func never(*kit.Exchange) bool  { return false }
+func always(*httpkit.Exchange) bool { return true }
+func never(*httpkit.Exchange) bool  { return false }
 
 // owner returns the handler of an operation without a body for who is logged in: an API key does not manage the
 // account.
-func (h *Handler) owner(run func(x *kit.Exchange, me *account.Session) (op.Outcome, error)) kit.Handler {
-	return func(x *kit.Exchange) error {
+func (h *Handler) owner(run func(x *httpkit.Exchange, me *account.Session) (op.Outcome, error)) httpkit.Handler {
+	return func(x *httpkit.Exchange) error {
 		me, err := h.requireLogin(x)
 		if err != nil {
 			return err
@@ -38,8 +38,8 @@ func (h *Handler) owner(run func(x *kit.Exchange, me *account.Session) (op.Outco
 
 // ownerForm is owner for an operation with fields. html says of which requests the reply is for a browser, which
 // continues at the page of the account, also after an error.
-func ownerForm[T any](h *Handler, html func(*kit.Exchange) bool, run func(x *kit.Exchange, me *account.Session, in T) (op.Outcome, error)) kit.Handler {
-	return func(x *kit.Exchange) error {
+func ownerForm[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, me *account.Session, in T) (op.Outcome, error)) httpkit.Handler {
+	return func(x *httpkit.Exchange) error {
 		browser, o := html(x), op.Outcome{}
 		me, err := h.requireLogin(x)
 		var in T
@@ -54,7 +54,7 @@ func ownerForm[T any](h *Handler, html func(*kit.Exchange) bool, run func(x *kit
 }
 
 // replyToOwner replies to who is logged in with an outcome, or an error.
-func (h *Handler) replyToOwner(x *kit.Exchange, html bool, o op.Outcome, err error) error {
+func (h *Handler) replyToOwner(x *httpkit.Exchange, html bool, o op.Outcome, err error) error {
 	switch {
 	case h.repeated(x, err, html):
 		return nil
@@ -68,12 +68,12 @@ func (h *Handler) replyToOwner(x *kit.Exchange, html bool, o op.Outcome, err err
 
 // anybody returns the handler of an operation with fields by which somebody logs in, or does what a mail is for. The
 // browser of an HTML form continues at the page of failures after an error, or where the outcome says.
-func anybody[T any](h *Handler, html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T) (op.Outcome, error)) kit.Handler {
+func anybody[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, in T) (op.Outcome, error)) httpkit.Handler {
 	return op.Fields(html, run, h.reply)
 }
 
 // reply replies with an outcome, or an error, of a login.
-func (h *Handler) reply(x *kit.Exchange, html bool, o op.Outcome, err error) error {
+func (h *Handler) reply(x *httpkit.Exchange, html bool, o op.Outcome, err error) error {
 	switch {
 	case h.repeated(x, err, html):
 		return nil
@@ -91,7 +91,7 @@ func (h *Handler) reply(x *kit.Exchange, html bool, o op.Outcome, err error) err
 
 // begun is the outcome of a login, or of a proof that replaces the session: the session is in its cookie, and in the
 // reply to a program that prefers it.
-func (h *Handler) begun(x *kit.Exchange, html bool, s account.IssuedSession, to string) (op.Outcome, error) {
+func (h *Handler) begun(x *httpkit.Exchange, html bool, s account.IssuedSession, to string) (op.Outcome, error) {
 	h.cookies.setSession(x, s)
 	o := op.Outcome{To: to}
 	issued, err := h.issuedIfPreferred(x, html, s)

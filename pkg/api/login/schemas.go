@@ -2,7 +2,7 @@ package login
 
 import (
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
 )
 
@@ -24,20 +24,20 @@ func sessionSchema() *ordered.Object {
 	return ordered.Of("type", "object", "description", "A session of the user who is logged in.",
 		"required", []string{"id", "current", "type", "created", "lastUsed", "expires", "aal", "authenticatedAt"},
 		"properties", ordered.Of(
-			"id", model.UUID("What ends it."),
+			"id", apimodel.UUID("What ends it."),
 			"current", op.Flag("It is that of this request."),
 			"type", op.Text("The provider by which it began."),
 			"application", op.Text("The configured redirect of the application that it is of."),
-			"created", model.Time("When it began."),
-			"lastUsed", model.Time("When it was last used, to about an hour."),
-			"expires", model.Time("When it ends unless it is used."),
+			"created", apimodel.Time("When it began."),
+			"lastUsed", apimodel.Time("When it was last used, to about an hour."),
+			"expires", apimodel.Time("When it ends unless it is used."),
 			"address", op.Text("The network address that it began at."),
 			"place", place(),
 			"userAgent", op.Text("The browser or program that it began in."),
 			"device", device(),
 			"methods", ordered.Of("type", "array", "items", op.Text(""), "description", "How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider."),
 			"aal", ordered.Of("type", "integer", "enum", []any{1, 2}, "description", "2 with a second factor."),
-			"authenticatedAt", model.Time("When its user has last proven who they are."),
+			"authenticatedAt", apimodel.Time("When its user has last proven who they are."),
 		))
 }
 
@@ -55,34 +55,34 @@ func keySchema() *ordered.Object {
 	return ordered.Of("type", "object", "description", "An API key of the user who is logged in.",
 		"required", []string{"id", "name", "created"},
 		"properties", ordered.Of(
-			"id", model.UUID("What revokes it."),
+			"id", apimodel.UUID("What revokes it."),
 			"name", op.Text("What it is for."),
 			"rule", op.Text("The requests that it allows; without it, any."),
-			"created", model.Time("When it was made."),
-			"lastUsed", model.Time("When it was last used, to about an hour; absent before the first use."),
-			"expires", model.Time("When it expires; absent: never."),
+			"created", apimodel.Time("When it was made."),
+			"lastUsed", apimodel.Time("When it was last used, to about an hour; absent before the first use."),
+			"expires", apimodel.Time("When it expires; absent: never."),
 		))
 }
 
 func passkeySchema() *ordered.Object {
 	return ordered.Of("type", "object", "required", []string{"uuid", "type", "name", "created", "backedUp"}, "properties", ordered.Of(
-		"uuid", op.Text("Of the ident."), "type", op.Only("passkey"), "name", op.Text("Chosen by its user."), "created", model.Time("When it was added."),
-		"lastUsed", model.Time("The last login with it."), "backedUp", op.Flag("Its user has copies elsewhere, as the authenticator said last."),
-		"cloneSuspected", model.Time("When its signature counter went back: somebody may have a copy."),
+		"uuid", op.Text("Of the ident."), "type", op.Only("passkey"), "name", op.Text("Chosen by its user."), "created", apimodel.Time("When it was added."),
+		"lastUsed", apimodel.Time("The last login with it."), "backedUp", op.Flag("Its user has copies elsewhere, as the authenticator said last."),
+		"cloneSuspected", apimodel.Time("When its signature counter went back: somebody may have a copy."),
 	))
 }
 
 // deletionSchema is that of a planned deletion.
 func deletionSchema() *ordered.Object {
 	return op.Object("", 2,
-		"planned", model.Time("When the user has asked for it."), "deleted", model.Time("When the account is deleted, unless that is taken back before."))
+		"planned", apimodel.Time("When the user has asked for it."), "deleted", apimodel.Time("When the account is deleted, unless that is taken back before."))
 }
 
 // issuedSchema is that of a session that has just begun.
-func issuedSchema(users *model.Store) *ordered.Object {
+func issuedSchema(users *apimodel.Store) *ordered.Object {
 	return op.Object("A session that has just begun.", 3,
 		"token", op.Text("For Authorization: Bearer. After a login it is the cookie's value."),
-		"expires", model.Time("When the session ends unless it is used."),
+		"expires", apimodel.Time("When the session ends unless it is used."),
 		"user", users.Shown())
 }
 
@@ -96,7 +96,7 @@ func accessToken() *ordered.Object {
 
 // protocolError is an error of RFC 6749, section 5.2, which is a problem as well.
 func protocolError() *ordered.Object {
-	return ordered.Of("description", "What went wrong (RFC 6749), as a problem too.", "allOf", []any{model.Ref("Problem"), op.Object("", 2,
+	return ordered.Of("description", "What went wrong (RFC 6749), as a problem too.", "allOf", []any{apimodel.Ref("Problem"), op.Object("", 2,
 		"error", op.OneOf([]any{"invalid_request", "invalid_client", "invalid_grant", "unsupported_grant_type"}, ""),
 		"error_description", op.Text(""),
 	)})

@@ -9,8 +9,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -22,7 +22,7 @@ const completedCookie = pendingCookie + "-done"
 
 // stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
 // secret of the login in a cookie, and a program that asks for the representation in the reply.
-func (h *Handler) stepError(x *kit.Exchange, err error) error {
+func (h *Handler) stepError(x *httpkit.Exchange, err error) error {
 	p := account.Pending(err)
 	if p == nil {
 		return err
@@ -38,7 +38,7 @@ func (h *Handler) stepError(x *kit.Exchange, err error) error {
 
 // toSecondFactor redirects the browser of a login whose second factor is missing to where it is asked for, and reports whether
 // it did.
-func (h *Handler) toSecondFactor(x *kit.Exchange, err error) bool {
+func (h *Handler) toSecondFactor(x *httpkit.Exchange, err error) bool {
 	p := account.Pending(err)
 	if p == nil {
 		return false
@@ -65,7 +65,7 @@ type proofForm struct {
 }
 
 // secondFactor completes a login by its second factor.
-func (h secondFactors) secondFactor(x *kit.Exchange) error {
+func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 	in, err := op.Read[secondFactorForm](x, op.IsHTML(x))
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ type askForm struct {
 
 // ask asks for what a second factor is proven by: for the login whose second factor is missing, or else for the session. It sends a mail
 // with a code, or replies with the options of a challenge.
-func (h secondFactors) ask(x *kit.Exchange, m about.Method) error {
+func (h secondFactors) ask(x *httpkit.Exchange, m about.Method) error {
 	in, err := op.Read[askForm](x, op.IsHTML(x))
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (h secondFactors) askAgain(factors string, mailed bool, reason string) op.O
 }
 
 // factorOf returns what proves a second factor.
-func (h secondFactors) factorOf(x *kit.Exchange, in proofForm) (factor account.SecondFactor, err error) {
+func (h secondFactors) factorOf(x *httpkit.Exchange, in proofForm) (factor account.SecondFactor, err error) {
 	factor.Type, factor.Code = in.Type, in.Code
 	if h.service.Methods.About(in.Type).Script {
 		factor.Signed, err = h.answer(x, in.Credential, in.Secret)
@@ -176,7 +176,7 @@ func (h secondFactors) factorOf(x *kit.Exchange, in proofForm) (factor account.S
 }
 
 // pendingOf returns the secret of the login that a request is about, by its field or the cookie, and the client.
-func (h secondFactors) pendingOf(x *kit.Exchange, flow string) (secret string, client account.Client, err error) {
+func (h secondFactors) pendingOf(x *httpkit.Exchange, flow string) (secret string, client account.Client, err error) {
 	client, err = h.client(x)
 	if secret = flow; secret == "" {
 		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
@@ -190,7 +190,7 @@ type stepUpForm struct {
 }
 
 // stepUp authenticates who is logged in again.
-func (h secondFactors) stepUp(x *kit.Exchange, _ *account.Session, in stepUpForm) (op.Outcome, error) {
+func (h secondFactors) stepUp(x *httpkit.Exchange, _ *account.Session, in stepUpForm) (op.Outcome, error) {
 	factor, err := h.factorOf(x, in.proofForm)
 	var client account.Client
 	var session account.IssuedSession

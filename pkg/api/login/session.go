@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // Sessions finds the session of a request by its bearer token or its cookie.
@@ -17,18 +17,18 @@ type Sessions struct {
 	cookies cookies
 }
 
-var _ kit.Authenticator = (*Sessions)(nil)
+var _ httpkit.Authenticator = (*Sessions)(nil)
 
 // NewSessions returns the Sessions of a service.
 func NewSessions(service *account.Service) *Sessions {
 	return &Sessions{service, cookiesFor(service)}
 }
 
-// Authenticate implements kit.Authenticator. A bearer token that is not valid is an
+// Authenticate implements httpkit.Authenticator. A bearer token that is not valid is an
 // error, since a program must not continue as an anonymous client unawares. A
 // cookie that is not valid is ignored: browsers send it in any case. They send several of
 // one name, which were set for other paths or hosts: the first valid one counts.
-func (s *Sessions) Authenticate(x *kit.Exchange) (*account.Session, error) {
+func (s *Sessions) Authenticate(x *httpkit.Exchange) (*account.Session, error) {
 	token, ok := x.BearerToken()
 	tokens := []string{token}
 	if !ok {
@@ -53,31 +53,31 @@ func (s *Sessions) Authenticate(x *kit.Exchange) (*account.Session, error) {
 	case session == nil:
 		return nil, nil
 	}
-	if err := kit.RequireAllowed(x, session.Key, x.RuleBudget(), x.Request.Method, x.Request.URL.Path); err != nil {
+	if err := httpkit.RequireAllowed(x, session.Key, x.RuleBudget(), x.Request.Method, x.Request.URL.Path); err != nil {
 		return nil, err
 	}
 	return session, nil
 }
 
 // Issue sets the cookie of a session that has just been issued.
-func (s *Sessions) Issue(x *kit.Exchange, session account.IssuedSession) {
+func (s *Sessions) Issue(x *httpkit.Exchange, session account.IssuedSession) {
 	s.cookies.setSession(x, session)
 }
 
 // SetCookie sets a cookie with the attributes that the cookie of a session has, for an age in seconds; a negative one
 // removes it.
-func (s *Sessions) SetCookie(x *kit.Exchange, name, value string, age int) {
+func (s *Sessions) SetCookie(x *httpkit.Exchange, name, value string, age int) {
 	s.cookies.set(x, name, value, age)
 }
 
 // Cookie returns the values of a cookie that SetCookie has set. Browsers send several: the first valid one counts.
-func (s *Sessions) Cookie(x *kit.Exchange, name string) []string {
+func (s *Sessions) Cookie(x *httpkit.Exchange, name string) []string {
 	return s.cookies.values(x.Request, name)
 }
 
 // LogOut ends a session, which may be nil, and removes its cookie. It ends those of further cookies as well: without the first one, the
 // next one that the browser sends would count.
-func (s *Sessions) LogOut(x *kit.Exchange, session *account.Session) error {
+func (s *Sessions) LogOut(x *httpkit.Exchange, session *account.Session) error {
 	if session != nil {
 		if err := s.service.Sessions.Logout(x.Context(), session); err != nil {
 			return err
@@ -99,13 +99,13 @@ func (s *Sessions) LogOut(x *kit.Exchange, session *account.Session) error {
 }
 
 // KnownBrowser is a client with the cookie by which the browser of a repetition is known, or a new value of it.
-func (s *Sessions) KnownBrowser(x *kit.Exchange, client account.Client) account.Client {
+func (s *Sessions) KnownBrowser(x *httpkit.Exchange, client account.Client) account.Client {
 	client.Browser = s.cookies.value(x.Request, browserCookie)
 	return knownBrowser(client)
 }
 
 // SetBrowser sets the cookie by which the browser of a client is known, unless it has it.
-func (s *Sessions) SetBrowser(x *kit.Exchange, client account.Client) {
+func (s *Sessions) SetBrowser(x *httpkit.Exchange, client account.Client) {
 	s.cookies.setBrowser(x, client)
 }
 
@@ -141,12 +141,12 @@ func (c cookies) named(session, name string) string {
 }
 
 // set sets a cookie for an age in seconds; a negative one removes it.
-func (c cookies) set(x *kit.Exchange, name, value string, age int) {
+func (c cookies) set(x *httpkit.Exchange, name, value string, age int) {
 	c.setNamed(x, c.named(c.names()[0], name), value, age)
 }
 
 // setNamed is set for a name as the browser has it.
-func (c cookies) setNamed(x *kit.Exchange, name, value string, age int) {
+func (c cookies) setNamed(x *httpkit.Exchange, name, value string, age int) {
 	http.SetCookie(x, &http.Cookie{ //nolint:gosec // Secure wherever baseURL is https; over http no browser would send it
 		Name: name, Value: value, Path: c.path, MaxAge: age,
 		HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode,
@@ -155,7 +155,7 @@ func (c cookies) setNamed(x *kit.Exchange, name, value string, age int) {
 
 // setSession sets the token of a session. The cookie lives as long as a session
 // can at most: the server decides when it expires, and use extends it.
-func (c cookies) setSession(x *kit.Exchange, s account.IssuedSession) {
+func (c cookies) setSession(x *httpkit.Exchange, s account.IssuedSession) {
 	if s.Token == "" {
 		return // the session of the request stays
 	}
@@ -167,22 +167,24 @@ func (c cookies) setSession(x *kit.Exchange, s account.IssuedSession) {
 }
 
 // setDevice sets the cookie by which a device is known at its next login.
-func (c cookies) setDevice(x *kit.Exchange, s account.IssuedSession) {
+func (c cookies) setDevice(x *httpkit.Exchange, s account.IssuedSession) {
 	if s.Device != "" {
 		c.set(x, deviceCookie, s.Device, int(account.DeviceTTL.Seconds()))
 	}
 }
 
-func (c cookies) removeSession(x *kit.Exchange) { c.set(x, sessionCookie, "", -1) }
+func (c cookies) removeSession(x *httpkit.Exchange) { c.set(x, sessionCookie, "", -1) }
 
-func (c cookies) setFlow(x *kit.Exchange, f account.Flow) {
+func (c cookies) setFlow(x *httpkit.Exchange, f account.Flow) {
 	c.set(x, sessionCookie+"-"+f.Name, f.Secret, int(account.FlowTTL.Seconds()))
 }
 
-func (c cookies) removeFlow(x *kit.Exchange, name string) { c.set(x, sessionCookie+"-"+name, "", -1) }
+func (c cookies) removeFlow(x *httpkit.Exchange, name string) {
+	c.set(x, sessionCookie+"-"+name, "", -1)
+}
 
 // flow returns the secrets of a flow, of which one is valid.
-func (c cookies) flow(x *kit.Exchange, name string) []string {
+func (c cookies) flow(x *httpkit.Exchange, name string) []string {
 	if name == "" {
 		return nil
 	}

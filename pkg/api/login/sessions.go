@@ -6,8 +6,8 @@ import (
 
 	"belfry/internal/ordered"
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -20,16 +20,16 @@ type removeForm struct {
 func (h *Handler) addSessions(set *op.Set) {
 	set.Get(op.Operation{
 		Path: "/auth/sessions", ID: "listSessions", Summary: "List one's sessions", Security: op.Needed(),
-		Replies:  ordered.Of("200", op.Reply("The sessions, the oldest first.", op.JSON(op.Object("", 1, "sessions", op.List(model.Ref("Session")))), "Cache-Control")),
+		Replies:  ordered.Of("200", op.Reply("The sessions, the oldest first.", op.JSON(op.Object("", 1, "sessions", op.List(apimodel.Ref("Session")))), "Cache-Control")),
 		Problems: []int{401, 429},
-		Limit:    kit.Read, Run: h.owner(h.sessions),
+		Limit:    httpkit.Read, Run: h.owner(h.sessions),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth/sessions/{uuid}", ID: "endSession", Summary: "End a session", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"),
 		Replies:    ordered.Of("204", op.Reply("It has ended.", nil, "Cache-Control", "Set-Cookie")),
 		Problems:   []int{400, 401, 403, 404, 409, 429},
-		Limit:      kit.Write, Run: h.owner(h.endSession),
+		Limit:      httpkit.Write, Run: h.owner(h.endSession),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/sessions/{uuid}", ID: "endSessionByForm", Summary: "End a session, by an HTML form", Security: op.Needed(),
@@ -37,7 +37,7 @@ func (h *Handler) addSessions(set *op.Set) {
 		Body:       op.HTMLForm[removeForm](),
 		Replies:    ordered.Of("303", op.Redirect("To the page of the account.", "Set-Cookie")),
 		Problems:   []int{403, 408},
-		Limit:      kit.Write, Run: ownerForm(h, always, h.endSessionByForm),
+		Limit:      httpkit.Write, Run: ownerForm(h, always, h.endSessionByForm),
 	})
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth/idents/{uuid}", ID: "unlinkIdent", Summary: "Unlink an ident", Security: op.Needed(),
@@ -45,16 +45,16 @@ func (h *Handler) addSessions(set *op.Set) {
 		Parameters:  op.Parameters("UUID", "Prefer"),
 		Replies:     ordered.Of("204", writtenReply("It is unlinked.")),
 		Problems:    []int{400, 401, 403, 404, 409, 429},
-		Limit:       kit.Write, Run: h.owner(h.unlink),
+		Limit:       httpkit.Write, Run: h.owner(h.unlink),
 	})
 }
 
-func (h *Handler) sessions(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) sessions(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	list, err := h.service.Sessions.List(x.Context(), me)
 	return op.Outcome{Body: map[string]any{"sessions": list}}, err
 }
 
-func (h *Handler) endSession(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) endSession(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	id, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err
@@ -66,7 +66,7 @@ func (h *Handler) endSession(x *kit.Exchange, me *account.Session) (op.Outcome, 
 	return op.Outcome{}, err
 }
 
-func (h *Handler) endSessionByForm(x *kit.Exchange, me *account.Session, in removeForm) (op.Outcome, error) {
+func (h *Handler) endSessionByForm(x *httpkit.Exchange, me *account.Session, in removeForm) (op.Outcome, error) {
 	if !in.Remove {
 		return op.Outcome{}, fieldError("a field is missing", "remove", "must be true")
 	}
@@ -77,7 +77,7 @@ func (h *Handler) endSessionByForm(x *kit.Exchange, me *account.Session, in remo
 	return h.ofAccount("session-ended"), nil
 }
 
-func (h *Handler) unlink(x *kit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) unlink(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
+	"belfry/pkg/problem"
 )
 
 // token exchanges the code of an application for the token of a session (RFC 6749, section 4.1.3). No cookie is
 // set: the session is the application's.
-func (h byProvider) token(x *kit.Exchange) error {
+func (h byProvider) token(x *httpkit.Exchange) error {
 	session, err := h.exchange(x)
 	var protocol *account.ProtocolError
 	var invalid *errs.Error
@@ -61,7 +61,7 @@ type tokenForm struct {
 	Others object.Object `form:"*"` // which are ignored
 }
 
-func (h byProvider) exchange(x *kit.Exchange) (none account.IssuedSession, err error) {
+func (h byProvider) exchange(x *httpkit.Exchange) (none account.IssuedSession, err error) {
 	in, err := op.Read[tokenForm](x, op.IsHTML(x))
 	if err != nil {
 		return none, err
@@ -125,21 +125,21 @@ func invalidClient(description string) error {
 type protocolProblem struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
-	kit.Problem
+	httpkit.Problem
 }
 
 // sendProtocolError replies with an error of the protocol. Its media type is the one that RFC 6749
 // demands, which libraries insist on.
-func (h byProvider) sendProtocolError(x *kit.Exchange, err error, code, description string, fields []errs.Field) error {
+func (h byProvider) sendProtocolError(x *httpkit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
 	if code == account.InvalidClient {
 		name = problem.Of(errs.Unauthenticated)
 		x.SetHeader("Www-Authenticate", `Basic realm="belfry", charset="UTF-8"`)
 	}
 	x.RecordError(err)
-	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Cache-Control", httpkit.NoStore)
 	x.LinkHelp(name.Type)
-	x.Send(name.Status, kit.JSON, problem.Encode(protocolProblem{Error: code, Description: description, Problem: kit.Problem{
+	x.Send(name.Status, httpkit.JSON, problem.Encode(protocolProblem{Error: code, Description: description, Problem: httpkit.Problem{
 		Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status, Detail: description, Instance: x.ID, Errors: fields,
 	}}))
 	return nil

@@ -2,7 +2,7 @@ package login
 
 import (
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
 )
 
@@ -63,7 +63,7 @@ func milliseconds() *ordered.Object {
 }
 
 func descriptors(description string) *ordered.Object {
-	return ordered.Of("type", "array", "description", description, "items", model.Ref("PasskeyDescriptor"))
+	return ordered.Of("type", "array", "description", description, "items", apimodel.Ref("PasskeyDescriptor"))
 }
 
 // credential is a PublicKeyCredential with a response.

@@ -6,11 +6,11 @@ import (
 	"strconv"
 
 	"belfry/internal/baseurl"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/api/pagememory"
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
+	"belfry/pkg/pagememory"
+	"belfry/pkg/problem"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
@@ -33,7 +33,7 @@ type result struct {
 
 // batch is POST of a batch. Its operations are executed one after the other, each as if it had been
 // requested alone.
-func (all *Resources) batch(x *kit.Exchange) error {
+func (all *Resources) batch(x *httpkit.Exchange) error {
 	if err := withoutConditions(x.Request.Header); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (all *Resources) batch(x *kit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	body, err := x.ReadObject(kit.JSON)
+	body, err := x.ReadObject(httpkit.JSON)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (all *Resources) batch(x *kit.Exchange) error {
 	}
 	reply := encodeResults(results, x.Base())
 	memory.Resize(len(reply))
-	x.SetHeader("Cache-Control", kit.NoStore)
+	x.SetHeader("Cache-Control", httpkit.NoStore)
 	sendPage(x, reply)
 	return nil
 }
@@ -106,7 +106,7 @@ const smallReply = 4 << 10
 
 // execute executes operation i as if it had been requested alone. room is how many bytes the bodies of further
 // results can have.
-func (all *Resources) execute(ctx context.Context, x *kit.Exchange, i int, o operation, room *int) result {
+func (all *Resources) execute(ctx context.Context, x *httpkit.Exchange, i int, o operation, room *int) result {
 	out, err := all.try(ctx, x, o)
 	if err == nil && len(out.body) > *room {
 		out, err = out.shortened(o.request)
@@ -115,7 +115,7 @@ func (all *Resources) execute(ctx context.Context, x *kit.Exchange, i int, o ope
 	if err != nil {
 		res.outcome = outcome{}
 		res.status, res.body = x.ProblemOfPart(i+1, err)
-		if kit.HasRetryAfter(res.status) {
+		if httpkit.HasRetryAfter(res.status) {
 			res.retryAfter = problem.RetryAfter(err)
 		}
 		return res
@@ -125,7 +125,7 @@ func (all *Resources) execute(ctx context.Context, x *kit.Exchange, i int, o ope
 }
 
 // try executes an operation. A panic fails this operation alone: the results of those before are to be sent.
-func (all *Resources) try(ctx context.Context, x *kit.Exchange, o operation) (out outcome, err error) {
+func (all *Resources) try(ctx context.Context, x *httpkit.Exchange, o operation) (out outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errs.Panicked(p)
@@ -137,9 +137,9 @@ func (all *Resources) try(ctx context.Context, x *kit.Exchange, o operation) (ou
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err // the client has left
 	}
-	act := kit.Write
+	act := httpkit.Write
 	if o.request.method == http.MethodGet {
-		act = kit.Read
+		act = httpkit.Read
 	}
 	if err := all.Calls.Admit(x, act, x.Header()); err != nil {
 		return outcome{}, err
@@ -147,7 +147,7 @@ func (all *Resources) try(ctx context.Context, x *kit.Exchange, o operation) (ou
 	call := store.CallOf(ctx)
 	call.RuleBudget = policy.NewBudget()
 	ctx = store.WithCall(ctx, call)
-	if act == kit.Read {
+	if act == httpkit.Read {
 		return o.resource.read(ctx, o.request)
 	}
 	if out, err = o.resource.execute(ctx, x, o.request); out.replayed {
@@ -168,7 +168,7 @@ func (o outcome) shortened(q *request) (outcome, error) {
 }
 
 // reread replaces the objects of writes by those after the work that the writes caused, as far as there is memory.
-func reread(ctx context.Context, x *kit.Exchange, operations []operation, results []result, memory *pagememory.Reservation) {
+func reread(ctx context.Context, x *httpkit.Exchange, operations []operation, results []result, memory *pagememory.Reservation) {
 	room := memory.Page()
 	for _, res := range results {
 		room -= len(res.body)
@@ -208,7 +208,7 @@ func (r result) appendHeaders(body []byte, base baseurl.URL) []byte {
 		replayed = "true"
 	}
 	before := len(body)
-	for _, h := range [][2]string{{"ETag", r.tag}, {kit.Replayed, replayed}, {"Location", base.Below(r.location)}, {"Retry-After", r.retryAfter}} {
+	for _, h := range [][2]string{{"ETag", r.tag}, {httpkit.Replayed, replayed}, {"Location", base.Below(r.location)}, {"Retry-After", r.retryAfter}} {
 		if h[1] == "" || r.failed() && h[0] == "Location" {
 			continue
 		}

@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 	"belfry/pkg/wire"
 )
@@ -19,10 +19,10 @@ func addBatch(set *op.Set, all *Resources) {
 		Method: http.MethodPost, Path: "/batch", ID: "batch", Summary: "Execute several operations",
 		Description: "Each is judged and answered as if it had been requested alone, one after the other. One that fails does not stop the others, and there is no transaction over several objects.",
 		Parameters:  op.Parameters("Prefer"),
-		Body:        op.Body(op.JSON(model.Ref("Batch"))),
-		Replies:     ordered.Of("200", op.Reply("A result for each operation, in order.", op.JSON(model.Ref("BatchResults")), "Cache-Control", "Preference-Applied")),
+		Body:        op.Body(op.JSON(apimodel.Ref("Batch"))),
+		Replies:     ordered.Of("200", op.Reply("A result for each operation, in order.", op.JSON(apimodel.Ref("BatchResults")), "Cache-Control", "Preference-Applied")),
 		Problems:    []int{400, 401, 403, 408, 413, 415, 429},
-		Limit:       kit.Write, Run: all.batch,
+		Limit:       httpkit.Write, Run: all.batch,
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/wire"
 )
@@ -60,7 +60,7 @@ func checkAtomic(value json.RawMessage) error {
 }
 
 // parse reads an operation.
-func (all *Resources) parse(x *kit.Exchange, raw json.RawMessage) (o operation) {
+func (all *Resources) parse(x *httpkit.Exchange, raw json.RawMessage) (o operation) {
 	var given struct {
 		method, path string
 		header       http.Header
@@ -82,7 +82,7 @@ func (all *Resources) parse(x *kit.Exchange, raw json.RawMessage) (o operation) 
 			case "body":
 				given.body = value
 			default:
-				err = errs.New(errs.Invalid, "%q is unknown: an operation has method, path, headers and body", kit.Truncate(name, 64))
+				err = errs.New(errs.Invalid, "%q is unknown: an operation has method, path, headers and body", httpkit.Truncate(name, 64))
 			}
 			if !ok {
 				err = errs.New(errs.Invalid, "the %s of an operation must be a string", name)
@@ -145,7 +145,7 @@ func parseHeaders(raw json.RawMessage) (http.Header, error) {
 		case keyHeader, "If-Match", "If-None-Match":
 			h.Add(canonical, text)
 		default:
-			err = errs.New(errs.Invalid, "the header %q is not supported in a batch: If-Match, If-None-Match and %s are", kit.Truncate(name, 64), wire.HeaderKey)
+			err = errs.New(errs.Invalid, "the header %q is not supported in a batch: If-Match, If-None-Match and %s are", httpkit.Truncate(name, 64), wire.HeaderKey)
 		}
 		if !ok {
 			err = errHeaders
@@ -202,7 +202,7 @@ func (r *resource) allows(method string, collection bool) error {
 	if len(methods) == 0 {
 		return errs.New(errs.NotFound, "no store is exposed at this path")
 	}
-	refused := kit.NotAllowed{Methods: strings.Join(slices.Sorted(maps.Keys(methods)), ", ") + " in a batch"}
+	refused := httpkit.NotAllowed{Methods: strings.Join(slices.Sorted(maps.Keys(methods)), ", ") + " in a batch"}
 	if known {
 		refused.Why = unexposed(r.store.Name(), method)
 	}

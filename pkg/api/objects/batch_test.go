@@ -12,7 +12,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
@@ -174,7 +174,7 @@ func TestABatchWaitsOnce(t *testing.T) {
 func TestTheOperationsOfABatchCountForLimits(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates{Reads: 1, Writes: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1, Writes: 1}, Loopback: true}, prometheus.NewRegistry())
 	})
 	var operations []string
 	for range 100 {

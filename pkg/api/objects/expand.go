@@ -4,12 +4,12 @@ import (
 	"context"
 	"net/http"
 
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
 )
 
 // expansions reads the parameter expand. Of what it leads to, an API key receives what its rule would let it get.
-func (r *resource) expansions(x *kit.Exchange, text string) ([]store.Expansion, error) {
+func (r *resource) expansions(x *httpkit.Exchange, text string) ([]store.Expansion, error) {
 	all, err := store.ParseExpand(text, r.expand)
 	for i, one := range all {
 		url := r.urls[one.From]
@@ -20,8 +20,8 @@ func (r *resource) expansions(x *kit.Exchange, text string) ([]store.Expansion, 
 
 // getExpanded is get of an object with those that it names: it reads as much as a list, so it counts as one for limits and
 // for memory, and is read at the rate of a page.
-func (r *resource) getExpanded(ctx context.Context, x *kit.Exchange, q *request) error {
-	if err := r.calls.Admit(x, kit.List, x.Header()); err != nil {
+func (r *resource) getExpanded(ctx context.Context, x *httpkit.Exchange, q *request) error {
+	if err := r.calls.Admit(x, httpkit.List, x.Header()); err != nil {
 		return err
 	}
 	memory, err := r.pages.Reserve(ctx, x.Address, r.expanded.Expected(1, store.MaxPageBytes))

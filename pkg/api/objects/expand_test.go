@@ -9,13 +9,13 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 )
 
 // expandAuthors has the authors of books expanded.
 func expandAuthors(o *api.Options) {
-	o.Contract.Store("Books").Expand = []model.Key{{Name: "author", Target: "Authors"}}
+	o.Contract.Store("Books").Expand = []apimodel.Key{{Name: "author", Target: "Authors"}}
 }
 
 // The rule of an API key that does not let it get an object does not let it expand that object either.
@@ -101,7 +101,7 @@ func TestTheRuleOfAnAPIKeyCostsABatchOnlySoMuch(t *testing.T) {
 func TestAGetWithExpansionsCountsAsAList(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, expandAuthors, func(o *api.Options) {
-		o.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates{Lists: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Lists: 1}, Loopback: true}, prometheus.NewRegistry())
 	})
 	f.Do("POST", "/books", `{"uuid":"emma","author":"ada"}`).Want(201)
 	counted := map[string]int{}

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
 )
 
 // list is GET on the collection: a page of objects.
-func (r *resource) list(x *kit.Exchange) error {
+func (r *resource) list(x *httpkit.Exchange) error {
 	opts, query, err := listOptions(x.Request.URL.RawQuery)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (r *resource) list(x *kit.Exchange) error {
 			x.Header().Add("Link", "<"+x.Base().Below(r.url)+"?"+query.Encode()+`>; rel="`+to.relation+`"`)
 		}
 	}
-	x.SetHeader("Cache-Control", kit.Revalidate)
+	x.SetHeader("Cache-Control", httpkit.Revalidate)
 	sendPage(x, body)
 	return nil
 }
@@ -63,14 +63,14 @@ func (r *resource) list(x *kit.Exchange) error {
 // parameters parses a query. A parameter that is unknown, repeated or malformed is Invalid: a filter that is ignored
 // would return too much.
 func parameters(raw string, known ...string) (url.Values, error) {
-	query, err := kit.ParseQuery(raw)
+	query, err := httpkit.ParseQuery(raw)
 	if err != nil {
 		return nil, err
 	}
 	for name, values := range query {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, errs.New(errs.Invalid, "the query parameter %q is unknown; known are %s", kit.Truncate(name, 64), strings.Join(known, ", "))
+			return nil, errs.New(errs.Invalid, "the query parameter %q is unknown; known are %s", httpkit.Truncate(name, 64), strings.Join(known, ", "))
 		case len(values) > 1:
 			return nil, errs.New(errs.Invalid, "the query parameter %s occurs more than once", name)
 		}
@@ -121,13 +121,13 @@ const (
 )
 
 // sendPage sends a page to a client that has to read it at a minimal rate.
-func sendPage(x *kit.Exchange, body []byte) {
+func sendPage(x *httpkit.Exchange, body []byte) {
 	awaitReader(x, len(body))
-	x.Send(http.StatusOK, kit.JSON, body)
+	x.Send(http.StatusOK, httpkit.JSON, body)
 }
 
 // awaitReader sets the time for the client to read so many bytes.
-func awaitReader(x *kit.Exchange, bytes int) {
+func awaitReader(x *httpkit.Exchange, bytes int) {
 	limit := minReadTime + time.Duration(bytes/minReadRate)*time.Second
 	// Where the connection has no deadlines, that of the server holds.
 	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(limit))

@@ -3,10 +3,10 @@
 // # The way of a create
 //
 //	POST /books
-//	  kit.Router        filters: CORS, cross-site request forgery
-//	  kit.Calls.Limit   limits of the address and of the user
+//	  httpkit.Router        filters: CORS, cross-site request forgery
+//	  httpkit.Calls.Limit   limits of the address and of the user
 //	  resource.create   preconditions and the object of the body
-//	  kit.Calls.Write   authenticates the client; honors Prefer: wait
+//	  httpkit.Calls.Write   authenticates the client; honors Prefer: wait
 //	  resource.execute  once for an Idempotency-Key
 //	  store.Store.Save  policy, schema, limits; writes the record with its event
 //	  outcome           201 with Location, ETag and the object
@@ -17,16 +17,16 @@ import (
 	"net/http"
 
 	"belfry/config"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/api/pagememory"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
 
 // Shared is what all resources use.
 type Shared struct {
-	Calls *kit.Calls
+	Calls *httpkit.Calls
 	Pages *pagememory.Budget   // the memory of all lists and batches
 	Keyed *idempotent.Executor // nil: requests have no Idempotency-Key
 }
@@ -34,7 +34,7 @@ type Shared struct {
 // resource is a store exposed at a path.
 type resource struct {
 	store    *store.Store
-	calls    *kit.Calls
+	calls    *httpkit.Calls
 	pages    *pagememory.Budget // of lists
 	keyed    *idempotent.Executor
 	streams  *streams
@@ -54,7 +54,7 @@ type Resources struct {
 }
 
 // NewResources returns what serves the stores that a contract exposes.
-func NewResources(shared Shared, k *model.Contract, stores map[string]*store.Store) *Resources {
+func NewResources(shared Shared, k *apimodel.Contract, stores map[string]*store.Store) *Resources {
 	all := &Resources{Shared: shared, byName: map[string]*resource{}}
 	streams, urls := newStreams(), map[*store.Store]string{}
 	for _, s := range k.Stores {
@@ -93,22 +93,22 @@ func unexposed(name, method string) string {
 }
 
 // create is POST on the collection.
-func (r *resource) create(x *kit.Exchange) error {
-	if x.HasMedia(kit.NDJSON) {
+func (r *resource) create(x *httpkit.Exchange) error {
+	if x.HasMedia(httpkit.NDJSON) {
 		return r.stream(x)
 	}
 	q, err := newRequest(http.MethodPost, "", x.Request.Header)
 	if err != nil {
 		return err
 	}
-	if err := r.readBody(x, q, kit.JSON, kit.NDJSON); err != nil {
+	if err := r.readBody(x, q, httpkit.JSON, httpkit.NDJSON); err != nil {
 		return err
 	}
 	return r.write(x, q)
 }
 
 // readBody reads the body of a request, unless its token is refused anyway.
-func (r *resource) readBody(x *kit.Exchange, q *request, types ...string) (err error) {
+func (r *resource) readBody(x *httpkit.Exchange, q *request, types ...string) (err error) {
 	if _, err = r.calls.Session(x); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (r *resource) readBody(x *kit.Exchange, q *request, types ...string) (err e
 }
 
 // get is GET and HEAD on an object.
-func (r *resource) get(x *kit.Exchange) error {
+func (r *resource) get(x *httpkit.Exchange) error {
 	uuid, err := x.UUID()
 	if err != nil {
 		return err
@@ -150,17 +150,17 @@ func (r *resource) get(x *kit.Exchange) error {
 }
 
 // replace is PUT on an object: each field given replaces the stored one.
-func (r *resource) replace(x *kit.Exchange) error {
-	return r.update(x, http.MethodPut, kit.JSON)
+func (r *resource) replace(x *httpkit.Exchange) error {
+	return r.update(x, http.MethodPut, httpkit.JSON)
 }
 
 // patch is PATCH on an object: an RFC 7396 merge patch.
-func (r *resource) patch(x *kit.Exchange) error {
-	x.SetHeader("Accept-Patch", kit.MergePatch+", "+kit.JSON)
-	return r.update(x, http.MethodPatch, kit.MergePatch, kit.JSON)
+func (r *resource) patch(x *httpkit.Exchange) error {
+	x.SetHeader("Accept-Patch", httpkit.MergePatch+", "+httpkit.JSON)
+	return r.update(x, http.MethodPatch, httpkit.MergePatch, httpkit.JSON)
 }
 
-func (r *resource) update(x *kit.Exchange, method string, types ...string) error {
+func (r *resource) update(x *httpkit.Exchange, method string, types ...string) error {
 	uuid, err := x.UUID()
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *resource) update(x *kit.Exchange, method string, types ...string) error
 }
 
 // delete is DELETE on an object.
-func (r *resource) delete(x *kit.Exchange) error {
+func (r *resource) delete(x *httpkit.Exchange) error {
 	uuid, err := x.UUID()
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (r *resource) delete(x *kit.Exchange) error {
 
 // write makes a write and replies with its outcome: as it was written or, after
 // waiting for the consequences, as it is then.
-func (r *resource) write(x *kit.Exchange, q *request) error {
+func (r *resource) write(x *httpkit.Exchange, q *request) error {
 	var o outcome
 	ctx, applied, err := r.calls.Write(x, func(ctx context.Context) (err error) {
 		if o, err = r.execute(ctx, x, q); o.replayed {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -21,14 +21,14 @@ func Operations(set *op.Set, all *Resources) {
 		}
 	}
 	if exposed {
-		set.Component("ListPlan", model.Plan())
+		set.Component("ListPlan", apimodel.Plan())
 		set.Component("StreamLine", streamLine())
 		addBatch(set, all)
 	}
 }
 
 // addStore adds the operations of a store, and says why the others are missing.
-func addStore(set *op.Set, s *model.Store, r *resource) {
+func addStore(set *op.Set, s *apimodel.Store, r *resource) {
 	left, one := s.Expose.Restrict, s.Expose.URL+"/{uuid}"
 	set.Tag(s.Name, describe(s))
 	missing := func(path string, methods ...string) {
@@ -59,9 +59,9 @@ func addStore(set *op.Set, s *model.Store, r *resource) {
 		addUpdate(set, s, one, op.Operation{
 			Method: http.MethodPut, ID: "update" + s.ID, Summary: "Replace fields of an object",
 			Description: "Replaces each given top-level field and keeps the others.",
-			Body:        op.Body(op.JSON(model.Ref(s.UpdateName()))), Run: r.replace,
+			Body:        op.Body(op.JSON(apimodel.Ref(s.UpdateName()))), Run: r.replace,
 		})
-		patch := ordered.Of("schema", model.Ref(s.PatchName()))
+		patch := ordered.Of("schema", apimodel.Ref(s.PatchName()))
 		addUpdate(set, s, one, op.Operation{
 			Method: http.MethodPatch, ID: "patch" + s.ID, Summary: "Merge into an object",
 			Description: "Merges nested objects as well, and null removes a field (RFC 7396).",
@@ -76,7 +76,7 @@ func addStore(set *op.Set, s *model.Store, r *resource) {
 }
 
 // describe says what a store has.
-func describe(s *model.Store) string {
+func describe(s *apimodel.Store) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Objects of the store `%s`, of at most %d bytes as a client writes them.", s.Name, s.MaxSize)
 	if s.Owner != "" {
@@ -97,7 +97,7 @@ func describe(s *model.Store) string {
 
 // secured is the security of an operation: none unless the policy always requires a
 // user.
-func secured(s *model.Store, act string) []any {
+func secured(s *apimodel.Store, act string) []any {
 	if s.NeedsUser[act] {
 		return op.Needed()
 	}
@@ -106,42 +106,42 @@ func secured(s *model.Store, act string) []any {
 
 // written is the response to a write: with what a get would return. Where owners alone write,
 // and owners may get, no get is refused.
-func written(s *model.Store, act, description string, headers ...string) *ordered.Object {
+func written(s *apimodel.Store, act, description string, headers ...string) *ordered.Object {
 	schema := s.Shown()
 	if s.OwnersGet && s.NeedsUser[act] && len(s.Interceptors["get"]) == 0 {
-		schema = model.Ref(s.ObjectName())
+		schema = apimodel.Ref(s.ObjectName())
 	}
 	if s.Expose.Restrict.Get {
-		schema = model.Ref(model.UUIDOnly)
+		schema = apimodel.Ref(apimodel.UUIDOnly)
 	}
 	return op.Reply(description, op.JSON(schema), append([]string{"Etag", "Cache-Control"}, headers...)...)
 }
 
-func addCreate(set *op.Set, s *model.Store, run kit.Handler) {
+func addCreate(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: s.Expose.URL, ID: "create" + s.ID, Summary: "Create an object",
 		Description: "A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order." + s.Uniqueness(),
 		Security:    secured(s, "create"),
 		Parameters:  op.Parameters("IfAbsent", "IdempotencyKey", "Prefer"),
-		Body:        op.Body(ordered.Of(op.JSONType, ordered.Of("schema", model.Ref(s.InputName())), op.NDJSONType, ordered.Of("schema", lines("An object to create in each line.", s.InputName())))),
+		Body:        op.Body(ordered.Of(op.JSONType, ordered.Of("schema", apimodel.Ref(s.InputName())), op.NDJSONType, ordered.Of("schema", lines("An object to create in each line.", s.InputName())))),
 		Replies:     ordered.Of("200", op.Reply("The replies to the lines of a stream.", op.Content(op.NDJSONType, lines("A reply in each line.", "StreamLine")), "Cache-Control"), "201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
 		Problems:    append(op.InterceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429),
-		Limit:       kit.Write, Run: run,
+		Limit:       httpkit.Write, Run: run,
 	})
 }
 
 // fields is the parameter of the fields to return. A reply has one schema, whatever its request was: contentSchema, which validators ignore,
 // refers to that of replies with some fields, so that generators make a type of it.
-func fields(s *model.Store) *ordered.Object {
+func fields(s *apimodel.Store) *ordered.Object {
 	schema := op.Text("")
-	schema.Set("contentSchema", model.Ref(s.PartialName()))
+	schema.Set("contentSchema", apimodel.Ref(s.PartialName()))
 	return op.Query("fields", "The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, "+
 		"also where the schema requires it: each object is a "+s.PartialName()+" then.", schema)
 }
 
 // lines is the schema of a text of JSON lines. OpenAPI 3.1 can't say what the lines are: contentSchema refers to the schema of each.
 func lines(description, name string) *ordered.Object {
-	return ordered.Of("type", "string", "description", description+" contentSchema is that of a line.", "contentMediaType", op.NDJSONType, "contentSchema", model.Ref(name))
+	return ordered.Of("type", "string", "description", description+" contentSchema is that of a line.", "contentMediaType", op.NDJSONType, "contentSchema", apimodel.Ref(name))
 }
 
 // streamLine is a line of the reply to a stream of objects.
@@ -149,13 +149,13 @@ func streamLine() *ordered.Object {
 	return op.Object("The reply to a line of a stream: what was created, or the problem.", 2,
 		"line", ordered.Of("type", "integer", "minimum", 1, "description", "The number of the line."),
 		"status", ordered.Of("type", "integer", "description", "That of a request with the line alone."),
-		"uuid", model.UUID("The object's uuid."),
+		"uuid", apimodel.UUID("The object's uuid."),
 		"revision", ordered.Of("type", "integer", "format", "int64", "minimum", 1, "description", "Its revision."),
-		"problem", model.Ref("Problem"))
+		"problem", apimodel.Ref("Problem"))
 }
 
 // expand is the parameter of what can be expanded, if anything can be.
-func expand(s *model.Store) []any {
+func expand(s *apimodel.Store) []any {
 	var names []any
 	for _, key := range s.Expand {
 		names = append(names, key.Name)
@@ -170,14 +170,14 @@ func expand(s *model.Store) []any {
 }
 
 // search is the parameter of the words to find, if the text of the objects is indexed.
-func search(s *model.Store) []any {
+func search(s *apimodel.Store) []any {
 	if len(s.Search) == 0 {
 		return nil
 	}
 	return []any{op.Query("q", "The words to find in `"+strings.Join(s.Search, "`, `")+"`: the objects that have all of them, the best matches first. `\"in this order\"`, `begin*`, `-without`.", op.Text(""))}
 }
 
-func addList(set *op.Set, s *model.Store, run kit.Handler) {
+func addList(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
 	var indexes []string
 	for _, fields := range s.Indexes {
 		indexes = append(indexes, "`"+strings.Join(fields, ", ")+"`")
@@ -203,12 +203,12 @@ func addList(set *op.Set, s *model.Store, run kit.Handler) {
 			op.Query("count", "Count the objects that match.", op.OneOf([]any{"exact", "estimate"}, "")),
 			op.Query("explain", "Return how the page was read; for admins.", op.Flag("")),
 		}, append(expand(s), search(s)...)...),
-		Replies:  ordered.Of("200", op.Reply("A page of objects.", op.JSON(model.Ref(s.PageName())), "Cache-Control", "Link")),
-		Problems: problems, Limit: kit.List, Run: run,
+		Replies:  ordered.Of("200", op.Reply("A page of objects.", op.JSON(apimodel.Ref(s.PageName())), "Cache-Control", "Link")),
+		Problems: problems, Limit: httpkit.List, Run: run,
 	})
 }
 
-func addGet(set *op.Set, s *model.Store, path string, run kit.Handler) {
+func addGet(set *op.Set, s *apimodel.Store, path string, run httpkit.Handler) {
 	problems := append(op.InterceptorProblems(s, "get"), 400, 401, 404, 412, 429)
 	if s.Rules["get"] {
 		problems = append(problems, 403)
@@ -224,11 +224,11 @@ func addGet(set *op.Set, s *model.Store, path string, run kit.Handler) {
 			"200", op.ObjectReply(s, "The object."),
 			"304", op.Reply("It is at a revision that the client has.", nil, "Etag", "Cache-Control"),
 		),
-		Problems: problems, Limit: kit.Read, Run: run,
+		Problems: problems, Limit: httpkit.Read, Run: run,
 	})
 }
 
-func addUpdate(set *op.Set, s *model.Store, path string, o op.Operation) {
+func addUpdate(set *op.Set, s *apimodel.Store, path string, o op.Operation) {
 	headers := []string{"Preference-Applied", "Idempotency-Replayed"}
 	if o.Method == http.MethodPatch {
 		headers = append(headers, "Accept-Patch")
@@ -237,17 +237,17 @@ func addUpdate(set *op.Set, s *model.Store, path string, o op.Operation) {
 	o.Parameters = op.Parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer")
 	o.Replies = ordered.Of("200", written(s, "update", "The object as it is now.", headers...))
 	o.Problems = append(op.InterceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429)
-	o.Limit = kit.Write
+	o.Limit = httpkit.Write
 	set.Add(o)
 }
 
-func addDelete(set *op.Set, s *model.Store, path string, run kit.Handler) {
+func addDelete(set *op.Set, s *apimodel.Store, path string, run httpkit.Handler) {
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: path, ID: "delete" + s.ID, Summary: "Delete an object",
 		Security:   secured(s, "delete"),
 		Parameters: op.Parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer"),
 		Replies:    ordered.Of("204", op.Reply("It was deleted.", nil, "Cache-Control", "Preference-Applied", "Idempotency-Replayed")),
 		Problems:   append(op.InterceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 429),
-		Limit:      kit.Write, Run: run,
+		Limit:      httpkit.Write, Run: run,
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"net/textproto"
 
 	"belfry/internal/ratelimit"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
@@ -21,10 +21,10 @@ import (
 type request struct {
 	method string
 	uuid   string // "" for POST
-	match  kit.Tags
-	none   kit.Tags // If-None-Match of GET
-	absent bool     // If-None-Match: * of a write
-	key    string   // Idempotency-Key, "" for none
+	match  httpkit.Tags
+	none   httpkit.Tags // If-None-Match of GET
+	absent bool         // If-None-Match: * of a write
+	key    string       // Idempotency-Key, "" for none
 	body   object.Object
 	view   store.View // of GET
 }
@@ -37,14 +37,14 @@ func newRequest(method, uuid string, h http.Header) (q *request, err error) {
 	if method == http.MethodPost && len(h["If-Match"]) > 0 {
 		return nil, errs.New(errs.Invalid, "If-Match is not supported on POST, which creates an object: change an existing one with PUT or PATCH")
 	}
-	if q.match, err = kit.IfMatch(h); err != nil {
+	if q.match, err = httpkit.IfMatch(h); err != nil {
 		return nil, err
 	}
 	if method == http.MethodGet {
-		q.none, err = kit.IfNoneMatch(h)
+		q.none, err = httpkit.IfNoneMatch(h)
 		return q, err
 	}
-	if q.absent, err = kit.OnlyIfAbsent(h); err != nil {
+	if q.absent, err = httpkit.OnlyIfAbsent(h); err != nil {
 		return nil, err
 	}
 	switch keys := h[keyHeader]; {
@@ -72,9 +72,9 @@ type outcome struct {
 func (o outcome) failed() bool { return o.status >= http.StatusBadRequest }
 
 // send replies with the outcome.
-func (o outcome) send(x *kit.Exchange) {
+func (o outcome) send(x *httpkit.Exchange) {
 	if o.replayed {
-		x.SetHeader(kit.Replayed, "true")
+		x.SetHeader(httpkit.Replayed, "true")
 	}
 	if o.failed() {
 		x.SendProblem(o.status, o.body)
@@ -91,7 +91,7 @@ func (o outcome) send(x *kit.Exchange) {
 		x.WriteHeader(o.status)
 		return
 	}
-	x.Send(o.status, kit.JSON, o.body)
+	x.Send(o.status, httpkit.JSON, o.body)
 }
 
 // read gets an object.
@@ -103,7 +103,7 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 	if q.match.Given && !q.match.MatchObject(stored) {
 		return outcome{}, q.match.Mismatch()
 	}
-	o := outcome{status: http.StatusOK, uuid: stored.UUID, tag: kit.ETag(stored), body: stored.Body, cache: kit.Revalidate}
+	o := outcome{status: http.StatusOK, uuid: stored.UUID, tag: httpkit.ETag(stored), body: stored.Body, cache: httpkit.Revalidate}
 	if q.none.Given && q.none.MatchView(stored) {
 		o.status, o.body = http.StatusNotModified, nil
 	}
@@ -111,7 +111,7 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 }
 
 // execute makes a write: once for an Idempotency-Key. The store decides what of the object the client may see.
-func (r *resource) execute(ctx context.Context, x *kit.Exchange, q *request) (outcome, error) {
+func (r *resource) execute(ctx context.Context, x *httpkit.Exchange, q *request) (outcome, error) {
 	if q.absent && q.method != http.MethodPost {
 		// It fails if the object exists, as it has to for an update or a delete. Only a client that may make the write learns
 		// that it exists.
@@ -153,7 +153,7 @@ func (r *resource) act(ctx context.Context, q *request, uuid string) (stored sto
 
 // written returns the outcome of a write. stored is what the client receives of the object.
 func (r *resource) written(q *request, stored store.Stored) outcome {
-	o := outcome{status: http.StatusOK, uuid: stored.UUID, cache: kit.NoStore}
+	o := outcome{status: http.StatusOK, uuid: stored.UUID, cache: httpkit.NoStore}
 	switch q.method {
 	case http.MethodDelete:
 		o.status = http.StatusNoContent
@@ -161,30 +161,30 @@ func (r *resource) written(q *request, stored store.Stored) outcome {
 	case http.MethodPost:
 		o.status, o.location = http.StatusCreated, r.url+"/"+stored.UUID
 	}
-	o.tag, o.body = kit.ETag(stored), stored.Body
+	o.tag, o.body = httpkit.ETag(stored), stored.Body
 	return o
 }
 
 // reread returns the outcome of a write whose consequences are applied: with the object as it is then.
-func (r *resource) reread(ctx context.Context, x *kit.Exchange, o outcome) outcome {
+func (r *resource) reread(ctx context.Context, x *httpkit.Exchange, o outcome) outcome {
 	if o.body == nil || o.failed() || !r.offersGet(x, o.uuid) {
 		return o
 	}
 	// Without an error: else it has been deleted meanwhile, or is not readable by this client any more.
 	if current, err := r.store.Reread(ctx, o.uuid); err == nil {
-		o.tag, o.body = kit.ETag(current), current.Body
+		o.tag, o.body = httpkit.ETag(current), current.Body
 	}
 	return o
 }
 
 // offersGet reports whether the client has a route to get an object: there is one, and the rule of an API key allows it.
-func (r *resource) offersGet(x *kit.Exchange, uuid string) bool {
+func (r *resource) offersGet(x *httpkit.Exchange, uuid string) bool {
 	return !r.restrict.Get && r.calls.Allow(x, http.MethodGet, r.url+"/"+uuid) == nil
 }
 
 // withoutGet says in the call that the client has no route to get the object, if so. The uuid of a new one may not be
 // known yet.
-func (r *resource) withoutGet(ctx context.Context, x *kit.Exchange, q *request) context.Context {
+func (r *resource) withoutGet(ctx context.Context, x *httpkit.Exchange, q *request) context.Context {
 	uuid := q.uuid
 	if q.method == http.MethodPost {
 		uuid, _ = q.body.Text("uuid")
@@ -208,7 +208,7 @@ var ops = map[string]idempotent.Op{
 
 // executeOnce makes a write with a key. The key is that of the user: those of others are other keys, and clients
 // that are not logged in count as one.
-func (r *resource) executeOnce(ctx context.Context, x *kit.Exchange, q *request) (outcome, error) {
+func (r *resource) executeOnce(ctx context.Context, x *httpkit.Exchange, q *request) (outcome, error) {
 	if r.keyed == nil {
 		return outcome{}, errs.New(errs.Invalid, "%s is not supported here", wire.HeaderKey)
 	}
@@ -261,7 +261,7 @@ func (r *resource) executeOnce(ctx context.Context, x *kit.Exchange, q *request)
 
 // keeps returns for whom a reply is kept: the user, or the network address of those who are not logged in; "" for clients without
 // limits.
-func (r *resource) keeps(x *kit.Exchange, user string) string {
+func (r *resource) keeps(x *httpkit.Exchange, user string) string {
 	switch {
 	case r.calls.Exempt(x):
 		return ""

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"belfry/internal/backoff"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
@@ -43,7 +43,7 @@ var renewInterval = 5 * time.Second // how long what a user may do is taken for 
 // objects are written, or does not read its replies, has to wait: no more is read than can be in flight.
 type stream struct {
 	*resource
-	x       *kit.Exchange
+	x       *httpkit.Exchange
 	control *http.ResponseController
 	request *request
 	lines   *bufio.Reader
@@ -74,7 +74,7 @@ type line struct {
 }
 
 // stream is POST of a stream of objects.
-func (r *resource) stream(x *kit.Exchange) error {
+func (r *resource) stream(x *httpkit.Exchange) error {
 	q, err := newRequest(http.MethodPost, "", x.Request.Header)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (r *resource) stream(x *kit.Exchange) error {
 	if q.key != "" {
 		return errs.New(errs.Invalid, "%s is not supported for a stream of objects: give each line a uuid, or send a batch", wire.HeaderKey)
 	}
-	if err := x.CheckMedia(kit.NDJSON); err != nil {
+	if err := x.CheckMedia(httpkit.NDJSON); err != nil {
 		return err
 	}
 	ctx, err := r.calls.Client(x)
@@ -108,8 +108,8 @@ func (r *resource) stream(x *kit.Exchange) error {
 	_ = s.control.EnableFullDuplex()
 	x.CloseConnection()
 	x.MarkStream()
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.SetHeader("Content-Type", kit.NDJSON)
+	x.SetHeader("Cache-Control", httpkit.NoStore)
+	x.SetHeader("Content-Type", httpkit.NDJSON)
 	sent := make(chan error, 1)
 	go func() {
 		err := s.send()
@@ -121,7 +121,7 @@ func (r *resource) stream(x *kit.Exchange) error {
 		}
 		sent <- err
 	}()
-	defer kit.OnEnd(s.ending, s.interrupt)()
+	defer httpkit.OnEnd(s.ending, s.interrupt)()
 	if failed := s.receive(ctx); failed != nil && ctx.Err() == nil {
 		s.number++
 		s.enqueue(ctx, s.failed(s.number, failed))
@@ -177,8 +177,8 @@ func (s *stream) receive(ctx context.Context) (err error) {
 // ended returns the error of the first line that does not begin.
 func (s *stream) ended() error {
 	why := "belfry is stopping"
-	if cause := context.Cause(s.ending); errors.Is(cause, kit.ErrReplaced) {
-		why = kit.ErrReplaced.Message
+	if cause := context.Cause(s.ending); errors.Is(cause, httpkit.ErrReplaced) {
+		why = httpkit.ErrReplaced.Message
 	}
 	return errs.New(errs.Unavailable, "%s: send this line and those after it again", why)
 }
@@ -233,7 +233,7 @@ func (s *stream) begin(ctx context.Context, text []byte, failed error) error {
 // the client send slower.
 func (s *stream) admit(ctx context.Context) error {
 	for {
-		err := s.calls.Admit(s.x, kit.Write, http.Header{})
+		err := s.calls.Admit(s.x, httpkit.Write, http.Header{})
 		var limited *errs.Error
 		if !errors.As(err, &limited) || limited.Kind != errs.Limited {
 			return err

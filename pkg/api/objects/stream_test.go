@@ -18,8 +18,8 @@ import (
 	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/api/objects"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
@@ -394,7 +394,7 @@ func TestTheLinesOfAStreamAreAuthorized(t *testing.T) {
 func TestTheLinesOfAStreamCountForLimits(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates{Writes: 100}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Writes: 100}, Loopback: true}, prometheus.NewRegistry())
 	})
 	got := stream(f, "/books", strings.Repeat("{}\n", 1020)) // 1,000 at once, the others at 100 a second
 	for _, l := range got {

@@ -8,7 +8,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 )
 
@@ -91,7 +91,7 @@ var accountProblems = map[string]string{ //nolint:gosec // no credentials
 }
 
 // account returns the data of the page account for a session, which may be nil.
-func (h *handler) account(x *kit.Exchange, me *account.Session) (Account, error) {
+func (h *handler) account(x *httpkit.Exchange, me *account.Session) (Account, error) {
 	query := x.Query()
 	a := Account{Done: outcomes[query.Get("outcome")], Problem: accountProblems[query.Get("reason")]}
 	if me == nil || me.Key != nil { // an API key manages no account
@@ -128,7 +128,7 @@ func (h *handler) account(x *kit.Exchange, me *account.Session) (Account, error)
 		a.Passkeys = append(a.Passkeys, Passkey{p.UUID, p.Name, readable(p.Created), readable(p.LastUsed), readable(p.CloneSuspected)})
 	}
 	for _, s := range o.Sessions {
-		device := kit.Truncate(cmp.Or(s.UserAgent, "an unknown device"), 200)
+		device := httpkit.Truncate(cmp.Or(s.UserAgent, "an unknown device"), 200)
 		a.Sessions = append(a.Sessions, Session{s.ID, device, strings.Join(s.Methods, ", "), readable(s.LastUsed), s.Current})
 	}
 	if a.ByMail {

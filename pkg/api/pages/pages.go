@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 )
 
 // Names of pages and of their templates. The page validated is that of a login or a mail's
@@ -45,15 +45,15 @@ type Options struct {
 	Export bool // users can download their data
 
 	// Recognize gives a browser a cookie by which it is known if it sends the form of a page twice; nil for none.
-	Recognize func(*kit.Exchange)
+	Recognize func(*httpkit.Exchange)
 
 	Redirects    []string // where forms lead to: paths on this host, and URLs
 	Applications []string // redirects of applications, where a login for one leads to
 }
 
 type handler struct {
-	calls     *kit.Calls
-	recognize func(*kit.Exchange)
+	calls     *httpkit.Calls
+	recognize func(*httpkit.Exchange)
 	export    bool // of the data of a user
 	service   *account.Service
 	templates *Templates
@@ -64,9 +64,9 @@ type handler struct {
 }
 
 // Mount adds the routes of the pages.
-func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options) {
+func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o Options) {
 	if len(o.Paths) > 0 || service.Applications.Any() {
-		r.HandleGetPage(stylePath, kit.Fixed("text/css; charset=utf-8", o.Templates.style))
+		r.HandleGetPage(stylePath, httpkit.Fixed("text/css; charset=utf-8", o.Templates.style))
 	}
 	if len(o.Paths) == 0 {
 		return
@@ -76,7 +76,7 @@ func Mount(r *kit.Router, calls *kit.Calls, service *account.Service, o Options)
 		policy: strictPolicy(formTargets(o.Redirects)), second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
 	}
 	for name, path := range o.Paths {
-		r.HandleGetPage(path, calls.Limit(kit.Read, func(x *kit.Exchange) error { return h.page(x, name) }))
+		r.HandleGetPage(path, calls.Limit(httpkit.Read, func(x *httpkit.Exchange) error { return h.page(x, name) }))
 	}
 }
 
@@ -136,7 +136,7 @@ func (o Options) Refusal(service *account.Service, reason, message string) ([]by
 
 // page replies with a page. Its URL may have the token of a mail, so nothing may store the
 // page, and no other page gets its URL.
-func (h *handler) page(x *kit.Exchange, name string) error {
+func (h *handler) page(x *httpkit.Exchange, name string) error {
 	v, me := h.view(x)
 	if name == startPage {
 		v.Stores = h.stores

@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 )
 
@@ -154,7 +154,7 @@ func title(name string) string {
 }
 
 // view returns the data of a page, and the session of the logged-in user, nil for nobody.
-func (h *handler) view(x *kit.Exchange) (View, *account.Session) {
+func (h *handler) view(x *httpkit.Exchange) (View, *account.Session) {
 	v := h.base
 	// Clients without a valid session see the page, and so do all while sessions can't be
 	// read.
@@ -180,7 +180,7 @@ func (h *handler) view(x *kit.Exchange) (View, *account.Session) {
 // displayName returns how a user is called on the pages that they see.
 func displayName(session *account.Session) string {
 	if name, ok := session.Visible.Text("name"); ok && strings.TrimSpace(name) != "" {
-		return kit.Truncate(name, 100)
+		return httpkit.Truncate(name, 100)
 	}
 	var idents []struct{ UUID, Type string }
 	if json.Unmarshal(object.Field(session.User.Body, "idents"), &idents) == nil {

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"sync"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // encodings are the precompressed forms of a file, the smallest first.
@@ -22,7 +22,7 @@ var encodings = [...]struct{ name, suffix string }{{"br", ".br"}, {"gzip", ".gz"
 
 // file replies with a file, in the smallest form of it that there is and that the client
 // accepts. real is where links in the name lead.
-func (h *handler) file(x *kit.Exchange, root *os.Root, name, real string) error {
+func (h *handler) file(x *httpkit.Exchange, root *os.Root, name, real string) error {
 	x.SetHeader("Content-Type", contentType(name))
 	x.SetHeader("Cache-Control", revalidate)
 	if h.immutable(name) {
@@ -59,13 +59,13 @@ func (h *handler) file(x *kit.Exchange, root *os.Root, name, real string) error 
 		return unreadable(x, err)
 	}
 	x.SetHeader("Etag", tag)
-	http.ServeContent(x, kit.ForServeContent(x.Request, strings.Trim(tag, `"`)), name, info.ModTime(), f)
+	http.ServeContent(x, httpkit.ForServeContent(x.Request, strings.Trim(tag, `"`)), name, info.ModTime(), f)
 	return nil
 }
 
 // unreadable is the error of a file that was there and can't be read: it is being replaced,
 // or belfry may not read it.
-func unreadable(x *kit.Exchange, err error) error {
+func unreadable(x *httpkit.Exchange, err error) error {
 	for _, name := range []string{"Content-Type", "Content-Encoding", "Etag", "Last-Modified"} {
 		x.Header().Del(name)
 	}

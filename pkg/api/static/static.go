@@ -17,8 +17,8 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // indexFile is the page of a folder and, of a single-page application, of every navigation.
@@ -44,16 +44,16 @@ type handler struct {
 }
 
 // Mount serves the folder where no route is.
-func Mount(r *kit.Router, o Options) {
+func Mount(r *httpkit.Router, o Options) {
 	h := &handler{o: o, tags: newTags()}
 	h.o.Immutable, h.o.Reserved = slices.Clone(o.Immutable), slices.Clone(o.Reserved)
 	r.HandleUnmatched(h.serve)
 }
 
-func (h *handler) serve(x *kit.Exchange) error {
+func (h *handler) serve(x *httpkit.Exchange) error {
 	name, ok := h.nameOf(x.Request.URL.Path)
 	if !ok {
-		return kit.ErrNoRoute()
+		return httpkit.ErrNoRoute()
 	}
 	root, err := os.OpenRoot(h.o.Folder)
 	if err != nil {
@@ -94,7 +94,7 @@ func (h *handler) nameOf(p string) (name string, ok bool) {
 }
 
 // folder replies with the page of a folder.
-func (h *handler) folder(x *kit.Exchange, root *os.Root, name string) error {
+func (h *handler) folder(x *httpkit.Exchange, root *os.Root, name string) error {
 	page := path.Join(name, indexFile)
 	real, info, err := find(root, page)
 	if err != nil || !info.Mode().IsRegular() {
@@ -113,10 +113,10 @@ func (h *handler) folder(x *kit.Exchange, root *os.Root, name string) error {
 
 // missing replies to a path that is no file: a navigation of a single-page application with
 // its page, which knows what is there.
-func (h *handler) missing(x *kit.Exchange, root *os.Root, name string) error {
+func (h *handler) missing(x *httpkit.Exchange, root *os.Root, name string) error {
 	known := strings.HasPrefix(name+"/", wellKnown+"/") // who asks whether something is there must not get the application
 	if !h.o.SPA || known || !navigates(x.Request) {
-		return kit.ErrNoRoute()
+		return httpkit.ErrNoRoute()
 	}
 	real, info, err := find(root, indexFile)
 	if err != nil || !info.Mode().IsRegular() {

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -28,15 +28,15 @@ func document(set *op.Set, path, id, summary string, body func() ([]byte, error)
 }
 
 // send replies with a document.
-func send(body func() ([]byte, error)) kit.Handler {
-	fixed := sync.OnceValues(func() (kit.Handler, error) {
+func send(body func() ([]byte, error)) httpkit.Handler {
+	fixed := sync.OnceValues(func() (httpkit.Handler, error) {
 		content, err := body()
 		if err != nil {
 			return nil, err
 		}
-		return kit.Fixed(kit.JSON, content), nil
+		return httpkit.Fixed(httpkit.JSON, content), nil
 	})
-	return func(x *kit.Exchange) error {
+	return func(x *httpkit.Exchange) error {
 		h, err := fixed()
 		if err != nil {
 			return err

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // readyTimeout bounds the check of readiness.
@@ -47,8 +47,8 @@ var ErrStopping = errs.New(errs.Unavailable, "belfry is stopping")
 
 // Gate returns the Filter of a process that is starting: it refuses every request
 // but those of probes with the error of closed. A nil closed refuses none.
-func Gate(closed func() error) kit.Filter {
-	return func(x *kit.Exchange) error {
+func Gate(closed func() error) httpkit.Filter {
+	return func(x *httpkit.Exchange) error {
 		if closed == nil || slices.Contains(ProbePaths(), x.Request.URL.Path) {
 			return nil
 		}
@@ -62,7 +62,7 @@ func Gate(closed func() error) kit.Filter {
 
 // live replies that the process is alive, whatever the state of its
 // dependencies: a restart would not mend those.
-func (h Health) live(x *kit.Exchange) error {
+func (h Health) live(x *httpkit.Exchange) error {
 	if h.Alive != nil {
 		if err := h.Alive(); err != nil {
 			return failing("not alive", err)
@@ -73,7 +73,7 @@ func (h Health) live(x *kit.Exchange) error {
 }
 
 // ready replies whether requests can be served now.
-func (h Health) ready(x *kit.Exchange) error {
+func (h Health) ready(x *httpkit.Exchange) error {
 	if h.Closed != nil {
 		if err := h.Closed(); err != nil {
 			return expected(x, err)
@@ -100,7 +100,7 @@ func (h Health) ready(x *kit.Exchange) error {
 }
 
 // expected returns the error of a probe that a process gets while it starts or stops, every second perhaps.
-func expected(x *kit.Exchange, err error) error {
+func expected(x *httpkit.Exchange, err error) error {
 	x.LogFailureAt(slog.LevelDebug)
 	return failing("not ready", err)
 }
@@ -115,7 +115,7 @@ func failing(what string, err error) error {
 }
 
 // sendDegraded replies that requests can be served, and what is degraded.
-func sendDegraded(x *kit.Exchange, all []string) error {
+func sendDegraded(x *httpkit.Exchange, all []string) error {
 	body, err := json.Marshal(struct {
 		Status   string   `json:"status"`
 		Degraded []string `json:"degraded"`
@@ -123,12 +123,12 @@ func sendDegraded(x *kit.Exchange, all []string) error {
 	if err != nil {
 		return err
 	}
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.Send(http.StatusOK, kit.JSON, append(body, '\n'))
+	x.SetHeader("Cache-Control", httpkit.NoStore)
+	x.Send(http.StatusOK, httpkit.JSON, append(body, '\n'))
 	return nil
 }
 
-func sendOK(x *kit.Exchange) {
-	x.SetHeader("Cache-Control", kit.NoStore)
-	x.Send(http.StatusOK, kit.JSON, []byte(`{"status":"ok"}`+"\n"))
+func sendOK(x *httpkit.Exchange) {
+	x.SetHeader("Cache-Control", httpkit.NoStore)
+	x.Send(http.StatusOK, httpkit.JSON, []byte(`{"status":"ok"}`+"\n"))
 }

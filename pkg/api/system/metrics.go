@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"belfry/pkg/account"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 const metricsPath = "/metrics"
@@ -29,9 +29,9 @@ func NewMetrics(registry prometheus.Gatherer, token string) *Metrics {
 }
 
 // MountMetrics adds /metrics.
-func MountMetrics(r *kit.Router, m *Metrics) { r.HandleGet(metricsPath, m.serve) }
+func MountMetrics(r *httpkit.Router, m *Metrics) { r.HandleGet(metricsPath, m.serve) }
 
-func (m *Metrics) serve(x *kit.Exchange) error {
+func (m *Metrics) serve(x *httpkit.Exchange) error {
 	if m.token != "" {
 		token, ok := x.BearerToken()
 		given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(m.token))
@@ -44,7 +44,7 @@ func (m *Metrics) serve(x *kit.Exchange) error {
 }
 
 // NoMetrics is the Filter of a port without metrics, which says where they are.
-func NoMetrics(x *kit.Exchange) error {
+func NoMetrics(x *httpkit.Exchange) error {
 	if x.Request.URL.Path == metricsPath {
 		return errs.New(errs.NotFound, "metrics are not served here: metrics.listen of the configuration gives them a port of their own, metrics.token a token for this one")
 	}

@@ -11,8 +11,8 @@ import (
 
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/api/system"
+	"belfry/pkg/httpkit"
 )
 
 const token = "a-token-for-metrics"
@@ -45,7 +45,7 @@ func TestMetricsOnThePublicPortNeedTheToken(t *testing.T) {
 
 func TestThePortOfTheMetricsServesNothingElse(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	s := api.NewMetrics(system.NewMetrics(registry, ""), kit.NewHosts(""), slog.New(slog.DiscardHandler))
+	s := api.NewMetrics(system.NewMetrics(registry, ""), httpkit.NewHosts(""), slog.New(slog.DiscardHandler))
 	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/readyz": 404, "/books": 404, "/metrics/": 404} {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Host = "localhost"

@@ -2,8 +2,8 @@ package system
 
 import (
 	"belfry/internal/ordered"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
 
@@ -15,8 +15,8 @@ func Operations(set *op.Set, h Health, d Documents) {
 			"degraded", ordered.Of("type", "array", "items", op.Text(""), "description", "What does not work, of `/readyz`: for operators."),
 		)))
 	set.Tag("System", "How belfry is, and what it offers.")
-	status := ordered.Of("200", op.Reply("All is well.", op.JSON(model.Ref("Status")), "Cache-Control"))
-	probe := func(path, id, summary string, run kit.Handler) {
+	status := ordered.Of("200", op.Reply("All is well.", op.JSON(apimodel.Ref("Status")), "Cache-Control"))
+	probe := func(path, id, summary string, run httpkit.Handler) {
 		set.Get(op.Operation{Path: path, ID: id, Summary: summary, Security: op.Open(), Replies: status, Run: run})
 	}
 	probe(livePath, "getLiveness", "Whether the process is alive, or needs a restart", h.live)

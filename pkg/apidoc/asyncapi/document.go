@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
 )
 
@@ -34,11 +34,11 @@ func Document(set *op.Set) ([]byte, error) {
 		d.interceptors(s)
 	}
 	d.deadLetters()
-	used := model.Reachable(ordered.Of("schemas", d.schemas, "messages", d.messages), "#/components/", d.channels)
+	used := apimodel.Reachable(ordered.Of("schemas", d.schemas, "messages", d.messages), "#/components/", d.channels)
 	components := &ordered.Object{}
 	if schemas := used.Object("schemas"); schemas != nil {
 		for _, m := range schemas.Members() {
-			schemas.Set(m.Name, model.Plain(m.Value.(*ordered.Object)))
+			schemas.Set(m.Name, apimodel.Plain(m.Value.(*ordered.Object)))
 		}
 		components.Set("schemas", lower(schemas))
 	}
@@ -63,7 +63,7 @@ const description = "Written from the running configuration, for NATS. " +
 // document is a document under construction.
 type document struct {
 	set                  *op.Set
-	contract             *model.Contract
+	contract             *apimodel.Contract
 	channels, operations *ordered.Object
 	messages, schemas    *ordered.Object // components
 	plain                *ordered.Object // messages of the live subjects, by subject
@@ -127,7 +127,7 @@ func ref(to string) *ordered.Object { return ordered.Of("$ref", to) }
 
 // shapes adds the schemas of a store. Their names are those of the OpenAPI
 // document; the schemas have the fields that only programs on the bus may set.
-func (d *document) shapes(s *model.Store) {
+func (d *document) shapes(s *apimodel.Store) {
 	d.schemas.Set(s.ObjectName(), s.Object)
 	d.schemas.Set(s.FormerName(), s.Former)
 	d.schemas.Set(s.InputName(), s.Save)
@@ -139,9 +139,9 @@ func (d *document) shapes(s *model.Store) {
 
 // common adds the schemas that belong to no store.
 func (d *document) common() {
-	d.schemas.Set(model.FileRecord, model.Record())
-	d.schemas.Set(model.UUIDOnly, model.OnlyUUID())
-	d.schemas.Set("ListPlan", model.Plan())
+	d.schemas.Set(apimodel.FileRecord, apimodel.Record())
+	d.schemas.Set(apimodel.UUIDOnly, apimodel.OnlyUUID())
+	d.schemas.Set("ListPlan", apimodel.Plan())
 	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
 		"properties", ordered.Of(
 			"request", op.Text("The request's id."), "address", op.Text("Where the request came from."),
@@ -153,7 +153,7 @@ func (d *document) common() {
 		"properties", ordered.Of(
 			"type", op.Text("The type of the problem, for programs."), "title", op.Text("The type of the problem, for people."),
 			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", op.Text("This occurrence of the problem."),
-			"errors", ordered.Of("type", "array", "description", "The invalid places of the request.", "items", model.Ref("ProblemField")),
+			"errors", ordered.Of("type", "array", "description", "The invalid places of the request.", "items", apimodel.Ref("ProblemField")),
 		)))
 	d.schemas.Set("ProblemField", ordered.Of("type", "object", "required", []string{"pointer", "message"},
 		"properties", ordered.Of("pointer", op.Text("A JSON pointer (RFC 6901)."), "message", op.Text("The expected value."))))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/api/modeltest"
 	"belfry/pkg/event"
 )
 

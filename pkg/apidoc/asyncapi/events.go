@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/event"
 	"belfry/pkg/op"
 )
@@ -32,28 +32,28 @@ func storeKinds() []kind {
 }
 
 // events adds the messages of a store and their subjects in the log.
-func (d *document) events(s *model.Store) {
+func (d *document) events(s *apimodel.Store) {
 	for _, k := range storeKinds() {
 		d.event(s, k, nil)
 	}
 	if d.holdsFiles(s) {
 		file := ordered.Of("property", op.Text("The property that holds the file's record."),
 			"index", ordered.Of("type", "integer", "minimum", 0, "description", "Its place among the files of the property."),
-			"record", model.Ref(model.FileRecord))
+			"record", apimodel.Ref(apimodel.FileRecord))
 		d.event(s, kind{event: event.BinaryUploaded, suffix: "FileUploaded", summary: "A file was added, or replaced.", durable: true}, file,
-			"previous", op.Payload("The record that was replaced.", 1, "record", model.Ref(model.FileRecord)))
+			"previous", op.Payload("The record that was replaced.", 1, "record", apimodel.Ref(apimodel.FileRecord)))
 		d.event(s, kind{event: event.BinaryDeleted, suffix: "FileDeleted", summary: "A file was deleted.", durable: true}, file)
 	}
 	if s == d.contract.Login.Users {
 		d.event(s, kind{event: event.Register, suffix: "Register", summary: "A user has registered.", durable: true},
-			ordered.Of("user", model.Ref(s.ObjectName()),
+			ordered.Of("user", apimodel.Ref(s.ObjectName()),
 				"datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile.")))
 		d.security(s)
 	}
 }
 
 // holdsFiles reports whether objects of a store may have files.
-func (d *document) holdsFiles(s *model.Store) bool {
+func (d *document) holdsFiles(s *apimodel.Store) bool {
 	for _, f := range d.contract.Files {
 		for _, name := range f.Stores {
 			if name == s.Name && (f.Places == nil || len(f.Places[name]) > 0) {
@@ -65,7 +65,7 @@ func (d *document) holdsFiles(s *model.Store) bool {
 }
 
 // event adds one message and its subject in the log, with the required fields.
-func (d *document) event(s *model.Store, k kind, needed *ordered.Object, optional ...any) {
+func (d *document) event(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any) {
 	name := s.ID + k.suffix
 	d.message(name, ordered.Of(
 		"title", string(k.event)+" of "+s.Name, "summary", k.summary,
@@ -96,17 +96,17 @@ func headers() *ordered.Object {
 }
 
 // envelope is the schema of an event; see docs/reference/events.md.
-func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *ordered.Object {
+func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any) *ordered.Object {
 	properties := ordered.Of(
 		"id", op.Text("Unique; the same when the event is delivered again."),
 		"event", ordered.Of("type", "string", "const", string(k.event)),
-		"time", model.Time("When, in UTC."),
+		"time", apimodel.Time("When, in UTC."),
 		"store", ordered.Of("type", "string", "const", s.Name),
-		"uuid", model.UUID("The object's uuid."),
+		"uuid", apimodel.UUID("The object's uuid."),
 		"revision", ordered.Of("type", "string", "pattern", "^[0-9]+$", "description", revision(k)),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acted."),
 		"origin", op.Text("How the write came in: http, bus, go, mapping, cascade, auth, mail, sweep, command."),
-		"ctx", model.Ref("Context"),
+		"ctx", apimodel.Ref("Context"),
 	)
 	required := []any{}
 	for _, m := range properties.Members() {
@@ -117,13 +117,13 @@ func envelope(s *model.Store, k kind, needed *ordered.Object, optional ...any) *
 		properties.Set(m.Name, m.Value)
 	}
 	if k.object {
-		properties.Set("object", model.Ref(s.ObjectName()))
+		properties.Set("object", apimodel.Ref(s.ObjectName()))
 		properties.Set("objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large: get it from the store."))
 		properties.Set("binaries", ordered.Of("type", "object", "description", "Properties of the object that hold files, and of which service.",
 			"additionalProperties", ordered.Of("type", "string")))
 	}
 	if k.former {
-		properties.Set("previous", model.Ref(s.FormerName()))
+		properties.Set("previous", apimodel.Ref(s.FormerName()))
 		properties.Set("previousOmitted", ordered.Of("type", "boolean", "const", true, "description", "The largest former values were left out."))
 	}
 	for i := 0; i < len(optional); i += 2 {

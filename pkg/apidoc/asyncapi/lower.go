@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 )
 
 // lower translates schemas of draft 2020-12 into draft-07. It omits keywords that the
@@ -30,7 +30,7 @@ func lowerMessages(messages *ordered.Object) *ordered.Object {
 		message := m.Value.(*ordered.Object).Clone()
 		for _, part := range []string{"headers", "payload"} {
 			if o := message.Object(part); o != nil {
-				lowered, _ := l.schema(model.Plain(o))
+				lowered, _ := l.schema(apimodel.Plain(o))
 				message.Set(part, lowered)
 			}
 		}

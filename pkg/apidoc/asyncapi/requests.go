@@ -4,13 +4,13 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
 	"belfry/pkg/wire"
 )
 
 // requests adds the requests to a store.
-func (d *document) requests(s *model.Store) {
+func (d *document) requests(s *apimodel.Store) {
 	for _, r := range d.set.Requests(s.Name) {
 		name := r.Op + s.ID
 		request := ordered.Of("summary", r.Summary, "headers", requestHeaders(r.Write), "payload", r.Payload)
@@ -47,22 +47,22 @@ func (d *document) fault() {
 			"Nats-Service-Error-Code", ordered.Of("type", "string", "pattern", "^[45][0-9][0-9]$", "description", "The status, as over HTTP."),
 			"Nats-Service-Error", op.Text("This occurrence of the problem."),
 			wire.HeaderRetryAfter, op.Text("The seconds to wait before a retry.")),
-		"payload", model.Ref("Problem"),
+		"payload", apimodel.Ref("Problem"),
 	))
 }
 
 // interceptors adds the requests that belfry sends to interceptors.
-func (d *document) interceptors(s *model.Store) {
+func (d *document) interceptors(s *apimodel.Store) {
 	for _, act := range []string{"save", "update", "delete", "get", "register"} {
 		if len(s.Interceptors[act]) == 0 {
 			continue
 		}
 		what := act
-		question := "ask" + s.ID + model.Identifier(what)
+		question := "ask" + s.ID + apimodel.Identifier(what)
 		d.question(question, s, act)
 		d.answer()
 		for _, i := range s.Interceptors[act] {
-			name := question + model.Identifier(i.Name)
+			name := question + apimodel.Identifier(i.Name)
 			d.channel(name, "intercept."+act+"."+s.Name+"."+i.Name, "Called before the operation, for "+i.Timeout.String()+" at most. A failure means "+i.OnError+".", nil, question)
 			d.channel(name+"Answer", nil, "The inbox of belfry.", nil, "Answer")
 			d.operation(name, "send", name, "May "+act+" of "+s.Name+" take place?", name+"Answer", nil)
@@ -71,13 +71,13 @@ func (d *document) interceptors(s *model.Store) {
 }
 
 // question adds the request to an interceptor.
-func (d *document) question(name string, s *model.Store, act string) {
+func (d *document) question(name string, s *apimodel.Store, act string) {
 	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be returned.")
 	properties := []any{
 		"op", ordered.Of("type", "string", "const", act), "store", ordered.Of("type", "string", "const", s.Name),
 		"uuid", op.Text("The object's uuid; absent for register, because the user does not exist yet."),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acts."),
-		"ctx", model.Ref("Context"),
+		"ctx", apimodel.Ref("Context"),
 		"object", o,
 	}
 	if act != "register" {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/event"
 	"belfry/pkg/op"
 )
@@ -37,18 +37,18 @@ func securitySummaries() map[event.Name]string {
 }
 
 // security adds the events about the security of accounts, whose objects are the users.
-func (d *document) security(users *model.Store) {
+func (d *document) security(users *apimodel.Store) {
 	d.schemas.Set(authDetails, op.Payload("Which of them an event has depends on the event. Never a password, a token, a code or a hash.", 0,
 		"method", op.Text("How: password, passkey, totp, recovery, email, link or the name of a provider; several are separated by spaces."),
 		"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that it is about."),
 		"session", op.Text("The session's id."),
 		"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description", "Of the session: 2 with a second factor."),
 		"reason", op.Text("Why, in a word: docs/reference/events.md has them."),
-		"due", model.Time("When what is planned happens, in UTC."),
+		"due", apimodel.Time("When what is planned happens, in UTC."),
 	))
 	summaries := securitySummaries()
 	for _, name := range event.Auth() {
 		k := kind{event: name, suffix: strings.ReplaceAll(string(name), ".", ""), summary: summaries[name], durable: true}
-		d.event(users, k, ordered.Of("auth", model.Ref(authDetails)))
+		d.event(users, k, ordered.Of("auth", apimodel.Ref(authDetails)))
 	}
 }

@@ -2,19 +2,19 @@ package openapi
 
 import (
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/wire"
 )
 
 // components returns the components that operations reference, directly or not.
 func (d *document) components() *ordered.Object {
 	all := ordered.Of("schemas", d.schemas(), "responses", responses(), "parameters", allParameters(), "headers", allHeaders())
-	kept := model.Reachable(all, "#/components/", d.paths)
+	kept := apimodel.Reachable(all, "#/components/", d.paths)
 	for _, m := range kept.Object("schemas").Members() {
-		kept.Object("schemas").Set(m.Name, model.Plain(m.Value.(*ordered.Object)))
+		kept.Object("schemas").Set(m.Name, apimodel.Plain(m.Value.(*ordered.Object)))
 	}
 	for _, kind := range []string{"responses", "parameters", "headers"} {
-		kept.Set(kind, model.PlainIn(kept.Object(kind)))
+		kept.Set(kind, apimodel.PlainIn(kept.Object(kind)))
 	}
 	kept.Set("securitySchemes", d.securitySchemes())
 	return kept
@@ -36,12 +36,12 @@ func (d *document) schemas() *ordered.Object {
 		}
 	}
 	own := d.set.Components()
-	own.Set(model.FileRecord, model.Record())
-	own.Set(model.UUIDOnly, model.OnlyUUID())
+	own.Set(apimodel.FileRecord, apimodel.Record())
+	own.Set(apimodel.UUIDOnly, apimodel.OnlyUUID())
 	own.Set("Problem", problem())
 	own.Set("ProblemField", problemField())
 	addProblems(own)
-	for _, name := range model.OwnComponents() {
+	for _, name := range apimodel.OwnComponents() {
 		if schema := own.Object(name); schema != nil {
 			all.Set(name, schema)
 		}
@@ -82,9 +82,9 @@ func allParameters() *ordered.Object {
 	}
 	return ordered.Of(
 		"UUID", ordered.Of("name", "uuid", "in", "path", "required", true, "description", "The object's uuid.",
-			"schema", ordered.Of("type", "string", "minLength", 1, "maxLength", 200, "pattern", model.UUIDPattern)),
-		"IfMatch", header("If-Match", "Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.", `"`+model.ExampleRevision+`"`),
-		"IfNoneMatch", header("If-None-Match", "Reply only if it is at none of these; else 304. `*` is any.", `"`+model.ExampleRevision+`"`),
+			"schema", ordered.Of("type", "string", "minLength", 1, "maxLength", 200, "pattern", apimodel.UUIDPattern)),
+		"IfMatch", header("If-Match", "Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.", `"`+apimodel.ExampleRevision+`"`),
+		"IfNoneMatch", header("If-None-Match", "Reply only if it is at none of these; else 304. `*` is any.", `"`+apimodel.ExampleRevision+`"`),
 		"IfAbsent", ordered.Of("name", "If-None-Match", "in", "header",
 			"description", "`*`: only where there is nothing yet, else 412. Tags are refused.", "schema", ordered.Of("type", "string", "const", "*")),
 		"IdempotencyKey", ordered.Of("name", wire.HeaderKey, "in", "header",

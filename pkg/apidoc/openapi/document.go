@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
 )
 
@@ -18,7 +18,7 @@ func Document(set *op.Set) ([]byte, error) { return whole(set).Encode() }
 // whole is the document in OpenAPI 3.1.
 func whole(set *op.Set) *ordered.Object {
 	k := set.Contract
-	d := &document{set: set, names: model.Names{}, paths: &ordered.Object{}}
+	d := &document{set: set, names: apimodel.Names{}, paths: &ordered.Object{}}
 	for _, o := range set.Operations() {
 		d.add(o)
 	}
@@ -29,7 +29,7 @@ func whole(set *op.Set) *ordered.Object {
 		"servers", []any{ordered.Of("url", k.BaseURL)},
 		"security", op.Maybe(),
 		"tags", set.Tags(),
-		"paths", model.PlainIn(d.paths),
+		"paths", apimodel.PlainIn(d.paths),
 		"components", d.components(),
 	)
 }
@@ -45,7 +45,7 @@ const description = "Written from the running configuration.\n\n" +
 // document is a document under construction.
 type document struct {
 	set   *op.Set
-	names model.Names // of operations
+	names apimodel.Names // of operations
 	paths *ordered.Object
 }
 

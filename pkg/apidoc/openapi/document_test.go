@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/api/modeltest"
 )
 
 // at finds a value by the names on the way to it, separated by blanks; nil for

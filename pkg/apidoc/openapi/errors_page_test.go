@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	problems "belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	problems "belfry/pkg/problem"
 )
 
 var (

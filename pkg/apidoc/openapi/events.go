@@ -2,19 +2,19 @@ package openapi
 
 import (
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/event"
 )
 
 // streamed is the data of an event of a store in a stream.
-func (d *document) streamed(s *model.Store) *ordered.Object {
+func (d *document) streamed(s *apimodel.Store) *ordered.Object {
 	kind := func(names []event.Name, required []string, more ...any) *ordered.Object {
 		properties := ordered.Of(
 			"id", ordered.Of("type", "string", "description", "That of the event: the same if it is in the log twice."),
 			"event", ordered.Of("type", "string", "enum", names),
-			"time", model.Time("When it happened."),
+			"time", apimodel.Time("When it happened."),
 			"store", ordered.Of("type", "string", "const", s.Name),
-			"uuid", model.UUID("The object's uuid."),
+			"uuid", apimodel.UUID("The object's uuid."),
 			"revision", ordered.Of("type", "string", "description", "That of the object after the event. Revisions of one object grow."),
 			"objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large for an event: read it."),
 		)
@@ -29,7 +29,7 @@ func (d *document) streamed(s *model.Store) *ordered.Object {
 		kinds = append(kinds, kind([]event.Name{event.BinaryUploaded, event.BinaryDeleted}, []string{"property", "index", "record"}, "object", object,
 			"property", ordered.Of("type", "string", "description", "The property that holds the record of the file."),
 			"index", ordered.Of("type", "integer", "minimum", 0, "description", "Its place among the files of the property."),
-			"record", model.Ref(model.FileRecord)))
+			"record", apimodel.Ref(apimodel.FileRecord)))
 	}
 	const description = "An event of an object in the stream."
 	if len(kinds) == 1 {

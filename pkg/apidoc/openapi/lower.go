@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
 )
 
@@ -32,7 +32,7 @@ func Lowered(set *op.Set) ([]byte, error) {
 				schemas.Set(s.Name, l.component(s.Name))
 			}
 			components.Set("schemas", schemas)
-			m.Value = model.Reachable(components, "#/components/", l.part(d.Object("paths")))
+			m.Value = apimodel.Reachable(components, "#/components/", l.part(d.Object("paths")))
 			m.Value.(*ordered.Object).Set("securitySchemes", components.Get("securitySchemes"))
 		default:
 			m.Value = l.part(m.Value)
@@ -116,7 +116,7 @@ func (l *lowering) resolve(s *ordered.Object) *ordered.Object {
 	}
 	l.within++
 	defer func() { l.within-- }()
-	return l.resolve(l.component(strings.TrimPrefix(ref, model.Component(""))))
+	return l.resolve(l.component(strings.TrimPrefix(ref, apimodel.Component(""))))
 }
 
 // schema translates a schema.
@@ -127,7 +127,7 @@ func (l *lowering) schema(s *ordered.Object) *ordered.Object {
 			rest.Delete("$ref")
 			return l.merge(ordered.Of(), []any{ordered.Of("$ref", ref), rest})
 		}
-		if is := l.component(strings.TrimPrefix(ref.(string), model.Component(""))); is.Has("$ref") {
+		if is := l.component(strings.TrimPrefix(ref.(string), apimodel.Component(""))); is.Has("$ref") {
 			return is
 		}
 		return ordered.Of("$ref", ref) // 3.0 ignores what is beside it

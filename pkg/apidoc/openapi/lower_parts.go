@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 )
 
 // alternatives translates anyOf and oneOf. Where a schema says what it is besides, they are left out.
@@ -241,7 +241,7 @@ func withNull(alternatives []any, components *ordered.Object) []any {
 	}
 	nullable := alternatives[i].(*ordered.Object)
 	if ref, ok := nullable.Get("$ref").(string); ok {
-		nullable = components.Object(strings.TrimPrefix(ref, model.Component("")))
+		nullable = components.Object(strings.TrimPrefix(ref, apimodel.Component("")))
 	}
 	nullable = nullable.Clone()
 	nullable.Set("nullable", true)

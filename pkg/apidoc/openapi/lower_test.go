@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/apidoc/model/modeltest"
+	"belfry/pkg/api/modeltest"
 )
 
 // lowered is the document in 3.0 of a store A with a schema file.

@@ -4,9 +4,9 @@ import (
 	"strconv"
 
 	"belfry/internal/ordered"
-	problems "belfry/pkg/api/problem"
-	"belfry/pkg/apidoc/model"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/op"
+	problems "belfry/pkg/problem"
 )
 
 // failure is the status of an error.
@@ -52,7 +52,7 @@ func problemOf(status int) failure {
 func responses() *ordered.Object {
 	all := &ordered.Object{}
 	for _, f := range failures() {
-		all.Set(f.name, op.Reply(f.what, op.Content(op.ProblemType, model.Ref(f.name+"Problem")), append([]string{"Cache-Control", "Link=Help"}, f.headers...)...))
+		all.Set(f.name, op.Reply(f.what, op.Content(op.ProblemType, apimodel.Ref(f.name+"Problem")), append([]string{"Cache-Control", "Link=Help"}, f.headers...)...))
 	}
 	return all
 }
@@ -65,7 +65,7 @@ func addProblems(all *ordered.Object) {
 			types = append(types, problems.TypePrefix+t)
 		}
 		all.Set(f.name+"Problem", ordered.Of("description", f.what, "allOf", []any{
-			model.Ref("Problem"),
+			apimodel.Ref("Problem"),
 			ordered.Of("type", "object", "properties", ordered.Of("type", ordered.Of("type", "string", "enum", types), "status", ordered.Of("type", "integer", "const", f.status))),
 		}))
 	}
@@ -84,7 +84,7 @@ func problem() *ordered.Object {
 			"maxAge", ordered.Of("type", "integer", "description", "Of the step reauthenticate: how many seconds ago it may have been."),
 			"factors", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description", "Of a login whose second factor is missing: the types that can be used."),
 			"flow", op.Text("Of such a login, where `Prefer: return=representation` was sent: what `POST /auth/second-factor` takes in place of the cookie."),
-			"errors", ordered.Of("type", "array", "description", "Places of the body that are at fault.", "items", model.Ref("ProblemField")),
+			"errors", ordered.Of("type", "array", "description", "Places of the body that are at fault.", "items", apimodel.Ref("ProblemField")),
 			"rule", ordered.Of("type", "object", "description", "The rule that denies; with `development: true` alone.", "required", []string{"operation", "reason"},
 				"properties", ordered.Of("operation", ordered.Of("type", "string"), "expression", ordered.Of("type", "string"), "reason", ordered.Of("type", "string"))),
 		),

@@ -14,7 +14,6 @@ import (
 
 	"belfry/internal/prom"
 	"belfry/pkg/api"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/app/certificate"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/part"
@@ -22,6 +21,7 @@ import (
 	"belfry/pkg/app/port"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // TLS serves HTTP with TLS, where the configuration says so.
@@ -219,7 +219,7 @@ func (s *TLS) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "expected a path", http.StatusBadRequest)
 		return
 	}
-	http.Redirect(w, r, g.Config.RedirectTarget(kit.WithoutPort(r.Host), g.Address)+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
+	http.Redirect(w, r, g.Config.RedirectTarget(httpkit.WithoutPort(r.Host), g.Address)+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
 }
 
 // Renew uses the certificate of another plan, and returns the key if it is another one.

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/api/problem"
 	"belfry/pkg/errs"
+	"belfry/pkg/problem"
 )
 
 // Failure is how the serving process reports an error to a command.

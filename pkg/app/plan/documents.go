@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/account/method/about"
 	"belfry/pkg/api"
 	"belfry/pkg/apidoc/asyncapi"
-	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/apimodel"
 )
 
 // Version is the version that this program was built as.
@@ -22,25 +22,25 @@ func Version() string {
 
 // OpenAPI returns the document that describes HTTP.
 func OpenAPI(c *config.Config) ([]byte, error) {
-	return describe(c, func(k *model.Contract) ([]byte, error) { return openapi.Document(api.Operations(k)) })
+	return describe(c, func(k *apimodel.Contract) ([]byte, error) { return openapi.Document(api.Operations(k)) })
 }
 
 // OpenAPI30 is OpenAPI in version 3.0 of the specification.
 func OpenAPI30(c *config.Config) ([]byte, error) {
-	return describe(c, func(k *model.Contract) ([]byte, error) { return openapi.Lowered(api.Operations(k)) })
+	return describe(c, func(k *apimodel.Contract) ([]byte, error) { return openapi.Lowered(api.Operations(k)) })
 }
 
 // AsyncAPI returns the document that describes the bus.
 func AsyncAPI(c *config.Config) ([]byte, error) {
-	return describe(c, func(k *model.Contract) ([]byte, error) { return asyncapi.Document(api.Operations(k)) })
+	return describe(c, func(k *apimodel.Contract) ([]byte, error) { return asyncapi.Document(api.Operations(k)) })
 }
 
 // describe returns a document of a valid configuration.
-func describe(c *config.Config, write func(*model.Contract) ([]byte, error)) ([]byte, error) {
+func describe(c *config.Config, write func(*apimodel.Contract) ([]byte, error)) ([]byte, error) {
 	if err := Check(c); err != nil {
 		return nil, err
 	}
-	k, err := model.Of(c, MethodsOf(c), Version(), c.BaseURL)
+	k, err := apimodel.Of(c, MethodsOf(c), Version(), c.BaseURL)
 	if err != nil {
 		return nil, err
 	}

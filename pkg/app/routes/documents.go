@@ -5,15 +5,15 @@ import (
 
 	"belfry/pkg/api/system"
 	"belfry/pkg/apidoc/asyncapi"
-	"belfry/pkg/apidoc/model"
 	"belfry/pkg/apidoc/openapi"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
 )
 
 // contractOf is what a process serves, and what its documents describe.
-func contractOf(g *serving.Generation) (*model.Contract, error) {
-	k, err := model.Of(g.Config, plan.MethodsOf(g.Config), plan.Version(), g.Config.BaseURLAt(g.Address))
+func contractOf(g *serving.Generation) (*apimodel.Contract, error) {
+	k, err := apimodel.Of(g.Config, plan.MethodsOf(g.Config), plan.Version(), g.Config.BaseURLAt(g.Address))
 	if err != nil {
 		return nil, err
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
-	"belfry/pkg/api/pagememory"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/natsapi"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store/idempotent"
 )
 

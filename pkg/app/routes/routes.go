@@ -14,13 +14,13 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/files"
-	"belfry/pkg/api/kit"
-	"belfry/pkg/api/pagememory"
 	"belfry/pkg/api/system"
 	"belfry/pkg/app/health"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
+	"belfry/pkg/httpkit"
+	"belfry/pkg/pagememory"
 	"belfry/pkg/store/idempotent"
 )
 
@@ -63,9 +63,9 @@ func (r *Routes) reload(_ context.Context, before, next *serving.Generation) (pa
 }
 
 // open makes the routes of a configuration; before are the limits of clients over HTTP that it replaces, nil for none.
-func (r *Routes) open(g *serving.Generation, before *kit.Limits) error {
+func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 	l := g.Config.Limits
-	g.Limits = kit.NewLimits(kit.LimitOptions{Address: kit.Rates(l.Address), User: kit.Rates(l.User), Loopback: l.Loopback, Previous: before}, r.Metrics.Registry)
+	g.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates(l.Address), User: httpkit.Rates(l.User), Loopback: l.Loopback, Previous: before}, r.Metrics.Registry)
 	o := api.Options{
 		Stopping: r.Lifetime.Draining, Cut: r.Lifetime.Cut, Ready: r.Health.Ready, Alive: r.Lifetime.Err, Registry: r.Metrics.Registry, Metrics: r.publicMetrics(g), Logger: r.Log, Hosts: g.Hosts(), Base: g.Base(), Pages: r.Pages,
 	}
@@ -108,7 +108,7 @@ func announceTLS(c *config.Config, w http.ResponseWriter, r *http.Request) {
 	if r.TLS == nil || hsts <= 0 {
 		return
 	}
-	host := kit.WithoutPort(r.Host)
+	host := httpkit.WithoutPort(r.Host)
 	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
 		return
 	}

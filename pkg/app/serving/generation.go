@@ -21,7 +21,6 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/applied"
-	"belfry/pkg/api/kit"
 	"belfry/pkg/api/sse"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
@@ -30,6 +29,7 @@ import (
 	"belfry/pkg/binary"
 	storage "belfry/pkg/binary/driver"
 	"belfry/pkg/bus"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/natsapi"
 	"belfry/pkg/outbox"
 	"belfry/pkg/search"
@@ -77,7 +77,7 @@ type Generation struct {
 	Operations *natsapi.Server // over the bus
 	Live       *sse.Hub
 	Search     *search.Service // nil: this process answers no searches
-	Limits     *kit.Limits
+	Limits     *httpkit.Limits
 	API        *api.Server
 	Handler    http.Handler // API, with what all of its routes have
 	Depends    []*probe.Dependency
@@ -100,8 +100,8 @@ func (g *Generation) Next(c *config.Config, p *plan.Plan) *Generation {
 func (g *Generation) Base() baseurl.URL { return baseurl.Parse(g.Config.BaseURLAt(g.Address)) }
 
 // Hosts returns the hosts that requests may name.
-func (g *Generation) Hosts() *kit.Hosts {
-	return kit.NewHosts(g.Config.BaseURLAt(g.Address), g.Config.Hosts...)
+func (g *Generation) Hosts() *httpkit.Hosts {
+	return httpkit.NewHosts(g.Config.BaseURLAt(g.Address), g.Config.Hosts...)
 }
 
 // SearchStatus returns the states of the indexes of this process.
