@@ -39,7 +39,7 @@ type Config struct {
 	Proxies []netip.Prefix `key:"proxies" is:"network" reload:"live"`
 	// folder for everything that belfry writes
 	Data string `key:"data" is:"folder" default:"data" reload:"restart"`
-	// replies explain denials; for loopback alone
+	// replies explain denials; only for loopback
 	Development bool `key:"development" reload:"live"`
 	// bytes; a store may set its own
 	MaxObjectSize int64 `key:"maxObjectSize" is:"size 256KiB" default:"256KiB" reload:"live"`

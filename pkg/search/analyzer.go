@@ -25,7 +25,7 @@ func analyzerOf(language, as string) string {
 	return name + as
 }
 
-// analyzer has bleve index what a language makes of texts.
+// analyzer has bleve index texts by the rules of a language.
 type analyzer struct {
 	*language
 	as string

@@ -33,7 +33,7 @@ type position struct {
 // built again, and one of the former is searched until then.
 const form = 3
 
-// state is what an index says of itself.
+// state is the stored description of an index.
 type state struct {
 	Form     int      `json:"form"`
 	Settings Settings `json:"settings"`
@@ -160,7 +160,7 @@ const (
 // maxBatch is how many objects are written to an index at once; fewer in a test.
 var maxBatch = 500
 
-// batch collects what is written to an index at once.
+// batch collects the writes to an index that are made at once.
 type batch struct {
 	index *textIndex
 	batch *bleve.Batch

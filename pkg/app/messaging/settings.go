@@ -56,7 +56,7 @@ func (c *SettingsCheck) get() []string {
 	return c.lacks
 }
 
-// set replaces what was found before, and reports whether it differs.
+// set replaces the previous findings, and reports whether they differ.
 func (c *SettingsCheck) set(lacks []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

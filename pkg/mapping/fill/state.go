@@ -10,8 +10,9 @@ import (
 	"belfry/pkg/walk"
 )
 
-// state is what the processes of an installation share about works. Processes of the release before computed fields share
-// it too: they know works as mappings, and any that they don't know as removed, so that it is due again after them.
+// state is the state of works that the processes of an installation share. Processes of the release before computed
+// fields share it too: they know works as mappings, and any that they don't know as removed, so that it is due again
+// after them.
 type state struct {
 	Works map[string]*record `json:"mappings"` // by name
 	Lease lease              `json:"lease,omitzero"`

@@ -18,13 +18,13 @@ import (
 	"belfry/pkg/walk"
 )
 
-// Works are what a Filler does, by the configuration of a process.
+// Works are the tasks of a Filler under the configuration of a process.
 type Works struct {
 	state  string // uuid of the object that holds the state
 	byName map[string]*work
 }
 
-// work is what a fill does with the objects of a store.
+// work is the task of a fill over the objects of a store.
 type work struct {
 	store      *store.Store
 	definition string         // identifies all of the configuration on which the result depends

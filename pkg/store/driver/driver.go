@@ -1,4 +1,4 @@
-// Package driver defines what a backend implements so that belfry can keep
+// Package driver defines the interfaces that a backend implements so that belfry can keep
 // stores in it. It requires a single atomic write of one record, so a backend
 // without transactions serves as well as one with them.
 //
@@ -82,7 +82,7 @@ type Key struct {
 // MaxPart is the maximum length of a part of a key in bytes.
 const MaxPart = 256
 
-// Record is what a store holds for a UUID.
+// Record is the content of a store for a UUID.
 type Record struct {
 	UUID     string
 	Revision uint64 // never repeats for a UUID
