@@ -45,7 +45,7 @@ type Config struct {
 	MaxObjectSize int64 `key:"maxObjectSize" is:"size 256KiB" default:"256KiB" reload:"live"`
 	// how long tombstones are kept
 	Tombstones time.Duration `key:"tombstones" is:"duration 1s" default:"24h" reload:"live"`
-	// CEL over user: who is an admin
+	// CEL over user: true for admins
 	Admins          string        `key:"admins" is:"nonempty" default:"user.admin == true" reload:"live"`
 	ShutdownTimeout time.Duration `key:"shutdownTimeout" is:"duration 1s 1h" default:"30s" reload:"live"`
 	// for which a process that stops still serves; /readyz is 503

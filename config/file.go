@@ -20,7 +20,7 @@ type (
 	// Path is a file or a folder that a configuration names, by a key or by the default of one.
 	Path = decode.Path
 
-	// Problem is one thing that is wrong with a configuration, and where.
+	// Problem is an error in a configuration, with its position.
 	Problem = decode.Problem
 
 	// Problems are all of them, in the order of the file.

@@ -15,7 +15,7 @@ const (
 	Removed   Reason = "removed"   // somebody removed events from between others
 )
 
-// Missed is the loss of a listener since the last repair or dismissal.
+// Missed is the loss of a listener since the last repair or confirmation.
 type Missed struct {
 	Reason Reason `json:"reason"` // the latest
 
@@ -32,7 +32,7 @@ type Missed struct {
 	Confirmed time.Time `json:"confirmed,omitzero"` // when somebody confirmed that it is dealt with
 }
 
-// Open reports whether nobody has dealt with it yet.
+// Open reports whether the loss is neither repaired nor confirmed.
 func (m *Missed) Open() bool { return m != nil && m.Repaired.IsZero() && m.Confirmed.IsZero() }
 
 // With returns what several consumers of one listener have missed. m may be nil.
@@ -233,7 +233,7 @@ func (p *position) update(seen consumer, o observation, settled uint64) {
 	}
 }
 
-// open reports whether any of these consumers has missed events that nobody has dealt with.
+// open reports whether any of these consumers has an open loss.
 func (s *state) open(consumers []string) bool {
 	for _, name := range consumers {
 		if p := s.Consumers[name]; p != nil && p.Missed.Open() {

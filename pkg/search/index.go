@@ -51,7 +51,7 @@ type textIndex struct {
 	form     int
 	settings Settings
 	at       atomic.Pointer[position]
-	stored   position     // as it is in the index; used by who changes it alone
+	stored   position     // as it is in the index; used only by its writer
 	waiting  atomic.Int64 // writes that are not on disk yet
 	scored   atomic.Int64 // documents, by searches of what a caller may list
 }

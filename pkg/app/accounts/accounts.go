@@ -93,7 +93,7 @@ func (a *Authentication) clean(ctx context.Context) {
 	}
 }
 
-// deleteAccounts deletes the accounts whose users have planned that for a time that has passed. Other processes may do so at once.
+// deleteAccounts deletes the accounts whose planned deletion is due. Other processes may do so at once.
 func (a *Authentication) deleteAccounts(ctx context.Context) {
 	now, done := a.Served.Use()
 	defer done()

@@ -23,8 +23,8 @@ var CheckInterval = 10 * time.Second
 
 const busCheckTimeout = 10 * time.Second
 
-// SettingsCheck compares the settings of the bus now and then. It changes none: two processes whose configurations differ would
-// take turns.
+// SettingsCheck compares the settings of the bus at intervals. It changes none: two processes whose configurations
+// differ would take turns.
 type SettingsCheck struct {
 	Served  *serving.Current
 	Roles   serving.Roles

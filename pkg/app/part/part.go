@@ -27,7 +27,7 @@ type Part[G any] struct {
 	// Stop ends the part. It is called once, also if Start has failed.
 	Stop func(ctx context.Context) error
 
-	// Check returns the problems of the part that an operator should know even if the process serves.
+	// Check returns problems that an operator should know even if the process serves.
 	Check func() []string
 }
 

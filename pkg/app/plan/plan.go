@@ -262,7 +262,7 @@ const maxIndexFields = 4
 func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	named := o.Policy.ValueFields(policy.List)
 	if slices.ContainsFunc(named, func(field string) bool { return s.NeverRead(field) || strings.HasPrefix(field, "_") }) {
-		return nil // who may filter by a field can find out its value
+		return nil // a filter by a field reveals its value
 	}
 	var added []query.Index
 	for _, field := range named {

@@ -109,8 +109,8 @@ func (w *watcher) forget(s *state) {
 func leaseOf(process string) string { return "lease " + process }
 
 // observe brings a state up to date with the definitions of this process, and reports whether it has changed. A work
-// counts as filled only by a definition that all processes have had from the beginning of the fill to its end: others
-// write what is right by their own.
+// counts as filled only by a definition that all processes have had from the beginning of the fill to its end, because
+// processes write by their own.
 func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 	if s.Works == nil {
 		s.Works = map[string]*record{}

@@ -113,7 +113,7 @@ type Write struct {
 
 	Revision uint64 // the new revision; FirstRevision must be greater than that of the existing record
 	Body     []byte // the new body; nil writes a tombstone without keys
-	Owner    string // of a tombstone, which keeps it: who owned the object
+	Owner    string // of the deleted object, in a tombstone
 	Keys     []Key  // all keys of the new body; duplicates count once
 
 	// Event and ExtraEvents are added to the pending events of the record;
@@ -181,7 +181,7 @@ type Page struct {
 	bytes int // of the bodies
 }
 
-// MaxPageBytes is how many bytes the bodies of a page have at most. A record whose
+// MaxPageBytes is the maximum size of the bodies of a page. A record whose
 // body is larger is a page alone.
 const MaxPageBytes = 4 << 20
 
