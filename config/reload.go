@@ -1,10 +1,6 @@
 package config
 
-import (
-	"slices"
-
-	"belfry/config/decode"
-)
+import "belfry/config/decode"
 
 // ReloadPolicy says what a reload does with a changed value. The tag reload of its key has it.
 type ReloadPolicy = decode.Policy
@@ -80,13 +76,4 @@ func (c *Config) trustsAtStart() bool {
 // starts. The next connection to an external bus uses another token, but it can't add or drop one.
 func changesMethod(before, now *Bus) bool {
 	return len(before.URL) == 0 || (before.Token == "") != (now.Token == "")
-}
-
-// Compared returns the settings of a store that a reload compares: without the index of the owner, which belfry adds.
-// As for the index of a rule, belfry uses it if it exists, and names it if it does not.
-func (s Store) Compared() any {
-	s.Indexes = slices.DeleteFunc(slices.Clone(s.Indexes), func(fields []string) bool {
-		return slices.Equal(fields, []string{s.Owner})
-	})
-	return s
 }

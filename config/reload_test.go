@@ -24,9 +24,9 @@ func TestEveryKeyHasAReloadPolicy(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"listen": "restart", "log.level": "live", "bus.user": "restart", "bus.events.maxAge": "live", "stores.A": "live", "backends.A": "live", "backends.A.folder": "restart", "binaries.A": "live unless first", "stores.A.indexes[]": "restart", "stores.A.policy.default": "live",
+		"listen": "restart", "log.level": "live", "bus.user": "restart", "bus.events.maxAge": "live", "stores.A": "live", "backends.A": "live", "backends.A.folder": "restart", "binaries.A": "live", "stores.A.indexes[]": "live", "stores.A.policy.default": "live",
 		"stores.A.backend": "refused=data", "binaries.A.presign": "live", "binaries.A.bucket": "refused=data", "binaries.A.folder": "refused=data", "backup.s3.bucket": "live",
-		"authentication.providers.email.notices.device.enabled": "live", "authentication.providers.slack.type": "live", "stores.A.map.A.key": "live unless mapped", "lisen": "", "log.levels": "",
+		"authentication.providers.email.notices.device.enabled": "live", "authentication.providers.slack.type": "live", "stores.A.map.A.key": "live", "lisen": "", "log.levels": "",
 	} {
 		equal(t, path, decode.PolicyOf[Config](path), want)
 	}
@@ -62,25 +62,25 @@ func TestChanges(t *testing.T) {
 		{"stores: {A: {expose: {}}}", "stores: {A: {expose: {url: /b, list: true}}}", []string{
 			`stores.A.expose.events: live`, `stores.A.expose.list: live`, `stores.A.expose.url: live`}},
 		{"stores: {A: {indexes: [a]}}", "stores: {A: {indexes: ['a, b', c], unique: [d], computed: {e: f}}}", []string{
-			`stores.A.computed.e: live`, `stores.A.indexes: restart`, `stores.A.unique: restart`}},
-		{"stores: {A: {}}", "stores: {A: {policy: owner}}", []string{`stores.A.owner: live`, `stores.A.policy: live`}},
+			`stores.A.computed.e: live`, `stores.A.indexes: live`, `stores.A.unique: live`}},
+		{"stores: {A: {}}", "stores: {A: {policy: owner}}", []string{`stores.A.indexes: live`, `stores.A.owner: live`, `stores.A.policy: live`}},
 		{"stores: {A: {policy: {get: a, default: allow}}}", "stores: {A: {policy: {get: a}}}", []string{
 			`stores.A.policy.create: live`, `stores.A.policy.delete: live`, `stores.A.policy.update: live`}},
 		{"stores: {A: {fields: {a: {read: b}}}}", "stores: {A: {fields: {a: {read: c}}}}", []string{`stores.A.fields.a.read: live`}},
 		{"backends: {b: {}}\nstores: {A: {}}", "backends: {b: {}}\nstores: {A: {backend: b}}", []string{`stores.A.backend: refused ` + commands["data"]}},
 		{"", "backends: {b: {}}", []string{`backends.b: live`}},
-		{"", "binaries: {b: {}}", []string{`binaries.b: restart`}},
+		{"", "binaries: {b: {}}", []string{`binaries.b: live`}},
 		{"binaries: {b: {}}", "binaries: {b: {}, c: {expose: {url: /c}}}", []string{`binaries.c: live`}},
 		{"", "authentication: {userStore: People}", []string{`authentication.userStore: refused ` + commands["accounts"], `stores.Idents.map.People: live`, `stores.Idents.map.Users: live`, `stores.People: live`, `stores.Users: live`}},
 		{"backends: {b: {}}", "backends: {b: {type: mongodb}}", []string{`backends.b.type: restart`}},
 		{"backends: {b: {folder: /a}}", "backends: {b: {folder: /b}}", []string{`backends.b.folder: restart`}},
 		{"stores: {A: {intercept: {save: [{name: a}]}}}", "stores: {A: {intercept: {save: [{name: b}], get: [{name: a}]}}}", []string{
 			`stores.A.intercept.get: live`, `stores.A.intercept.save[0].name: live`}},
-		{"stores: {A: {owner: a}}", "stores: {A: {owner: b}}", []string{`stores.A.owner: live`}},
-		{"stores: {A: {map: {B: {key: k, target: t}}}, B: {}}", "stores: {A: {map: {B: {key: l, target: t}}}, B: {}}", []string{`stores.A.map.B.key: restart`}},
+		{"stores: {A: {owner: a}}", "stores: {A: {owner: b}}", []string{`stores.A.indexes: live`, `stores.A.owner: live`}},
+		{"stores: {A: {map: {B: {key: k, target: t}}}, B: {}}", "stores: {A: {map: {B: {key: l, target: t}}}, B: {}}", []string{`stores.A.map.B.key: live`}},
 		{"stores: {A: {map: {B: {key: k, target: t}}}, B: {}, C: {}}", "stores: {A: {map: {B: {key: k, target: u}, C: {key: k, target: t}}}, B: {}, C: {}}", []string{
 			`stores.A.map.B.target: live`, `stores.A.map.C: live`}},
-		{"stores: {A: {}, C: {}}", "stores: {A: {map: {C: {key: k, target: t}}}, C: {}}", []string{`stores.A.map.C: restart`}},
+		{"stores: {A: {}, C: {}}", "stores: {A: {map: {C: {key: k, target: t}}}, C: {}}", []string{`stores.A.map.C: live`}},
 		{"", email + "}}}", []string{`authentication.providers.email: live`}},
 		{email + "}}}", email + "subject: Hello, notices: {device: {subject: Who}, password: {enabled: false}}}}}", []string{
 			`authentication.providers.email.notices.device.subject: live`, `authentication.providers.email.notices.password: live`,

@@ -28,7 +28,7 @@ type Store struct {
 	// clients may choose the uuids of new objects although there is a policy or an owner
 	ClientUUIDs bool `key:"uuid" is:"either server client"`
 	// by the name of the target store
-	Map map[string]Mapping `key:"map" presence:"live unless mapped"`
+	Map map[string]Mapping `key:"map"`
 	// rules for properties
 	Fields map[string]Field `key:"fields" names:"property"`
 	// properties that are never sent to clients

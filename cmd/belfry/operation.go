@@ -33,8 +33,8 @@ func (c *operationCmd) Run(ctx context.Context, s streams) error {
 	})
 }
 
-// loadFor reads the configuration. It is not read where the data folder is all that is needed, and a flag names it: a service has its own
-// environment, without which its file may not be valid here.
+// loadFor reads the configuration. It is not read where the data folder is all that is needed, and a flag names it: a
+// service has its own environment, without which its file may not be valid here.
 func (c *operationCmd) loadFor() (*config.Config, error) {
 	if !c.line.Folder || c.Data == "" {
 		return c.load("")

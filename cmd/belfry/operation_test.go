@@ -51,8 +51,8 @@ var countObjects = command.Operation[countRequest, counted, int]{
 	},
 }
 
-// An operation that is added is a command with help, flags, output and exit code, and a control request of the process that serves, without
-// another line.
+// An operation that is added is a command with help, flags, output and exit code, and a control request of the process
+// that serves, without another line.
 func TestAnAddedOperationIsACommandAndAControlRequest(t *testing.T) {
 	before := command.Operations
 	command.Operations = append(before[:len(before):len(before)], &countObjects)

@@ -15,9 +15,6 @@ type Change struct {
 	Command string // of a policy Refused: what makes the change
 }
 
-// Compared is a struct of which a part is compared in place of all.
-type Compared interface{ Compared() any }
-
 // Changes returns the differences between what two files were read into, sorted by their paths. Defaults are filled in,
 // so a key that follows another one by default differs as well. Of a section that is added or removed, its own path is
 // there and none of its keys.
@@ -37,9 +34,6 @@ type comparison struct {
 
 // section compares two structs. reload is what the tag of the section says.
 func (c *comparison) section(path string, a, b reflect.Value, without, reload string) {
-	if x, ok := a.Interface().(Compared); ok {
-		a, b = reflect.ValueOf(x.Compared()), reflect.ValueOf(b.Interface().(Compared).Compared())
-	}
 	l := layoutOf(a.Type(), without)
 	if w := l.word; w != nil && w.Name == "" {
 		c.value(path, w, a.FieldByIndex(w.index), b.FieldByIndex(w.index), reload)

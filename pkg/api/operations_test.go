@@ -71,7 +71,8 @@ func addBell(set *op.Set) {
 	})
 }
 
-// An operation that is added is a route, a form and a request over the bus, and both documents have it, without another line.
+// An operation that is added is a route, a form and a request over the bus, and both documents have it, without another
+// line.
 func TestAnAddedOperationIsServedAndDescribed(t *testing.T) {
 	api.AddDomain(t, addBell)
 	f := apitest.Start(t)

@@ -158,7 +158,7 @@ func TestAReloadAddsTheFirstBinaries(t *testing.T) {
 	}
 	kit.WaitFor(t, "it is ready", func() bool { return degraded(a, "") == nil })
 	p.stop(a)
-	report, err := command.Verify(t.Context(), p.config, command.VerifyOptions{})
+	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || !report.Clean() {
 		t.Errorf("%+v, %v", report, err)
 	}

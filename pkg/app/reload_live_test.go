@@ -76,7 +76,14 @@ func TestAReloadAddsAndRemovesStores(t *testing.T) {
 		if f := finding(p.examined(), "backend.unused"); f == nil || !strings.Contains(f.Says, "Notes") {
 			t.Errorf("the doctor says %+v", f)
 		}
+		removed := "copies of Notes in Authors.notes"
+		kit.WaitFor(t, "the console lists the copies of the mapping", func() bool { return strings.Contains(fmt.Sprint(a.wiring.views.System.Facts(a.now())), removed) })
+		if f := finding(p.examined(), "mapping.unused"); f == nil || f.Subject != "Notes in Authors.notes" {
+			t.Errorf("the doctor says %+v", f)
+		}
 	}
+	p.changed(a, "binaries:", "  Ratings: {map: {Authors: {key: author, target: notes}}}\nbinaries:")
+	kit.WaitFor(t, "an array that another mapping maintains is not listed", func() bool { return len(a.wiring.filling.Removed()) == 0 })
 	p.stop(a)
 	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || !report.Clean() || report.Pending != 0 {

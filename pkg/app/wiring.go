@@ -74,11 +74,11 @@ func newWiring(a *App) *wiring {
 	mailing := mailers.New(served, log, metrics)
 	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began}
 	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics}
-	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began, Waits: w.front.Waits, Outdated: a.outdated}
+	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began, Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated}
 	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self, Reload: a.controlReload}
 	w.views = &views.Views{
 		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow, Filled: w.filling.Status,
-		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status, Elsewhere: processes.FailsElsewhere, Place: here.Place, Began: began, LastReload: a.lastReload.Load},
+		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status, Removed: w.filling.Removed, Elsewhere: processes.FailsElsewhere, Place: here.Place, Began: began, LastReload: a.lastReload.Load},
 	}
 
 	clients, mails, sweeps, searches := roles.Has(plan.RoleFront), roles.Has(mail.Name), roles.Has(sweep.Name), roles.Has(plan.RoleSearch)

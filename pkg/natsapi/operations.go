@@ -13,7 +13,8 @@ import (
 	"belfry/pkg/wire"
 )
 
-// Operations adds the requests to the stores of a contract that are on the bus. For documents alone there are no stores.
+// Operations adds the requests to the stores of a contract that are on the bus. For documents alone there are no
+// stores.
 func Operations(set *op.Set, stores map[string]*store.Store) {
 	for _, s := range set.Contract.Stores {
 		if s.Bus {

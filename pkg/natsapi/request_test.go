@@ -1,6 +1,7 @@
 package natsapi
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,23 +14,20 @@ import (
 	"belfry/pkg/wire"
 )
 
-// requestTo is an operation of some store.
-func requestTo(name string) *op.Request {
+// requests are the operations on some store.
+func requests() []op.Request {
 	set := op.NewSet(&model.Contract{Stores: []*model.Store{{Name: "Books", Bus: true}}})
 	Operations(set, nil)
-	for _, r := range set.Requests("Books") {
-		if r.Op == name {
-			return &r
-		}
-	}
-	return nil
+	return set.Requests("Books")
 }
 
 // A floating point number has 53 bits: one more is another revision.
 func TestARevisionKeepsAllItsDigits(t *testing.T) {
+	all := requests()
+	remove := &all[slices.IndexFunc(all, func(r op.Request) bool { return r.Op == wire.Delete })]
 	for _, digits := range []string{"9007199254740993", "18446744073709551615"} {
 		for _, text := range []string{digits, `"` + digits + `"`} {
-			r, err := parse(requestTo(wire.Delete), "id", &nats.Msg{Data: []byte(`{"uuid":"a","revision":` + text + `}`)})
+			r, err := parse(remove, "id", &nats.Msg{Data: []byte(`{"uuid":"a","revision":` + text + `}`)})
 			if err != nil || strconv.FormatUint(r.Revision, 10) != digits {
 				t.Errorf("%s is read as %+v, %v", text, r, err)
 			}
@@ -42,17 +40,17 @@ func FuzzRequest(f *testing.F) {
 	f.Add(`{"uuid":"a","revision":17}`, "", "")
 	f.Add(`{"filter":"a == 1","sort":"a","limit":3,"cursor":"x"}`, "k\n", "..")
 	f.Fuzz(func(t *testing.T, body, key, actor string) {
-		for _, op := range wire.Ops() {
-			r, err := parse(requestTo(op), "id", &nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
+		for _, of := range requests() {
+			r, err := parse(&of, "id", &nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
 			if err != nil {
 				o := problemReply(err, "id")
 				if o.status != 400 || o.text == "" || strings.ContainsAny(o.text, "\r\n\x00") || len(o.text) > maxHeaderText {
-					t.Errorf("%s %q: %+v, %v", op, body, o, err)
+					t.Errorf("%s %q: %+v, %v", of.Op, body, o, err)
 				}
 				continue
 			}
-			if r.UUID != "" && !object.ValidUUID(r.UUID) || !object.ValidUUID(r.actor) || wire.IsWrite(op) && r.key != key {
-				t.Errorf("%s %q became %+v", op, body, r)
+			if r.UUID != "" && !object.ValidUUID(r.UUID) || !object.ValidUUID(r.actor) || of.Write && r.key != key {
+				t.Errorf("%s %q became %+v", of.Op, body, r)
 			}
 		}
 	})

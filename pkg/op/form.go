@@ -19,12 +19,13 @@ func Optional(body *ordered.Object) *ordered.Object {
 	return body
 }
 
-// Form is a body that is JSON, or an HTML form with the same fields: those of T, see Input. It is an HTML form alone if no field of T is
-// for programs. with has names and schemas in turn, which take the place of those of T; but where programs send a component.
+// Form is a body that is JSON, or an HTML form with the same fields: those of T, see Input. It is an HTML form alone if
+// no field of T is for programs. with has names and schemas in turn, which take the place of those of T; but where
+// programs send a component.
 func Form[T any](with ...any) *ordered.Object {
 	fields := fieldsOf(reflect.TypeFor[T]())
 	html := Content(FormType, formSchema(fields, true, with))
-	if !ForPrograms[T]() {
+	if !forPrograms[T]() {
 		return Body(html)
 	}
 	return Body(ordered.Of(JSONType, ordered.Of("schema", formSchema(fields, false, with)), FormType, html.Object(FormType)))

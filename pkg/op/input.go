@@ -19,8 +19,8 @@ import (
 //		Undo     bool   `form:"undo,html" doc:"An HTML form, which can't DELETE, undoes it."`
 //	}
 //
-// A field is a string, a *string that is nil without a value, a bool, or JSON (json.RawMessage), which an HTML form has as text. The name
-// "*" is an object.Object of all others. Options of the tag:
+// A field is a string, a *string that is nil without a value, a bool, or JSON (json.RawMessage), which an HTML form has
+// as text. The name "*" is an object.Object of all others. Options of the tag:
 //
 //	required          it has to be there; required=program: but in HTML forms
 //	html              HTML forms alone have it
@@ -67,8 +67,8 @@ func Decode[T any](body Input) (in T, err error) {
 	return in, nil
 }
 
-// ForPrograms reports whether the fields of T are for programs as well, and not for HTML forms alone.
-func ForPrograms[T any]() bool {
+// forPrograms reports whether the fields of T are for programs as well, and not for HTML forms alone.
+func forPrograms[T any]() bool {
 	return slices.ContainsFunc(fieldsOf(reflect.TypeFor[T]()), func(f field) bool { return !f.html && !f.hidden })
 }
 

@@ -1,9 +1,11 @@
-// Package op has the operations of the HTTP API as values: the method and the path, what the documents say, the limit that it counts for,
-// and the handler that runs it. A package of pkg/api adds its operations to a Set beside their handlers, under the conditions of the
-// contract. The router mounts what a Set has, and the OpenAPI document describes the same:
+// Package op has the operations of the API as values: of HTTP the method and the path, what the documents say, the
+// limit that it counts for, and the handler that runs it; of the bus the subject, the schemas and what runs it. A
+// package adds its operations to a Set beside their handlers, under the conditions of the contract. What serves a Set
+// and what describes it have the same:
 //
-//	contract ──► login.Operations, objects.Operations, … ──► Set ──► Mount ─────────► kit.Router
-//	                                                           └───► openapi.Document
+//	contract ──► login.Operations, natsapi.Operations, … ──► Set ──► Mount ──────────► kit.Router
+//	                                                           ├───► natsapi.Server
+//	                                                           └───► openapi.Document, asyncapi.Document
 //
 // For a document alone the handlers are nil, and nothing runs.
 package op

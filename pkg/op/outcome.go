@@ -7,8 +7,8 @@ import (
 	"belfry/pkg/api/kit"
 )
 
-// Outcome is what a request led to: the reply to a program, and where the browser of an HTML form continues. The reply may have been sent
-// already.
+// Outcome is what a request led to: the reply to a program, and where the browser of an HTML form continues. The reply
+// may have been sent already.
 type Outcome struct {
 	Status int // of the reply to a program; 0: 200 with a body, 204 without
 	Body   any // of that reply, as JSON; nil: none

@@ -17,8 +17,8 @@ func IsHTML(x *kit.Exchange) bool {
 	return strings.HasPrefix(strings.ToLower(x.Request.Header.Get("Content-Type")), kit.HTMLForm)
 }
 
-// Fields returns the handler of an operation with fields. It reads them from JSON or an HTML form, runs the operation, and has reply send the
-// outcome or the error. html says of which requests the reply is for a browser.
+// Fields returns the handler of an operation with fields. It reads them from JSON or an HTML form, runs the operation,
+// and has reply send the outcome or the error. html says of which requests the reply is for a browser.
 func Fields[T any](html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T) (Outcome, error), reply func(x *kit.Exchange, html bool, o Outcome, err error) error) kit.Handler {
 	return func(x *kit.Exchange) error {
 		browser, o := html(x), Outcome{}
@@ -32,7 +32,7 @@ func Fields[T any](html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T
 
 // Read reads the fields of a body. That of a program is not read if no field is for programs.
 func Read[T any](x *kit.Exchange, html bool) (in T, err error) {
-	if !html && !ForPrograms[T]() {
+	if !html && !forPrograms[T]() {
 		return in, nil
 	}
 	body, err := ReadInput(x)

@@ -39,8 +39,8 @@ func Content(mediaType string, schema *ordered.Object) *ordered.Object {
 // JSON is content that is JSON.
 func JSON(schema *ordered.Object) *ordered.Object { return Content(JSONType, schema) }
 
-// Reply is a response with the common headers and the named ones, as references to components. A header has the name of its component, or
-// both are given: name=component. content can be nil.
+// Reply is a response with the common headers and the named ones, as references to components. A header has the name of
+// its component, or both are given: name=component. content can be nil.
 func Reply(description string, content *ordered.Object, headers ...string) *ordered.Object {
 	all := &ordered.Object{}
 	for _, name := range append(headers, "X-Request-Id") {

@@ -138,7 +138,7 @@ func TestWhatNoIndexWouldSupportStaysRefused(t *testing.T) {
 		"elsewhere":             {unindexed.WithOptions(func(o *store.Options) { o.Unindexed = false }), t.Context(), store.ListOptions{Sort: "year"}, "one on (year) is needed"},
 		"too many fields":       {unindexed, t.Context(), store.ListOptions{Filter: "a == 1 && b == 1 && c == 1 && d == 1 && e == 1"}, "is needed"},
 		"a range in the way":    {unindexed, t.Context(), store.ListOptions{Filter: "year > 1", Sort: "author"}, "sort: with a range"},
-		"only what is not":      {unindexed, t.Context(), store.ListOptions{Filter: `!("x" in tags)`}, "alone"},
+		"only what is not":      {unindexed, t.Context(), store.ListOptions{Filter: `!("x" in tags)`}, "by itself"},
 		"no filter":             {unindexed, t.Context(), store.ListOptions{Filter: "year >"}, "filter"},
 		"an internal field":     {unindexed, client(t.Context()), store.ListOptions{Filter: `_x == 1`}, "one on (_x) is needed"},
 		"a private field":       {restricted, client(t.Context()), store.ListOptions{Filter: `author == "a1"`}, "one on (author) is needed"},

@@ -61,7 +61,7 @@ type Options[T any] struct {
 	Do     func(ctx context.Context, object T, read func(objects int) error) error
 	AtOnce int // objects; 0: one after the other, in the goroutine of Run
 
-	// DoPage does it for all objects of a page at once. Its error always ends the walk.
+	// DoPage does it for all objects of a page at once, which it alone reads. Its error always ends the walk.
 	DoPage func(ctx context.Context, page []T) error
 
 	// Save stores the progress after a page, and Complete after the last one. An error ends the walk.

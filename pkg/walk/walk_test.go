@@ -78,6 +78,37 @@ func TestAWalkDoesAllObjects(t *testing.T) {
 	}
 }
 
+// A page that is done at once counts once it is done. Its error ends the walk, whatever objects may do.
+func TestAWalkDoesAPageAtOnce(t *testing.T) {
+	s := &numbers{n: 25}
+	o := walk.Options[int]{Page: s.page, Passes: func(error) bool { return true }}
+	failed := errs.New(errs.Mismatch, "no")
+	fails := true
+	o.DoPage = func(_ context.Context, page []int) error {
+		if fails && page[0] == 20 {
+			return failed
+		}
+		s.done = append(s.done, page...)
+		return nil
+	}
+	w := walk.New(o, walk.Progress{Total: 25})
+	if err := w.Run(t.Context()); !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	p := w.Progress()
+	if string(p.Cursor) != "20" || p.Counts != (walk.Counts{Done: 20}) {
+		t.Errorf("%+v", p)
+	}
+	fails = false
+	w = walk.New(o, p)
+	if err := w.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.Progress(); len(s.done) != 25 || s.done[24] != 24 || p.Done != 25 {
+		t.Errorf("done: %v, %+v", s.done, p)
+	}
+}
+
 func TestAWalkContinuesWhereItEnded(t *testing.T) {
 	s := &numbers{n: 25}
 	o := options(s)

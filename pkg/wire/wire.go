@@ -18,9 +18,6 @@ const (
 	List   = "list"
 )
 
-// Ops returns all operations.
-func Ops() []string { return []string{Save, Update, Delete, Exists, Get, List} }
-
 // IsWrite reports whether an operation writes.
 func IsWrite(op string) bool { return op == Save || op == Update || op == Delete }
 

@@ -298,7 +298,7 @@ export interface paths {
         get?: never;
         /**
          * Confirm an authenticator app
-         * @description The session is replaced by one with the second factor. Recovery codes are in the reply if there were none.
+         * @description The session is replaced by one with the second factor. With the first factor, the reply has recovery codes.
          */
         put: operations["confirmTOTP"];
         /**

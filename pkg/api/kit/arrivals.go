@@ -92,7 +92,7 @@ func (b arriving) Close() error { return b.x.body.Close() }
 // settle reads the rest of a body that nobody has read to its end before the reply begins, as net/http would, which a stop could not
 // end; or has the connection closed. The rest is not a further request.
 func (x *Exchange) settle() {
-	if !x.hasRest() || x.Header().Get("Connection") == "close" || x.Request.Close || x.awaitsContinue() {
+	if !hasRest(x) || x.Header().Get("Connection") == "close" || x.Request.Close || awaitsContinue(x) {
 		return // the connection is closed
 	}
 	if x.Request.ContentLength-x.received > maxUnread {
@@ -113,11 +113,11 @@ const leaveTimeout = 5 * time.Second
 // that too, but a stop would not end it. If too much remains, leave discards nothing, and gives the client a moment for
 // the reply.
 func (x *Exchange) leave() {
-	if !x.hasRest() || x.aborted || x.stream || !x.Replied() || x.Request.ContentLength-x.received > maxUnread {
+	if !hasRest(x) || x.aborted || x.stream || !x.Replied() || x.Request.ContentLength-x.received > maxUnread {
 		return
 	}
 	control := http.NewResponseController(x.ResponseWriter)
-	if !x.awaitsContinue() && control.Flush() == nil && !x.long {
+	if !awaitsContinue(x) && control.Flush() == nil && !x.long {
 		if _, err := io.CopyN(io.Discard, x.Body(), maxUnread); err != nil {
 			return // all of it is read, or no more of it can be
 		}
@@ -126,11 +126,11 @@ func (x *Exchange) leave() {
 }
 
 // hasRest reports whether the request has a body that nobody has read to its end, on a connection of its own.
-func (x *Exchange) hasRest() bool {
+func hasRest(x *Exchange) bool {
 	return x.body != nil && !x.arrived && x.Request.ContentLength != 0 && x.Request.ProtoMajor == 1
 }
 
 // awaitsContinue reports whether the client sends nothing of its body, as nobody has asked for it.
-func (x *Exchange) awaitsContinue() bool {
+func awaitsContinue(x *Exchange) bool {
 	return x.received == 0 && strings.EqualFold(x.Request.Header.Get("Expect"), "100-continue")
 }

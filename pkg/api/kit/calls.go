@@ -65,7 +65,7 @@ func (c *Calls) Streams() context.Context { return c.o.Streams }
 // where the step is taken.
 func (c *Calls) Session(x *Exchange) (*account.Session, error) {
 	session, err := c.AccountSession(x)
-	if err == nil && !x.ofAccount() {
+	if err == nil && !ofAccount(x) {
 		err = account.RequireComplete(session)
 	}
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Calls) AccountSession(x *Exchange) (*account.Session, error) {
 
 // ofAccount reports whether the route is one of those below /auth. It is the route that decides, not the path, which can be
 // written in several ways.
-func (x *Exchange) ofAccount() bool {
+func ofAccount(x *Exchange) bool {
 	return x.params != nil && strings.HasPrefix(x.params.Path()+"/", "/auth/")
 }
 

@@ -60,7 +60,7 @@ func (x *Exchange) attributes(took time.Duration) []slog.Attr {
 	if x.session != nil {
 		attrs = append(attrs, slog.String("actor", x.session.User.UUID))
 	}
-	if trace := x.traceParent(); trace != "" {
+	if trace := traceParent(x); trace != "" {
 		attrs = append(attrs, slog.String("trace", trace))
 	}
 	return append(attrs, errs.Attributes(x.err)...)

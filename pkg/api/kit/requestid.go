@@ -55,7 +55,7 @@ func (x *Exchange) EventCtx() event.Ctx {
 		Request:   x.ID,
 		Address:   x.Address,
 		UserAgent: x.UserAgent(),
-		Trace:     x.traceParent(),
+		Trace:     traceParent(x),
 	}
 }
 

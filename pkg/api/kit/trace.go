@@ -12,7 +12,7 @@ import (
 
 // traceParent returns the W3C trace context for the effects of the request: that of its span, or else that of the
 // client; "" for none.
-func (x *Exchange) traceParent() string {
+func traceParent(x *Exchange) string {
 	ctx := x.Request.Context()
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return event.TraceParent(x.Request.Header.Get("Traceparent"))

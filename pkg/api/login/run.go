@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/op"
 )
 
-// What runs an operation is a function that reads typed fields and returns an op.Outcome, the same for programs and for HTML forms. The
-// functions here make handlers of those, which reply to the one or the other, with an error as well.
+// What runs an operation is a function that reads typed fields and returns an op.Outcome, the same for programs and for
+// HTML forms. The functions here make handlers of those, which reply to the one or the other, with an error as well.
 
 // isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.
 func (h *Handler) isForm(x *kit.Exchange) bool { return h.accountPage != nil && op.IsHTML(x) }
@@ -20,7 +20,8 @@ func (h *Handler) isForm(x *kit.Exchange) bool { return h.accountPage != nil && 
 func always(*kit.Exchange) bool { return true }
 func never(*kit.Exchange) bool  { return false }
 
-// owner returns the handler of an operation without a body for who is logged in: an API key does not manage the account.
+// owner returns the handler of an operation without a body for who is logged in: an API key does not manage the
+// account.
 func (h *Handler) owner(run func(x *kit.Exchange, me *account.Session) (op.Outcome, error)) kit.Handler {
 	return func(x *kit.Exchange) error {
 		me, err := h.requireLogin(x)
@@ -35,8 +36,8 @@ func (h *Handler) owner(run func(x *kit.Exchange, me *account.Session) (op.Outco
 	}
 }
 
-// ownerForm is owner for an operation with fields. html says of which requests the reply is for a browser, which continues at the page of
-// the account, also after an error.
+// ownerForm is owner for an operation with fields. html says of which requests the reply is for a browser, which
+// continues at the page of the account, also after an error.
 func ownerForm[T any](h *Handler, html func(*kit.Exchange) bool, run func(x *kit.Exchange, me *account.Session, in T) (op.Outcome, error)) kit.Handler {
 	return func(x *kit.Exchange) error {
 		browser, o := html(x), op.Outcome{}
@@ -65,8 +66,8 @@ func (h *Handler) replyToOwner(x *kit.Exchange, html bool, o op.Outcome, err err
 	return o.Send(x, html)
 }
 
-// anybody returns the handler of an operation with fields by which somebody logs in, or does what a mail is for. The browser of an HTML form
-// continues at the page of failures after an error, or where the outcome says.
+// anybody returns the handler of an operation with fields by which somebody logs in, or does what a mail is for. The
+// browser of an HTML form continues at the page of failures after an error, or where the outcome says.
 func anybody[T any](h *Handler, html func(*kit.Exchange) bool, run func(x *kit.Exchange, in T) (op.Outcome, error)) kit.Handler {
 	return op.Fields(html, run, h.reply)
 }
@@ -88,8 +89,8 @@ func (h *Handler) reply(x *kit.Exchange, html bool, o op.Outcome, err error) err
 	return o.Send(x, html)
 }
 
-// begun is the outcome of a login, or of a proof that replaces the session: the session is in its cookie, and in the reply to a program
-// that prefers it.
+// begun is the outcome of a login, or of a proof that replaces the session: the session is in its cookie, and in the
+// reply to a program that prefers it.
 func (h *Handler) begun(x *kit.Exchange, html bool, s account.IssuedSession, to string) (op.Outcome, error) {
 	h.cookies.setSession(x, s)
 	o := op.Outcome{To: to}

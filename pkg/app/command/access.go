@@ -1,5 +1,5 @@
-// Package command is what the commands of belfry do. A command does its work with the stores open, or asks the process that holds them,
-// which calls the same functions.
+// Package command is what the commands of belfry do. A command does its work with the stores open, or asks the process
+// that holds them, which calls the same functions.
 package command
 
 import (

@@ -12,7 +12,8 @@ import (
 	"belfry/config"
 )
 
-// ErrFound is the error of a command that has printed what it has found: differences, or that somebody may not do something.
+// ErrFound is the error of a command that has printed what it has found: differences, or that somebody may not do
+// something.
 var ErrFound = errors.New("differences were found")
 
 // Streams are those of a command, and what asks the person who types.
@@ -31,8 +32,9 @@ type Command[In, Out any] struct {
 	Flags       Flags[In, Out]
 }
 
-// Flags are the flags and arguments of a command: a pointer to a struct with the tags of kong. Each command line has a copy. They may have
-// further methods: Show as of an Operation, and Finish, which has the error with which the command ends, and returns it.
+// Flags are the flags and arguments of a command: a pointer to a struct with the tags of kong. Each command line has a
+// copy. They may have further methods: Show as of an Operation, and Finish, which has the error with which the command
+// ends, and returns it.
 type Flags[In, Out any] interface {
 	// Request returns what the command asks for. It is called before the configuration is read.
 	Request(ctx context.Context, s Streams) (In, error)
@@ -153,7 +155,8 @@ func writeLinesOf[T any](w io.Writer, rows []T) error {
 	return nil
 }
 
-// Sometimes returns a function that calls another one at the interval of lines about progress. It is safe for concurrent use.
+// Sometimes returns a function that calls another one at the interval of lines about progress. It is safe for
+// concurrent use.
 func Sometimes[P any](report func(P)) func(P) {
 	var mu sync.Mutex
 	last := time.Now()

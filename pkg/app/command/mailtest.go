@@ -36,8 +36,8 @@ type MailTested struct {
 	Served bool   `json:"served,omitempty"` // it was sent by the belfry that serves
 }
 
-// Mail sends a mail. A belfry that serves the data folder does it with the configuration and the environment that it has. Errors:
-// Invalid for a wrong address or mailer; Unavailable with what the server replies.
+// Mail sends a mail. A belfry that serves the data folder does it with the configuration and the environment that it
+// has. Errors: Invalid for a wrong address or mailer; Unavailable with what the server replies.
 var Mail = Operation[MailTest, MailTested, none]{
 	Name: "mail test", Storeless: true,
 	Run: func(ctx context.Context, at *Place, q MailTest, _ func(none)) (*MailTested, error) {

@@ -19,13 +19,14 @@ import (
 	"belfry/pkg/store"
 )
 
-// Operation is the work of a command. The process that serves the stores does it, if there is one, and otherwise the command itself, with
-// the stores open. The control request comes from this value, too:
+// Operation is the work of a command. The process that serves the stores does it, if there is one, and otherwise the
+// command itself, with the stores open. The control request comes from this value, too:
 //
 //	command ──► Operation.Do ──► POST /{name} of the process that serves ──► Run
 //	                         └─► the stores, opened ───────────────────────► Run
 //
-// The request has In as JSON. The reply has a line of JSON for each report of progress, P, and at last one with Out or the failure.
+// The request has In as JSON. The reply has a line of JSON for each report of progress, P, and at last one with Out or
+// the failure.
 type Operation[In, Out, P any] struct {
 	Name      string // of the work: in the lock of the data folder, in the log, and in the path of the control request
 	Storeless bool   // no store is opened
@@ -42,8 +43,8 @@ type Operation[In, Out, P any] struct {
 	Output func(*In) *io.Writer // takes the place of the lines of the reply; nil: nothing
 	Broken string               // says of a reply that ends too early what that means; "": nothing
 
-	// Of the command line. With a Help there is a command of the same name: its flags are the fields of In, with tags of kong, and it prints
-	// Out as JSON, or by Text.
+	// Of the command line. With a Help there is a command of the same name: its flags are the fields of In, with tags
+	// of kong, and it prints Out as JSON, or by Text.
 	Help     string
 	Text     func(w io.Writer, in In, out *Out) error
 	Show     func(s Streams, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
@@ -66,8 +67,8 @@ var Operations = []Request{
 	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
 }
 
-// Do does the operation for a configuration. Errors: those of Check, of opening the stores, and of Run; Unavailable if the process that
-// serves does not reply.
+// Do does the operation for a configuration. Errors: those of Check, of opening the stores, and of Run; Unavailable if
+// the process that serves does not reply.
 func (o *Operation[In, Out, P]) Do(ctx context.Context, c *config.Config, in In, report ...func(P)) (out *Out, err error) {
 	if o.Served != "" {
 		return o.askServer(ctx, c.Data, in, report)
@@ -232,8 +233,8 @@ func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at func() *Place) http.
 	}
 }
 
-// write replies with what the operation writes. A failure after the first byte closes the connection, so that an incomplete reply is
-// recognized.
+// write replies with what the operation writes. A failure after the first byte closes the connection, so that an
+// incomplete reply is recognized.
 func (o *Operation[In, Out, P]) write(log *slog.Logger, w http.ResponseWriter, r *http.Request, at func() *Place, in In, err error) {
 	written := &counter{Writer: w}
 	*o.Output(&in) = written

@@ -29,7 +29,8 @@ type Place struct {
 	Served     bool          // by the process that serves
 	RecheckFor time.Duration // for how long a difference has to persist: others may still apply it
 
-	// Users calls do with the service of accounts, Binaries with the binary services, and Backups with what makes backups.
+	// Users calls do with the service of accounts, Binaries with the binary services, and Backups with what makes
+	// backups.
 	Users    func(ctx context.Context, do func(*account.Service) error) error
 	Binaries func(ctx context.Context, do func([]*binary.Service) error) error
 	Backups  func(ctx context.Context, do func(context.Context, *Maker) error) error

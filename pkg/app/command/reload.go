@@ -27,8 +27,8 @@ func (r *Reloaded) refusal(of hold.Holder) error {
 	return errs.New(errs.Invalid, "%s has not reloaded its configuration, and serves with the one before:\n%s", of, strings.Join(r.Refused, "\n"))
 }
 
-// Reload has the process that serves read its configuration again. Errors: Invalid when that refuses it, with its problems; Unavailable when
-// nobody serves.
+// Reload has the process that serves read its configuration again. Errors: Invalid when that refuses it, with its
+// problems; Unavailable when nobody serves.
 var Reload = Operation[none, Reloaded, none]{
 	Name: "reload", Served: "nothing is to be reloaded",
 	Run:      func(ctx context.Context, at *Place, _ none, _ func(none)) (*Reloaded, error) { return at.Reload(ctx) },

@@ -59,8 +59,8 @@ type UserRequest struct {
 	Ident   string `json:"ident,omitempty"`   // of UnlinkIdent: the uuid
 }
 
-// UserReply has the user whom an act was about, as it is after the act, or was before its deletion. Of ListUsers each report of progress has
-// a page of users, and the reply none.
+// UserReply has the user whom an act was about, as it is after the act, or was before its deletion. Of ListUsers each
+// report of progress has a page of users, and the reply none.
 type UserReply struct {
 	Users []account.Account `json:"users"`
 
@@ -71,7 +71,8 @@ type UserReply struct {
 	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes
 }
 
-// Users manages users. Errors: Invalid, NotFound, Exists, Unavailable. Events of a command that has opened the stores itself are published once a belfry serves them.
+// Users manages users. Errors: Invalid, NotFound, Exists, Unavailable. Events of a command that has opened the stores
+// itself are published once a belfry serves them.
 var Users = Operation[UserRequest, UserReply, UserReply]{
 	Name: "user", Max: 1 << 20, // the fields of a user and some
 	Creates: func(q UserRequest) bool { return q.Act == CreateUser },

@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"belfry/pkg/account"
 	"belfry/pkg/errs"
@@ -22,19 +21,49 @@ var userCommands = []Command[UserRequest, UserReply]{
 	{Words: "user list", Help: "List all users.", Flags: &userListFlags{}},
 	{Words: "user show", Help: "Show a user with idents and sessions.", Flags: &userShowFlags{}},
 	{Words: "user admin", Help: "Make a user an admin, or no longer.", Flags: &userAdminFlags{}},
-	{Words: "user disable", Help: "Disable a user: all sessions end, and no login succeeds.", Flags: &userFlags{act: DisableUser, done: "disabled; all sessions have ended"}},
+	{
+		Words: "user disable", Help: "Disable a user: all sessions end, and no login succeeds.",
+		Flags: &userFlags{act: DisableUser, done: "disabled; all sessions have ended"},
+	},
 	{Words: "user enable", Help: "Enable a user again.", Flags: &userFlags{act: EnableUser, done: "enabled"}},
-	{Words: "user password", Help: "Set a user's password: all sessions end.", Flags: &userPasswordFlags{userFlags{act: SetPassword, done: "the password is set; all sessions have ended"}}},
-	{Words: "user delete", Help: "Delete a user, their idents and sessions, and what else cascades.", Flags: &userDeleteFlags{userFlags: userFlags{act: DeleteUser, done: "deleted"}}},
-	{Words: "user undo-deletion", Help: "Take back a deletion that a user has planned.", Flags: &userFlags{act: UndoDelete, done: "the account will not be deleted"}},
-	{Words: "user keep-changes", Help: "End the rights to undo changes of a user's addresses.", Flags: &userFlags{act: KeepChanges, done: "the changes of address can't be undone any more"}},
-	{Words: "user key create", Help: "Create an API key and print its token, which is shown once.", Flags: &keyCreateFlags{}},
-	{Words: "user key revoke", Help: "Revoke an API key.", Flags: &keyRevokeFlags{userFlags: userFlags{act: RevokeKey, done: "the API key is revoked"}}},
+	{
+		Words: "user password", Help: "Set a user's password: all sessions end.",
+		Flags: &userPasswordFlags{userFlags{act: SetPassword, done: "the password is set; all sessions have ended"}},
+	},
+	{
+		Words: "user delete", Help: "Delete a user, their idents and sessions, and what else cascades.",
+		Flags: &userDeleteFlags{userFlags: userFlags{act: DeleteUser, done: "deleted"}},
+	},
+	{
+		Words: "user undo-deletion", Help: "Take back a deletion that a user has planned.",
+		Flags: &userFlags{act: UndoDelete, done: "the account will not be deleted"},
+	},
+	{
+		Words: "user keep-changes", Help: "End the rights to undo changes of a user's addresses.",
+		Flags: &userFlags{act: KeepChanges, done: "the changes of address can't be undone any more"},
+	},
+	{
+		Words: "user key create", Help: "Create an API key and print its token, which is shown once.",
+		Flags: &keyCreateFlags{},
+	},
+	{
+		Words: "user key revoke", Help: "Revoke an API key.",
+		Flags: &keyRevokeFlags{userFlags: userFlags{act: RevokeKey, done: "the API key is revoked"}},
+	},
 	{Words: "user sessions", Help: "List the sessions of a user.", Flags: &userSessionsFlags{}},
-	{Words: "user end-sessions", Help: "End all sessions and API keys of a user, or one session.", Flags: &endSessionsFlags{}},
-	{Words: "user recover", Help: "Send a user the mail with which they set a new password.", Flags: &userRecoverFlags{userFlags: userFlags{act: RecoverUser, done: "a mail to set a new password will be sent"}}},
+	{
+		Words: "user end-sessions", Help: "End all sessions and API keys of a user, or one session.",
+		Flags: &endSessionsFlags{},
+	},
+	{
+		Words: "user recover", Help: "Send a user the mail with which they set a new password.",
+		Flags: &userRecoverFlags{userFlags: userFlags{act: RecoverUser, done: "a mail to set a new password will be sent"}},
+	},
 	{Words: "user unlink", Help: "Remove a login of a user who has another one.", Flags: &userUnlinkFlags{}},
-	{Words: "user reset-factors", Help: "Remove the second factors of a user who has lost them; all sessions end.", Flags: &userFlags{act: ResetFactors, done: "there is no second factor any more, and all sessions have ended"}},
+	{
+		Words: "user reset-factors", Help: "Remove the second factors of a user who has lost them; all sessions end.",
+		Flags: &userFlags{act: ResetFactors, done: "there is no second factor any more, and all sessions have ended"},
+	},
 }
 
 // oneUser names a user.
@@ -258,66 +287,6 @@ func (f *userDeleteFlags) Request(ctx context.Context, s Streams) (q UserRequest
 		}
 	}
 	return f.userFlags.Request(ctx, s)
-}
-
-type keyCreateFlags struct {
-	oneUser
-	Name    string  `arg:"" help:"What the key is for."`
-	Expires *string `help:"When it expires: a time (RFC 3339), or after how long, 720h for instance. Default: never." placeholder:"TIME"`
-	Rule    *string `help:"CEL over method and path of a request; others are refused." placeholder:"RULE"`
-}
-
-// Request implements Flags.
-func (f *keyCreateFlags) Request(context.Context, Streams) (q UserRequest, err error) {
-	q = asked(UserRequest{Act: CreateKey, User: f.User, Key: account.NewKey{Name: f.Name}})
-	if q.Key.Expires, err = expiry(f.Expires); err != nil {
-		return q, err
-	}
-	if f.Rule != nil {
-		// The variable of a script that is not set would make a key that may do everything.
-		if q.Key.Rule = *f.Rule; q.Key.Rule == "" {
-			return q, errs.New(errs.Invalid, "--rule: is empty; leave it out for a key that may do all that the user may")
-		}
-	}
-	return q, nil
-}
-
-// Print implements Flags. The token is alone on standard output, so that a script can keep it.
-func (f *keyCreateFlags) Print(s Streams, r *UserReply) error {
-	if f.JSON {
-		return encoder(s.Out).Encode(struct {
-			*account.KeyInfo
-			Token string `json:"token"`
-		}{r.Key, r.Token})
-	}
-	fmt.Fprintf(s.Err, "%s: API key %s; its token, which is not shown again:\n", describeUser(r.Users[0]), r.Key.ID)
-	_, err := fmt.Fprintln(s.Out, r.Token)
-	return err
-}
-
-// expiry reads when a key expires; the zero time for nil.
-func expiry(text *string) (time.Time, error) {
-	if text == nil {
-		return time.Time{}, nil
-	}
-	if after, err := time.ParseDuration(*text); err == nil {
-		return time.Now().Add(after), nil
-	}
-	at, err := time.Parse(time.RFC3339, *text)
-	if err != nil {
-		return at, errs.New(errs.Invalid, "--expires: expected a time such as 2030-01-02T15:04:05Z, or how long such as 720h")
-	}
-	return at, nil
-}
-
-type keyRevokeFlags struct {
-	userFlags
-	Key string `arg:"" name:"id" help:"Id of the key, as printed by show."`
-}
-
-// Request implements Flags.
-func (f *keyRevokeFlags) Request(context.Context, Streams) (UserRequest, error) {
-	return asked(UserRequest{Act: f.act, User: f.User, Revoked: f.Key}), nil
 }
 
 type userSessionsFlags struct{ userShowFlags }

@@ -1,4 +1,5 @@
-// Package control serves requests of commands to the process that holds the data folder, and what that process says of itself to the doctor.
+// Package control serves requests of commands to the process that holds the data folder, and what that process says of
+// itself to the doctor.
 package control
 
 import (

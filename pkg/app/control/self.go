@@ -29,7 +29,8 @@ type Self struct {
 	Health   *health.Health
 	List     *roster.List
 	Began    time.Time
-	Waits    func() error // what the start waits for; nil once requests are served
+	Removed  func() []string // mappings whose copies objects keep
+	Waits    func() error    // what the start waits for; nil once requests are served
 	Outdated func(ctx context.Context) []doctor.Finding
 }
 
@@ -76,6 +77,11 @@ func (s *Self) askSelf(ctx context.Context) []doctor.Finding {
 	defer cancel()
 	if unused, err := open.UnusedStores(ctx, s.Served.Now().Config, s.Served.Now().Backends); err == nil {
 		all = append(all, examine.UnusedFindings(unused)...)
+	}
+	for _, mapping := range s.Removed() {
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "mapping.unused", Subject: mapping,
+			Says: "the configuration no longer has this mapping, and objects keep its copies as they are",
+			Do:   "add the mapping, and its copies are updated again; or remove the property from the objects"})
 	}
 	return all
 }

@@ -25,8 +25,8 @@ func contractOf(g *serving.Generation) (*model.Contract, error) {
 	return k, nil
 }
 
-// documentsOf returns the documents of what a process serves. They are written when they are first asked for: most processes never are, and start
-// sooner.
+// documentsOf returns the documents of what a process serves. They are written when they are first asked for: most
+// processes never are, and start sooner.
 func documentsOf(g *serving.Generation) system.Documents {
 	return system.Documents{
 		OpenAPI:  sync.OnceValues(func() ([]byte, error) { return openapi.Document(g.API.Operations()) }),

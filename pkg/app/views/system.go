@@ -35,6 +35,7 @@ type System struct {
 	Health     *health.Health
 	Mailers    *mailers.Mailers
 	Walks      func() []walk.Status
+	Removed    func() []string                                 // mappings whose copies objects keep
 	Elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "": it can
 	Place      func(g *serving.Generation) *command.Place      // in which operations of commands run
 	Began      time.Time
@@ -87,6 +88,9 @@ func (v *System) Facts(g *serving.Generation) []console.Fact {
 	unused, _ := open.UnusedStores(ctx, g.Config, g.Backends) // the checks say why a backend does not reply
 	for _, u := range unused {
 		add("Not in the configuration", u.String())
+	}
+	for _, mapping := range v.Removed() {
+		add("Not in the configuration", "copies of "+mapping)
 	}
 	return facts
 }

@@ -107,6 +107,9 @@ func merged(all []walk.Status) (out []walk.Status) {
 // Walks returns the status of all works of this part.
 func (f *Filling) Walks() []walk.Status { return f.filler.Load().Status() }
 
+// Removed returns the mappings that the configuration has no longer and whose copies objects keep.
+func (f *Filling) Removed() []string { return f.filler.Load().Removed() }
+
 // Status returns the status of the arrays of mappings and of computed fields.
 func (f *Filling) Status() []walk.Status { return merged(f.Walks()) }
 

@@ -43,7 +43,7 @@ func (f *Filler) Again(ctx context.Context, id string) error {
 			}
 		}
 		s := f.current.Load()
-		if !slices.ContainsFunc(names, func(name string) bool { return s.Works[name] != nil && s.Works[name].Again != "" }) {
+		if s.Again != "" && !slices.ContainsFunc(names, func(name string) bool { return s.Works[name] != nil && s.Works[name].Again != "" }) {
 			return f.againFailed(ctx, id, names)
 		}
 		if err := backoff.Sleep(ctx, min(f.opts.Interval, againInterval)); err != nil {

@@ -42,7 +42,7 @@ func indexes(s *store.Store) *work {
 	return &work{
 		store: s, page: reindexed, kind: walk.Index, shown: s.Name(), called: "store", what: "the indexes of a store",
 		begins:     "indexes are new, or were not kept up to date: building them from the objects",
-		definition: hashOf(x.Names()), build: x, together: true,
+		definition: hashOf(x.Names()), build: x,
 	}
 }
 

@@ -17,6 +17,9 @@ type state struct {
 	Works map[string]*record `json:"mappings"` // by name
 	Lease lease              `json:"lease,omitzero"`
 	Again string             `json:"again,omitempty"` // identifies the last loss of events for which works are done again
+
+	// Removed has the arrays of mappings that no process has any longer, and since when: objects keep their copies.
+	Removed map[string]time.Time `json:"removed,omitempty"`
 }
 
 // record is a work, and how far it is done.
@@ -121,6 +124,7 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 			s.Works[name] = &record{Seen: map[string]uint64{removed: 0}}
 			changed = true
 		}
+		changed = s.restored(name) || changed
 	}
 	for name, r := range s.Works {
 		mine := own[name]
@@ -146,11 +150,38 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 		}
 		if mine == removed && len(r.Seen) == 1 {
 			delete(s.Works, name)
+			s.remove(name, w.now())
 			changed = true
 		}
 	}
 	w.forget(s)
 	return changed
+}
+
+// remove notes that no process has a mapping any longer, unless the work of that name is another one.
+func (s *state) remove(name string, now time.Time) {
+	if array := arrayOf(name); array != "" {
+		if s.Removed == nil {
+			s.Removed = map[string]time.Time{}
+		}
+		s.Removed[name] = now
+	}
+}
+
+// restored forgets removed mappings whose array a mapping has again, and reports whether there was one.
+func (s *state) restored(name string) bool {
+	array, before := arrayOf(name), len(s.Removed)
+	maps.DeleteFunc(s.Removed, func(name string, _ time.Time) bool { return arrayOf(name) == array })
+	return len(s.Removed) < before
+}
+
+// arrayOf returns the array that a work fills from objects of a store, such as Authors.books of "Books in Authors.books"; "" for
+// other works. No name of a store has a space.
+func arrayOf(work string) string {
+	if words := strings.Split(work, " "); len(words) == 3 && words[1] == "in" {
+		return words[2]
+	}
+	return ""
 }
 
 // filled reports whether a work is done, and no process has another definition of it.

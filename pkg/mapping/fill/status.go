@@ -36,5 +36,8 @@ func (f *Filler) Status() []walk.Status {
 	return all
 }
 
+// Removed returns the mappings that no process has any longer, as "Books in Authors.books". Objects keep their copies.
+func (f *Filler) Removed() []string { return slices.Sorted(maps.Keys(f.current.Load().Removed)) }
+
 // Targets returns how many objects this process has filled.
 func (f *Filler) Targets() int64 { return f.targets.Load() }

@@ -13,16 +13,16 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// owns reports whether the handle lists an index.
-func (s *store) owns(id uint32) bool {
-	return slices.ContainsFunc(s.own, func(ix index) bool { return ix.ID == id })
+// has reports whether the handle lists an index.
+func (o *ownIndexes) has(id uint32) bool {
+	return slices.ContainsFunc(o.all, func(ix index) bool { return ix.ID == id })
 }
 
 // beforeWrite makes the indexes incomplete that the handle does not list: its writes lack their keys.
 func (s *store) beforeWrite(ctx context.Context) error {
 	return s.first.Do(ctx, func() error {
 		return s.b.changeCatalog(ctx, s.table, func(def *definition) (changed bool, err error) {
-			def.Indexes, changed = def.Indexes.Unlist(s.owns)
+			def.Indexes, changed = def.Indexes.Unlist(s.indexes.has)
 			return changed, nil
 		})
 	})
@@ -34,7 +34,7 @@ func (s *store) Building(ctx context.Context) (builds []driver.Build, err error)
 		return nil, errCanceled(err)
 	}
 	err = s.b.changeCatalog(ctx, s.table, func(def *definition) (changed bool, err error) {
-		builds, def.Indexes, changed = def.Indexes.Building(s.own)
+		builds, def.Indexes, changed = def.Indexes.Building(s.indexes.all)
 		return changed, nil
 	})
 	return builds, err
@@ -52,7 +52,7 @@ func (s *store) Complete(ctx context.Context, builds []driver.Build) error {
 		return err
 	}
 	return s.b.changeCatalog(ctx, s.table, func(def *definition) (changed bool, err error) {
-		def.Indexes, changed, err = def.Indexes.Complete(s.own, builds)
+		def.Indexes, changed, err = def.Indexes.Complete(s.indexes.all, builds)
 		return changed, err
 	})
 }
@@ -63,7 +63,7 @@ func (s *store) Release(ctx context.Context) error {
 		return errCanceled(err)
 	}
 	return s.b.changeCatalog(ctx, s.table, func(def *definition) (changed bool, err error) {
-		kept, removed := def.Indexes.Release(s.owns)
+		kept, removed := def.Indexes.Release(s.indexes.has)
 		def.Indexes = kept
 		return len(removed) > 0, nil
 	})

@@ -271,7 +271,7 @@ func (s *store) loadValues(ctx context.Context, list []*record) error {
 			cells = append(cells, r.value)
 		}
 	}
-	overflow, err := s.fetch(ctx, cells)
+	overflow, err := s.b.fetch(ctx, s.table, cells)
 	if err != nil {
 		return err
 	}

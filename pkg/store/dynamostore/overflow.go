@@ -46,7 +46,7 @@ func (c *cell) keys() []item {
 }
 
 // fetch reads cells from the overflow. Cells with missing pieces are left out.
-func (s *store) fetch(ctx context.Context, cells []cell) (map[cellID][]byte, error) {
+func (b *Backend) fetch(ctx context.Context, table string, cells []cell) (map[cellID][]byte, error) {
 	var keys []item
 	for i := range cells {
 		keys = append(keys, cells[i].keys()...)
@@ -54,7 +54,7 @@ func (s *store) fetch(ctx context.Context, cells []cell) (map[cellID][]byte, err
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	items, err := s.b.readAll(ctx, s.table, keys, "")
+	items, err := b.readAll(ctx, table, keys, "")
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (s *store) readEvents(ctx context.Context, r *record, revisions []uint64) (
 			cells = append(cells, c)
 		}
 	}
-	overflow, err := s.fetch(ctx, cells)
+	overflow, err := s.b.fetch(ctx, s.table, cells)
 	if err != nil {
 		return nil, err
 	}

@@ -98,14 +98,15 @@ func (s *store) keysOf(w *driver.Write) ([]string, error) {
 	if w.Body == nil {
 		return []string{deadKey(w.Revision)}, nil
 	}
-	return s.indexKeys(w.Keys)
+	return s.indexes.keys(w.Keys)
 }
 
-func (s *store) indexKeys(given []driver.Key) ([]string, error) {
+// keys returns the keys of the entries that a record has, for the keys given by the store.
+func (o *ownIndexes) keys(given []driver.Key) ([]string, error) {
 	keys := append(make([]string, 0, 1+len(given)), liveKey())
 	seen := make(map[string]bool, len(given))
 	for _, key := range given {
-		ix, ok := s.indexes[key.Index]
+		ix, ok := o.byName[key.Index]
 		if !ok || len(key.Parts) != ix.Parts {
 			return nil, errs.New(errs.Internal, "dynamostore: a key with %d parts for the index %q, which has %d", len(key.Parts), key.Index, ix.Parts)
 		}

@@ -153,7 +153,7 @@ func (s *store) writeRecord(ctx context.Context, p *plan) (outcome, *snapshot, e
 	insert := p.base == nil && !s.snapshots.has(p.w.UUID)
 	open := false // a request with an unknown outcome may have been executed
 	for attempt := 1; ; attempt++ {
-		old, err := s.send(ctx, p, insert)
+		old, err := p.send(ctx, s.b, s.table, insert)
 		switch {
 		case err == nil:
 			return made, s.replaced(old), nil

@@ -20,7 +20,7 @@ func (s *store) Query(ctx context.Context, q driver.Query) (driver.Page, error) 
 	if err := ctx.Err(); err != nil {
 		return driver.Page{}, errCanceled(err)
 	}
-	ix := s.indexes[q.Index]
+	ix := s.indexes.byName[q.Index]
 	if err := q.Check(ix.Index()); err != nil {
 		return driver.Page{}, err
 	}

@@ -18,12 +18,12 @@ import (
 // send sends the write of the record's item and returns the item that it replaced. Most
 // creates find none: an insertion is less work than an update, but it would replace the
 // item of a tombstone with its pending events.
-func (s *store) send(ctx context.Context, p *plan, insert bool) (replaced item, err error) {
+func (p *plan) send(ctx context.Context, b *Backend, table string, insert bool) (replaced item, err error) {
 	if insert {
-		_, err := s.b.client.PutItem(ctx, s.insertInput(p), withoutRetries)
+		_, err := b.client.PutItem(ctx, p.insertInput(table), withoutRetries)
 		return nil, err
 	}
-	out, err := s.b.client.UpdateItem(ctx, s.updateInput(p), withoutRetries)
+	out, err := b.client.UpdateItem(ctx, p.updateInput(table), withoutRetries)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (p *plan) eventAttrs() (names []string, waiting *types.AttributeValueMember
 }
 
 // insertInput is the request that creates the item of a record, unless one exists.
-func (s *store) insertInput(p *plan) *dynamodb.PutItemInput {
+func (p *plan) insertInput(table string) *dynamodb.PutItemInput {
 	it := recordItem(p.w.UUID)
 	maps.Copy(it, p.attributes())
 	if names, waiting := p.eventAttrs(); len(names) > 0 {
@@ -70,17 +70,17 @@ func (s *store) insertInput(p *plan) *dynamodb.PutItemInput {
 		}
 	}
 	return &dynamodb.PutItemInput{
-		TableName: &s.table, Item: it, ConditionExpression: aws.String("attribute_not_exists(k)"),
+		TableName: &table, Item: it, ConditionExpression: aws.String("attribute_not_exists(k)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
 // updateInput is the request that changes the item of a record and leaves the events that
 // are pending in it.
-func (s *store) updateInput(p *plan) *dynamodb.UpdateItemInput {
+func (p *plan) updateInput(table string) *dynamodb.UpdateItemInput {
 	values := make(item)
 	in := &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: recordItem(p.w.UUID), ExpressionAttributeValues: values,
+		TableName: &table, Key: recordItem(p.w.UUID), ExpressionAttributeValues: values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	var set, remove []string

@@ -21,8 +21,7 @@ type memory struct {
 type store struct {
 	b           *Backend
 	table       string
-	own         []index
-	indexes     map[string]index // own, by name
+	indexes     ownIndexes
 	computeKeys func(body []byte) []driver.Key
 	first       *driver.FirstWrite
 	*memory
@@ -35,12 +34,18 @@ var (
 
 func newStore(b *Backend, table string, own []index, computeKeys func(body []byte) []driver.Key) *store {
 	s := &store{
-		b: b, table: table, own: own, indexes: make(map[string]index), computeKeys: computeKeys, first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: computeKeys, first: driver.NewFirstWrite(), memory: b.memoryOf(table),
 	}
 	for _, ix := range own {
-		s.indexes[ix.Name] = ix
+		s.indexes.byName[ix.Name] = ix
 	}
 	return s
+}
+
+// ownIndexes are the indexes that a handle lists.
+type ownIndexes struct {
+	all    []index
+	byName map[string]index
 }
 
 // memoryOf returns the cached state of a table.

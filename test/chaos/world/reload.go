@@ -141,6 +141,7 @@ func writeFile(path, text string) error { return os.WriteFile(path, []byte(text)
 // Clients write the same objects with all of them.
 var models = [][2]string{
 	// A mapping is gone, and its worker handles no event of it meanwhile.
+	{`    map: {Parents: {key: parents, target: tags, fields: "title, parents", limit: 3}}`, ""},
 	{`target: smalls, fields: "title, value", limit: 3`, "target: smalls, fields: title, limit: 3"},
 	{`target: smalls, fields: "title, value", limit: 3`, `target: smalls, fields: "title, value", limit: 2`},
 	{`target: children, fields: "title, value"`, `target: children, fields: "title, note"`},
@@ -153,7 +154,9 @@ var models = [][2]string{
   Tags:`},
 	// What is derived from objects. Computed properties are of objects alone of which clients don't know each revision.
 	{"  Children:\n", "  Children:\n    computed: {loud: 'object.title.upperAscii()'}\n    search: {fields: [title]}\n"},
-	{"  Parents:\n", "  Parents:\n    computed: {size: 'size(object.title) + size(children)'}\n"},
+	{"  Parents:\n", "  Parents:\n    computed: {size: 'size(object.title) + size(children)'}\n    indexes: [size]\n"},
+	{"  Registers:\n", "  Registers:\n    indexes: [title, 'value, title']\n"},
+	{"  Toys:\n", "  Toys:\n    search: {fields: [title, note]}\n"},
 }
 
 // variant changes a configuration in the same way each time.
