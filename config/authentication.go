@@ -12,7 +12,8 @@ import (
 type Authentication struct {
 	// the name of the cookie of sessions, before which others have it
 	Cookie string `key:"cookie" is:"cookie" default:"belfry"`
-	// CEL over user: who may receive the events about the security of accounts; Config.Admins by default
+	// CEL over user: true for users that may receive the events about the security of accounts; Config.Admins by
+	// default
 	Audit string `key:"audit" is:"nonempty"`
 	// the path of a database of the places of network addresses; "" for none
 	Places string `key:"places" is:"file"`

@@ -39,13 +39,13 @@ type Config struct {
 	Proxies []netip.Prefix `key:"proxies" is:"network" reload:"live"`
 	// folder for everything that belfry writes
 	Data string `key:"data" is:"folder" default:"data" reload:"restart"`
-	// replies explain denials; for loopback alone
+	// replies explain denials; only for loopback
 	Development bool `key:"development" reload:"live"`
 	// bytes; a store may set its own
 	MaxObjectSize int64 `key:"maxObjectSize" is:"size 256KiB" default:"256KiB" reload:"live"`
 	// how long tombstones are kept
 	Tombstones time.Duration `key:"tombstones" is:"duration 1s" default:"24h" reload:"live"`
-	// CEL over user: who is an admin
+	// CEL over user: true for admins
 	Admins          string        `key:"admins" is:"nonempty" default:"user.admin == true" reload:"live"`
 	ShutdownTimeout time.Duration `key:"shutdownTimeout" is:"duration 1s 1h" default:"30s" reload:"live"`
 	// for which a process that stops still serves; /readyz is 503

@@ -5,7 +5,7 @@ import (
 	"belfry/config/value"
 )
 
-// PathUse is what belfry does with what is at a path.
+// PathUse is how belfry uses the file or folder at a path.
 type PathUse = value.PathUse
 
 // ReadFile is a file that belfry reads, WrittenFolder a folder that it writes, and ServedFolder one whose files are for
@@ -20,7 +20,7 @@ type (
 	// Path is a file or a folder that a configuration names, by a key or by the default of one.
 	Path = decode.Path
 
-	// Problem is one thing that is wrong with a configuration, and where.
+	// Problem is an error in a configuration, with its position.
 	Problem = decode.Problem
 
 	// Problems are all of them, in the order of the file.
@@ -32,7 +32,7 @@ type (
 	// Secret is a text that formatting, logging and JSON show as "[secret]".
 	Secret = decode.Secret
 
-	// Change is a difference between two configurations, and what a reload does with it.
+	// Change is a difference between two configurations, and the effect of a reload on it.
 	Change = decode.Change
 )
 

@@ -18,7 +18,7 @@ type HTTP struct {
 	ACME *ACME `key:"acme"`
 	// host:port that redirects to https; "" for none
 	Redirect string `key:"redirect" is:"addressOrNone"`
-	// for how long browsers use https alone; 0: the header is not sent
+	// for how long browsers use only https; 0: the header is not sent
 	HSTS time.Duration `key:"hsts" is:"duration 0s"`
 
 	_ struct{} `instead:"cert=tls.cert key=tls.key listen=listen port=listen"`

@@ -8,7 +8,7 @@ var (
 	mailToken = regexp.MustCompile(`\{\{([^}]|\}[^}])*\.Token\b`)
 )
 
-// checkMailTexts refuses texts of mails by which nobody could do what they are for: they lack the link and the token. A program that
+// checkMailTexts refuses texts of mails that lack both the link and the token, which the reader needs. A program that
 // shows one of two bodies shows either, so both need them.
 func (c *Config) checkMailTexts(e *Email) {
 	const path = "authentication.providers.email"

@@ -115,7 +115,7 @@ func (p *Apple) Validate(s *decode.Section) {
 	}
 }
 
-// Keeping returns the names of the enabled providers whose tokens are kept, sorted.
+// Keeping returns the sorted names of the enabled providers whose tokens are kept.
 func (a *Authentication) Keeping() []string {
 	return slices.DeleteFunc(a.Providers(), func(name string) bool {
 		site := a.Site(name)

@@ -17,7 +17,7 @@ const (
 // one of them if that content is another.
 func Changed(before, now *Config) []string { return decode.ChangedKeys(before.doc, now.doc) }
 
-// Changes returns the differences between two configurations, with what a reload does with each. Defaults are filled
+// Changes returns the differences between two configurations, with the effect of a reload on each. Defaults are filled
 // in, so a key that follows another one by default differs as well.
 func Changes(before, now *Config) []Change {
 	all := decode.Changes(before.doc, now.doc, conditions)
@@ -27,8 +27,8 @@ func Changes(before, now *Config) []Change {
 	return all
 }
 
-// Refusals returns a problem for each difference that a reload does not apply: what is listened on and connected to,
-// and what would show other data.
+// Refusals returns a problem for each difference that a reload does not apply: changes of listeners and connections,
+// and changes that would show other data.
 func Refusals(before, now *Config) (problems Problems) {
 	for _, c := range Changes(before, now) {
 		switch c.Policy {

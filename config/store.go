@@ -40,7 +40,7 @@ type Store struct {
 	Computed map[string]string `key:"computed" names:"property" is:"nonempty"`
 	// properties that lists can be filtered and sorted by
 	Indexes [][]string `key:"indexes" is:"indexField"`
-	// properties whose values no two objects have in common
+	// unique properties
 	Unique    [][]string   `key:"unique" is:"ownProperty"`
 	Search    Search       `key:"search"`
 	Intercept Interceptors `key:"intercept" keys:"save update delete get register"`
@@ -61,7 +61,7 @@ type Expose struct {
 	List     bool     `key:"list"` // GET URL lists
 
 	// Events streams events to browsers. EventsAsList: only to those who may list the
-	// objects as well, since the configuration does not say who receives them.
+	// objects as well, since the configuration names no receivers.
 	Events       bool `key:"events"`
 	EventsAsList bool
 }

@@ -16,7 +16,7 @@ import (
 //	is        the format of values, and its parameters: see value.FormatOf. By default that of the Go type: flag, or text
 //	default   the value of a key that is not in the file. A path can begin with a {variable} of Document.Derive, and have {name}, the
 //	          key of the section
-//	required  what is expected, for the message that the key is missing
+//	required  the expected value, for the message that the key is missing
 //	secret    messages hide the value. Names such as password do so themselves
 //	list      of a list: words can be a comma-separated text as well, names are words without duplicates
 //	names     of a map: what its keys are, name (by default), property or any
@@ -27,7 +27,7 @@ import (
 //	word      a section that is a single value is the value of this field
 //	special   the type of the field is a Special
 //	reload    what a reload does with a changed value: see Policy. By default as the section; of a variant, for its keys
-//	presence  what it does where a section is added or removed. By default as with a changed value
+//	presence  what a reload does if a section is added or removed. By default as with a changed value
 //	instead   of a blank field without a key: common wrong keys, and the paths of the right ones
 type Key struct {
 	Name     string
@@ -47,7 +47,7 @@ func LooseKey(name, is, initial string) *Key {
 	return &Key{Name: name, initial: initial, Format: value.FormatOf(is)}
 }
 
-// layout is what a struct declares.
+// layout is the declaration of a struct.
 type layout struct {
 	keys    []Key
 	word    *Key

@@ -161,7 +161,7 @@ func (s *Section) readMap(k *Key, into reflect.Value) {
 	}
 }
 
-// readEntry reads an entry of a map, which begins with what the map has by default.
+// readEntry reads an entry of a map, which begins with the map's default.
 func (s *Section) readEntry(k *Key, name string, of reflect.Value) reflect.Value {
 	one := reflect.New(of.Type().Elem()).Elem()
 	if initial := of.MapIndex(reflect.ValueOf(name)); initial.IsValid() {
@@ -179,7 +179,8 @@ func (s *Section) readEntry(k *Key, name string, of reflect.Value) reflect.Value
 	return one
 }
 
-// checkName reports what is wrong with a key of a map, and whether its value is read nevertheless. seen are those before it.
+// checkName reports the problem of a key of a map, and whether its value is read nevertheless. seen are those before
+// it.
 func (s *Section) checkName(kind, name string, seen map[string]string) (ok, read bool) {
 	switch kind {
 	case "any":

@@ -119,7 +119,7 @@ func (s *Section) setInitial(k *Key, field reflect.Value) {
 	}
 }
 
-// readValue reads what is under a key of a section: a section, a map, a list or a single value, according to its type.
+// readValue reads the value of a key of a section: a section, a map, a list or a single value, according to its type.
 func (s *Section) readValue(k *Key, name string, into reflect.Value) bool {
 	switch kind := into.Kind(); {
 	case k.special:

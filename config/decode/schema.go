@@ -14,7 +14,7 @@ const AnyKey = "Any"
 // Fragment is a part of a JSON Schema.
 type Fragment = value.Fragment
 
-// Description is what the documentation says about a key.
+// Description is the documentation of a key.
 type Description struct{ Meaning, Default string }
 
 // Schema makes the JSON Schema of a file from the struct that it is read into.
@@ -94,7 +94,7 @@ func (b *Schema) keys(path string, of reflect.Value, keys []Key) Fragment {
 	return schema
 }
 
-// value makes the schema of what is at a path: a section, a map, a list or a single value.
+// value makes the schema of the value at a path: a section, a map, a list or a single value.
 func (b *Schema) value(path string, k *Key, initial any, of reflect.Value) Fragment {
 	switch kind := of.Kind(); {
 	case k.special:
@@ -148,7 +148,7 @@ func (b *Schema) list(path string, k *Key, of reflect.Type) Fragment {
 	return Fragment{"type": "array", "maxItems": maxItems, "items": b.value(path+"[]", &items, nil, reflect.New(of).Elem())}
 }
 
-// Named completes the schema of a key by what the documentation says about it. A key can have several kinds of values.
+// Named completes the schema of a key with its documentation. A key can have several kinds of values.
 func (b *Schema) Named(path string, k *Key, initial any, all ...Fragment) Fragment {
 	schema := Fragment{"anyOf": all}
 	if len(all) == 1 {

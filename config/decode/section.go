@@ -89,10 +89,10 @@ func (s *Section) IsSet() bool { return s.set }
 // Has reports whether a key is set.
 func (s *Section) Has(key string) bool { return s.values[key] != nil }
 
-// Valid reports whether a key, by its path in the section, is set to what it can be.
+// Valid reports whether a key, by its path in the section, is set to a valid value.
 func (s *Section) Valid(path string) bool { return s.doc.Valid(within(s.path, path)) }
 
-// Fine reports whether keys are not set, or to what they can be.
+// Fine reports whether keys are not set, or set to valid values.
 func (s *Section) Fine(keys ...string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { return s.Has(key) && !s.Valid(key) })
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Format says what the values of a key look like.
+// Format describes the values of a key.
 type Format struct {
 	Parse   func(folder, text string) (any, error) // folder is that of the file, at which relative paths begin
 	Choices []string                               // if there are no other values

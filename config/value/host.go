@@ -15,7 +15,7 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 // maxHostName is the greatest length of a name in DNS, in bytes.
 const maxHostName = 253
 
-// Address accepts what a server can listen on: host:port, where the host may
+// Address accepts an address that a server can listen on: host:port, where the host may
 // be empty (every interface) and the port 0 (any free one).
 func Address(text string) (string, error) {
 	expected := errors.New("expected host:port, such as 127.0.0.1:8080, or :8080 for every interface")

@@ -45,7 +45,7 @@ func parseIndexField(text string) (string, error) {
 	return text, checkNested(name, parseProperty)
 }
 
-// checkNested returns an error for what is neither a property nor one of the object in it.
+// checkNested returns an error for a name that is neither a property nor a property of the object in one.
 func checkNested(text string, parse func(string) (string, error)) error {
 	name, inner, nested := strings.Cut(text, ".")
 	if _, err := parse(name); err != nil {

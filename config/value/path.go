@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// PathUse is what belfry does with what is at a path.
+// PathUse is how belfry uses the file or folder at a path.
 type PathUse int
 
 // ReadFile is a file that belfry reads, WrittenFolder a folder that it writes, and ServedFolder one whose files are for

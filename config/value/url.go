@@ -134,7 +134,7 @@ func parseAppRedirect(text string) (string, error) {
 	return text, checkScheme(u)
 }
 
-// checkScheme reports what is wrong with the scheme, or the host, of a redirect of an application.
+// checkScheme reports the problem of the scheme, or the host, of an application's redirect.
 func checkScheme(u *url.URL) error {
 	switch {
 	case u.Scheme == "https" && u.Hostname() != "":

@@ -54,7 +54,7 @@ func syntaxFault(err error, data []byte, consumed int) *Fault {
 // faultyLine finds the line that made the first consumed bytes of data invalid,
 // which the library reports only roughly, for instance as the beginning of the
 // enclosing block. It is the line after the longest run of whole lines
-// that is valid by itself. The result is 0 when the search would take too long.
+// that is valid alone. The result is 0 when the search would take too long.
 func faultyLine(data []byte, consumed int) int {
 	const maxConsumed, maxTries = 128 << 10, 100
 	if consumed > maxConsumed {

@@ -51,7 +51,7 @@ type Options struct {
 	// the permission to list all is missing.
 	BuiltIn []string
 
-	// Ignored are consumers that need no events to do what they are for.
+	// Ignored are consumers that work without events.
 	Ignored []string
 
 	// Repairs make up for what consumers have missed, those that this process can.
@@ -67,7 +67,7 @@ type Repair struct {
 	Do        func(ctx context.Context, loss string) error
 }
 
-// Watch compares the bus with what is remembered of it. Its methods are safe for
+// Watch compares the bus with its stored state. Its methods are safe for
 // concurrent use.
 type Watch struct {
 	opts     Options
@@ -116,7 +116,7 @@ func (w *Watch) Close() {
 	w.running.Wait()
 }
 
-// Status is what a consumer has missed.
+// Status is the loss of a consumer.
 type Status struct {
 	Consumer string `json:"consumer"`
 	Gone     bool   `json:"gone,omitempty"` // the consumer does not exist
@@ -156,7 +156,7 @@ func (w *Watch) run(ctx context.Context) {
 }
 
 // end waits for repairs to end, and leaves them to another process. It compares for the
-// last time, so that what was handled before a stop does not count as missed after it.
+// last time, so that events that were handled before a stop do not count as missed after it.
 func (w *Watch) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()

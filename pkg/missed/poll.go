@@ -27,7 +27,7 @@ func (w *Watch) poll(ctx context.Context) {
 		w.failed = ""
 		w.startRepairs(ctx)
 	case errors.Is(err, errs.Mismatch), errors.Is(err, errs.Exists):
-		// Another process has stored what it read. The next poll reads that.
+		// Another process has stored its reading. The next poll reads that.
 	case err.Error() != w.failed:
 		w.failed = err.Error()
 		w.log.Warn("the positions of listeners can't be compared with the log; retrying", "error", err)
@@ -58,7 +58,7 @@ func (w *Watch) compare(ctx context.Context) error {
 	return nil
 }
 
-// report logs what was noticed.
+// report logs new losses.
 func (w *Watch) report(found []string) {
 	slices.Sort(found)
 	for _, s := range w.Missed() {

@@ -86,7 +86,7 @@ func (w *Watch) startRepairs(ctx context.Context) {
 	}
 }
 
-// loss identifies what consumers have missed, and nobody has dealt with.
+// loss identifies the missed events of consumers that are still to be repaired.
 func (w *Watch) loss(consumers []string) string {
 	var all []string
 	for _, s := range w.Missed() {

@@ -15,7 +15,7 @@ const (
 	Removed   Reason = "removed"   // somebody removed events from between others
 )
 
-// Missed is what a listener has missed since somebody last dealt with it.
+// Missed is the loss of a listener since the last repair or confirmation.
 type Missed struct {
 	Reason Reason `json:"reason"` // the latest
 
@@ -32,7 +32,7 @@ type Missed struct {
 	Confirmed time.Time `json:"confirmed,omitzero"` // when somebody confirmed that it is dealt with
 }
 
-// Open reports whether nobody has dealt with it yet.
+// Open reports whether the loss is neither repaired nor confirmed.
 func (m *Missed) Open() bool { return m != nil && m.Repaired.IsZero() && m.Confirmed.IsZero() }
 
 // With returns what several consumers of one listener have missed. m may be nil.
@@ -54,7 +54,7 @@ func (m *Missed) With(other Missed) *Missed {
 	return &other
 }
 
-// position is what is known of one consumer.
+// position is the stored state of one consumer.
 type position struct {
 	Done    uint64    `json:"done"`    // every event of the log up to this sequence is handled
 	Pending uint64    `json:"pending"` // events that were not
@@ -63,7 +63,7 @@ type position struct {
 	Missed  *Missed   `json:"missed,omitempty"`
 }
 
-// state is what is remembered of a log, outside of the bus.
+// state is the stored state of a log, outside of the bus.
 type state struct {
 	Log       time.Time            `json:"log"`               // when the log was created, which identifies it
 	Last      uint64               `json:"last"`              // its last sequence
@@ -93,7 +93,7 @@ type repair struct {
 	Renewed time.Time `json:"renewed"`
 }
 
-// observation is what a bus says at one moment.
+// observation is the state of a bus at one moment.
 type observation struct {
 	at          time.Time
 	log         time.Time // when the log was created
@@ -176,7 +176,7 @@ func (s *state) settle(reason Reason, o observation) (uint64, mark) {
 	return s.Settling.Last, now
 }
 
-// noticed records what a consumer has missed, and reports whether that is anything new.
+// noticed records the loss of a consumer, and reports whether it is new.
 func (p *position) noticed(reason Reason, s *state, o observation, present bool) bool {
 	switch {
 	case reason == Replaced:
@@ -215,7 +215,7 @@ func (p *position) noticedRemoved(o observation) bool {
 	return true
 }
 
-// miss adds to what is missed and not dealt with.
+// miss adds to the open loss.
 func (p *position) miss(m Missed) {
 	if p.Missed.Open() {
 		m.Events += p.Missed.Events
@@ -233,7 +233,7 @@ func (p *position) update(seen consumer, o observation, settled uint64) {
 	}
 }
 
-// open reports whether any of these consumers has missed events that nobody has dealt with.
+// open reports whether any of these consumers has an open loss.
 func (s *state) open(consumers []string) bool {
 	for _, name := range consumers {
 		if p := s.Consumers[name]; p != nil && p.Missed.Open() {

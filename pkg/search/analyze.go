@@ -16,7 +16,7 @@ const (
 	maxBeginning = 24
 )
 
-// word is what an index has of a piece.
+// word is the form of a piece in an index.
 type word struct {
 	piece
 	*wordForm
@@ -87,7 +87,7 @@ func join(words []word) {
 	}
 }
 
-// divide finds out what the words of a segment are.
+// divide marks the parts of a segment's words: stop words, articles, endings.
 func (l *language) divide(words []word) {
 	last := len(words) - 1
 	if last == 0 {

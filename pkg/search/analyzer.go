@@ -25,7 +25,7 @@ func analyzerOf(language, as string) string {
 	return name + as
 }
 
-// analyzer has bleve index what a language makes of texts.
+// analyzer has bleve index texts by the rules of a language.
 type analyzer struct {
 	*language
 	as string
@@ -48,7 +48,7 @@ func must(err error) {
 	}
 }
 
-// Analyze implements analysis.Analyzer. Where a term is in the text, in bytes, nobody asks for.
+// Analyze implements analysis.Analyzer. It omits the byte offsets of terms, which nothing uses.
 func (a analyzer) Analyze(text []byte) analysis.TokenStream {
 	words := a.analyzed(string(text))
 	var s stream
@@ -83,7 +83,7 @@ func (s *stream) add(term string, at int) {
 	s.token(s.term(term), at)
 }
 
-// term returns the bytes of a term, which nobody changes.
+// term returns the bytes of a term, which are immutable.
 func (s *stream) term(text string) []byte {
 	from := len(s.bytes)
 	s.bytes = append(s.bytes, text...)

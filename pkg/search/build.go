@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/walk"
 )
 
-// built is what a build has made.
+// built is the result of a build.
 type built struct {
 	index *textIndex
 	err   error
@@ -24,7 +24,7 @@ type built struct {
 // mayBuild reports whether a build may begin: none is in progress, and none has just failed.
 func (x *storeIndex) mayBuild() bool { return x.built == nil && time.Now().After(x.retry) }
 
-// build begins to make an index of what the store has, which takes the place of the current one once it is complete and on disk. That
+// build starts to build an index of the store, which replaces the current one once it is complete and on disk. That
 // one answers until then, and stays if the process ends.
 func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 	if !x.mayBuild() {
@@ -43,8 +43,8 @@ func (x *storeIndex) build(ctx context.Context, js jetstream.JetStream) {
 	})
 }
 
-// take has what a build has made take the place of the current index, and reports whether it does. It waits for the build, or until one may
-// begin, if it is to.
+// take replaces the current index with the result of a build, and reports whether it did. It waits for the build, or
+// until one may begin, if it is to.
 func (x *storeIndex) take(ctx context.Context, wait bool) bool {
 	switch {
 	case x.built == nil && wait:
@@ -153,7 +153,7 @@ type unfinishedError struct {
 
 func (e unfinishedError) Unwrap() error { return e.error }
 
-// fill has an index have what the store has, from a place on.
+// fill writes the objects of the store to an index, starting at a place.
 func (x *storeIndex) fill(ctx context.Context, built *textIndex, from unfinished) error {
 	if from.Walk.Began.IsZero() {
 		total, _, err := built.store.Count(ctx)

@@ -24,7 +24,7 @@ type caller struct {
 // maxOwn is how many searches of one caller are in progress at once: half of those that a process executes.
 var maxOwn = max(1, maxSearches/2)
 
-// callerOf returns who searches: a user, or a network address; "" for belfry itself.
+// callerOf returns the caller of a search: a user, or a network address; "" for belfry itself.
 func callerOf(call store.Call) string {
 	switch uuid, known := call.User.Text("uuid"); {
 	case !call.Client:

@@ -33,7 +33,7 @@ type position struct {
 // built again, and one of the former is searched until then.
 const form = 3
 
-// state is what an index says of itself.
+// state is the stored description of an index.
 type state struct {
 	Form     int      `json:"form"`
 	Settings Settings `json:"settings"`
@@ -51,7 +51,7 @@ type textIndex struct {
 	form     int
 	settings Settings
 	at       atomic.Pointer[position]
-	stored   position     // as it is in the index; used by who changes it alone
+	stored   position     // as it is in the index; used only by its writer
 	waiting  atomic.Int64 // writes that are not on disk yet
 	scored   atomic.Int64 // documents, by searches of what a caller may list
 }
@@ -160,7 +160,7 @@ const (
 // maxBatch is how many objects are written to an index at once; fewer in a test.
 var maxBatch = 500
 
-// batch collects what is written to an index at once.
+// batch collects the writes to an index that are made at once.
 type batch struct {
 	index *textIndex
 	batch *bleve.Batch

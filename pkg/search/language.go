@@ -67,7 +67,7 @@ var specs = map[string]spec{
 	tr.AnalyzerName:  {stop: tr.StopName, stemmer: tr.SnowballStemmerName, dotless: true, suffixes: true},
 }
 
-// language makes words of texts, and of what is searched for.
+// language divides texts and searches into words.
 type language struct {
 	spec
 	stopWords, articleWords map[string]bool      // in lower case, with accents

@@ -37,7 +37,7 @@ type ownHit struct {
 // checkEvery is after how many documents a search asks whether anybody waits for it.
 const checkEvery = 1000
 
-// searchOwn returns hits as search does, of what is selected.
+// searchOwn returns hits as search does, among the selected objects.
 func (x *textIndex) searchOwn(ctx context.Context, parts []part, s store.TextSearch) ([]store.TextHit, bool, error) {
 	o := own{}
 	if s.Only != nil {
@@ -87,7 +87,7 @@ func (o *own) search(ctx context.Context, x *textIndex, s store.TextSearch) ([]s
 	return o.page(ctx, s)
 }
 
-// searchSegment adds what is found in a segment.
+// searchSegment adds the hits of a segment.
 func (o *own) searchSegment(ctx context.Context, s *segmentOf) error {
 	set, err := s.selected(s.DocNumbersLive(), o.only)
 	for _, in := range o.places {

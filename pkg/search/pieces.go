@@ -11,7 +11,7 @@ import (
 // maxMarked is from how many bytes on marks after a character that is alone do not count: no script has so many.
 const maxMarked = 64
 
-// piece is what is between spaces and punctuation.
+// piece is a text between spaces and punctuation.
 type piece struct {
 	written string // as in the text; the case of one that is alone is folded
 	next    string // the punctuation that joins it to the next one, as in first.last, or ends the text; "": it is joined to none

@@ -84,7 +84,7 @@ func (p place) read(s *segmentOf) (*reading, error) {
 	return r, nil
 }
 
-// of returns what a document has of the word; nil for nothing.
+// of returns the occurrences of the word in a document, or nil.
 func (p *postings) of(document uint64) (_ segment.Posting, err error) {
 	if !p.end && (p.at == nil || p.at.Number() < document) {
 		if p.at, err = p.all.Advance(document); err != nil {

@@ -42,7 +42,7 @@ func (s *Service) subscribe(x *storeIndex) (err error) {
 		}
 		s.do(func() {
 			if data, err := json.Marshal(s.admit(x, m.Data)); err == nil {
-				_ = m.Respond(data) // who asks gives up
+				_ = m.Respond(data) // the caller gives up
 			}
 		})
 	})
@@ -58,7 +58,7 @@ func (s *Service) do(f func()) {
 	}
 }
 
-// admit answers a search once others have ended, if that is soon: who waits longer gives up.
+// admit answers a search once others have ended, if that is soon: callers that wait longer give up.
 func (s *Service) admit(x *storeIndex, data []byte) reply {
 	timer := time.NewTimer(slotTimeout)
 	defer timer.Stop()

@@ -172,7 +172,7 @@ func (x *storeIndex) reopen() {
 	x.current.Store(again)
 }
 
-// caught calls a function of bleve, whose panics are not to end the process.
+// caught calls a function of bleve, whose panics must not end the process.
 func caught(do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

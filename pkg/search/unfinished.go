@@ -59,7 +59,8 @@ func isUnfinished(folder string, s Settings) bool {
 	return ok
 }
 
-// continued opens the index of a build that ended early, if the log still has what was written since that began. Else it removes it.
+// continued opens the index of a build that ended early, if the log still has the events since its beginning. Else it
+// removes it.
 func (x *storeIndex) continued(ctx context.Context, conn *nats.Conn, folder string, log eventlog.State) (built *textIndex, of unfinished, err error) {
 	if folder == "" {
 		return nil, of, nil
@@ -82,7 +83,7 @@ func (x *storeIndex) continued(ctx context.Context, conn *nats.Conn, folder stri
 	return built, of, nil
 }
 
-// endOf returns the end of the log, from which on a build that begins follows it.
+// endOf returns the end of the log, from which a build that begins follows the log.
 func endOf(ctx context.Context, conn *nats.Conn, log eventlog.State) (position, error) {
 	at := position{Log: log.Created, Sequence: log.Last}
 	if log.Last < log.First { // it is empty

@@ -28,7 +28,7 @@ const maxBeginnings = 1024
 // limitBeginnings sets that for all indexes, before any is searched: for words that come between counting and searching.
 var limitBeginnings = sync.OnceFunc(func() { searcher.DisjunctionMaxClauseCount = 2 * maxBeginnings })
 
-// beginnings is what is left of a search for words that begin as asked for.
+// beginnings limits the number of words that the beginnings of a search match.
 type beginnings struct {
 	words index.IndexReader
 	left  int
@@ -64,8 +64,8 @@ type term struct {
 	not    bool // what is found has it not
 }
 
-// parseWords reads what is searched for: words, all of which an object has, "words in quotes", which follow each other, the
-// beginning of a word as beg*, and -word or -"words" for what it has not.
+// parseWords parses a search: words, all of which an object has, "words in quotes", which follow each other, the
+// beginning of a word as beg*, and -word or -"words" to exclude objects.
 func parseWords(text string) (all []term, err error) {
 	words := 0
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
@@ -129,7 +129,7 @@ func errSeveralWords(text string) error {
 	return errs.New(errs.Invalid, "q: %.32q* is several words; give the beginning of one", text)
 }
 
-// part is a part of a search, with what an index has for it.
+// part is a part of a search, with its patterns in an index.
 type part struct {
 	not   bool
 	oneOf []pattern // one of these has to be in a field
@@ -142,7 +142,8 @@ type pattern struct {
 	words      [][]string // if there is no beginning: words that follow each other, of each position those that may be there
 }
 
-// parts reads what is searched for. Words that the language leaves out, such as "the", are ignored. Invalid without a word to find.
+// parts reads the parts of a search. Words that the language leaves out, such as "the", are ignored. Invalid without a
+// word to find.
 func (x *textIndex) parts(text string) ([]part, error) {
 	partOf := x.part
 	if x.form == formerForm {
@@ -170,7 +171,7 @@ func (x *textIndex) parts(text string) ([]part, error) {
 	return all, nil
 }
 
-// part returns what an index has for a part of a search: nothing where that has no word.
+// part returns the patterns of an index for a part of a search: nil for a part without words.
 func (x *textIndex) part(t term) ([]part, error) {
 	l, err := languageOf(x.settings.Language)
 	if err != nil {

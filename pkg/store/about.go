@@ -92,7 +92,7 @@ func (s *Store) Schema() Validator { return s.opts.Schema }
 // SchemaDigest identifies the requirements of the store's schema; "" without a schema, or for one without a digest.
 func (s *Store) SchemaDigest() string { return s.checks.digest() }
 
-// SchemaMismatch returns what the schema of the store finds in an object as it is stored; nil if it matches, or there
+// SchemaMismatch returns the mismatch of the store's schema with an object as it is stored; nil if it matches, or there
 // is no schema. Of fields that never leave the server it says only that they do not fit.
 func (s *Store) SchemaMismatch(ctx context.Context, stored Stored) (*FailingObject, error) {
 	return s.checks.mismatch(ctx, s.opts.Schema, stored)

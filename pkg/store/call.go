@@ -37,7 +37,7 @@ type Call struct {
 	Idempotency *Idempotency    // the write may be repeated; nil: it is not
 }
 
-// caller is what the rules of a store see of a call.
+// caller returns the part of a call that the rules of a store see.
 func (c Call) caller() access.Caller {
 	return access.Caller{
 		Client: c.Client, Trusted: c.Trusted, NoGet: c.NoGet, User: c.User, Session: c.Session, Budget: c.RuleBudget,
@@ -46,7 +46,7 @@ func (c Call) caller() access.Caller {
 
 type callKey struct{}
 
-// callContext carries a Call, and what a log says of it.
+// callContext carries a Call, and its attributes in the log.
 type callContext struct {
 	context.Context
 	call Call

@@ -66,7 +66,7 @@ func (c *Claims) Make(ctx context.Context, uuid string) (made int, taken []Uniqu
 	return c.eachClaim(ctx, uuid, c.makeClaim)
 }
 
-// Check returns what is wrong with the claims of an object, and changes nothing.
+// Check returns the problems of an object's claims, and changes nothing.
 func (c *Claims) Check(ctx context.Context, uuid string) ([]UniqueFinding, error) {
 	_, found, err := c.eachClaim(ctx, uuid, c.checkClaim)
 	return found, err
@@ -128,7 +128,7 @@ func (c *Claims) makeClaim(
 	return false, nil, c.contended(uuid)
 }
 
-// checkClaim returns what is wrong with the claim for the value that an object has. The object is read before the claim
+// checkClaim returns the problem of the claim for the value that an object has. The object is read before the claim
 // and after it: while it does not change, its claim is its own.
 func (c *Claims) checkClaim(
 	ctx context.Context, on *constraint, uuid string,

@@ -73,7 +73,7 @@ func nextRevision(now time.Time, before uint64) uint64 {
 // RevisionAt returns the lowest revision that a write at a time can have.
 func RevisionAt(t time.Time) uint64 { return uint64(t.UnixMicro()) }
 
-// Tombstone is what is left of a deleted object until it is purged.
+// Tombstone is the remainder of a deleted object until it is purged.
 type Tombstone struct {
 	Revision uint64 // of the deletion
 	Owner    string // of the object, in a store with owners

@@ -119,7 +119,7 @@ func (m *events) announces(name event.Name) bool {
 	return m.live != nil && m.live.HasInterest(name)
 }
 
-// announceWrite announces what is about to be written.
+// announceWrite announces a write before it is made.
 func (m *events) announceWrite(call Call, name event.Name, w *write) {
 	if !m.announces(name) {
 		return

@@ -63,7 +63,7 @@ type reference struct {
 	uuid      string
 }
 
-// expander reads what the objects of a page name.
+// expander reads the objects that the objects of a page name.
 type expander struct {
 	expansions  []Expansion
 	projections []*Projection // of what each leads to
@@ -87,7 +87,7 @@ func newExpander(expansions []Expansion, p *Projection, limit int) (*expander, *
 	return e, p
 }
 
-// references returns what an object names, as its reader sees it.
+// references returns the references of an object, as its reader sees it.
 func (e *expander) references(body []byte) (all []reference) {
 	for i, one := range e.expansions {
 		for _, uuid := range KeyTargets(object.Field(body, one.Field)) {
@@ -185,7 +185,7 @@ func (e *expander) chunkSize() int {
 	return max(1, n)
 }
 
-// appendExpanded returns an encoded object with what it names.
+// appendExpanded returns an encoded object with the objects that it names.
 func (e *expander) appendExpanded(body []byte, references []reference, whole []byte) []byte {
 	out := append(slices.Clone(body[:len(body)-1]), `,"`+expandedField+`":{`...)
 	first := true
@@ -237,15 +237,15 @@ func (e *expander) expandObject(ctx context.Context, o Stored, whole []byte) (St
 	return o, nil
 }
 
-// unexpanded is an object of a page before what it names is added.
+// unexpanded is an object of a page before the objects that it names are added.
 type unexpanded struct {
 	whole      []byte // as its reader sees it, without a projection
 	references []reference
 	place      []byte // of the list, before the object
 }
 
-// expand adds what the objects of a page name. The page ends before the object for which more would be read than may
-// be, or with which it would be too large.
+// expand adds the objects that those of a page name. The page ends before the object for which more would be read than
+// may be, or with which it would be too large.
 func (p *listPage) expand(ctx context.Context) error {
 	e, objects := p.expander, p.list.Objects
 	size := p.empty

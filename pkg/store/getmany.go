@@ -57,7 +57,7 @@ func (r *reader) getMany(
 	return found, bytes, group.Wait()
 }
 
-// getAllowed returns what the caller receives of a record, if the policy allows the get.
+// getAllowed returns the part of a record that the caller receives, if the policy allows the get.
 func (r *reader) getAllowed(ctx context.Context, call Call, record driver.Record) (Stored, error) {
 	if call.Client {
 		if err := r.rules.Allow(ctx, call.caller(), policy.Get, record.Body, nil); err != nil {
@@ -88,7 +88,7 @@ const (
 	chunkBytes = 2 << 20 // that they are meant to have
 )
 
-// chunks counts what was read by uuids, a chunk at a time.
+// chunks counts the reads by uuids, a chunk at a time.
 type chunks struct {
 	objects int
 	bytes   int // of these, as they are stored

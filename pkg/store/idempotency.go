@@ -159,7 +159,7 @@ func (o *Idempotency) record(ctx context.Context, now time.Time, next object.Obj
 // the object is deleted, and different when the uuid is created again.
 func Incarnation(body []byte) []byte { return object.Field(body, access.Created) }
 
-// WriteStatus is what a record shows about a write that may have been applied.
+// WriteStatus is the evidence of a record for a write that may have been applied.
 type WriteStatus struct {
 	UUID        string
 	Revision    uint64 // of the object or its tombstone; 0: none

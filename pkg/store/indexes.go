@@ -121,7 +121,7 @@ func (x *Indexes) Release(ctx context.Context) error { return x.driver.Release(c
 // SetProgress sets the percentage of objects that are reindexed. Errors of requests that wait for the index show it.
 func (x *Indexes) SetProgress(percent int) { x.percent.Store(int64(percent)) }
 
-// ofLists returns what the driver has said lately, for lists.
+// ofLists returns a recent answer of the driver, for lists.
 func (x *Indexes) ofLists(ctx context.Context) (*indexBuilds, error) {
 	if known := x.known.Load(); known != nil && x.old.Load() {
 		return known, nil
@@ -129,7 +129,7 @@ func (x *Indexes) ofLists(ctx context.Context) (*indexBuilds, error) {
 	return x.recent(ctx)
 }
 
-// recent returns what the driver has said lately.
+// recent returns a recent answer of the driver.
 func (x *Indexes) recent(ctx context.Context) (*indexBuilds, error) {
 	if x.young.Load() {
 		return x.since(ctx, time.Now())
@@ -141,7 +141,7 @@ func (x *Indexes) recent(ctx context.Context) (*indexBuilds, error) {
 	return x.since(ctx, time.Now().Add(-age))
 }
 
-// since returns what the driver has said when it was asked at a time or later. Those who wait for an answer share the
+// since returns an answer of the driver to a question asked at a time or later. Those who wait for an answer share the
 // next one.
 func (x *Indexes) since(ctx context.Context, at time.Time) (*indexBuilds, error) {
 	if known := x.known.Load(); known != nil && !known.asked.Before(at) {

@@ -40,7 +40,7 @@ type interception struct {
 func (i *interception) applies(call Call) bool { return i.interceptor != nil && call.Client }
 
 // write asks about an operation of a client, and returns the
-// object with the interceptor's patch, which can set what a trusted client can.
+// object with the interceptor's patch, which can set the fields that a trusted client can.
 func (i *interception) write(
 	ctx context.Context, call Call, op, uuid string, next object.Object, stored []byte,
 ) (object.Object, error) {

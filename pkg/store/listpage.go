@@ -108,7 +108,7 @@ const (
 	complete                   // it is the last one
 )
 
-// prepare plans what is read.
+// prepare plans the reads.
 func (p *listPage) prepare(ctx context.Context, cursor, before string) error {
 	l := &p.scan
 	if err := l.narrow(ctx); err != nil {
@@ -244,7 +244,7 @@ const MaxPageBytes = driver.MaxPageBytes
 // pageOverhead is how many bytes of an encoded page are for its name and its cursor.
 const pageOverhead = 16 << 10
 
-// pageBytes adds up what the objects of a page take when it is encoded.
+// pageBytes adds up the encoded sizes of the objects of a page.
 type pageBytes struct{ bytes, limit int }
 
 func newPageBytes(limit int) pageBytes {

@@ -88,8 +88,8 @@ func (l *lister) checkSearch(o ListOptions) error {
 	return nil
 }
 
-// planSearch makes the plan of a list of what has words. The fields that the caller must not read of every object are
-// not searched: what is found would tell what is in them.
+// planSearch makes the plan of a list by words. The fields that the caller must not read of every object are
+// not searched: the hits would reveal their values.
 func (l *lister) planSearch(ctx context.Context, r *listRequest) (*query.Plan, error) {
 	closed, err := l.rules.ClosedFields(ctx, r.fields)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// ruleScope is what the rule of lists allows, as far as that is known before an object is read.
+// ruleScope is the set of objects that the rule of lists allows, as far as it is known before an object is read.
 type ruleScope uint8
 
 const (

@@ -67,7 +67,7 @@ func (l *listScan) mayHaveMore() bool {
 	return slices.ContainsFunc(l.ranges, func(r *rangeScan) bool { return r.state() != exhausted })
 }
 
-// scanResult is what a scan finds next.
+// scanResult is the next result of a scan.
 type scanResult uint8
 
 const (

@@ -18,8 +18,8 @@ func (s *Store) Get(ctx context.Context, uuid string) (Stored, error) {
 	return s.reader.get(ctx, uuid, true)
 }
 
-// GetView is Get of a part of the object, or with what it names. Errors: those of Get; Invalid for a view that can't be
-// read; TooLarge for one with too much expanded.
+// GetView is Get of a part of the object, or with the objects that it names. Errors: those of Get; Invalid for a view
+// that can't be read; TooLarge for one with too much expanded.
 func (s *Store) GetView(ctx context.Context, uuid string, v View) (Stored, error) {
 	return s.reader.getView(ctx, uuid, v)
 }
@@ -63,7 +63,7 @@ func (s *Store) MayRead(ctx context.Context, o Stored, field string) (bool, erro
 	return s.core.rules.MayRead(ctx, CallOf(ctx).caller(), field, o.Body)
 }
 
-// Explain explains what the rules decide about an operation of the caller on an object; input is what a
+// Explain explains the decision of the rules about an operation of the caller on an object; input is what a
 // creation or an update would send. Values of private fields are left out. Errors: NotFound.
 func (s *Store) Explain(
 	ctx context.Context, op policy.Op, uuid string, input object.Object,
@@ -77,24 +77,24 @@ func (s *Store) SettableByAnonymous(ctx context.Context, o object.Object) (objec
 	return s.core.rules.SettableByAnonymous(ctx, CallOf(ctx).RuleBudget, o)
 }
 
-// ReplyWith returns what a client receives of an object to which its request led otherwise
-// than by a write of that object, such as the user of a login: what a get would return.
+// ReplyWith returns the part of an object that a client receives if its request led to it otherwise
+// than by a write of that object, such as the user of a login: the result of a get.
 func (s *Store) ReplyWith(ctx context.Context, o Stored) Stored {
 	return s.reader.reply(ctx, driver.Record{UUID: o.UUID, Revision: o.Revision, Body: o.Body})
 }
 
-// Reply returns what the caller of the write receives, from what the record shows: for a client as for Save.
+// Reply returns the reply to the caller of the write, from the record: for a client as for Save.
 func (s *Store) Reply(ctx context.Context, w WriteStatus) Stored {
 	return s.reader.reply(ctx, w.record)
 }
 
-// WriteStatus reads what a record shows about the write with an ID.
+// WriteStatus reads the evidence of a record for the write with an ID.
 func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, error) {
 	return s.reader.writeStatus(ctx, uuid, id)
 }
 
 // Save stores a new object. Its uuid is the one given, else the object's own field uuid, else a new UUIDv7. It returns
-// the object as stored, to a client what a get would return: the right to write is no right to read. Where a get would
+// the object as stored, to a client the result of a get: write access does not imply read access. Where a get would
 // be refused, a client receives the uuid and the revision alone.
 //
 // Errors: Invalid (uuid, schema, key), TooLarge, Exists when the uuid is

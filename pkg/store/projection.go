@@ -114,7 +114,7 @@ func (p *Projection) Apply(body []byte) []byte {
 	return append(out, '}')
 }
 
-// project returns what is kept of the field's value; nil for nothing.
+// project returns the projected part of the field's value, or nil.
 func (f projectedField) project(value []byte) []byte {
 	switch {
 	case f.subs == nil:

@@ -40,7 +40,7 @@ func toStored(r driver.Record) Stored {
 	return Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
 }
 
-// reader reads objects by their uuids, and says what a caller receives of one.
+// reader reads objects by their uuids, and returns the part of one that a caller receives.
 type reader struct {
 	*core
 	events       *events
@@ -189,7 +189,7 @@ func (r *reader) hide(
 	return err
 }
 
-// reply returns what the caller of a write receives of the record that it wrote.
+// reply returns the part of a written record that the caller of the write receives.
 // A client receives what a get would return: the right to write is no right to
 // read. Where a get would be refused, or can't be decided, it receives the uuid
 // and the revision alone. The write has been made, so nothing here fails it.
@@ -207,7 +207,7 @@ func (r *reader) reply(ctx context.Context, record driver.Record) Stored {
 	return Stored{UUID: record.UUID, Revision: record.Revision, Body: uuid.Encode(), ByCaller: r.rules.VariesByCaller()}
 }
 
-// replyWithoutBody returns what the caller of a mutation receives: for a client the
+// replyWithoutBody returns the reply to the caller of a mutation: for a client the
 // uuid and the revision.
 func (r *reader) replyWithoutBody(ctx context.Context, record driver.Record) Stored {
 	call := CallOf(ctx)

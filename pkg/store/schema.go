@@ -162,7 +162,7 @@ func (c *checks) digest() string {
 	return ""
 }
 
-// mismatch returns what a schema finds in an object as it is stored; nil if it matches, or there is no schema.
+// mismatch returns the mismatch of a schema with an object as it is stored; nil if it matches, or there is no schema.
 func (c *checks) mismatch(ctx context.Context, schema Validator, stored Stored) (*FailingObject, error) {
 	if schema == nil {
 		return nil, nil

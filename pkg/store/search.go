@@ -58,7 +58,7 @@ func (l *lister) searchTerms(ctx context.Context, body []byte) ([]string, error)
 	return l.searchRule.Terms(ctx, o)
 }
 
-// hits are what a search has found.
+// hits are the results of a search.
 type hits struct {
 	selection *policy.Selection // what the search goes through; nil: all objects
 	unread    []TextHit

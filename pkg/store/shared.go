@@ -15,7 +15,7 @@ import (
 const sharedField = "state"
 
 // Shared is a value that processes share: JSON in one object. Each change is conditional, so of several processes that
-// change it at once, each changes what the one before it has stored.
+// change it at once, each changes the value that the previous one has stored.
 type Shared[T any] struct {
 	Store *Store
 	UUID  string // of the object

@@ -60,7 +60,7 @@ import (
 // object; a store may set less.
 const MaxObjectSize = 256 << 10
 
-// Validator validates an object without what the store maintains; it reports errs.Invalid.
+// Validator validates an object without the fields that the store maintains; it reports errs.Invalid.
 type Validator interface {
 	Validate(ctx context.Context, doc []byte) error
 }
@@ -155,7 +155,7 @@ func (o *Options) rules() access.Options {
 
 // Store holds objects. It is safe for concurrent use. It is made of parts, each of which knows those that it needs:
 //
-//	reader   objects by their uuids, and what a caller receives of one
+//	reader   objects by their uuids, and the part of one that a caller receives
 //	writer   changes of objects; checks, events, the interceptor, indexing and Claims serve it
 //	lister   pages of objects, counts, iterations
 type Store struct {

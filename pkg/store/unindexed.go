@@ -189,7 +189,7 @@ func (p scannedPosition) encode() []byte {
 	return append(out, p.uuid...)
 }
 
-// decodePosition is the reverse of encode; false for what another kind of list has made.
+// decodePosition is the reverse of encode; false for the position of another kind of list.
 func decodePosition(text []byte) (p scannedPosition, ok bool) {
 	parts, n := binary.Uvarint(text)
 	if n <= 0 || parts > uint64(len(text)) {

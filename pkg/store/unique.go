@@ -49,7 +49,7 @@ func (c *constraint) id(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// errTaken is what a caller receives whose object has values of others. It does not say of which: the caller may
+// errTaken is the error for an object with unique values of another object. It does not say of which: the caller may
 // have no right to know of these objects.
 func (c *Claims) errTaken(all []*constraint) error {
 	e := &errs.Error{Kind: errs.Taken}

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Worker writes what belfry itself maintains in the objects of a store. Its
+// Worker writes the fields of a store's objects that belfry itself maintains. Its
 // writes are not checked: no policy, no schema, no size limit, no interceptor.
 // Code that acts for a client uses Store.
 type Worker struct{ writer *writer }

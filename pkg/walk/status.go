@@ -2,7 +2,7 @@ package walk
 
 import "time"
 
-// Kind is what a walk is for.
+// Kind is the purpose of a walk.
 type Kind string
 
 // The kinds. Their names are values of a label of metrics.

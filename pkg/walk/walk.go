@@ -32,7 +32,7 @@ const (
 	togetherAsOne = 10
 )
 
-// Counts are what a walk has done. Their stored names are those of fills.
+// Counts are the progress of a walk. Their stored names are those of fills.
 type Counts struct {
 	Done   int64 `json:"targets"`          // objects that are done, or passed over
 	Read   int64 `json:"objects"`          // other objects that were read for them
@@ -50,7 +50,7 @@ type Progress struct {
 
 // Options are those of a walk over objects of a type. Page, and one of Do and DoPage, are required.
 type Options[T any] struct {
-	// Page returns objects after a cursor, and the cursor after them; nil: there are no more.
+	// Page returns objects after a cursor, and the cursor after them; nil at the end.
 	Page func(ctx context.Context, after []byte) (page []T, next []byte, err error)
 
 	// Needs reports whether there is anything to do for an object, as the page has it: others are passed over. nil: there is for each.

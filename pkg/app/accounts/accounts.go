@@ -1,4 +1,4 @@
-// Package accounts is the part of a process that authenticates: the service for accounts, and what is deleted beside requests.
+// Package accounts is the part of a process that authenticates: the service for accounts, and its background deletions.
 package accounts
 
 import (
@@ -20,7 +20,7 @@ const (
 	cleanAtOnce   = 10_000
 )
 
-// Authentication is the service for accounts, and what is done beside requests for them.
+// Authentication is the service for accounts, and its background work.
 type Authentication struct {
 	data.Awaiter
 	Served  *serving.Current
@@ -69,7 +69,7 @@ func (a *Authentication) start(ctx context.Context, first *serving.Generation) e
 	return nil
 }
 
-// stop ends what is beside requests, and the service.
+// stop ends the background work and the service.
 func (a *Authentication) stop(ctx context.Context) error {
 	err := a.running.Stop(ctx)
 	if now := a.Served.Now(); now.Auth != nil {
@@ -93,7 +93,7 @@ func (a *Authentication) clean(ctx context.Context) {
 	}
 }
 
-// deleteAccounts deletes the accounts whose users have planned that for a time that has passed. Other processes may do so at once.
+// deleteAccounts deletes the accounts whose planned deletion is due. Other processes may do so at once.
 func (a *Authentication) deleteAccounts(ctx context.Context) {
 	now, done := a.Served.Use()
 	defer done()

@@ -23,7 +23,7 @@ const (
 	cookieField = "_cookie"
 )
 
-// cookieNames is what the object holds.
+// cookieNames is the content of the object.
 type cookieNames struct {
 	Name   string                 `json:"name"`
 	Former []account.FormerCookie `json:"former,omitempty"`

@@ -54,7 +54,7 @@ func (s *Schedule) start(context.Context, *serving.Generation) error {
 	return nil
 }
 
-// Maker makes backups of what is served now. Each has a lease of its own.
+// Maker makes backups of the current generation. Each has a lease of its own.
 func (s *Schedule) Maker() *command.Maker {
 	now := s.Served.Now()
 	return &command.Maker{Plan: now.Plan, Set: now.Set, Bus: now.Bus, Storages: now.Storages, Backends: now.Backends, Log: s.Log, Holder: command.NewHolder(now.Config, s.Run)}

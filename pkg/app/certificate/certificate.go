@@ -67,7 +67,8 @@ func (p *Pair) Same(other *Pair) bool {
 	return other != nil && string(p.certData) == string(other.certData) && string(p.keyData) == string(other.keyData)
 }
 
-// Warnings says what is about to keep clients from connecting, or does. host is a name that clients use; "" for any.
+// Warnings returns the problems that keep clients from connecting, or soon will. host is a name that clients use; ""
+// for any.
 func (p *Pair) Warnings(host string, now time.Time) (all []string) {
 	leaf := p.certificate.Leaf
 	switch until := leaf.NotAfter.UTC().Format(time.RFC3339); {

@@ -41,7 +41,7 @@ func (r *Required) start(ctx context.Context, first *serving.Generation) error {
 	return err
 }
 
-// reload does what another configuration requires.
+// reload applies another configuration.
 func (r *Required) reload(ctx context.Context, _, next *serving.Generation) (part.Change, error) {
 	f, change, err := open.Refill(ctx, r.filler.Load(), open.RequiredOf(next.Plan, next.Set, r.Log))
 	if err != nil {

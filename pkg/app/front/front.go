@@ -43,7 +43,7 @@ func (f *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now.Handler.ServeHTTP(w, r)
 }
 
-// Waits returns what the start waits for; nil once requests are served.
+// Waits returns the cause of the start's wait; nil once requests are served.
 func (f *HTTP) Waits() error {
 	if f.starting.Load() == nil {
 		return nil

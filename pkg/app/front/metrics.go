@@ -81,7 +81,7 @@ func (m *MetricsPort) reload(ctx context.Context, before, next *serving.Generati
 	}, nil
 }
 
-// server returns what the port serves with a configuration.
+// server returns the server of the port for a configuration.
 func (m *MetricsPort) server(g *serving.Generation) *api.Server {
 	return api.NewMetrics(system.NewMetrics(m.Metrics, string(g.Config.Metrics.Token)), g.Hosts(), m.Log)
 }

@@ -81,7 +81,7 @@ func outboxWorks(r *outbox.Relay) error {
 	return nil
 }
 
-// Ready returns why this process is not ready, or what is degraded although it is.
+// Ready returns why this process is not ready, or its degraded parts if it is.
 //
 // A front is ready as long as it can read and write objects: taken out of a load balancer for anything else, all
 // fronts would be at once, since they share what is unavailable. Nobody sends requests to other processes, so these
@@ -163,7 +163,7 @@ var (
 	diskSizeDesc = prometheus.NewDesc("belfry_disk_size_bytes", "Size of the disk of a folder that belfry writes.", []string{"folder"}, nil)
 )
 
-// register adds the metrics of the process, of what it depends on, and of its machine.
+// register adds the metrics of the process, of its dependencies, and of its machine.
 func (h *Health) register() {
 	h.Metrics.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h.Metrics.Asked.MustRegister(prom.Computed(h.collect, readyDesc, partDesc, busDesc, buildDesc, diskFreeDesc, diskSizeDesc))

@@ -13,7 +13,7 @@ import (
 // without it was used by an earlier release.
 const ReportedFile = "told.json"
 
-// DeniedByDefault is the change that a policy denies what it does not name.
+// DeniedByDefault is the change that a policy denies the operations that it does not name.
 const DeniedByDefault = "policies deny what they do not name"
 
 // reports is the content of reportedFile.
@@ -21,7 +21,7 @@ type reports struct {
 	Changes []string `json:"told"`
 }
 
-// isUsed reports whether a data folder has what a process leaves there.
+// isUsed reports whether a data folder has files of a process.
 func isUsed(folder string) bool {
 	return slices.ContainsFunc([]string{LockFile, "stores", "bus"}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(folder, name))

@@ -84,7 +84,7 @@ func (n *Narrowing) run(ctx context.Context) {
 		case !errors.Is(err, bus.ErrPermissionDenied):
 			wait = delays.Next()
 		case len(found) == 0:
-			wait, woken = narrowDenied, nil // nor may it read which consumers there are
+			wait, woken = narrowDenied, nil // it may not read the list of consumers either
 		case !slices.Equal(wide, logged):
 			logged = wide
 			n.Log.Warn("a listener may receive events about the security of accounts that it does not name", "consumers", strings.Join(wide, ", "), "error", err)

@@ -23,8 +23,8 @@ var CheckInterval = 10 * time.Second
 
 const busCheckTimeout = 10 * time.Second
 
-// SettingsCheck compares the settings of the bus now and then. It changes none: two processes whose configurations differ would
-// take turns.
+// SettingsCheck compares the settings of the bus at intervals. It changes none: two processes whose configurations
+// differ would take turns.
 type SettingsCheck struct {
 	Served  *serving.Current
 	Roles   serving.Roles
@@ -56,7 +56,7 @@ func (c *SettingsCheck) get() []string {
 	return c.lacks
 }
 
-// set replaces what was found before, and reports whether it differs.
+// set replaces the previous findings, and reports whether they differ.
 func (c *SettingsCheck) set(lacks []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,7 +61,7 @@ func CloseBus(ctx context.Context, b *bus.Bus) error {
 	return b.Close(closing)
 }
 
-// WithRest opens what a backup needs besides the stores.
+// WithRest opens the data that a backup needs besides the stores.
 func WithRest(ctx context.Context, p *plan.Plan, do func(*bus.Bus, map[string]storage.Storage) error) error {
 	b, err := BusAlone(ctx, p)
 	if err != nil {

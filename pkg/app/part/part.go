@@ -27,7 +27,7 @@ type Part[G any] struct {
 	// Stop ends the part. It is called once, also if Start has failed.
 	Stop func(ctx context.Context) error
 
-	// Check returns what an operator should know of the part although the process serves.
+	// Check returns problems that an operator should know even if the process serves.
 	Check func() []string
 }
 
@@ -70,7 +70,7 @@ func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
 }
 
 // Reload prepares all parts, calls swap, which has next served, and changes the parts. If a part can't be prepared, everything is as
-// it was. retire is to be called once nothing uses what was served before.
+// it was. Call retire once nothing uses the previous generation.
 func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (retire func(context.Context), err error) {
 	var prepared []Change
 	for _, p := range l.all() {
@@ -104,7 +104,7 @@ func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (reti
 }
 
 // Stop stops all parts in the reverse order of starting. A part that does not end before ctx is aborted, which the log says and is no
-// error: what was acknowledged is in its record with its event.
+// error: each acknowledged write is in its record with its event.
 func (l *List[G]) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	started := l.started

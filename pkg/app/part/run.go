@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Background is what a part does beside requests, from Go until Stop. The zero value is ready.
+// Background is the background work of a part, from Go until Stop. The zero value is ready.
 type Background struct {
 	mu      sync.Mutex
 	ctx     context.Context

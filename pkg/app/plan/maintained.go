@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// maintained returns what belfry writes into the properties of a store that it maintains, by their names.
+// maintained returns the values that belfry writes into the properties of a store that it maintains, by name.
 func maintained(c *config.Config, s *config.Store, types *policy.Computed) map[string]schema.Written {
 	text := func(what string) schema.Written { return schema.Written{What: what, Type: "string"} }
 	all := map[string]schema.Written{

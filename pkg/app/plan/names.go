@@ -122,7 +122,7 @@ func (n *nameCheck) expression(key, expression string, stores map[string]string)
 	}
 }
 
-// note adds what is wrong with a name, if something is. One that may be of files is right where somebody uploads some.
+// note adds the problem of a name, if it has one. One that may be of files is right where somebody uploads some.
 func (n *nameCheck) note(key, store, name, where string, ofFiles bool) {
 	p := n.properties[store]
 	if p == nil || !p.Unknown(name) {

@@ -94,7 +94,7 @@ func reported(a, b pathOf) (first, second pathOf) {
 	return b, a
 }
 
-// clash reports whether what is written into one folder would be among what is written into another one. Mailers can share
+// clash reports whether belfry would write the files of one folder among those of another one. Mailers can share
 // a folder, by default they do: each mail is a file of its own. Backends and services of binaries share none.
 func clash(a, b pathOf) bool {
 	if b.Use != config.WrittenFolder || a.own || isMailer(a) && isMailer(b) {

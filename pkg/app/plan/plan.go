@@ -51,7 +51,7 @@ type Plan struct {
 }
 
 // Check compiles the policies and schemas of a configuration and reads the configuration file of its bus.
-// It returns config.Problems for what is invalid or can't be read.
+// It returns config.Problems for settings that are invalid or can't be read.
 func Check(c *config.Config) error {
 	_, err := Compile(c)
 	var problems config.Problems
@@ -67,7 +67,7 @@ func Check(c *config.Config) error {
 	return nil
 }
 
-// Warnings are what a configuration that Check accepts should not have.
+// Warnings are the doubtful settings of a configuration that Check accepts.
 func Warnings(c *config.Config) (all []string) {
 	for _, w := range (embedded.Options{Config: c.Bus.Config}).Warnings() {
 		all = append(all, c.Bus.Config+": "+w.Error())
@@ -124,7 +124,7 @@ func CompileFor(c *config.Config, roles []string) (*Plan, error) {
 	return p, checkRoles(c, roles)
 }
 
-// Compile compiles a configuration. It returns config.Problems for what is invalid.
+// Compile compiles a configuration. It returns config.Problems for invalid settings.
 func Compile(c *config.Config) (*Plan, error) {
 	p := &Plan{Config: c, Open: map[string][]string{}}
 	var problems config.Problems
@@ -225,7 +225,7 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	return o, problems
 }
 
-// compileSearch has searches go through the objects alone that the caller may list.
+// compileSearch has searches go through only the objects that the caller may list.
 func (p *Plan) compileSearch(s *config.Store, o *store.Options) config.Problems {
 	if len(s.Search.Fields) == 0 || s.Search.Shared || o.Policy == nil || !o.Policy.NeedsObject(policy.List) {
 		return nil
@@ -257,12 +257,12 @@ func (p *Plan) checkUniqueDefaults(s *config.Store, compiled *schema.Schema) (pr
 // maxIndexFields is how many fields an index has at most.
 const maxIndexFields = 4
 
-// ruleIndexes returns the indexes by which lists find what a rule allows without reading the rest: those of the
-// values that the rule names, such as the owner, alone and before the fields of each declared index.
+// ruleIndexes returns the indexes by which lists find the objects that a rule allows without reading the rest: those of
+// the values that the rule names, such as the owner, alone and before the fields of each declared index.
 func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	named := o.Policy.ValueFields(policy.List)
 	if slices.ContainsFunc(named, func(field string) bool { return s.NeverRead(field) || strings.HasPrefix(field, "_") }) {
-		return nil // who may filter by a field can find out its value
+		return nil // a filter by a field reveals its value
 	}
 	var added []query.Index
 	for _, field := range named {

@@ -25,18 +25,18 @@ func WhyNoRoute(s *config.Store, op policy.Op) string {
 	return ""
 }
 
-// StoreRights are who may do the operations on the objects of a store over HTTP.
+// StoreRights are the rights to the operations on the objects of a store over HTTP.
 type StoreRights struct {
 	Store      string
 	Operations []Right // in that of Operations()
 	Files      []Right // of get, to read files, and of update, to change them; none in a store with routes, where the same may
 }
 
-// Right is who may do an operation.
+// Right says who may do an operation.
 type Right struct {
 	Operation policy.Op
 	Who       string // one of the constants below
-	Open      bool   // everyone, as no rule says who
+	Open      bool   // everyone, as it has no rule
 }
 
 // The values of Right.Who.
@@ -55,7 +55,7 @@ func Operations() []policy.Op {
 	return []policy.Op{policy.Create, policy.Get, policy.List, policy.Update, policy.Delete}
 }
 
-// Rights returns who may do what in each store of a configuration that is not internal.
+// Rights returns the rights to each store of a configuration that is not internal.
 func Rights(c *config.Config) (all []StoreRights) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		if config.Internal(name) {
@@ -92,7 +92,7 @@ func WritableIdents(c *config.Config) (all []string) {
 	return all
 }
 
-// rightOf returns who may do an operation by the policy of a store.
+// rightOf returns the right to an operation by the policy of a store.
 func rightOf(s *config.Store, op policy.Op) Right {
 	r := Right{Operation: op, Who: ByRule}
 	switch rule := ruleOf(s.Policy, op); {
@@ -173,7 +173,7 @@ func takesAnywhere(b *config.Binary, s *config.Store) bool {
 	return len(b.Map) == 0 && (s.Expose != nil || s.Ruled())
 }
 
-// LeftOut returns the operations that somebody could ask for, and that are denied because the policy of a store does not
+// LeftOut returns the operations that clients can request, and that are denied because the policy of a store does not
 // name them.
 func LeftOut(c *config.Config, s *config.Store) (all []string) {
 	for _, op := range Operations() {

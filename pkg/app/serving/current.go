@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Current is what a process serves now.
+// Current has the generation that a process serves now.
 type Current struct {
 	mu         sync.RWMutex
 	generation *Generation
@@ -72,7 +72,7 @@ func (c *Current) Retired(ctx context.Context) error {
 	}
 }
 
-// Part has a stop wait for what was replaced, before what that needs is closed.
+// Part has a stop wait for replaced generations before it closes their dependencies.
 func (c *Current) Part() Part {
 	return Part{
 		Name: "what was served before a reload", Start: func(context.Context, *Generation) error { return nil }, Stop: c.Retired,

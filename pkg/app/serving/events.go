@@ -10,7 +10,7 @@ import (
 
 // EventStores returns the stores whose events browsers may receive: those that are configured so, or can be
 // listed, since a stream shows which objects there are, as a list does. Their objects can be read, since an
-// event holds what a get returns. An interceptor of get can't be called for each event and client, so stores
+// event holds the result of a get. An interceptor of get can't be called for each event and client, so stores
 // with one have no events for browsers. getOnly are the stores that are configured so.
 func EventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {

@@ -86,12 +86,12 @@ type Generation struct {
 	inUse sync.WaitGroup
 }
 
-// NewGeneration returns what the parts of a process that starts complete.
+// NewGeneration returns a generation that the parts of a starting process complete.
 func NewGeneration(c *config.Config, p *plan.Plan) *Generation {
 	return &Generation{Process: &Process{}, Config: c, Plan: p}
 }
 
-// Next returns what the parts of a process complete for another configuration.
+// Next returns a generation that the parts of a process complete for another configuration.
 func (g *Generation) Next(c *config.Config, p *plan.Plan) *Generation {
 	return &Generation{Process: g.Process, Config: c, Plan: p}
 }

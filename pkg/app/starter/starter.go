@@ -1,4 +1,4 @@
-// Package starter has configurations to begin with. Each is a small application that shows what belfry is for: its
+// Package starter has configurations to begin with. Each is a small application that shows the use of belfry: its
 // file with comments, the schemas of its objects, and what a repository leaves out.
 package starter
 

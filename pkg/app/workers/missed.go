@@ -19,7 +19,7 @@ import (
 
 // LogWatch notices events that leave the log before a listener has handled them, and repairs what the
 // workers would have done, and the mails that the listener of mails would have sent; each in a process that can. The sweeper
-// needs no repair: it reads all contents by itself now and then.
+// needs no repair: it reads all contents at intervals.
 type LogWatch struct {
 	Served  *serving.Current
 	Roles   serving.Roles

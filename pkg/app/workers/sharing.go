@@ -28,7 +28,7 @@ func (w *Workers) newSharing(g *serving.Generation) *route.Group {
 	return group
 }
 
-// sharingDefinition identifies the mappings of a configuration whose targets are shared; "" if none are.
+// sharingDefinition identifies the mappings of a configuration whose targets are shared; "" without any.
 func (w *Workers) sharingDefinition(g *serving.Generation) string {
 	if !w.Roles.Has(mapping.Name) || !g.Plan.Shared() || len(g.Plan.MappingSpec().Filters) == 0 {
 		return ""

@@ -36,7 +36,7 @@ func (w *Sweeper) Part() serving.Part {
 	}}
 }
 
-// specs returns what the sweeper receives; nothing without binaries.
+// specs returns the listener of the sweeper, which does nothing without binaries.
 func (w *Sweeper) specs(g *serving.Generation) []listener.Spec {
 	spec := g.Plan.SweepSpec()
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {

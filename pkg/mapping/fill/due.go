@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// fillDue fills what is to be filled, unless another process does.
+// fillDue fills the due works, unless another process does.
 func (f *Filler) fillDue(ctx context.Context) error {
 	if !f.mayFill() {
 		return nil
@@ -67,7 +67,7 @@ func (f *Filler) fillDue(ctx context.Context) error {
 // errWaits says that a work waits for an index that is being built.
 var errWaits = errors.New("fill: an index is being built")
 
-// mayBegin reports whether what has to be done before a work is done.
+// mayBegin reports whether the works before a work are done.
 func (f *Filler) mayBegin(ctx context.Context, name string) (bool, error) {
 	w := f.works[name]
 	if before := f.works[w.after]; before != nil && !f.current.Load().filled(w.after, before.definition) {
@@ -79,7 +79,7 @@ func (f *Filler) mayBegin(ctx context.Context, name string) (bool, error) {
 	return w.readyFrom(ctx)
 }
 
-// due returns the names of what is to be filled, and says which wait for other processes.
+// due returns the names of the works to fill, and logs those that wait for other processes.
 func (f *Filler) due() []string {
 	s := f.current.Load()
 	var due []string

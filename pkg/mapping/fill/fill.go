@@ -135,7 +135,7 @@ func Start(ctx context.Context, o Options) (*Filler, error) {
 	return f, nil
 }
 
-// Load has stores trust what is filled, for a command that does not write what depends on it.
+// Load has stores trust the filled works, for a command that does not write the data that depends on them.
 func Load(ctx context.Context, o Options) error {
 	f := newFiller(o)
 	s, _, err := f.shared.Get(ctx)
@@ -175,7 +175,7 @@ func (f *Filler) complete() bool {
 	return !slices.ContainsFunc(f.Status(), func(s walk.Status) bool { return !s.Filled && s.Kind != walk.Index })
 }
 
-// Hold ends the filling until Resume: another Filler of this process, with what a reload says, is being prepared. If no
+// Hold ends the filling until Resume: another Filler of this process, for a reload, is being prepared. If no
 // other process uses the stores, this one would take that for an earlier process that has ended. It would fill by its
 // own definition once more, and a later configuration with the same would trust that.
 func (f *Filler) Hold() {
@@ -186,7 +186,7 @@ func (f *Filler) Hold() {
 // Resume ends Hold.
 func (f *Filler) Resume() { f.held.Store(false) }
 
-// Yield ends the filling by this Filler: another one of this process, with what a reload says, does that. Others still
+// Yield ends the filling by this Filler: another one of this process, of a reload, continues. Others still
 // see that the process works by these definitions, until Close.
 func (f *Filler) Yield() {
 	f.yielded.Store(true)
@@ -222,7 +222,7 @@ func (f *Filler) Close() {
 	f.running.Wait()
 }
 
-// run polls, and fills what is due.
+// run polls, and fills the due works.
 func (f *Filler) run(ctx context.Context) {
 	defer f.end(ctx)
 	retries := backoff.New(retryMin, retryMax)
@@ -294,7 +294,7 @@ func (f *Filler) begin(ctx context.Context) error {
 	return f.skipEmpty(ctx)
 }
 
-// poll records that this process runs, and reads what others have recorded.
+// poll records that this process runs, and reads the records of others.
 func (f *Filler) poll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

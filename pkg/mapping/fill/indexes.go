@@ -130,7 +130,7 @@ func (r *run) reindex(ctx context.Context, page []store.Stored) error {
 	return nil
 }
 
-// completeBuilds makes the indexes complete, and removes what is left of others.
+// completeBuilds makes the indexes complete, and removes the data of others.
 func (r *run) completeBuilds(ctx context.Context) error {
 	if err := r.work.build.Complete(ctx, r.builds); err != nil {
 		return err

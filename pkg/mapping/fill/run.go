@@ -46,7 +46,7 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 
 // begin records that the fill begins, or reads where an interrupted one continues.
 func (r *run) begin(ctx context.Context) error {
-	// An index may lack what was written before the work was due.
+	// An index may lack the writes before the work was due.
 	if err := backoff.Sleep(ctx, r.work.store.IndexLag()); err != nil {
 		return err
 	}

@@ -10,8 +10,9 @@ import (
 	"belfry/pkg/walk"
 )
 
-// state is what the processes of an installation share about works. Processes of the release before computed fields share
-// it too: they know works as mappings, and any that they don't know as removed, so that it is due again after them.
+// state is the state of works that the processes of an installation share. Processes of the release before computed
+// fields share it too: they know works as mappings, and any that they don't know as removed, so that it is due again
+// after them.
 type state struct {
 	Works map[string]*record `json:"mappings"` // by name
 	Lease lease              `json:"lease,omitzero"`
@@ -111,8 +112,8 @@ func (w *watcher) forget(s *state) {
 func leaseOf(process string) string { return "lease " + process }
 
 // observe brings a state up to date with the definitions of this process, and reports whether it has changed. A work
-// counts as filled only by a definition that all processes have had from the beginning of the fill to its end: others
-// write what is right by their own.
+// counts as filled only by a definition that all processes have had from the beginning of the fill to its end, because
+// processes write by their own.
 func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 	if s.Works == nil {
 		s.Works = map[string]*record{}

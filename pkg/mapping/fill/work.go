@@ -18,13 +18,13 @@ import (
 	"belfry/pkg/walk"
 )
 
-// Works are what a Filler does, by the configuration of a process.
+// Works are the tasks of a Filler under the configuration of a process.
 type Works struct {
 	state  string // uuid of the object that holds the state
 	byName map[string]*work
 }
 
-// work is what a fill does with the objects of a store.
+// work is the task of a fill over the objects of a store.
 type work struct {
 	store      *store.Store
 	definition string         // identifies all of the configuration on which the result depends
@@ -79,7 +79,7 @@ func newWorks(state string, byName map[string]*work) Works {
 // Derived returns the arrays of mappings, the keys of stores that are numbers, the computed fields of stores, and the objects that a
 // cascade should have deleted. Few of their objects are read at once, so that a fill slows down when the backend does.
 //
-// ownKeys says whose keys belfry alone writes, by the name of the store: it has always written them as strings.
+// ownKeys reports whether only belfry writes the keys of a store: it has always written them as strings.
 func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 	all := map[string]*work{}
 	reconciler := mapping.NewReconciler(set, mapping.Options{Pace: mapping.NewPace(0)})

@@ -1,4 +1,4 @@
-// Package driver defines what a backend implements so that belfry can keep
+// Package driver defines the interfaces that a backend implements so that belfry can keep
 // stores in it. It requires a single atomic write of one record, so a backend
 // without transactions serves as well as one with them.
 //
@@ -82,7 +82,7 @@ type Key struct {
 // MaxPart is the maximum length of a part of a key in bytes.
 const MaxPart = 256
 
-// Record is what a store holds for a UUID.
+// Record is the content of a store for a UUID.
 type Record struct {
 	UUID     string
 	Revision uint64 // never repeats for a UUID
@@ -113,7 +113,7 @@ type Write struct {
 
 	Revision uint64 // the new revision; FirstRevision must be greater than that of the existing record
 	Body     []byte // the new body; nil writes a tombstone without keys
-	Owner    string // of a tombstone, which keeps it: who owned the object
+	Owner    string // of the deleted object, in a tombstone
 	Keys     []Key  // all keys of the new body; duplicates count once
 
 	// Event and ExtraEvents are added to the pending events of the record;
@@ -181,7 +181,7 @@ type Page struct {
 	bytes int // of the bodies
 }
 
-// MaxPageBytes is how many bytes the bodies of a page have at most. A record whose
+// MaxPageBytes is the maximum size of the bodies of a page. A record whose
 // body is larger is a page alone.
 const MaxPageBytes = 4 << 20
 

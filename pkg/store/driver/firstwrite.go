@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// FirstWrite is what a handle does before its first write, once. It is safe for concurrent use.
+// FirstWrite runs a function once, before the first write of a handle. It is safe for concurrent use.
 type FirstWrite struct {
 	done atomic.Bool
 	lock chan struct{}

@@ -14,7 +14,7 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// garbage is what a write made obsolete: items to remove, and then the note that
+// garbage is the data that a write made obsolete: items to remove, and then the note that
 // lists them.
 type garbage struct {
 	table string

@@ -12,7 +12,7 @@ import (
 // maxEvents is the maximum number of events of a write: an expression is limited to 4 KB.
 const maxEvents = 256
 
-// plan is what an attempt at a write changes in the table.
+// plan has the changes of one attempt at a write to the table.
 type plan struct {
 	w       *driver.Write
 	base    *snapshot // of the record that it replaces; nil for a create

@@ -123,7 +123,7 @@ func (p *plan) updateInput(table string) *dynamodb.UpdateItemInput {
 	return in
 }
 
-// writeBuffer is the size of the buffer of a connection for what it sends. Most requests fit
+// writeBuffer is the size of a connection's send buffer. Most requests fit
 // in it.
 const writeBuffer = 16 << 10
 

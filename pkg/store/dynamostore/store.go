@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// memory is what a process remembers of a table, for all handles of the store.
+// memory is the cached state of a table, for all handles of the store in a process.
 type memory struct {
 	snapshots     snapshots
 	indexedWrites indexedWrites
@@ -48,7 +48,7 @@ type ownIndexes struct {
 	byName map[string]index
 }
 
-// memoryOf returns what is remembered of a table.
+// memoryOf returns the cached state of a table.
 func (b *Backend) memoryOf(table string) *memory {
 	fresh := &memory{}
 	known, _ := b.memories.LoadOrStore(table, fresh)
@@ -81,7 +81,7 @@ func (s *store) checkUUID(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// snapshot is what a Put needs to know of the record that it replaces. An object is
+// snapshot is the part of a replaced record that a Put needs. An object is
 // usually read just before it is changed, so the snapshot is cached by then. An
 // outdated one does no harm: the condition of a write includes that the value has
 // not changed.

@@ -54,7 +54,7 @@ func (b *Backend) ensureTable(ctx context.Context, table string) error {
 	}
 }
 
-// nextStep creates what is missing, and reports whether the table is active. Another
+// nextStep creates a missing part, and reports whether the table is active. Another
 // process may be doing the same.
 func (b *Backend) nextStep(ctx context.Context, table string) (done bool, err error) {
 	out, err := b.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})

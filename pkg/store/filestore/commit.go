@@ -22,7 +22,7 @@ type countersDelta struct {
 	event            uint64   // lowest revision of the new events; 0 for none
 }
 
-// request is a batch to apply. The committer owns the batch from then on.
+// request is a batch to apply. Then the committer owns the batch.
 type request struct {
 	batch   *pebble.Batch
 	delta   countersDelta

@@ -57,7 +57,7 @@ func (d *durability) next() <-chan struct{} {
 	return d.changed
 }
 
-// awaitRecord waits until what was read of a record is synced.
+// awaitRecord waits until the data that was read of a record is synced.
 func (s *store) awaitRecord(ctx context.Context, uuid string) error {
 	return s.b.committer.durability.wait(ctx, s.b.health, s.stripe(uuid).written.Load())
 }

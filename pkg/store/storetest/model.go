@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// keyedRecord is a record of the model: what a store should have.
+// keyedRecord is a record of the model, which a store should have.
 type keyedRecord struct {
 	uuid string
 	doc  *doc

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// CheckCode reads the comments and the texts of a Go file. It skips a text of several lines, which is a template or code,
-// a text of few words, which is a name, and a text on a line with the comment "CEL's text".
+// CheckCode reads the comments and the texts of a Go file. It skips three kinds of texts: those of several lines, which
+// are templates or code, those of few words, which are names, and those on a line with the comment "CEL's text".
 func CheckCode(source []byte) (*Page, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "", source, parser.ParseComments|parser.SkipObjectResolution)
