@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ var countObjects = command.Operation[countRequest, counted, int]{
 // that serves, without another line.
 func TestAnAddedOperationIsACommandAndAControlRequest(t *testing.T) {
 	before := command.Operations
-	command.Operations = append(before[:len(before):len(before)], &countObjects)
+	command.Operations = slices.Concat(before, []command.Request{&countObjects})
 	t.Cleanup(func() { command.Operations = before })
 
 	belfry(t, 0, "count objects         Count the objects of a store.", "--help")

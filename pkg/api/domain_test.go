@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"testing"
 
 	"belfry/pkg/op"
@@ -9,6 +10,6 @@ import (
 // AddDomain adds operations to all sets, until a test ends.
 func AddDomain(t *testing.T, add func(*op.Set)) {
 	before := domains
-	domains = append(before[:len(before):len(before)], func(set *op.Set, _ handlers) { add(set) })
+	domains = slices.Concat(before, []func(*op.Set, handlers){func(set *op.Set, _ handlers) { add(set) }})
 	t.Cleanup(func() { domains = before })
 }

@@ -126,7 +126,7 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 			return invalidField(name, "must be an object")
 		}
 		r.Request.Object = value
-		r.Asked.Object, err = object.Decode(value)
+		r.Object, err = object.Decode(value)
 		return err
 	case "revision":
 		r.Revision, err = parseRevision(name, value)
@@ -184,7 +184,7 @@ func (r *request) findUUID() error {
 	if r.UUID != "" {
 		return nil
 	}
-	value, ok := r.Asked.Object["uuid"]
+	value, ok := r.Object["uuid"]
 	if !ok {
 		if r.of.Op == wire.Save {
 			return nil
@@ -211,5 +211,5 @@ func invalidField(name, format string, args ...any) error {
 // fingerprint identifies the request and its user, to detect different requests
 // with the same key.
 func (r *request) fingerprint() string {
-	return idempotent.Fingerprint(r.of.Op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.Asked.Object.Encode()))
+	return idempotent.Fingerprint(r.of.Op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.Object.Encode()))
 }

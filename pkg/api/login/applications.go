@@ -48,7 +48,7 @@ func (h applications) addApplications(set *op.Set) {
 				op.JSONType, ordered.Of("schema", apimodel.Ref("ProtocolError"))), "Cache-Control", "Link=Help", "Www-Authenticate"),
 		),
 		Problems: []int{403, 408, 413, 415, 429},
-		Run:      byProvider{h.Handler}.token,
+		Run:      byProvider(h).token,
 	})
 	addMetadata(set)
 }

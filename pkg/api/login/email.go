@@ -34,8 +34,8 @@ func (in emailForm) credentials() account.Credentials {
 func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	switch {
 	case in.Authorize != nil:
-		return applications{h.Handler}.enterForApplication(x, *in.Authorize, in.Register, func(app *account.Application) (account.IssuedSession, bool, error) {
-			client, err := applications{h.Handler}.clientFor(x, app)
+		return applications(h).enterForApplication(x, *in.Authorize, in.Register, func(app *account.Application) (account.IssuedSession, bool, error) {
+			client, err := applications(h).clientFor(x, app)
 			if err != nil {
 				return account.IssuedSession{}, false, err
 			}
