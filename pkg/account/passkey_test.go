@@ -541,15 +541,15 @@ func TestVectorsOfTheSpecification(t *testing.T) {
 	}
 	w.must(json.Unmarshal(text, &vectors))
 	want := map[string][2]string{ // parts of the errors: most vectors verify no user
-		"NoneES256":                 {"does not fit", ""},
+		"NoneES256":                 {"does not match", ""},
 		"PackedSelfES256":           {"", "Error"},
-		"NoneES256CrossOrigin":      {"does not fit", ""},
-		"NoneES256TopOrigin":        {"does not fit", ""},
-		"NoneES256LongCredentialID": {"does not fit", ""},
+		"NoneES256CrossOrigin":      {"does not match", ""},
+		"NoneES256TopOrigin":        {"does not match", ""},
+		"NoneES256LongCredentialID": {"does not match", ""},
 		"PackedES256Full":           {"", ""},
 		"PackedRS256":               {"", "Error"},
-		"PackedEdDSA":               {"does not fit", ""},
-		"PackedES384":               {"does not fit", ""},
+		"PackedEdDSA":               {"does not match", ""},
+		"PackedES384":               {"does not match", ""},
 		"TPMES256":                  {"was not asked for", ""},
 		"FIDOU2FES256":              {"was not asked for", ""},
 	}
