@@ -33,7 +33,7 @@ func TestMailTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	belfry(t, 1, "logging in was refused: 535 5.7.8", "mail", "test", "ada@example.com", "-c", file) // the belfry that serves has not read it
-	belfry(t, 0, "reloaded; changed are\n  mailers.default.password\n", "reload", "-c", file)
+	belfry(t, 0, "reloaded; these keys changed:\n  mailers.default.password\n", "reload", "-c", file)
 	belfry(t, 0, "has accepted the mail to ada@example.com (mailer default, from bells@example.com)", "mail", "test", "ada@example.com", "-c", file)
 	belfry(t, 0, `"served":true`, "mail", "test", "ada@example.com", "--json", "-c", file)
 	server.Await(t, "ada@example.com", 2)

@@ -44,7 +44,7 @@ func (*reloadFlags) Request(context.Context, Streams) (in none, err error) { ret
 func (*reloadFlags) Print(s Streams, r *Reloaded) error {
 	text := r.File + ": reloaded; nothing has changed\n"
 	if len(r.Changed) > 0 {
-		text = r.File + ": reloaded; changed are\n  " + strings.Join(r.Changed, "\n  ") + "\n"
+		text = r.File + ": reloaded; these keys changed:\n  " + strings.Join(r.Changed, "\n  ") + "\n"
 	}
 	_, err := io.WriteString(s.Out, text)
 	if err == nil && len(r.Building) > 0 {

@@ -122,7 +122,7 @@ func TestIndexesOfExistingObjectsAreBuilt(t *testing.T) {
 	p.builds()
 	p.wantByYear("b", "a")
 	kit.WaitFor(t, "it is built", p.recorded)
-	for _, line := range []string{"indexes are new, or were not kept up to date", "the indexes of a store are filled", "total=2"} {
+	for _, line := range []string{"indexes are new, or were not kept up to date", "the indexes of a store are built", "total=2"} {
 		kit.WaitFor(t, "the log has "+line, func() bool { return strings.Contains(p.logged.String(), line) })
 	}
 	if st := p.filler.Status()[0]; st.Kind != walk.Index || st.Store != "Books" || st.Done != 2 {
@@ -194,7 +194,7 @@ func TestABuildContinuesAfterACrash(t *testing.T) {
 	if n := next.filler.Targets(); n != reindexed+1 {
 		t.Errorf("the next process has indexed %d objects, not those after the first page", n)
 	}
-	if !strings.Contains(next.logged.String(), "continuing: filling the indexes of a store") {
+	if !strings.Contains(next.logged.String(), "continuing: building the indexes of a store") {
 		t.Errorf("the log:\n%s", next.logged)
 	}
 }
@@ -222,7 +222,7 @@ func TestIndexesThatBecomeIncompleteAreBuiltAgain(t *testing.T) {
 	p.wantByYear("b", "a")
 	kit.WaitFor(t, "it is built", p.recorded)
 	i.indexed(nil).saveYear("c", 1)
-	built := func() int { return strings.Count(p.logged.String(), "the indexes of a store are filled") }
+	built := func() int { return strings.Count(p.logged.String(), "the indexes of a store are built") }
 	polls := p.filler.polls.Load()
 	kit.WaitFor(t, "it polls, or has noticed", func() bool {
 		c.advance(recheck)

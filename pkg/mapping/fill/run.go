@@ -99,7 +99,12 @@ func (r *run) begin(ctx context.Context) error {
 		Complete: r.complete,
 		Logger:   r.log,
 		Text:     walk.Text{Kind: w.called, Name: w.shown, Begins: begins, Does: w.does, Done: w.done},
-		Args:     func(o store.Stored) []any { return []any{"store", w.store.Name(), "uuid", o.UUID} },
+		Args: func(o store.Stored) []any {
+			if w.called == "store" { // as the walk says
+				return []any{"uuid", o.UUID}
+			}
+			return []any{"store", w.store.Name(), "uuid", o.UUID}
+		},
 	}
 	if w.build != nil {
 		o.Do, o.DoPage = nil, r.reindex
