@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,12 @@ stores:
 `, settings))
 			s := process.ServePlain(t, config)
 			wantBooks(t, s, map[string]string{"1": "old old-all", "2": "old-all", "ada": "old-all old-text", "9223372036854775807": "old-max"})
+			for _, filter := range []string{"author == 1", "1 in author"} {
+				kit.WaitFor(t, "the index for "+filter+" is built", func() bool {
+					r, err := ask(s, "GET", "/books?filter="+url.QueryEscape(filter), "")
+					return err == nil && r.status == http.StatusOK
+				})
+			}
 			numbersInKeys(t, s)
 			verified(t, config)
 			for _, author := range []string{"1", "9223372036854775807"} {
