@@ -51,7 +51,7 @@ COLD  := cel.dev/cel-go/parser github.com/alecthomas github.com/antlr4-go github
          github.com/oschwald github.com/prometheus/procfs github.com/wneessen github.com/xdg-go \
          go.opentelemetry.io/otel/exporters go.opentelemetry.io/proto golang.org/x/oauth2 google.golang.org/genproto \
          google.golang.org/grpc \
-         belfry/cmd belfry/config belfry/pkg/account belfry/pkg/apidoc belfry/pkg/app belfry/pkg/op belfry/pkg/api/console \
+         belfry/cmd belfry/config belfry/pkg/account belfry/pkg/apidoc belfry/pkg/apimodel belfry/pkg/app belfry/pkg/op belfry/pkg/api/console \
          belfry/pkg/binary/s3storage belfry/pkg/mail belfry/pkg/mapping/fill belfry/pkg/operations \
          belfry/pkg/store/dynamostore belfry/pkg/store/mongostore
 FLAGS := -trimpath -ldflags "-s -w" $(COLD:%=-gcflags=%/...=-l)

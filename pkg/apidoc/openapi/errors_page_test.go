@@ -105,7 +105,7 @@ func literalTypes(t *testing.T) (all []string) {
 			all = append(all, name)
 		}
 	}
-	err := filepath.WalkDir("../../api", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
