@@ -19,13 +19,6 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 
 const formatJSON = "json"
 
-// logger writes in one format.
-func logger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
-	p := &atomic.Pointer[string]{}
-	p.Store(&format)
-	return switchable(p, level, w)
-}
-
 // switchable writes in the format that is current for each line.
 func switchable(format *atomic.Pointer[string], level slog.Leveler, w io.Writer) *slog.Logger {
 	return slog.New(logctx.NewHandler(&formats{

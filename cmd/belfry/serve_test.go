@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -13,6 +14,13 @@ import (
 
 	"belfry/pkg/app/plan"
 )
+
+// logger writes in one format.
+func logger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
+	p := &atomic.Pointer[string]{}
+	p.Store(&format)
+	return switchable(p, level, w)
+}
 
 // Durations in JSON are seconds, in whatever place.
 func TestDurationsInJSONAreSeconds(t *testing.T) {

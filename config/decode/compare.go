@@ -52,7 +52,7 @@ func (c *comparison) section(path string, a, b reflect.Value, without, reload st
 		if k.Name != "*" {
 			at = Join(path, k.Name)
 		}
-		c.value(at, k, x, y, or(k.reload, reload))
+		c.value(at, k, x, y, cmp.Or(k.reload, reload))
 	}
 }
 
@@ -60,7 +60,7 @@ func (c *comparison) value(path string, k *Key, a, b reflect.Value, reload strin
 	switch kind := a.Kind(); {
 	case reflect.DeepEqual(a.Interface(), b.Interface()):
 	case kind == reflect.Pointer && (a.IsNil() || b.IsNil()):
-		c.add(path, or(k.presence, reload))
+		c.add(path, cmp.Or(k.presence, reload))
 	case kind == reflect.Pointer:
 		c.section(path, a.Elem(), b.Elem(), k.without, reload)
 	case k.isSection(a.Type()):
@@ -90,7 +90,7 @@ func (c *comparison) entries(path string, k *Key, a, b reflect.Value, reload str
 		if x.IsValid() && y.IsValid() {
 			c.value(at, k, x, y, reload)
 		} else {
-			c.add(at, or(k.presence, reload))
+			c.add(at, cmp.Or(k.presence, reload))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -95,7 +96,7 @@ func (l *layout) add(t reflect.Type, index []int, variant string, without []stri
 			l.add(f.Type.Elem(), at, of, without)
 			for j := range l.keys[first:] {
 				k := &l.keys[first+j]
-				k.reload = or(k.reload, f.Tag.Get("reload"))
+				k.reload = cmp.Or(k.reload, f.Tag.Get("reload"))
 			}
 		case f.Anonymous:
 			l.add(f.Type, at, variant, append(strings.Fields(f.Tag.Get("without")), without...))

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"reflect"
 	"strings"
 )
@@ -30,7 +31,7 @@ func policyWithin(t reflect.Type, path []string, inherited string) string {
 		return inherited
 	}
 	for _, k := range layoutOf(t, "").keys {
-		of, rest, own := k.typ, path[1:], or(k.reload, inherited)
+		of, rest, own := k.typ, path[1:], cmp.Or(k.reload, inherited)
 		switch k.Name {
 		case path[0]:
 		case "*":
@@ -41,7 +42,7 @@ func policyWithin(t reflect.Type, path []string, inherited string) string {
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 			if of.Kind() == reflect.Map && len(rest) > 0 {
 				if rest = rest[1:]; len(rest) == 0 {
-					own = or(k.presence, own)
+					own = cmp.Or(k.presence, own)
 				}
 			}
 			of = of.Elem()
@@ -51,11 +52,4 @@ func policyWithin(t reflect.Type, path []string, inherited string) string {
 		}
 	}
 	return ""
-}
-
-func or(own, inherited string) string {
-	if own != "" {
-		return own
-	}
-	return inherited
 }

@@ -18,7 +18,10 @@ import (
 	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
+	"belfry/pkg/app/open"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
+	"belfry/pkg/store"
 	"belfry/test/kit"
 )
 
@@ -40,6 +43,15 @@ type place struct {
 	folder string
 	config *config.Config
 	logged *kit.Tail
+}
+
+// withStores opens the stores of a stopped belfry, as a command does.
+func (p *place) withStores(use func(*store.Set) error) error {
+	compiled, err := plan.Compile(p.config)
+	if err != nil {
+		return err
+	}
+	return open.WithStores(p.Context(), compiled, "test", use, nil)
 }
 
 func newPlace(t *testing.T, text string) *place {

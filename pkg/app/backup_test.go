@@ -14,8 +14,6 @@ import (
 	"belfry/listeners/cascade"
 	"belfry/listeners/mapping"
 	"belfry/pkg/app/command"
-	"belfry/pkg/app/open"
-	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 	"belfry/test/kit"
@@ -73,7 +71,7 @@ func (p *place) correctsOneTarget(from *place) {
 func (p *place) objects() map[string]string {
 	p.Helper()
 	all := map[string]string{}
-	err := open.WithStores(p.Context(), p.config, "test", func(_ *plan.Plan, set *store.Set) error {
+	err := p.withStores(func(set *store.Set) error {
 		for name, s := range set.Stores() {
 			for o, err := range s.All(p.Context(), 100) {
 				if err != nil {
@@ -85,7 +83,7 @@ func (p *place) objects() map[string]string {
 			}
 		}
 		return nil
-	}, nil)
+	})
 	if err != nil {
 		p.Fatal(err)
 	}

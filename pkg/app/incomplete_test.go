@@ -13,7 +13,6 @@ import (
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/hold"
 	"belfry/pkg/app/open"
-	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/store"
@@ -88,9 +87,9 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 		}, errs.Unavailable, "is in use by belfry restore, process "},
 		"with another data folder": {func(p *place) {
 			p.stop(p.start())
-			err := open.WithStores(t.Context(), p.config, "test", func(_ *plan.Plan, set *store.Set) error {
+			err := p.withStores(func(set *store.Set) error {
 				return open.BackupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
-			}, nil)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,9 +111,9 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 func TestAPartOfABackupDoesNotMove(t *testing.T) {
 	p := newPlace(t, books)
 	p.stop(p.start())
-	err := open.WithStores(t.Context(), p.config, "test", func(_ *plan.Plan, set *store.Set) error {
+	err := p.withStores(func(set *store.Set) error {
 		return open.BackupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
-	}, nil)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ const (
 // ProbePaths returns the paths that probes request.
 func ProbePaths() []string { return []string{healthPath, livePath, readyPath} }
 
-// Health is what probes are told of the process.
+// Health is the state of the process that probes read.
 type Health struct {
 	Closed func() error // why the process is not ready while it starts, as for Gate; nil: it has started
 

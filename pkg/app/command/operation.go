@@ -99,12 +99,12 @@ func (o *Operation[In, Out, P]) Do(ctx context.Context, c *config.Config, in In,
 	case o.Storeless:
 		err = withoutStores(p.Config.Data, direct, served)
 	default:
-		err = open.WithStoresOf(ctx, p, o.Name, direct, served)
+		err = open.WithStores(ctx, p, o.Name, direct, served)
 	}
 	return out, err
 }
 
-// withoutStores is open.WithStoresOf for what needs no store.
+// withoutStores is open.WithStores for what needs no store.
 func withoutStores(folder string, direct func(*store.Set) error, served func(hold.Holder) error) error {
 	h, err := hold.HolderOf(folder)
 	switch {

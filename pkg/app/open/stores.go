@@ -20,21 +20,9 @@ func BackupStates(set *store.Set) *backup.States {
 	return backup.NewStates(set.Store(config.PositionStore), nil)
 }
 
-// WithStores opens the stores and calls direct. If a process with a control server holds the data folder,
-// it calls served with that process instead.
-func WithStores(ctx context.Context, c *config.Config, doing string, direct func(*plan.Plan, *store.Set) error, served func(hold.Holder) error) error {
-	p, err := plan.Compile(c)
-	if err != nil {
-		return err
-	}
-	if err := HasData(p); err != nil {
-		return err
-	}
-	return WithStoresOf(ctx, p, doing, func(set *store.Set) error { return direct(p, set) }, served)
-}
-
-// WithStoresOf is withStores for a compiled configuration, whose stores need not exist yet.
-func WithStoresOf(ctx context.Context, p *plan.Plan, doing string, direct func(*store.Set) error, served func(hold.Holder) error) error {
+// WithStores opens the stores, which need not exist yet, and calls direct. If a process with a control server holds the data
+// folder, it calls served with that process instead.
+func WithStores(ctx context.Context, p *plan.Plan, doing string, direct func(*store.Set) error, served func(hold.Holder) error) error {
 	lock, err := hold.LockData(p.Config.Data, doing)
 	var held *hold.Held
 	if errors.As(err, &held) && held.Holder.Control != "" {

@@ -158,7 +158,7 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 	return changed
 }
 
-// remove notes that no process has a mapping any longer, unless the work of that name is another one.
+// remove notes that no process has a mapping any longer. Works of other kinds leave nothing to note.
 func (s *state) remove(name string, now time.Time) {
 	if array := arrayOf(name); array != "" {
 		if s.Removed == nil {
