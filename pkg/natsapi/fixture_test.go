@@ -163,7 +163,6 @@ func (w *fixture) serve() *natsapi.Server {
 	w.Helper()
 	s, err := natsapi.Start(w.options)
 	w.must(err)
-	w.must(w.bus.Conn().FlushTimeout(kit.Limit))
 	w.Cleanup(func() { _ = s.Stop(context.Background()) })
 	return s
 }

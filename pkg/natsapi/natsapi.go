@@ -81,7 +81,8 @@ type Server struct {
 	inFlight sync.WaitGroup
 }
 
-// Start subscribes to the subjects of the stores and handles requests.
+// Start subscribes to the subjects of the stores and handles requests. Where the bus is there, a request that is sent
+// after Start has returned is answered.
 func Start(o Options) (*Server, error) {
 	if o.Version == "" {
 		o.Version = "0.0.0"
@@ -130,6 +131,9 @@ func Start(o Options) (*Server, error) {
 			v.unsubscribe()
 			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "natsapi: subscribing for store %s failed", st.Name()), s.Stop(s.ctx))
 		}
+	}
+	if err := s.flush(s.ctx); err != nil { // the client subscribes again once it is connected again
+		o.Logger.Warn("The bus does not confirm the subscriptions for requests to stores", "error", err)
 	}
 	return s, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"belfry/pkg/bus"
+	"belfry/pkg/natsapi"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/schema"
@@ -337,6 +338,20 @@ func TestARetiredServerTakesNothing(t *testing.T) {
 	}
 	if err := before.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that has started answers the next request, also of a client whose connection is older than the server's
+// subscriptions.
+func TestAServerThatHasStartedAnswers(t *testing.T) {
+	w := newFixture(t, nil, nil)
+	for range 50 {
+		s, err := natsapi.Start(w.options)
+		w.must(err)
+		if _, err := natsserver.Request(w.conn, "store.Books.list", []byte("{}")); err != nil {
+			t.Errorf("the first request: %v", err)
+		}
+		w.must(s.Stop(t.Context()))
 	}
 }
 
