@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/errs"
 )
 
@@ -68,7 +68,7 @@ func readHidden(ctx context.Context, w io.Writer, fd int, prompt string) (string
 }
 
 // maxLine is the most bytes of a line that is read: no password is as long, in whatever form of Unicode it was typed.
-const maxLine = 8 * account.MaxPassword
+const maxLine = 8 * passwords.MaxPassword
 
 // readLine reads one line, which may lack its end.
 func readLine(ctx context.Context, in io.Reader) (string, error) {

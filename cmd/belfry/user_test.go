@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/app"
 )
 
@@ -49,7 +49,7 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 	const secret = "a fine password"
 	belfry(t, 2, "the data folder has no data yet", user("list")...)
 	out, _ := say(t, 0, secret+"\n", user("create", "root@example.com", "--admin", "--json")...)
-	var root account.Account
+	var root admin.Account
 	if err := json.Unmarshal([]byte(out), &root); err != nil || !root.Admin || !root.HasPassword || strings.Contains(out, "argon2id") {
 		t.Fatalf("%s, %v", out, err)
 	}
@@ -125,7 +125,7 @@ func TestAPIKeysOnTheCommandLine(t *testing.T) {
 	}
 	user := func(args ...string) []string { return append(append([]string{"user"}, args...), "-c", file) }
 	out, _ := say(t, 0, "", user("create", "--machine", "--fields", `{"name":"ci"}`, "--json")...)
-	var machine account.Account
+	var machine admin.Account
 	if err := json.Unmarshal([]byte(out), &machine); err != nil || machine.HasPassword || len(machine.Idents) > 0 {
 		t.Fatal(out, err)
 	}

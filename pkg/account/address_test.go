@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
@@ -20,7 +22,7 @@ const (
 )
 
 // now is a client with a session as its next request finds it.
-func (w *fixture) now(in account.IssuedSession) account.Client {
+func (w *fixture) now(in sessions.Issued) sessions.Client {
 	w.Helper()
 	c := with(in)
 	if me := must(w.Sessions.Authenticate(w.Context(), in.Token)); me != nil {
@@ -30,7 +32,7 @@ func (w *fixture) now(in account.IssuedSession) account.Client {
 }
 
 // change requests a change of address, and returns the tokens by which it is confirmed and undone.
-func (w *fixture) change(in account.IssuedSession, ident, to, password string) (confirm, undo string) {
+func (w *fixture) change(in sessions.Issued, ident, to, password string) (confirm, undo string) {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
 	w.must(w.Addresses.Request(w.Context(), ident+"_email", to, password, w.now(in)))
@@ -42,7 +44,7 @@ func (w *fixture) change(in account.IssuedSession, ident, to, password string) (
 }
 
 // finish confirms or undoes a change.
-func (w *fixture) finish(s *account.Service, login, token string, from account.Client) error {
+func (w *fixture) finish(s *account.Service, login, token string, from sessions.Client) error {
 	_, err := s.Addresses.Finish(w.Context(), login, token, from)
 	return err
 }
@@ -76,7 +78,7 @@ func (w *fixture) changedEvents() (reasons []string) {
 }
 
 func TestAnAddressIsReplacedOnceTheNewOneIsConfirmed(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	w.clock.advance(w.email.MailInterval)
 	w.must(w.Recovery.Request(t.Context(), ada, from))
@@ -85,7 +87,7 @@ func TestAnAddressIsReplacedOnceTheNewOneIsConfirmed(t *testing.T) {
 	w.wantAddresses(in.User.UUID, adaIdent)
 
 	// Opening the links, also without a session, changes nothing; who confirms has to be logged in as the user.
-	if to, err := w.Registration.FollowLink(t.Context(), newAda, confirm, from); err != nil || to != account.OpenAddressChange {
+	if to, err := w.Registration.FollowLink(t.Context(), newAda, confirm, from); err != nil || to != post.OpenAddressChange {
 		t.Error(to, err)
 	}
 	w.wantKind(w.finish(w.Service, newAda, confirm, from), errs.Unauthenticated)
@@ -216,7 +218,7 @@ func TestAThiefLosesTheAccountToTheOldMailbox(t *testing.T) {
 	pending, _ := w.change(thief, "thief@example.net", "thief@example.edu", "the password of a thief")
 
 	for range 2 {
-		if to, err := w.Registration.FollowLink(t.Context(), ada, undo, from); err != nil || to != account.OpenAddressUndo {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, undo, from); err != nil || to != post.OpenAddressUndo {
 			t.Fatal(to, err)
 		}
 	}
@@ -254,7 +256,7 @@ func TestAChangeIsUndoneBeforeItIsConfirmedAndNotForever(t *testing.T) {
 	in = w.mustLogin(ada, password, in.User.UUID)
 	confirm, undo = w.change(in, ada, newAda, password)
 	w.must(w.finish(w.Service, newAda, confirm, w.now(in)))
-	w.clock.advance(account.UndoTTL + w.email.TokenTTL)
+	w.clock.advance(post.UndoTTL + w.email.TokenTTL)
 	w.wantKind(w.finish(w.Service, ada, undo, from), errs.Denied)
 	w.wantAddresses(in.User.UUID, newIdent)
 }

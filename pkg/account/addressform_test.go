@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -23,7 +23,7 @@ func TestAddressesThatThereAre(t *testing.T) {
 		"ada@" + label + ".com":                    "ada@" + label + ".com",
 		"ada@" + label + "." + label + "." + label: "ada@" + label + "." + label + "." + label,
 	} {
-		if got, err := account.NormalizeAddress(address); err != nil || got != want {
+		if got, err := record.NormalizeAddress(address); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", address, got, err, want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestAddressesThatThereAre(t *testing.T) {
 		"a comment between dots":   "a..(b)@docomo.example",
 		"two, the first with dots": "a..b@docomo.example,c@example.com",
 	} {
-		if got, err := account.NormalizeAddress(address); errs.KindOf(err) != errs.Invalid || err == nil {
+		if got, err := record.NormalizeAddress(address); errs.KindOf(err) != errs.Invalid || err == nil {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}

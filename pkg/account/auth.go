@@ -55,29 +55,29 @@ type Options struct {
 
 	// Cookie is the name of the cookie of sessions; "": belfry. FormerCookies are names that it had before.
 	Cookie        string
-	FormerCookies []FormerCookie
+	FormerCookies []sessions.FormerCookie
 
 	// Redirects are where applications may get codes: https URLs and URLs with a scheme of their
 	// own, which have to be equal, and http://127.0.0.1/path and http://[::1]/path, with any port.
 	Redirects []string
 
-	Email     *Email // nil: no registration or login by e-mail
+	Email     *post.Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
-	Sealer    *seal.Sealer // encrypts the tokens of providers that keep them, and the secrets of authenticator apps; nil: none are kept, and these are stored as they are
-	Passkeys  *Passkeys    // nil: no login by passkey
-	Limits    Limits
-	Hash      HashParams // of new passwords; zero: the default ones
+	Sealer    *seal.Sealer     // encrypts the tokens of providers that keep them, and the secrets of authenticator apps; nil: none are kept, and these are stored as they are
+	Passkeys  *passkeys.Config // nil: no login by passkey
+	Limits    guess.Limits
+	Hash      passwords.HashParams // of new passwords; zero: the default ones
 	Passwords weak.Options
 
 	Methods []NewMethod // besides belfry's own ones
 
-	Deletion *Deletion // of accounts by their users; nil: they can't
+	Deletion *deletion.Config // of accounts by their users; nil: they can't
 
 	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: addresses are shown without places
 
 	Interceptor store.Interceptor // asked before a user is created; may be nil
 	Admins      *policy.UserRule  // of admins; nil: nobody
-	MFA         MFA               // of users who need a second factor
+	MFA         sessions.MFA      // of users who need a second factor
 	Audit       *policy.UserRule  // of users who may receive the events about the security of all accounts; nil: nobody
 
 	// Previous is the service that the new one replaces. It continues with its limits as far as
@@ -125,7 +125,7 @@ type Service struct {
 	db      *record.Stores
 	guesses *guess.Guesses
 	base    baseurl.URL
-	email   *Email
+	email   *post.Email
 	pending *sync.WaitGroup // background work that no reply waits for
 }
 
@@ -150,7 +150,7 @@ func New(o Options) *Service {
 
 	s.Sessions = &sessions.Sessions{
 		DB: s.db, Guesses: s.guesses, Log: log, MFA: o.MFA, Admins: o.Admins, Auditors: o.Audit, Places: o.Places,
-		Cookie: cmp.Or(o.Cookie, DefaultCookie), Former: slices.Clone(o.FormerCookies), Pending: s.pending,
+		Cookie: cmp.Or(o.Cookie, sessions.DefaultCookie), Former: slices.Clone(o.FormerCookies), Pending: s.pending,
 	}
 	s.Applications = &applications.Flow{DB: s.db, Guesses: s.guesses, Log: log, Redirects: slices.Clone(o.Redirects), Sessions: s.Sessions}
 	uses := once.New(s.db, log)
@@ -216,10 +216,10 @@ func methods(s *Service, app *totp.Method, sealer *seal.Sealer, more []NewMethod
 func About(email, withPasskeys bool, more ...NewMethod) (all []about.Configured) {
 	s := &Service{Passkeys: &passkeys.Method{}, Mails: &mails.Method{}, Passwords: &passwords.Method{}}
 	if email {
-		s.Mails.Email = &Email{}
+		s.Mails.Email = &post.Email{}
 	}
 	if withPasskeys {
-		s.Passkeys.Config = &Passkeys{}
+		s.Passkeys.Config = &passkeys.Config{}
 	}
 	for _, m := range methods(s, &totp.Method{}, nil, more) {
 		all = append(all, about.Configured{Method: m.About(), Enabled: m.Enabled()})

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
@@ -44,7 +44,7 @@ func TestASessionLastsAsLongAsTheClockSays(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		w := newFixture(t)
 		in := w.register(ada, password)
-		w.clock.advance(account.SessionIdleTimeout + time.Second)
+		w.clock.advance(sessions.SessionIdleTimeout + time.Second)
 		if w.valid(in.Token) {
 			t.Error("the session lasts longer than the clock says")
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/applications"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
@@ -26,8 +28,8 @@ const (
 	otherVerifier = "another_verifier_of_at_least_43_characters_01234"
 )
 
-// applications configures redirects.
-func applications(o *account.Options) {
+// configuredApplications configures redirects.
+func configuredApplications(o *account.Options) {
 	o.Redirects = []string{siteRedirect, schemeRedirect, loopbackRedirect, "http://[::1]/in"}
 }
 
@@ -52,7 +54,7 @@ func request(redirect string, changes ...string) url.Values {
 }
 
 // forApplication is a client that logs in for an application.
-func (w *fixture) forApplication(redirect string, changes ...string) account.Client {
+func (w *fixture) forApplication(redirect string, changes ...string) sessions.Client {
 	w.Helper()
 	app, err := w.Applications.Of(request(redirect, changes...))
 	w.must(err)
@@ -72,21 +74,21 @@ func (w *fixture) code(redirect string, changes ...string) string {
 	return issued.Code
 }
 
-func exchangeOf(code, redirect string) account.CodeExchange {
-	return account.CodeExchange{Code: code, Redirect: redirect, Verifier: verifier}
+func exchangeOf(code, redirect string) applications.Exchange {
+	return applications.Exchange{Code: code, Redirect: redirect, Verifier: verifier}
 }
 
 // wantProtocol fails unless an error is one of the protocol.
 func (w *fixture) wantProtocol(err error, code string) {
 	w.Helper()
-	var protocol *account.ProtocolError
+	var protocol *applications.ProtocolError
 	if !errors.As(err, &protocol) || protocol.Code != code {
 		w.Fatalf("error %v, want %s", err, code)
 	}
 }
 
 func TestRedirectsOfApplications(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	for _, ok := range []string{
 		siteRedirect, schemeRedirect, loopbackRedirect,
 		"http://127.0.0.1:1/in", "http://127.0.0.1:65535/in", "http://[::1]/in", "http://[::1]:4711/in",
@@ -119,20 +121,20 @@ func TestRedirectsOfApplications(t *testing.T) {
 }
 
 func TestRequestsOfApplicationsNeedPKCE(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	for _, c := range []struct{ name, field, value, want string }{
-		{"no challenge", "code_challenge", "", account.InvalidRequest},
-		{"no method, which is plain", "code_challenge_method", "", account.InvalidRequest},
-		{"plain", "code_challenge_method", "plain", account.InvalidRequest},
-		{"lower case", "code_challenge_method", "s256", account.InvalidRequest},
-		{"a verifier as the challenge", "code_challenge", verifier, account.InvalidRequest},
-		{"a short challenge", "code_challenge", challengeOf(verifier)[1:], account.InvalidRequest},
-		{"a challenge in base64", "code_challenge", challengeOf(verifier)[1:] + "+", account.InvalidRequest},
-		{"a token for the browser", "response_type", "token", account.UnsupportedResponseType},
-		{"no response type", "response_type", "", account.UnsupportedResponseType},
-		{"a long state", "state", strings.Repeat("x", 2001), account.InvalidRequest},
-		{"a long client", "client_id", strings.Repeat("x", 201), account.InvalidRequest},
-		{"no text", "state", "\xff", account.InvalidRequest},
+		{"no challenge", "code_challenge", "", applications.InvalidRequest},
+		{"no method, which is plain", "code_challenge_method", "", applications.InvalidRequest},
+		{"plain", "code_challenge_method", "plain", applications.InvalidRequest},
+		{"lower case", "code_challenge_method", "s256", applications.InvalidRequest},
+		{"a verifier as the challenge", "code_challenge", verifier, applications.InvalidRequest},
+		{"a short challenge", "code_challenge", challengeOf(verifier)[1:], applications.InvalidRequest},
+		{"a challenge in base64", "code_challenge", challengeOf(verifier)[1:] + "+", applications.InvalidRequest},
+		{"a token for the browser", "response_type", "token", applications.UnsupportedResponseType},
+		{"no response type", "response_type", "", applications.UnsupportedResponseType},
+		{"a long state", "state", strings.Repeat("x", 2001), applications.InvalidRequest},
+		{"a long client", "client_id", strings.Repeat("x", 201), applications.InvalidRequest},
+		{"no text", "state", "\xff", applications.InvalidRequest},
 	} {
 		a, err := w.Applications.Of(request(siteRedirect, c.field, c.value))
 		if a == nil {
@@ -148,7 +150,7 @@ func TestRequestsOfApplicationsNeedPKCE(t *testing.T) {
 }
 
 func TestACodeIsExchangedOnceForASession(t *testing.T) {
-	w := newFixture(t, applications, github)
+	w := newFixture(t, configuredApplications, github)
 	user := w.register(ada, password).User.UUID
 	for _, redirect := range []string{siteRedirect, schemeRedirect, "http://127.0.0.1:4711/in"} {
 		code := w.code(redirect, "client_id", "app")
@@ -161,12 +163,12 @@ func TestACodeIsExchangedOnceForASession(t *testing.T) {
 		}
 		list, err := w.Sessions.List(t.Context(), &in.Session)
 		w.must(err)
-		i := slices.IndexFunc(list, func(s account.SessionInfo) bool { return s.ID == in.ID })
+		i := slices.IndexFunc(list, func(s sessions.Info) bool { return s.ID == in.ID })
 		if i < 0 || !list[i].Current || list[i].Type != "email" || list[i].Application != strings.Replace(redirect, ":4711", "", 1) {
 			t.Errorf("listed: %+v", list)
 		}
 		_, err = w.Applications.Exchange(t.Context(), e, from)
-		w.wantProtocol(err, account.InvalidGrant)
+		w.wantProtocol(err, applications.InvalidGrant)
 		if w.valid(in.Token) {
 			t.Error("the session outlives a second use of its code")
 		}
@@ -175,15 +177,15 @@ func TestACodeIsExchangedOnceForASession(t *testing.T) {
 
 // A login for an application neither ends nor starts a session of the browser, and links nothing.
 func TestALoginForAnApplicationLeavesTheBrowserAlone(t *testing.T) {
-	w := newFixture(t, applications, github)
+	w := newFixture(t, configuredApplications, github)
 	browser := w.register(ada, password)
-	for name, login := range map[string]func(account.Client) (account.IssuedSession, error){
-		"email": func(c account.Client) (account.IssuedSession, error) {
+	for name, login := range map[string]func(sessions.Client) (sessions.Issued, error){
+		"email": func(c sessions.Client) (sessions.Issued, error) {
 			return w.Login.Login(t.Context(), credentials(ada, password), c)
 		},
-		"github": func(c account.Client) (account.IssuedSession, error) { return w.loginByProvider("grace", c) },
+		"github": func(c sessions.Client) (sessions.Issued, error) { return w.loginByProvider("grace", c) },
 	} {
-		sessions := len(w.objects("Sessions"))
+		count := len(w.objects("Sessions"))
 		c := w.forApplication(siteRedirect)
 		if name == "github" {
 			c.Session = &browser.Session // a client that is logged in opens the URL
@@ -191,7 +193,7 @@ func TestALoginForAnApplicationLeavesTheBrowserAlone(t *testing.T) {
 		issued, err := login(c)
 		w.must(err)
 		w.Close()
-		if issued.Code == "" || issued.Token != "" || !w.valid(browser.Token) || len(w.objects("Sessions")) != sessions {
+		if issued.Code == "" || issued.Token != "" || !w.valid(browser.Token) || len(w.objects("Sessions")) != count {
 			t.Fatalf("%s: %+v, %d sessions", name, issued, len(w.objects("Sessions")))
 		}
 		in, err := w.Applications.Exchange(t.Context(), exchangeOf(issued.Code, siteRedirect), with(browser))
@@ -205,37 +207,37 @@ func TestALoginForAnApplicationLeavesTheBrowserAlone(t *testing.T) {
 
 // The first use of a code is its only one, also if what comes with it is wrong.
 func TestACodeIsForItsOwnRequest(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	w.register(ada, password)
 	for _, c := range []struct {
 		name   string
-		change func(*account.CodeExchange)
+		change func(*applications.Exchange)
 		want   string
 		used   bool
 	}{
-		{"another verifier", func(e *account.CodeExchange) { e.Verifier = otherVerifier }, account.InvalidGrant, true},
-		{"the challenge as the verifier", func(e *account.CodeExchange) { e.Verifier = challengeOf(verifier) }, account.InvalidGrant, true},
-		{"another redirect", func(e *account.CodeExchange) { e.Redirect = schemeRedirect }, account.InvalidGrant, true},
-		{"another port", func(e *account.CodeExchange) { e.Redirect = "http://127.0.0.1:4712/in" }, account.InvalidGrant, true},
-		{"another client", func(e *account.CodeExchange) { e.Client = "other" }, account.InvalidGrant, true},
-		{"no client", func(e *account.CodeExchange) { e.Client = "" }, account.InvalidClient, false},
-		{"no verifier", func(e *account.CodeExchange) { e.Verifier = "" }, account.InvalidRequest, false},
-		{"a short verifier", func(e *account.CodeExchange) { e.Verifier = verifier[:42] }, account.InvalidRequest, false},
-		{"a long verifier", func(e *account.CodeExchange) { e.Verifier = strings.Repeat("a", 129) }, account.InvalidRequest, false},
-		{"a verifier with other characters", func(e *account.CodeExchange) { e.Verifier += "=" }, account.InvalidRequest, false},
-		{"no redirect", func(e *account.CodeExchange) { e.Redirect = "" }, account.InvalidRequest, false},
-		{"no code", func(e *account.CodeExchange) { e.Code = "" }, account.InvalidRequest, false},
-		{"an unknown code", func(e *account.CodeExchange) { e.Code = account.NewSecret() }, account.InvalidGrant, false},
-		{"a code of a uuid's characters", func(e *account.CodeExchange) { e.Code = "../" + e.Code }, account.InvalidGrant, false},
+		{"another verifier", func(e *applications.Exchange) { e.Verifier = otherVerifier }, applications.InvalidGrant, true},
+		{"the challenge as the verifier", func(e *applications.Exchange) { e.Verifier = challengeOf(verifier) }, applications.InvalidGrant, true},
+		{"another redirect", func(e *applications.Exchange) { e.Redirect = schemeRedirect }, applications.InvalidGrant, true},
+		{"another port", func(e *applications.Exchange) { e.Redirect = "http://127.0.0.1:4712/in" }, applications.InvalidGrant, true},
+		{"another client", func(e *applications.Exchange) { e.Client = "other" }, applications.InvalidGrant, true},
+		{"no client", func(e *applications.Exchange) { e.Client = "" }, applications.InvalidClient, false},
+		{"no verifier", func(e *applications.Exchange) { e.Verifier = "" }, applications.InvalidRequest, false},
+		{"a short verifier", func(e *applications.Exchange) { e.Verifier = verifier[:42] }, applications.InvalidRequest, false},
+		{"a long verifier", func(e *applications.Exchange) { e.Verifier = strings.Repeat("a", 129) }, applications.InvalidRequest, false},
+		{"a verifier with other characters", func(e *applications.Exchange) { e.Verifier += "=" }, applications.InvalidRequest, false},
+		{"no redirect", func(e *applications.Exchange) { e.Redirect = "" }, applications.InvalidRequest, false},
+		{"no code", func(e *applications.Exchange) { e.Code = "" }, applications.InvalidRequest, false},
+		{"an unknown code", func(e *applications.Exchange) { e.Code = account.NewSecret() }, applications.InvalidGrant, false},
+		{"a code of a uuid's characters", func(e *applications.Exchange) { e.Code = "../" + e.Code }, applications.InvalidGrant, false},
 	} {
 		right := exchangeOf(w.code("http://127.0.0.1:4711/in", "client_id", "app"), "http://127.0.0.1:4711/in")
 		right.Client = "app"
 		wrong := right
 		c.change(&wrong)
-		sessions := len(w.objects("Sessions"))
+		count := len(w.objects("Sessions"))
 		_, err := w.Applications.Exchange(t.Context(), wrong, from)
 		w.wantProtocol(err, c.want)
-		if len(w.objects("Sessions")) != sessions {
+		if len(w.objects("Sessions")) != count {
 			t.Errorf("%s: a session", c.name)
 		}
 		_, err = w.Applications.Exchange(t.Context(), right, from)
@@ -247,7 +249,7 @@ func TestACodeIsForItsOwnRequest(t *testing.T) {
 
 // A used code that comes again is noticed whatever comes with it; one that has expired is wrong for everybody.
 func TestACodeWithoutItsClientIsNoSecondChance(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	w.register(ada, password)
 	right := exchangeOf(w.code(siteRedirect, "client_id", "app"), siteRedirect)
 	right.Client = "app"
@@ -256,43 +258,43 @@ func TestACodeWithoutItsClientIsNoSecondChance(t *testing.T) {
 	none := right
 	none.Client = ""
 	_, err = w.Applications.Exchange(t.Context(), none, from)
-	w.wantProtocol(err, account.InvalidGrant)
+	w.wantProtocol(err, applications.InvalidGrant)
 	if w.valid(in.Token) {
 		t.Error("the session outlives a second use of its code without a client")
 	}
 	none.Code = w.code(siteRedirect, "client_id", "app")
-	w.clock.advance(account.CodeTTL)
+	w.clock.advance(applications.CodeTTL)
 	_, err = w.Applications.Exchange(t.Context(), none, from)
-	w.wantProtocol(err, account.InvalidGrant)
+	w.wantProtocol(err, applications.InvalidGrant)
 }
 
 // Two flows of one application are in progress; their codes are mixed up.
 func TestCodesOfTwoFlowsAreNotMixed(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	w.register(ada, password)
 	first := w.code(siteRedirect)
 	second := w.code(siteRedirect, "code_challenge", challengeOf(otherVerifier))
-	for _, e := range []account.CodeExchange{
+	for _, e := range []applications.Exchange{
 		{Code: first, Redirect: siteRedirect, Verifier: otherVerifier}, {Code: second, Redirect: siteRedirect, Verifier: verifier},
 		{Code: first, Redirect: siteRedirect, Verifier: verifier},
 	} {
 		_, err := w.Applications.Exchange(t.Context(), e, from)
-		w.wantProtocol(err, account.InvalidGrant)
+		w.wantProtocol(err, applications.InvalidGrant)
 	}
 }
 
 func TestACodeExpires(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	w.register(ada, password)
 	for _, late := range []bool{false, true} {
 		e := exchangeOf(w.code(siteRedirect), siteRedirect)
-		w.clock.advance(account.CodeTTL - time.Microsecond)
+		w.clock.advance(applications.CodeTTL - time.Microsecond)
 		if late {
 			w.clock.advance(time.Microsecond)
 		}
 		_, err := w.Applications.Exchange(t.Context(), e, from)
 		if late {
-			w.wantProtocol(err, account.InvalidGrant)
+			w.wantProtocol(err, applications.InvalidGrant)
 		} else {
 			w.must(err)
 		}
@@ -326,28 +328,28 @@ func TestACodeEndsWithTheSessionsOfItsUser(t *testing.T) {
 		},
 		"deleted": func(w *fixture, user string) error { return w.Admin.DeleteUser(w.Context(), user) },
 	} {
-		w := newFixture(t, applications)
+		w := newFixture(t, configuredApplications)
 		user := w.register(ada, password).User.UUID
 		e := exchangeOf(w.code(siteRedirect), siteRedirect)
 		w.must(end(w, user))
-		sessions := len(w.objects("Sessions"))
+		count := len(w.objects("Sessions"))
 		_, err := w.Applications.Exchange(t.Context(), e, from)
-		if disabled := errors.Is(err, account.ErrDisabled); disabled != (name == "disabled") {
+		if disabled := errors.Is(err, sessions.ErrDisabled); disabled != (name == "disabled") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if name != "disabled" {
-			w.wantProtocol(err, account.InvalidGrant)
+			w.wantProtocol(err, applications.InvalidGrant)
 		}
-		if len(w.objects("Sessions")) != sessions {
+		if len(w.objects("Sessions")) != count {
 			t.Errorf("%s: a session", name)
 		}
 	}
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	user := w.register(ada, password).User.UUID
 	_, err := w.Admin.SetDisabled(t.Context(), user, true)
 	w.must(err)
 	issued, err := w.Login.Login(t.Context(), credentials(ada, password), w.forApplication(siteRedirect))
-	if !errors.Is(err, account.ErrDisabled) || issued.Code != "" {
+	if !errors.Is(err, sessions.ErrDisabled) || issued.Code != "" {
 		t.Errorf("a disabled user gets a code: %+v, %v", issued, err)
 	}
 }
@@ -355,12 +357,12 @@ func TestACodeEndsWithTheSessionsOfItsUser(t *testing.T) {
 // Of exchanges in several processes at most one succeeds, and its session ends, since the code was used
 // twice.
 func TestConcurrentExchangesLeaveNoSession(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	w.register(ada, password)
 	services := w.twoServices()
 	for range 50 {
 		e := exchangeOf(w.code(siteRedirect), siteRedirect)
-		var won atomic.Pointer[account.IssuedSession]
+		var won atomic.Pointer[sessions.Issued]
 		concurrently(services, 4, func(_ int, s *account.Service) {
 			in, err := s.Applications.Exchange(t.Context(), e, from)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
@@ -376,7 +378,7 @@ func TestConcurrentExchangesLeaveNoSession(t *testing.T) {
 
 // The second use comes before the session of the first is there to be ended.
 func TestASecondUseEndsASessionThatIsBeingMade(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	w.register(ada, password)
 	other := w.twoServices()[1]
 	for name, right := range map[string]func(step) bool{
@@ -384,26 +386,26 @@ func TestASecondUseEndsASessionThatIsBeingMade(t *testing.T) {
 		"after the session":  func(s step) bool { return s.store == "Sessions" && s.write != nil && s.after },
 	} {
 		e := exchangeOf(w.code(siteRedirect), siteRedirect)
-		sessions := len(w.objects("Sessions"))
-		w.backend.onStep(once(right, func() {
+		count := len(w.objects("Sessions"))
+		w.backend.onStep(onceAt(right, func() {
 			_, err := other.Applications.Exchange(t.Context(), e, from)
-			w.wantProtocol(err, account.InvalidGrant)
+			w.wantProtocol(err, applications.InvalidGrant)
 		}))
 		in, err := w.Applications.Exchange(t.Context(), e, from)
 		w.backend.onStep(nil)
-		w.wantProtocol(err, account.InvalidGrant)
-		if in.Token != "" || len(w.objects("Sessions")) != sessions {
-			t.Errorf("%s: %+v, %d sessions", name, in, len(w.objects("Sessions"))-sessions)
+		w.wantProtocol(err, applications.InvalidGrant)
+		if in.Token != "" || len(w.objects("Sessions")) != count {
+			t.Errorf("%s: %+v, %d sessions", name, in, len(w.objects("Sessions"))-count)
 		}
 	}
 }
 
 // If it is unknown whether the code was used twice, the session ends.
 func TestAFailingBackendLeavesNoSessionOfACode(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	w.register(ada, password)
 	e := exchangeOf(w.code(siteRedirect), siteRedirect)
-	sessions := len(w.objects("Sessions"))
+	count := len(w.objects("Sessions"))
 	saved := atomic.Bool{}
 	w.backend.onStep(func(_ context.Context, s step) error {
 		if s.store == "Sessions" && s.after {
@@ -417,13 +419,13 @@ func TestAFailingBackendLeavesNoSessionOfACode(t *testing.T) {
 	_, err := w.Applications.Exchange(t.Context(), e, from)
 	w.backend.onStep(nil)
 	w.wantKind(err, errs.Unavailable)
-	if len(w.objects("Sessions")) != sessions {
+	if len(w.objects("Sessions")) != count {
 		t.Error("a session is left")
 	}
 }
 
 func TestExchangesAreLimitedByAddress(t *testing.T) {
-	w := newFixture(t, applications, limits(3, 0))
+	w := newFixture(t, configuredApplications, limits(3, 0))
 	w.register(ada, password)
 	for range 5 { // those that succeed do not count
 		_, err := w.Applications.Exchange(t.Context(), exchangeOf(w.code(siteRedirect), siteRedirect), from)
@@ -438,7 +440,7 @@ func TestExchangesAreLimitedByAddress(t *testing.T) {
 
 // A flow ends where its redirect is not configured any more.
 func TestAFlowNeedsItsRedirectToTheEnd(t *testing.T) {
-	w := newFixture(t, applications, github)
+	w := newFixture(t, configuredApplications, github)
 	c := w.forApplication(siteRedirect)
 	flow, err := w.Providers.Begin(t.Context(), "github", false, c)
 	w.must(err)
@@ -455,7 +457,7 @@ func TestAFlowNeedsItsRedirectToTheEnd(t *testing.T) {
 
 // Neither what is stored nor what is published or logged has a code, a verifier or a challenge that could be used.
 func TestCodesAreInNoRecordEventOrLog(t *testing.T) {
-	w := newFixture(t, applications, github)
+	w := newFixture(t, configuredApplications, github)
 	w.register(ada, password)
 	codes := []string{w.code(siteRedirect)}
 	issued, err := w.loginByProvider("grace", w.forApplication(schemeRedirect))

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
@@ -40,7 +42,7 @@ func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 	const rounds, many = 60, 4
 	for round := range rounds {
 		login := fmt.Sprintf("ada%d@example.com", round)
-		var won atomic.Pointer[account.IssuedSession]
+		var won atomic.Pointer[sessions.Issued]
 		concurrently(services, many, func(i int, s *account.Service) {
 			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
@@ -79,7 +81,7 @@ func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
 		w.must(err)
 		token := w.lastMail(login).token
 		var won atomic.Int32
-		use := func(do func(c account.Credentials, s *account.Service) error) {
+		use := func(do func(c passwords.Credentials, s *account.Service) error) {
 			t.Helper()
 			won.Store(0)
 			concurrently(services, 4, func(i int, s *account.Service) {
@@ -95,12 +97,14 @@ func TestConcurrentUsesOfATokenSucceedOnce(t *testing.T) {
 				t.Fatalf("%d uses of one token", won.Load())
 			}
 		}
-		use(func(c account.Credentials, s *account.Service) error {
+		use(func(c passwords.Credentials, s *account.Service) error {
 			_, _, err := s.Registration.Register(t.Context(), c, from)
 			return err
 		})
 		token = w.requestRecovery(login, password).Token
-		use(func(c account.Credentials, s *account.Service) error { return s.Recovery.Recover(t.Context(), c, from) })
+		use(func(c passwords.Credentials, s *account.Service) error {
+			return s.Recovery.Recover(t.Context(), c, from)
+		})
 	}
 	if n := len(w.objects("Users")); n != 30 {
 		t.Errorf("%d users", n)
@@ -138,7 +142,7 @@ func TestNoSessionSurvivesAPasswordChange(t *testing.T) {
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.register(login, password)
-		var before [5]account.IssuedSession
+		var before [5]sessions.Issued
 		concurrently(services, len(before)+1, func(i int, s *account.Service) {
 			if i == len(before) {
 				_, err := s.Recovery.ChangePassword(t.Context(), password, "a new password", with(in))
@@ -164,7 +168,7 @@ func TestConcurrentPasswordChangesSucceedOnce(t *testing.T) {
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.register(login, password)
-		var won [3]account.IssuedSession
+		var won [3]sessions.Issued
 		concurrently(services, len(won), func(i int, s *account.Service) {
 			var err error
 			won[i], err = s.Recovery.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
@@ -195,7 +199,7 @@ func TestConcurrentRegistrationAndLinkOfAnAddress(t *testing.T) {
 		login := fmt.Sprintf("shared%d@example.com", round)
 		bob := w.register(fmt.Sprintf("bob%d@example.com", round), password)
 		carl := w.register(fmt.Sprintf("carl%d@example.com", round), password)
-		var won [3]account.IssuedSession
+		var won [3]sessions.Issued
 		concurrently(services, len(won), func(i int, s *account.Service) {
 			c := from
 			switch i {
@@ -229,7 +233,7 @@ func TestNoSessionSurvivesItsUser(t *testing.T) {
 	for round := range 20 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		in := w.register(login, password)
-		var late [3]account.IssuedSession
+		var late [3]sessions.Issued
 		concurrently(services, len(late)+1, func(i int, s *account.Service) {
 			if i == len(late) {
 				w.allowKinds(w.set.Store("Users").Delete(t.Context(), in.User.UUID, 0))
@@ -255,7 +259,7 @@ func TestConcurrentDeletionAndRegistration(t *testing.T) {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		old := w.register(login, password)
 		w.must(w.set.Store("Users").Delete(t.Context(), old.User.UUID, 0))
-		var won atomic.Pointer[account.IssuedSession]
+		var won atomic.Pointer[sessions.Issued]
 		concurrently(services, 4, func(i int, s *account.Service) {
 			if i == 3 {
 				w.cascade()

@@ -73,7 +73,7 @@ func TestAnotherAccountTakesNoRightToUndo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, notices)
+			w := newFixture(t, configuredNotices)
 			user, undo := w.take(ada, eve)
 			w.must(attack(w))
 			w.must(w.finish(w.Service, ada, undo, from))
@@ -84,7 +84,7 @@ func TestAnotherAccountTakesNoRightToUndo(t *testing.T) {
 
 // Tokens of an account's own changes that have ended take no room from its next ones.
 func TestChangesThatHaveEndedKeepNobodyFromTheNext(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	w.take(ada, eve) // its link stays in the mailbox
 	w.clock.advance(w.email.MailInterval)
 	in := w.register(ada, password)
@@ -100,7 +100,7 @@ func TestChangesThatHaveEndedKeepNobodyFromTheNext(t *testing.T) {
 
 // A mailbox that is full of tokens of accounts where nobody has proven it takes those of the account where somebody has.
 func TestAProvenAddressGetsItsRightsWhateverItsMailboxHas(t *testing.T) {
-	w := newFixture(t, notices)
+	w := newFixture(t, configuredNotices)
 	for i := range 2 {
 		in := w.register(ada, stranger)
 		for j := range 4 {
@@ -129,7 +129,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, notices)
+			w := newFixture(t, configuredNotices)
 			in := w.add(w.register(ada, password), bob, password)
 			before := len(w.kinds(bob))
 			lose(w)
@@ -140,7 +140,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 		})
 	}
 	t.Run("an undoing", func(t *testing.T) {
-		w := newFixture(t, validatedFirst, notices)
+		w := newFixture(t, validatedFirst, configuredNotices)
 		user, undo := w.take(ada, bob)
 		before := len(w.kinds(bob))
 		w.must(w.finish(w.Service, ada, undo, from))
@@ -150,7 +150,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 		}
 	})
 	t.Run("the address that it was registered with is removed", func(t *testing.T) {
-		w := newFixture(t, notices)
+		w := newFixture(t, configuredNotices)
 		in := w.add(w.register(ada, password), eve, password)
 		w.clock.advance(w.email.MailInterval)
 		before := len(w.kinds(ada))
@@ -160,7 +160,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 		}
 	})
 	t.Run("the address that it was registered with is replaced", func(t *testing.T) {
-		w := newFixture(t, notices)
+		w := newFixture(t, configuredNotices)
 		in := w.add(w.register(ada, password), eve, password)
 		w.clock.advance(w.email.MailInterval)
 		w.must(w.Addresses.Request(t.Context(), adaIdent, eve2, password, w.now(in)))
@@ -174,7 +174,7 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 
 // A notice to the owner is on its way while mails can't be sent. One to whoever has the account then does not take its place.
 func TestANoticeToAnotherAddressTakesNoPlace(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.add(w.register(ada, password), eve, password)
 	w.kinds(ada)
 	in = must(w.Recovery.ChangePassword(t.Context(), password, "the first password", w.now(in)))
@@ -188,7 +188,7 @@ func TestANoticeToAnotherAddressTakesNoPlace(t *testing.T) {
 
 // An address that is added after the clock was set back is no older than those that were there.
 func TestAnAddressIsNoOlderByAClockThatWasSetBack(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	w.clock.advance(-48 * time.Hour)
 	in = w.mustLogin(ada, password, in.User.UUID)

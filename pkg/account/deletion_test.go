@@ -11,6 +11,9 @@ import (
 
 	"belfry/listeners/cascade"
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store/policy"
@@ -19,10 +22,10 @@ import (
 const deletionGrace = 14 * 24 * time.Hour
 
 // deletable lets users delete their accounts.
-func deletable(o *account.Options) { o.Deletion = &account.Deletion{Grace: deletionGrace} }
+func deletable(o *account.Options) { o.Deletion = &deletion.Config{Grace: deletionGrace} }
 
 // plan plans the deletion of a user and returns the session that continues.
-func (w *fixture) plan(in account.IssuedSession) account.IssuedSession {
+func (w *fixture) plan(in sessions.Issued) sessions.Issued {
 	w.Helper()
 	plan, next, err := w.Deletion.Plan(w.Context(), password, with(in))
 	w.must(err)
@@ -61,7 +64,7 @@ func TestADeletionIsPlannedAndTakenBack(t *testing.T) {
 	in := w.register(ada, password)
 	bob := w.register("bob@example.com", password)
 	second := w.mustLogin(ada, password, in.User.UUID)
-	_, key := w.key(in, account.NewKey{Name: "deploy"})
+	_, key := w.key(in, keys.New{Name: "deploy"})
 	if _, err := w.Deletion.Planned(&in.Session); errs.KindOf(err) != errs.NotFound {
 		t.Error("there is a plan", err)
 	}
@@ -94,15 +97,15 @@ func TestADeletionIsPlannedAndTakenBack(t *testing.T) {
 	}
 	// To plan it again changes nothing.
 	w.clock.advance(time.Minute)
-	again, none, err := w.Deletion.Plan(t.Context(), password, account.Client{Session: session})
+	again, none, err := w.Deletion.Plan(t.Context(), password, sessions.Client{Session: session})
 	w.must(err)
 	if again != plan || none.Token != "" || !w.valid(next.Token) {
 		t.Error("the plan has changed", again, plan)
 	}
 	// No program gets access meanwhile.
-	_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "late"}, password, with(next))
+	_, _, err = w.Keys.Create(t.Context(), keys.New{Name: "late"}, password, with(next))
 	w.wantKind(err, errs.Conflict)
-	_, _, err = w.Admin.IssueKey(t.Context(), session.User.Stored, account.NewKey{Name: "late"})
+	_, _, err = w.Admin.IssueKey(t.Context(), session.User.Stored, keys.New{Name: "late"})
 	w.wantKind(err, errs.Conflict)
 
 	// The user logs in as ever.
@@ -136,7 +139,7 @@ func TestAPlannedDeletionIsExecuted(t *testing.T) {
 	}
 	w.wantKind(w.Deletion.Undo(t.Context(), &late.Session), errs.Unauthenticated)
 	_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
-	if !errors.Is(err, account.ErrDisabled) || errs.KindOf(err) != errs.Denied {
+	if !errors.Is(err, sessions.ErrDisabled) || errs.KindOf(err) != errs.Denied {
 		t.Error("login:", err)
 	}
 	_, _, err = w.Registration.Register(t.Context(), credentials(ada, "another password"), from)
@@ -188,7 +191,7 @@ func TestTheCascadeOfADeletionContinues(t *testing.T) {
 }
 
 func TestAnAccountIsDeletedAtOnce(t *testing.T) {
-	w := newFixture(t, func(o *account.Options) { o.Deletion = &account.Deletion{} })
+	w := newFixture(t, func(o *account.Options) { o.Deletion = &deletion.Config{} })
 	in, bob := w.register(ada, password), w.register("bob@example.com", password)
 	plan, next, err := w.Deletion.Plan(t.Context(), password, with(in))
 	w.must(err)
@@ -218,38 +221,38 @@ func TestWhoCantDeleteTheirAccount(t *testing.T) {
 	for name, c := range map[string]struct {
 		want   errs.Kind
 		change func(*account.Options)
-		before func(w *fixture, in account.IssuedSession) (account.Client, string)
+		before func(w *fixture, in sessions.Issued) (sessions.Client, string)
 	}{
-		"a wrong password": {want: errs.Denied, before: func(_ *fixture, in account.IssuedSession) (account.Client, string) {
+		"a wrong password": {want: errs.Denied, before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) {
 			return with(in), "a wrong password"
 		}},
-		"no password": {want: errs.Denied, before: func(_ *fixture, in account.IssuedSession) (account.Client, string) { return with(in), "" }},
-		"an old session": {want: errs.Unauthenticated, before: func(w *fixture, in account.IssuedSession) (account.Client, string) {
+		"no password": {want: errs.Denied, before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), "" }},
+		"an old session": {want: errs.Unauthenticated, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
 			w.clock.advance(11 * time.Minute)
 			return with(in), password
 		}},
-		"an API key": {want: errs.Denied, before: func(w *fixture, in account.IssuedSession) (account.Client, string) {
-			_, token := w.key(in, account.NewKey{Name: "deploy"})
+		"an API key": {want: errs.Denied, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
+			_, token := w.key(in, keys.New{Name: "deploy"})
 			session, err := w.Sessions.Authenticate(w.Context(), token)
 			w.must(err)
 			w.wantKind(w.Deletion.Undo(w.Context(), session), errs.Denied)
 			_, err = w.Deletion.Planned(session)
 			w.wantKind(err, errs.Denied)
-			return account.Client{Session: session}, password
+			return sessions.Client{Session: session}, password
 		}},
-		"an admin": {want: errs.Conflict, change: admins("true"), before: func(_ *fixture, in account.IssuedSession) (account.Client, string) { return with(in), password }},
-		"an ended session": {want: errs.Unauthenticated, before: func(w *fixture, in account.IssuedSession) (account.Client, string) {
+		"an admin": {want: errs.Conflict, change: admins("true"), before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), password }},
+		"an ended session": {want: errs.Unauthenticated, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
 			w.must(w.Sessions.Logout(w.Context(), &in.Session))
 			return with(in), password
 		}},
-		"a session of before a new password": {want: errs.Unauthenticated, before: func(w *fixture, in account.IssuedSession) (account.Client, string) {
+		"a session of before a new password": {want: errs.Unauthenticated, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
 			_, err := w.Admin.EndSessions(w.Context(), in.User.UUID)
 			w.must(err)
 			return with(in), password
 		}},
 		"where it is off": {
 			want: errs.NotFound, change: func(o *account.Options) { o.Deletion = nil },
-			before: func(_ *fixture, in account.IssuedSession) (account.Client, string) { return with(in), password },
+			before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), password },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -304,7 +307,7 @@ func TestADeletionAndItsUndoAtOnce(t *testing.T) {
 	other, _ := w.newService()
 	w.clock.advance(deletionGrace)
 	// An operator takes it back between the read of the plan and the deletion.
-	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && s.write.Body == nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Users" && s.write != nil && s.write.Body == nil && !s.after }, func() {
 		_, err := other.Admin.UndoDeletionFor(t.Context(), in.User.UUID)
 		w.must(err)
 	}))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
@@ -73,7 +74,7 @@ func TestExportsOfAUserAreLimited(t *testing.T) {
 func TestWhoCantExport(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	_, token := w.key(in, account.NewKey{Name: "deploy"})
+	_, token := w.key(in, keys.New{Name: "deploy"})
 	key, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
 	_, err = w.Exports.Begin(t.Context(), key)
@@ -95,7 +96,7 @@ func TestWhoCantExport(t *testing.T) {
 func TestAnExportedAccountHasNoSecrets(t *testing.T) {
 	w := newFixture(t, deletable)
 	in := w.register(ada, password)
-	_, token := w.key(in, account.NewKey{Name: "deploy", Rule: "true"})
+	_, token := w.key(in, keys.New{Name: "deploy", Rule: "true"})
 	exported, err := w.Exports.Account(t.Context(), &in.Session)
 	w.must(err)
 	text, err := json.Marshal(exported)

@@ -13,10 +13,13 @@ import (
 	"github.com/go-webauthn/webauthn/protocol"
 	"golang.org/x/crypto/argon2"
 
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/mails"
 	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/notices"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
@@ -59,7 +62,7 @@ func (s *Service) SendSecondCode(ctx context.Context, user record.User, login st
 
 func (s *Service) CheckSecondCode(ctx context.Context, user record.User, login, code string) (bool, error) {
 	_, ok, err := s.Mails.CheckSecondCode(ctx, user, login, code)
-	if Repeated(err) != nil { // the code was used: it is right no more
+	if once.Repeated(err) != nil { // the code was used: it is right no more
 		err = nil
 	}
 	return ok, err
@@ -69,7 +72,7 @@ func (s *Service) CheckSecondCode(ctx context.Context, user record.User, login, 
 func (s *Service) UserOf(stored store.Stored) (record.User, error) { return s.db.Users.Of(stored) }
 
 // Notify requests a notice.
-func (s *Service) Notify(ctx context.Context, user record.User, kind Notice) {
+func (s *Service) Notify(ctx context.Context, user record.User, kind post.Notice) {
 	s.Notices.Notify(ctx, user, kind)
 }
 
@@ -81,16 +84,16 @@ const (
 
 // ObserveHashes calls f with the parameters of each hash that the service
 // computes from now on.
-func (s *Service) ObserveHashes(f func(HashParams)) {
+func (s *Service) ObserveHashes(f func(passwords.HashParams)) {
 	derive := s.Passwords.Hasher.Derive
-	s.Passwords.Hasher.Derive = func(p HashParams, password string, salt []byte, size int) []byte {
+	s.Passwords.Hasher.Derive = func(p passwords.HashParams, password string, salt []byte, size int) []byte {
 		f(p)
 		return derive(p, password, salt, size)
 	}
 }
 
 // HashOf is a hash of a password as it is, which earlier releases made.
-func HashOf(p HashParams, password string) string {
+func HashOf(p passwords.HashParams, password string) string {
 	b64, salt := base64.RawStdEncoding, make([]byte, 16)
 	key := argon2.IDKey([]byte(password), salt, p.Time, p.Memory, p.Threads, 32)
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Time, p.Threads, b64.EncodeToString(salt), b64.EncodeToString(key))
@@ -99,23 +102,23 @@ func HashOf(p HashParams, password string) string {
 // What the second step of a login and a step-up use.
 
 // SecondFactorOptions makes the challenge of a second factor.
-func (s *Service) SecondFactorOptions(ctx context.Context, user record.User, pending string) (PasskeyChallenge, error) {
+func (s *Service) SecondFactorOptions(ctx context.Context, user record.User, pending string) (method.Challenge, error) {
 	return s.Passkeys.Options(ctx, &user, passkeys.ForSecondFactor(pending))
 }
 
 // VerifySecondFactor verifies the answer to SecondFactorOptions.
-func (s *Service) VerifySecondFactor(ctx context.Context, a PasskeyAnswer, user record.User, pending string) (by record.User, ident record.Ident, err error) {
-	return s.Passkeys.Verify(ctx, a, &user, passkeys.ForSecondFactor(pending), ActProven)
+func (s *Service) VerifySecondFactor(ctx context.Context, a method.Signed, user record.User, pending string) (by record.User, ident record.Ident, err error) {
+	return s.Passkeys.Verify(ctx, a, &user, passkeys.ForSecondFactor(pending), record.ActProven)
 }
 
 // StepUpOptions makes the challenge of a step-up.
-func (s *Service) StepUpOptions(ctx context.Context, me *Session) (PasskeyChallenge, error) {
+func (s *Service) StepUpOptions(ctx context.Context, me *sessions.Session) (method.Challenge, error) {
 	return s.Passkeys.Options(ctx, &me.User, passkeys.ForSecondFactor(sessions.SessionFlow(me)))
 }
 
 // VerifyStepUp verifies the answer to StepUpOptions.
-func (s *Service) VerifyStepUp(ctx context.Context, a PasskeyAnswer, me *Session) error {
-	_, _, err := s.Passkeys.Verify(ctx, a, &me.User, passkeys.ForSecondFactor(sessions.SessionFlow(me)), ActProven)
+func (s *Service) VerifyStepUp(ctx context.Context, a method.Signed, me *sessions.Session) error {
+	_, _, err := s.Passkeys.Verify(ctx, a, &me.User, passkeys.ForSecondFactor(sessions.SessionFlow(me)), record.ActProven)
 	return err
 }
 
@@ -148,24 +151,24 @@ func LeftOfUsers(act string) map[string]string {
 }
 
 // BeginMailFactor begins to add codes of mails.
-func (s *Service) BeginMailFactor(ctx context.Context, me *Session) error {
-	_, err := s.Enrollment.Begin(ctx, me, FactorEmail)
+func (s *Service) BeginMailFactor(ctx context.Context, me *sessions.Session) error {
+	_, err := s.Enrollment.Begin(ctx, me, record.FactorEmail)
 	return err
 }
 
 // AddPasskeyFactor makes passkeys a second factor.
-func (s *Service) AddPasskeyFactor(ctx context.Context, me *Session) ([]string, error) {
-	_, codes, err := s.Enrollment.Confirm(ctx, FactorPasskey, "", Client{Session: me})
+func (s *Service) AddPasskeyFactor(ctx context.Context, me *sessions.Session) ([]string, error) {
+	_, codes, err := s.Enrollment.Confirm(ctx, record.FactorPasskey, "", sessions.Client{Session: me})
 	return codes, err
 }
 
 // MailSecondCode asks for the mail with the code of a second factor.
-func (s *Service) MailSecondCode(ctx context.Context, pending string, from Client) error {
-	_, err := s.Login.Ask(ctx, FactorEmail, pending, from)
+func (s *Service) MailSecondCode(ctx context.Context, pending string, from sessions.Client) error {
+	_, err := s.Login.Ask(ctx, record.FactorEmail, pending, from)
 	return err
 }
 
 // LoginByPasskey logs in by a passkey.
-func (s *Service) LoginByPasskey(ctx context.Context, a PasskeyAnswer, from Client) (IssuedSession, error) {
-	return s.Login.LoginBy(ctx, MethodPasskey, "", SecondFactor{Signed: a}, from)
+func (s *Service) LoginByPasskey(ctx context.Context, a method.Signed, from sessions.Client) (sessions.Issued, error) {
+	return s.Login.LoginBy(ctx, record.MethodPasskey, "", method.Answer{Signed: a}, from)
 }

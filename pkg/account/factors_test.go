@@ -15,6 +15,11 @@ import (
 
 	"belfry/internal/seal"
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -31,39 +36,39 @@ func (w *fixture) totpCode(secret string, steps int) string {
 
 // enrolled is a user with an authenticator app.
 type enrolled struct {
-	account.IssuedSession
+	sessions.Issued
 	secret string
 	codes  []string
 }
 
 // enroll sets up an authenticator app in a session.
-func (w *fixture) enroll(in account.IssuedSession) enrolled {
+func (w *fixture) enroll(in sessions.Issued) enrolled {
 	w.Helper()
-	e, err := w.Enrollment.Begin(w.Context(), &in.Session, account.FactorTOTP)
+	e, err := w.Enrollment.Begin(w.Context(), &in.Session, record.FactorTOTP)
 	w.must(err)
-	session, codes, err := w.Enrollment.Confirm(w.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
+	session, codes, err := w.Enrollment.Confirm(w.Context(), record.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 	w.must(err)
 	w.clock.advance(time.Minute) // the code was used
 	return enrolled{session, e.Secret, codes}
 }
 
 // beginLogin logs in by password and returns the login whose second factor is missing.
-func (w *fixture) beginLogin(login string) *account.PendingLogin {
+func (w *fixture) beginLogin(login string) *logins.PendingLogin {
 	w.Helper()
 	in, err := w.Login.Login(w.Context(), credentials(login, password), from)
-	p := account.Pending(err)
+	p := logins.Pending(err)
 	if p == nil || errs.KindOf(err) != errs.Unauthenticated || in.Token != "" || in.Code != "" {
 		w.Fatalf("the login is complete without the second factor: %v", err)
 	}
 	return p
 }
 
-func totpFactor(code string) account.SecondFactor {
-	return account.SecondFactor{Type: account.FactorTOTP, Code: code}
+func totpFactor(code string) method.Answer {
+	return method.Answer{Type: record.FactorTOTP, Code: code}
 }
 
-func recoveryFactor(code string) account.SecondFactor {
-	return account.SecondFactor{Type: account.FactorRecovery, Code: code}
+func recoveryFactor(code string) method.Answer {
+	return method.Answer{Type: record.FactorRecovery, Code: code}
 }
 
 // wantStep fails unless an error says that a step is missing.
@@ -78,10 +83,10 @@ func (w *fixture) wantStep(err error, step string) {
 func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	if in.AAL != 1 || !slices.Equal(in.Methods, []string{account.MethodPassword}) {
+	if in.AAL != 1 || !slices.Equal(in.Methods, []string{record.MethodPassword}) {
 		t.Errorf("the session of a registration: %+v", in.Session)
 	}
-	e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+	e, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 	w.must(err)
 	if picture, err := png.Decode(bytes.NewReader(e.PNG)); err != nil || picture.Bounds().Dx() < 100 {
 		t.Errorf("the QR code: %v", err)
@@ -92,22 +97,22 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 		}
 	}
 	w.mustLogin(ada, password, in.User.UUID) // it is not confirmed yet
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, "000000", with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, "000000", with(in))
 	w.wantKind(err, errs.Denied)
-	raised, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
+	raised, codes, err := w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 	w.must(err)
 	w.Close()
 	if w.valid(in.Token) || !w.valid(raised.Token) || raised.AAL != 2 || len(codes) != 10 {
 		t.Errorf("after the confirmation: the old session is valid: %v; %+v, %d codes", w.valid(in.Token), raised.Session, len(codes))
 	}
 	info := w.Enrollment.Factors(t.Context(), &raised.Session)
-	if len(info.Factors) != 1 || info.Factors[0].Type != account.FactorTOTP || info.RecoveryCodes != 10 || info.Policy != account.MFAOptional {
+	if len(info.Factors) != 1 || info.Factors[0].Type != record.FactorTOTP || info.RecoveryCodes != 10 || info.Policy != sessions.MFAOptional {
 		t.Errorf("%+v", info)
 	}
 
 	w.clock.advance(time.Minute)
 	p := w.beginLogin(ada)
-	if !slices.Equal(p.Factors, []string{account.FactorTOTP, account.FactorRecovery}) {
+	if !slices.Equal(p.Factors, []string{record.FactorTOTP, record.FactorRecovery}) {
 		t.Errorf("the login can be completed by %v", p.Factors)
 	}
 	second, err := w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.Secret, 0)), from)
@@ -117,7 +122,7 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	if session.AAL != 2 || !slices.Equal(session.Methods, []string{"password", "totp"}) || session.Type != "email" || !session.AuthenticatedAt.Equal(w.clock.Now()) {
 		t.Errorf("%+v", session)
 	}
-	w.must(w.Enrollment.Remove(t.Context(), session, account.FactorTOTP))
+	w.must(w.Enrollment.Remove(t.Context(), session, record.FactorTOTP))
 	w.mustLogin(ada, password, in.User.UUID)
 	if f := w.record("Users", in.User.UUID)["_factors"]; f != nil {
 		t.Errorf("left after the last factor: %s", f)
@@ -150,10 +155,10 @@ func (w *fixture) audited(user string) (names []event.Name) {
 func TestACodeOfAnAppIsAcceptedOnce(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+	e, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 	w.must(err)
 	code := w.totpCode(e.Secret, 0)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, code, with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, code, with(in))
 	w.must(err)
 	complete := func(code string, want errs.Kind) {
 		t.Helper()
@@ -183,7 +188,7 @@ func TestOfConcurrentLoginsWithOneCodeOneSucceeds(t *testing.T) {
 		for i := range secrets {
 			secrets[i] = w.beginLogin(ada).Secret
 		}
-		for _, factor := range []account.SecondFactor{totpFactor(w.totpCode(e.secret, 0)), recoveryFactor(e.codes[3])} {
+		for _, factor := range []method.Answer{totpFactor(w.totpCode(e.secret, 0)), recoveryFactor(e.codes[3])} {
 			var succeeded atomic.Int32
 			concurrently(w.twoServices(), len(secrets), func(i int, s *account.Service) {
 				_, err := s.Login.CompleteLogin(t.Context(), secrets[i], factor, from)
@@ -293,7 +298,7 @@ func TestALoginIsCompletedByWhoHasBegunItAndInTime(t *testing.T) {
 	for _, secret := range []string{"", "wrong", p.Secret[1:], p.Secret + "A"} {
 		w.wantKind(complete(secret), errs.Unauthenticated)
 	}
-	w.clock.advance(account.PendingTTL)
+	w.clock.advance(logins.PendingTTL)
 	w.wantKind(complete(p.Secret), errs.Unauthenticated)
 
 	p = w.beginLogin(ada)
@@ -304,7 +309,7 @@ func TestALoginIsCompletedByWhoHasBegunItAndInTime(t *testing.T) {
 	p = w.beginLogin(ada)
 	_, err = w.Admin.SetDisabled(t.Context(), e.User.UUID, true)
 	w.must(err)
-	if err := complete(p.Secret); !errors.Is(err, account.ErrDisabled) {
+	if err := complete(p.Secret); !errors.Is(err, sessions.ErrDisabled) {
 		t.Errorf("a disabled user: %v", err)
 	}
 	_, err = w.Admin.SetDisabled(t.Context(), e.User.UUID, false)
@@ -321,15 +326,15 @@ func TestALoginIsCompletedByWhoHasBegunItAndInTime(t *testing.T) {
 func TestAnOldOrWeakSessionChangesNoFactors(t *testing.T) {
 	w := newFixture(t)
 	stolen := w.register(ada, password)
-	everything := func(in account.IssuedSession, step string) {
+	everything := func(in sessions.Issued, step string) {
 		t.Helper()
-		_, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+		_, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 		w.wantStep(err, step)
-		_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, "123456", with(in))
+		_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, "123456", with(in))
 		w.wantStep(err, step)
 		_, err = w.Enrollment.RenewRecoveryCodes(t.Context(), &in.Session)
 		w.wantStep(err, step)
-		w.wantStep(w.Enrollment.Remove(t.Context(), &in.Session, account.FactorTOTP), step)
+		w.wantStep(w.Enrollment.Remove(t.Context(), &in.Session, record.FactorTOTP), step)
 		w.wantStep(w.Links.Unlink(t.Context(), &in.Session, ada+"_email"), step)
 	}
 	w.clock.advance(10*time.Minute + time.Second)
@@ -341,12 +346,12 @@ func TestAnOldOrWeakSessionChangesNoFactors(t *testing.T) {
 	w.must(err)
 	weak.Session = *now
 	everything(weak, errs.StepSecondFactor)
-	_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "key"}, password, with(weak))
+	_, _, err = w.Keys.Create(t.Context(), keys.New{Name: "key"}, password, with(weak))
 	w.wantStep(err, errs.StepSecondFactor)
 	_, err = w.Recovery.ChangePassword(t.Context(), password, "another fine password", with(weak))
 	w.wantStep(err, errs.StepSecondFactor)
 
-	_, err = w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(weak))
+	_, err = w.StepUp.StepUp(t.Context(), password, method.Answer{}, with(weak))
 	w.wantKind(err, errs.Denied) // the password is no second factor
 	raised, err := w.StepUp.StepUp(t.Context(), "", totpFactor(w.totpCode(e.secret, 0)), with(weak))
 	w.must(err)
@@ -354,9 +359,9 @@ func TestAnOldOrWeakSessionChangesNoFactors(t *testing.T) {
 	if raised.AAL != 2 || w.valid(weak.Token) {
 		t.Errorf("after the step: %+v; the old token is valid: %v", raised.Session, w.valid(weak.Token))
 	}
-	w.must(w.Enrollment.Remove(t.Context(), &raised.Session, account.FactorTOTP))
-	w.wantKind(w.Enrollment.Remove(t.Context(), &raised.Session, account.FactorTOTP), errs.NotFound)
-	w.wantKind(w.Enrollment.Remove(t.Context(), &raised.Session, account.FactorRecovery), errs.NotFound)
+	w.must(w.Enrollment.Remove(t.Context(), &raised.Session, record.FactorTOTP))
+	w.wantKind(w.Enrollment.Remove(t.Context(), &raised.Session, record.FactorTOTP), errs.NotFound)
+	w.wantKind(w.Enrollment.Remove(t.Context(), &raised.Session, record.FactorRecovery), errs.NotFound)
 }
 
 func TestAPasswordRenewsASession(t *testing.T) {
@@ -364,16 +369,16 @@ func TestAPasswordRenewsASession(t *testing.T) {
 	in := w.register(ada, password)
 	w.clock.advance(time.Hour)
 	for _, wrong := range []string{"", "a wrong password"} {
-		if _, err := w.StepUp.StepUp(t.Context(), wrong, account.SecondFactor{}, with(in)); err == nil {
+		if _, err := w.StepUp.StepUp(t.Context(), wrong, method.Answer{}, with(in)); err == nil {
 			t.Fatalf("%q renews a session", wrong)
 		}
 	}
-	raised, err := w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(in))
+	raised, err := w.StepUp.StepUp(t.Context(), password, method.Answer{}, with(in))
 	w.must(err)
 	if raised.AAL != 1 || !raised.AuthenticatedAt.Equal(w.clock.Now()) || !slices.Equal(raised.Methods, []string{"password"}) {
 		t.Errorf("%+v", raised.Session)
 	}
-	_, err = w.Enrollment.Begin(t.Context(), &raised.Session, account.FactorTOTP)
+	_, err = w.Enrollment.Begin(t.Context(), &raised.Session, record.FactorTOTP)
 	w.must(err)
 }
 
@@ -382,20 +387,20 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 	for range 5 {
 		w := newFixture(t, limits(0, 100))
 		w.register(ada, password)
-		var sessions []account.IssuedSession
+		var issued []sessions.Issued
 		var secrets []string
 		for range 4 {
 			in, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 			w.must(err)
-			e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+			e, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 			w.must(err)
-			sessions, secrets = append(sessions, in), append(secrets, e.Secret)
+			issued, secrets = append(issued, in), append(secrets, e.Secret)
 		}
 		var succeeded atomic.Int32
 		winner := atomic.Int32{}
 		concurrently(w.twoServices(), 4, func(i int, s *account.Service) {
 			// A code of the next step is accepted after one of this step: that a step is used once does not decide it.
-			_, _, err := s.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(secrets[i], i%2), with(sessions[i]))
+			_, _, err := s.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(secrets[i], i%2), with(issued[i]))
 			w.allowKinds(err, errs.Exists, errs.Denied, errs.Conflict)
 			if err == nil {
 				succeeded.Add(1)
@@ -416,13 +421,13 @@ func TestASecondAppDoesNotReplaceTheFirst(t *testing.T) {
 	w := newFixture(t)
 	one := w.register(ada, password)
 	other := w.mustLogin(ada, password, one.User.UUID)
-	first, err := w.Enrollment.Begin(t.Context(), &one.Session, account.FactorTOTP)
+	first, err := w.Enrollment.Begin(t.Context(), &one.Session, record.FactorTOTP)
 	w.must(err)
-	second, err := w.Enrollment.Begin(t.Context(), &other.Session, account.FactorTOTP)
+	second, err := w.Enrollment.Begin(t.Context(), &other.Session, record.FactorTOTP)
 	w.must(err)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(first.Secret, 0), with(one))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(first.Secret, 0), with(one))
 	w.must(err)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(second.Secret, 1), with(other))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(second.Secret, 1), with(other))
 	w.wantKind(err, errs.Exists)
 	w.clock.advance(time.Minute)
 	_, err = w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(first.Secret, 0)), from)
@@ -433,22 +438,22 @@ func TestAnAppIsConfirmedByTheSessionThatSetsItUp(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
-	e, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+	e, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 	w.must(err)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(other))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(e.Secret, 0), with(other))
 	w.wantKind(err, errs.Conflict)
-	again, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+	again, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 	w.must(err)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 	w.wantKind(err, errs.Denied)
 	w.clock.advance(10 * time.Minute)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(again.Secret, 0), with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(again.Secret, 0), with(in))
 	w.wantKind(err, errs.Conflict)
-	key, token, err := w.Keys.Create(t.Context(), account.NewKey{Name: "key"}, password, with(in))
+	key, token, err := w.Keys.Create(t.Context(), keys.New{Name: "key"}, password, with(in))
 	w.must(err)
 	me, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
-	_, err = w.Enrollment.Begin(t.Context(), me, account.FactorTOTP)
+	_, err = w.Enrollment.Begin(t.Context(), me, record.FactorTOTP)
 	w.wantKind(err, errs.Denied)
 	if me.AAL != 1 || !me.AuthenticatedAt.IsZero() || key.ID != me.ID {
 		t.Errorf("the session of an API key: %+v", me)
@@ -461,49 +466,49 @@ func TestThePolicyOfSecondFactors(t *testing.T) {
 		t.Fatal(problems)
 	}
 	t.Run("off", func(t *testing.T) {
-		w := newFixture(t, func(o *account.Options) { o.MFA.Policy = account.MFAOff })
+		w := newFixture(t, func(o *account.Options) { o.MFA.Policy = sessions.MFAOff })
 		in := w.register(ada, password)
-		_, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+		_, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 		w.wantKind(err, errs.Conflict)
 		on := w.opts
-		on.MFA = account.MFA{}
+		on.MFA = sessions.MFA{}
 		w.opts = on
 		other, _ := w.newService()
-		e, err := other.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+		e, err := other.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 		w.must(err)
-		_, _, err = other.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
+		_, _, err = other.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(e.Secret, 0), with(in))
 		w.must(err)
 		w.mustLogin(ada, password, in.User.UUID) // the operator has turned them off
 	})
 	t.Run("required", func(t *testing.T) {
-		w := newFixture(t, func(o *account.Options) { o.MFA.Policy = account.MFARequired })
+		w := newFixture(t, func(o *account.Options) { o.MFA.Policy = sessions.MFARequired })
 		in := w.register(ada, password)
-		w.wantStep(account.RequireComplete(&in.Session), errs.StepEnroll)
+		w.wantStep(sessions.RequireComplete(&in.Session), errs.StepEnroll)
 		me, err := w.Sessions.Authenticate(t.Context(), in.Token)
 		w.must(err)
-		w.wantStep(account.RequireComplete(me), errs.StepEnroll)
+		w.wantStep(sessions.RequireComplete(me), errs.StepEnroll)
 		other := w.mustLogin(ada, password, in.User.UUID)
 		e := w.enroll(in)
-		w.must(account.RequireComplete(&e.Session))
+		w.must(sessions.RequireComplete(&e.Session))
 		me, err = w.Sessions.Authenticate(t.Context(), other.Token)
 		w.must(err)
-		w.wantStep(account.RequireComplete(me), errs.StepSecondFactor)
-		w.wantKind(w.Enrollment.Remove(t.Context(), &e.Session, account.FactorTOTP), errs.Conflict)
-		_, token, err := w.Keys.Create(t.Context(), account.NewKey{Name: "key"}, password, with(e.IssuedSession))
+		w.wantStep(sessions.RequireComplete(me), errs.StepSecondFactor)
+		w.wantKind(w.Enrollment.Remove(t.Context(), &e.Session, record.FactorTOTP), errs.Conflict)
+		_, token, err := w.Keys.Create(t.Context(), keys.New{Name: "key"}, password, with(e.Issued))
 		w.must(err)
 		me, err = w.Sessions.Authenticate(t.Context(), token)
 		w.must(err)
-		w.must(account.RequireComplete(me))
+		w.must(sessions.RequireComplete(me))
 	})
 	t.Run("by a rule", func(t *testing.T) {
-		w := newFixture(t, func(o *account.Options) { o.MFA = account.MFA{Policy: account.MFAOff, Required: rule} })
+		w := newFixture(t, func(o *account.Options) { o.MFA = sessions.MFA{Policy: sessions.MFAOff, Required: rule} })
 		in := w.register(ada, password)
-		w.must(account.RequireComplete(&in.Session)) // without the field
+		w.must(sessions.RequireComplete(&in.Session)) // without the field
 		c := credentials("bob@example.com", password)
 		c.Fields = object.Object{"group": []byte(`"staff"`)}
 		bob, _, err := w.Registration.Register(t.Context(), c, from)
 		w.must(err)
-		w.wantStep(account.RequireComplete(&bob.Session), errs.StepEnroll)
+		w.wantStep(sessions.RequireComplete(&bob.Session), errs.StepEnroll)
 		w.enroll(bob)
 		w.beginLogin("bob@example.com")
 	})
@@ -544,7 +549,7 @@ func TestARecoveryKeepsTheOwnersFactorsAlone(t *testing.T) {
 		c := w.requestRecovery(ada, "the password of the owner")
 		w.must(w.Recovery.Recover(t.Context(), c, from))
 		_, err := w.Login.Login(t.Context(), credentials(ada, "the password of the owner"), from)
-		if pending := account.Pending(err) != nil; pending != owner || !owner && err != nil {
+		if pending := logins.Pending(err) != nil; pending != owner || !owner && err != nil {
 			t.Errorf("owner: %v; the second factor is asked for: %v (%v)", owner, pending, err)
 		}
 	}
@@ -576,10 +581,10 @@ func TestSecretsOfAppsAreEncryptedWithTheKeyOfTheConfiguration(t *testing.T) {
 
 // A login for an application is asked for the second factor too, and ends with a code whose session has both.
 func TestAnApplicationGetsItsCodeAfterTheSecondFactor(t *testing.T) {
-	w := newFixture(t, applications)
+	w := newFixture(t, configuredApplications)
 	e := w.enroll(w.register(ada, password))
 	in, err := w.Login.Login(t.Context(), credentials(ada, password), w.forApplication(siteRedirect))
-	p := account.Pending(err)
+	p := logins.Pending(err)
 	if p == nil || in.Code != "" {
 		t.Fatalf("a code without the second factor: %+v, %v", in, err)
 	}
@@ -601,8 +606,8 @@ func TestAnApplicationGetsItsCodeAfterTheSecondFactor(t *testing.T) {
 	}
 }
 
-func emailFactor(code string) account.SecondFactor {
-	return account.SecondFactor{Type: account.FactorEmail, Code: code}
+func emailFactor(code string) method.Answer {
+	return method.Answer{Type: record.FactorEmail, Code: code}
 }
 
 func TestCodesOfMailsAreASecondFactor(t *testing.T) {
@@ -611,19 +616,19 @@ func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 	w.must(w.BeginMailFactor(t.Context(), &in.Session))
 	code := w.lastMail(ada).secret()
 	other := w.mustLogin(ada, password, in.User.UUID)
-	_, _, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(other))
+	_, _, err := w.Enrollment.Confirm(t.Context(), record.FactorEmail, code, with(other))
 	w.wantKind(err, errs.Denied) // another session has asked for it
-	raised, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(in))
+	raised, codes, err := w.Enrollment.Confirm(t.Context(), record.FactorEmail, code, with(in))
 	w.must(err)
 	if raised.AAL != 2 || len(codes) != 10 {
 		t.Errorf("%+v, %d codes", raised.Session, len(codes))
 	}
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(raised))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorEmail, code, with(raised))
 	w.wantKind(err, errs.Exists)
 
 	w.clock.advance(2 * time.Minute)
 	first, second := w.beginLogin(ada), w.beginLogin(ada)
-	if !slices.Equal(first.Factors, []string{account.FactorEmail, account.FactorRecovery}) {
+	if !slices.Equal(first.Factors, []string{record.FactorEmail, record.FactorRecovery}) {
 		t.Errorf("the login can be completed by %v", first.Factors)
 	}
 	w.must(w.MailSecondCode(t.Context(), first.Secret, from))
@@ -640,11 +645,11 @@ func TestCodesOfMailsAreASecondFactor(t *testing.T) {
 
 	// Who logs in by a mail proves the mailbox: that is no second factor.
 	w.clock.advance(2 * time.Minute)
-	requested, err := w.Mails.RequestLogin(t.Context(), ada, account.MethodCode, from)
+	requested, err := w.Mails.RequestLogin(t.Context(), ada, record.MethodCode, from)
 	w.must(err)
 	_, err = w.Login.LoginByMail(t.Context(), ada, w.lastMail(ada).secret(), bound(from, requested))
-	p := account.Pending(err)
-	if p == nil || slices.Contains(p.Factors, account.FactorEmail) {
+	p := logins.Pending(err)
+	if p == nil || slices.Contains(p.Factors, record.FactorEmail) {
 		t.Fatalf("after a login by mail: %+v, %v", p, err)
 	}
 	w.wantKind(w.MailSecondCode(t.Context(), p.Secret, from), errs.Invalid)

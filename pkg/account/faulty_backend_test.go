@@ -98,8 +98,8 @@ func (s faultyStore) Put(ctx context.Context, w driver.Write) error {
 	return err
 }
 
-// once calls do at the first step that matches.
-func once(right func(step) bool, do func()) func(context.Context, step) error {
+// onceAt calls do at the first step that matches.
+func onceAt(right func(step) bool, do func()) func(context.Context, step) error {
 	var done atomic.Bool
 	return func(_ context.Context, s step) error {
 		if right(s) && done.CompareAndSwap(false, true) {

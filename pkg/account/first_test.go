@@ -9,6 +9,11 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/flow/firstadmin"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -22,7 +27,7 @@ func (w *fixture) offer(s *account.Service) string {
 	w.Helper()
 	token, expires, err := s.FirstAdmin.Offer(w.Context())
 	w.must(err)
-	if token != "" && !expires.Equal(w.clock.Now().Add(account.FirstAdminTTL)) {
+	if token != "" && !expires.Equal(w.clock.Now().Add(firstadmin.TTL)) {
 		w.Errorf("the link expires at %s", expires)
 	}
 	return token
@@ -73,9 +78,9 @@ func TestTheFirstAdminIsMadeByALink(t *testing.T) {
 	if !w.isAdmin(session.Token) {
 		t.Error("the login is of somebody else")
 	}
-	_, err = w.Admin.CreateUser(t.Context(), account.NewUser{Login: "bob@example.com", Password: password, Fields: object.Object{}})
+	_, err = w.Admin.CreateUser(t.Context(), admin.NewUser{Login: "bob@example.com", Password: password, Fields: object.Object{}})
 	w.must(err)
-	for _, c := range []account.Credentials{credentials(ada, "a wrong password"), credentials("bob@example.com", password), credentials("eve@example.com", password)} {
+	for _, c := range []passwords.Credentials{credentials(ada, "a wrong password"), credentials("bob@example.com", password), credentials("eve@example.com", password)} {
 		_, err := w.Login.LoginAdmin(t.Context(), c, from)
 		w.wantKind(err, errs.Denied)
 		if !strings.Contains(err.Error(), "the login or the password is wrong, or the account is not that of an admin") {
@@ -107,13 +112,13 @@ func TestALinkForTheFirstAdminIsOfferedOnDataWithoutUsersAlone(t *testing.T) {
 func TestALinkForTheFirstAdminIsNotGuessedNorUsedLate(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins), limits(3, 0))
 	token := w.offer(w.Service)
-	w.clock.advance(account.FirstAdminTTL / 2)
+	w.clock.advance(firstadmin.TTL / 2)
 	later := w.offer(w.Service) // as after a restart: the first link is valid still
 	for range 10 {
 		w.must(w.FirstAdmin.Check(t.Context(), token, from))
 		w.must(w.FirstAdmin.Check(t.Context(), later, from))
 	}
-	w.clock.advance(account.FirstAdminTTL / 2)
+	w.clock.advance(firstadmin.TTL / 2)
 	w.wantKind(w.FirstAdmin.Check(t.Context(), token, from), errs.Denied)
 	_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
@@ -159,19 +164,19 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 	// Each is done by another process.
 	byCommand := func(w *fixture) {
 		other, _ := w.newService()
-		_, err := other.Admin.CreateUser(w.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+		_, err := other.Admin.CreateUser(w.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 		w.must(err)
 	}
 	appointed := func(w *fixture) {
 		other, _ := w.newService()
-		user, err := other.Admin.CreateUser(w.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}})
+		user, err := other.Admin.CreateUser(w.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}})
 		w.must(err)
 		_, err = other.Admin.SetAdmin(w.Context(), user.UUID, true)
 		w.must(err)
 	}
 	machine := func(w *fixture) {
 		other, _ := w.newService()
-		_, err := other.Admin.CreateUser(w.Context(), account.NewUser{Fields: object.Object{}, Admin: true, Machine: true})
+		_, err := other.Admin.CreateUser(w.Context(), admin.NewUser{Fields: object.Object{}, Admin: true, Machine: true})
 		w.must(err)
 	}
 	inEarlierRelease := func(w *fixture) { // which does not know of links
@@ -200,7 +205,7 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				w := newFixture(t, admins(defaultAdmins))
 				token := w.offer(w.Service)
-				w.backend.onStep(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.after == after }, func() { make(w) }))
+				w.backend.onStep(onceAt(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.after == after }, func() { make(w) }))
 				_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 				w.wantKind(err, errs.Denied)
 				if n := len(w.objects("Users")); n != 1 {
@@ -210,7 +215,7 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 
 			// While a link is made.
 			w = newFixture(t, admins(defaultAdmins))
-			w.backend.onStep(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && !s.after }, func() { make(w) }))
+			w.backend.onStep(onceAt(func(s step) bool { return s.store == "Tokens" && s.write != nil && !s.after }, func() { make(w) }))
 			if w.offer(w.Service) != "" {
 				t.Error("a link is offered although there is an admin")
 			}
@@ -223,11 +228,11 @@ func TestALinkIsNotUsedWhileAnAdminIsMade(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins))
 	token := w.offer(w.Service)
 	other, _ := w.newService()
-	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 		w.wantKind(err, errs.Denied)
 	}))
-	_, err := other.Admin.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+	_, err := other.Admin.CreateUser(t.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 	w.must(err)
 	if n := len(w.objects("Users")); n != 1 {
 		t.Errorf("%d users", n)
@@ -251,7 +256,7 @@ func TestALinkIsValidUntilItHasMadeAnAdmin(t *testing.T) {
 	token := w.offer(w.Service)
 	w.clock.advance(time.Minute)
 	w.register("eve@example.com", password)
-	for _, c := range []account.Credentials{credentials("no address", password), credentials(ada, "short"), credentials("", password), credentials(ada, "")} {
+	for _, c := range []passwords.Credentials{credentials("no address", password), credentials(ada, "short"), credentials("", password), credentials(ada, "")} {
 		_, err := w.FirstAdmin.Create(t.Context(), token, c, from)
 		w.wantKind(err, errs.Invalid)
 	}
@@ -266,7 +271,7 @@ func TestALinkIsValidUntilItHasMadeAnAdmin(t *testing.T) {
 		}
 	}
 	w.backend.onStep(nil)
-	w.clock.advance(account.FirstAdminTTL - 2*time.Minute) // no failure has extended it
+	w.clock.advance(firstadmin.TTL - 2*time.Minute) // no failure has extended it
 	w.must(w.FirstAdmin.Check(t.Context(), token, from))
 	w.clock.advance(59 * time.Second)
 	in, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
@@ -307,13 +312,13 @@ func TestAUsedLinkForTheFirstAdminIsRemembered(t *testing.T) {
 	_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), c)
 	w.must(err)
 	for _, s := range w.twoServices() { // any process
-		w.wantRepeated(s.FirstAdmin.Check(t.Context(), token, c), account.ActFirstAdmin, true)
-		w.wantRepeated(s.FirstAdmin.Check(t.Context(), token, known()), account.ActFirstAdmin, false)
+		w.wantRepeated(s.FirstAdmin.Check(t.Context(), token, c), record.ActFirstAdmin, true)
+		w.wantRepeated(s.FirstAdmin.Check(t.Context(), token, known()), record.ActFirstAdmin, false)
 		_, err := s.FirstAdmin.Create(t.Context(), token, credentials("bob@example.com", password), c)
-		w.wantRepeated(err, account.ActFirstAdmin, true)
+		w.wantRepeated(err, record.ActFirstAdmin, true)
 	}
 	w.wantPlain(w.FirstAdmin.Check(t.Context(), token+"A", c))
-	w.clock.advance(account.UsedTTL)
+	w.clock.advance(once.UsedTTL)
 	w.wantPlain(w.FirstAdmin.Check(t.Context(), token, c))
 	if n := len(w.objects("Users")); n != 1 {
 		t.Errorf("%d users", n)
@@ -326,7 +331,7 @@ func TestALinkForTheFirstAdminIsSentTwiceAtOnce(t *testing.T) {
 	token, c := w.offer(w.Service), known()
 	services := w.twoServices()
 	second := make(chan error, 1)
-	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		go func() {
 			_, err := services[1].FirstAdmin.Create(t.Context(), token, credentials(ada, password), c)
 			second <- err
@@ -334,5 +339,5 @@ func TestALinkForTheFirstAdminIsSentTwiceAtOnce(t *testing.T) {
 	}))
 	_, err := services[0].FirstAdmin.Create(t.Context(), token, credentials(ada, password), c)
 	w.must(err)
-	w.wantRepeated(<-second, account.ActFirstAdmin, true)
+	w.wantRepeated(<-second, record.ActFirstAdmin, true)
 }

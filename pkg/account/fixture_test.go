@@ -11,7 +11,11 @@ import (
 
 	"belfry/listeners/cascade"
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mail"
@@ -36,7 +40,7 @@ type fixture struct {
 	recorder *recorder
 	sender   *mailRecorder
 	log      *kit.Tail
-	email    account.Email  // of the service
+	email    post.Email     // of the service
 	rules    *policy.Policy // of users
 	opts     account.Options
 }
@@ -47,7 +51,7 @@ const (
 )
 
 // cheapHash is for tests whose subject is not hashing.
-var cheapHash = account.HashParams{Memory: 8, Time: 1, Threads: 1}
+var cheapHash = passwords.HashParams{Memory: 8, Time: 1, Threads: 1}
 
 // newFixture makes a fixture; change may set options before. By default
 // addresses are validated afterwards and nothing is limited.
@@ -57,12 +61,12 @@ func newFixture(t *testing.T, change ...func(*account.Options)) *fixture {
 		T: t, backend: &faultyBackend{Backend: model.NewMemory(), open: map[string]driver.Store{}}, recorder: &recorder{}, sender: &mailRecorder{}, log: &kit.Tail{},
 		clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
-	w.email = account.Email{
+	w.email = post.Email{
 		PostValidation: true, TokenTTL: 24 * time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Minute,
 		From: "Belfry <no-reply@example.org>", Sender: w.sender,
 		Validation: w.templates("validate"), Recovery: w.templates("recover"), Taken: w.templates("taken"),
 		Change: w.templates("change"), Undo: w.templates("undo"),
-		Login: account.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: w.templates("code"), LinkMail: w.templates("link")},
+		Login: post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: w.templates("code"), LinkMail: w.templates("link")},
 	}
 	w.opts = account.Options{
 		BaseURL: "https://example.org", Email: &w.email, Hash: cheapHash, Now: w.clock.Now,
@@ -95,7 +99,7 @@ func (w *fixture) newService() (*account.Service, *store.Set) {
 	var stores []*store.Store
 	for _, o := range []store.Options{
 		{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"}, Arrays: []string{"idents"}, Schema: schema{}, Policy: w.rules,
-			Indexes: []query.Index{{Name: account.DeletionIndex, Fields: []string{account.DeletionIndex}}}},
+			Indexes: []query.Index{{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}}}},
 		{Name: "Idents", Maps: mappings[:1]},
 		{Name: "Sessions", Maps: mappings[1:], Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},
 		{Name: "Tokens", Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},
@@ -148,21 +152,21 @@ func (w *fixture) allowKinds(err error, kinds ...errs.Kind) {
 }
 
 // from is a client without a session.
-var from = account.Client{Address: "192.0.2.1", UserAgent: "tester/1.0"}
+var from = sessions.Client{Address: "192.0.2.1", UserAgent: "tester/1.0"}
 
 // with is a client with a session.
-func with(in account.IssuedSession) account.Client {
+func with(in sessions.Issued) sessions.Client {
 	c := from
 	c.Session = &in.Session
 	return c
 }
 
-func credentials(login, password string) account.Credentials {
-	return account.Credentials{Login: login, Password: password}
+func credentials(login, password string) passwords.Credentials {
+	return passwords.Credentials{Login: login, Password: password}
 }
 
 // register registers a user and returns their session.
-func (w *fixture) register(login, password string) account.IssuedSession {
+func (w *fixture) register(login, password string) sessions.Issued {
 	w.Helper()
 	if w.email.PostValidation {
 		in, _, err := w.Registration.Register(w.Context(), credentials(login, password), from)
@@ -182,7 +186,7 @@ func (w *fixture) register(login, password string) account.IssuedSession {
 }
 
 // mustLogin fails unless a login succeeds, as this user.
-func (w *fixture) mustLogin(login, password, user string) account.IssuedSession {
+func (w *fixture) mustLogin(login, password, user string) sessions.Issued {
 	w.Helper()
 	in, err := w.Login.Login(w.Context(), credentials(login, password), from)
 	w.must(err)

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/method/providers"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -26,7 +29,7 @@ func TestALoginDoesTheSameWorkForAnUnknownAddress(t *testing.T) {
 	w.register(ada, password)
 	w.Close()
 	work := func(login string) (done []string) {
-		w.ObserveHashes(func(p account.HashParams) { done = append(done, fmt.Sprintf("hash %+v", p)) })
+		w.ObserveHashes(func(p passwords.HashParams) { done = append(done, fmt.Sprintf("hash %+v", p)) })
 		w.backend.onStep(func(ctx context.Context, s step) error {
 			_, background := ctx.Deadline() // only background work has one here
 			if s.write == nil && !background {
@@ -47,7 +50,7 @@ func TestALoginDoesTheSameWorkForAnUnknownAddress(t *testing.T) {
 }
 
 // flow begins an OAuth flow and returns it with the query of its callback.
-func (w *fixture) flow(linking bool, c account.Client, who string) (account.Flow, url.Values) {
+func (w *fixture) flow(linking bool, c sessions.Client, who string) (providers.Flow, url.Values) {
 	w.Helper()
 	flow, err := w.Providers.Begin(w.Context(), "github", linking, c)
 	w.must(err)
@@ -56,7 +59,7 @@ func (w *fixture) flow(linking bool, c account.Client, who string) (account.Flow
 	return flow, url.Values{"state": {u.Query().Get("state")}, "code": {who}}
 }
 
-func (w *fixture) wantBadState(query url.Values, secret string, c account.Client) {
+func (w *fixture) wantBadState(query url.Values, secret string, c sessions.Client) {
 	w.Helper()
 	_, _, err := w.Login.FinishProvider(w.Context(), query, secret, c)
 	w.wantKind(err, errs.Mismatch)
@@ -90,10 +93,10 @@ func TestAnOAuthCallbackIsValidOnce(t *testing.T) {
 func TestAnOAuthFlowExpires(t *testing.T) {
 	w := newFixture(t, github)
 	flow, query := w.flow(false, from, "1815")
-	w.clock.advance(account.FlowTTL)
+	w.clock.advance(providers.FlowTTL)
 	w.wantBadState(query, flow.Secret, from)
 	flow, query = w.flow(false, from, "1815")
-	w.clock.advance(account.FlowTTL - time.Microsecond)
+	w.clock.advance(providers.FlowTTL - time.Microsecond)
 	_, _, err := w.Login.FinishProvider(t.Context(), query, flow.Secret, from)
 	w.must(err)
 }
@@ -101,7 +104,7 @@ func TestAnOAuthFlowExpires(t *testing.T) {
 func TestAnOAuthFlowLinksOnlyToTheUserWhoBeganIt(t *testing.T) {
 	w := newFixture(t, github)
 	eve, victim := w.register("eve@example.com", password), w.register(ada, password)
-	for _, c := range []account.Client{with(victim), from} {
+	for _, c := range []sessions.Client{with(victim), from} {
 		flow, query := w.flow(true, with(eve), "666")
 		w.wantBadState(query, flow.Secret, c)
 	}
@@ -136,7 +139,7 @@ func TestARecoveryRemovesSessionsIdentsAndTokensOfOthers(t *testing.T) {
 	second := w.mustLogin(ada, password, eve.User.UUID)
 	w.must(w.Recovery.Recover(t.Context(), w.requestRecovery(ada, "the password of ada"), from))
 
-	for _, session := range []account.IssuedSession{eve, second} {
+	for _, session := range []sessions.Issued{eve, second} {
 		if w.valid(session.Token) {
 			t.Error("a session of the stranger is valid")
 		}
@@ -268,7 +271,7 @@ func TestALinkFollowedByAnotherUserDoesNotProveTheAccount(t *testing.T) {
 func TestTheOldestTokensOfAMailboxAreDropped(t *testing.T) {
 	w := newFixture(t)
 	w.register(ada, password)
-	var all []account.Credentials
+	var all []passwords.Credentials
 	for range 9 {
 		w.clock.advance(w.email.MailInterval)
 		all = append(all, w.requestRecovery(ada, "a new password"))
@@ -301,7 +304,7 @@ func TestAnIdentLinkedAgainDuringAnUnlinkIsNotDeletedAsItWas(t *testing.T) {
 	other, _ := w.newService()
 	again, query := w.flow(true, with(in), "666")
 	marked := func(s step) bool { return s.store == "Users" && s.write != nil && s.after }
-	w.backend.onStep(once(marked, func() {
+	w.backend.onStep(onceAt(marked, func() {
 		_, _, err := other.Login.FinishProvider(t.Context(), query, again.Secret, with(in))
 		w.must(err)
 		w.must(other.Links.Unlink(t.Context(), &in.Session, adaIdent))
@@ -354,7 +357,7 @@ func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
 	w.register(ada, password)
 	user := w.objects("Users")[0].UUID
 	busy, hold := make(chan struct{}, 1000), make(chan struct{})
-	w.ObserveHashes(func(account.HashParams) {
+	w.ObserveHashes(func(passwords.HashParams) {
 		busy <- struct{}{}
 		<-hold
 	})
@@ -372,14 +375,14 @@ func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
 	// Not before, or those that take the cores may be limited.
 	w.QueueTime(time.Millisecond)
 	for range 20 { // more than the failures that delay an account
-		_, err := w.Login.Login(t.Context(), credentials(ada, password), account.Client{Address: "198.51.100.1"})
+		_, err := w.Login.Login(t.Context(), credentials(ada, password), sessions.Client{Address: "198.51.100.1"})
 		w.wantKind(err, errs.Limited)
 		var e *errs.Error
 		if !errors.As(err, &e) || e.RetryAfter != account.MaxQueueTime || !strings.Contains(e.Message, "too many logins at once") {
 			t.Fatalf("%+v", err)
 		}
 	}
-	_, _, err := w.Registration.Register(t.Context(), credentials("bob@example.com", password), account.Client{Address: "198.51.100.1"})
+	_, _, err := w.Registration.Register(t.Context(), credentials("bob@example.com", password), sessions.Client{Address: "198.51.100.1"})
 	w.wantKind(err, errs.Limited)
 	close(hold)
 	running.Wait()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -78,7 +80,7 @@ func (w *fixture) registerEvents() (n int) {
 
 // completeRegistration registers an address after an interrupted registration,
 // unless its user was created, and checks that there is one of everything.
-func (w *fixture) completeRegistration(c account.Credentials) {
+func (w *fixture) completeRegistration(c passwords.Credentials) {
 	w.Helper()
 	c.Password = "the next password"
 	_, _, err := w.Registration.Register(w.Context(), c, from)
@@ -152,7 +154,7 @@ func TestConcurrentAdoptionsCreateOneUser(t *testing.T) {
 	for round := range 30 {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		left := w.interruptRegistration(login)
-		var won atomic.Pointer[account.IssuedSession]
+		var won atomic.Pointer[sessions.Issued]
 		concurrently(services, 4, func(i int, s *account.Service) {
 			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
@@ -174,7 +176,7 @@ func TestASlowRegistrationCanBeAdopted(t *testing.T) {
 	w := newFixture(t)
 	other, _ := w.newService()
 	reached, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		close(reached)
 		<-goOn
 	}))
@@ -221,7 +223,7 @@ func TestAdoptingAndLinkingConcurrently(t *testing.T) {
 	other, _ := w.newService()
 	w.interruptRegistration(ada)
 	w.clock.advance(2 * time.Minute)
-	w.backend.onStep(once(func(s step) bool {
+	w.backend.onStep(onceAt(func(s step) bool {
 		return s.store == "Idents" && s.uuid == adaIdent && s.write != nil && s.write.IfRevision != 0 && !s.after
 	}, func() {
 		_, _, err := other.Registration.Register(t.Context(), credentials(ada, password), with(bob))

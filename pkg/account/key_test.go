@@ -5,14 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
 )
 
 // key makes an API key with the session of a login.
-func (w *fixture) key(in account.IssuedSession, k account.NewKey) (account.KeyInfo, string) {
+func (w *fixture) key(in sessions.Issued, k keys.New) (keys.Info, string) {
 	w.Helper()
 	info, token, err := w.Keys.Create(w.Context(), k, password, with(in))
 	w.must(err)
@@ -22,7 +24,7 @@ func (w *fixture) key(in account.IssuedSession, k account.NewKey) (account.KeyIn
 func TestAnAPIKeyIsItsUser(t *testing.T) {
 	w := newFixture(t, admins("true"))
 	in := w.register(ada, password)
-	info, token := w.key(in, account.NewKey{Name: "deploy"})
+	info, token := w.key(in, keys.New{Name: "deploy"})
 	if info.Name != "deploy" || info.Expires != "" || info.LastUsed != "" || !strings.HasPrefix(token, info.ID) {
 		t.Errorf("%+v", info)
 	}
@@ -47,7 +49,7 @@ func TestAnAPIKeyIsItsUser(t *testing.T) {
 	if w.valid(token); revision() != used {
 		t.Error("written within the hour")
 	}
-	w.clock.advance(account.SessionMaxAge)
+	w.clock.advance(sessions.SessionMaxAge)
 	if !w.valid(token) || revision() == used {
 		t.Error("the key has ended, or its use is not recorded")
 	}
@@ -70,32 +72,32 @@ func TestAnAPIKeyIsItsUser(t *testing.T) {
 }
 
 func TestAPIKeysEnd(t *testing.T) {
-	for how, end := range map[string]func(w *fixture, in account.IssuedSession, info account.KeyInfo){
-		"revoked": func(w *fixture, in account.IssuedSession, info account.KeyInfo) {
+	for how, end := range map[string]func(w *fixture, in sessions.Issued, info keys.Info){
+		"revoked": func(w *fixture, in sessions.Issued, info keys.Info) {
 			w.must(w.Keys.Revoke(w.Context(), &in.Session, info.ID))
 		},
-		"by an admin": func(w *fixture, in account.IssuedSession, info account.KeyInfo) {
+		"by an admin": func(w *fixture, in sessions.Issued, info keys.Info) {
 			w.must(w.Admin.EndKey(w.Context(), in.User.UUID, info.ID))
 		},
-		"expired": func(w *fixture, _ account.IssuedSession, _ account.KeyInfo) { w.clock.advance(time.Hour) },
-		"the user is disabled": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
+		"expired": func(w *fixture, _ sessions.Issued, _ keys.Info) { w.clock.advance(time.Hour) },
+		"the user is disabled": func(w *fixture, in sessions.Issued, _ keys.Info) {
 			_, err := w.Admin.SetDisabled(w.Context(), in.User.UUID, true)
 			w.must(err)
 		},
-		"and enabled": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
+		"and enabled": func(w *fixture, in sessions.Issued, _ keys.Info) {
 			for _, disabled := range []bool{true, false} {
 				_, err := w.Admin.SetDisabled(w.Context(), in.User.UUID, disabled)
 				w.must(err)
 			}
 		},
-		"the user is deleted": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
+		"the user is deleted": func(w *fixture, in sessions.Issued, _ keys.Info) {
 			w.must(w.Admin.DeleteUser(w.Context(), in.User.UUID))
 		},
-		"a new password": func(w *fixture, in account.IssuedSession, _ account.KeyInfo) {
+		"a new password": func(w *fixture, in sessions.Issued, _ keys.Info) {
 			_, err := w.Recovery.ChangePassword(w.Context(), password, "a better password", with(in))
 			w.must(err)
 		},
-		"a recovery": func(w *fixture, _ account.IssuedSession, _ account.KeyInfo) {
+		"a recovery": func(w *fixture, _ sessions.Issued, _ keys.Info) {
 			w.must(w.Recovery.Request(w.Context(), ada, from))
 			c := credentials(ada, "a better password")
 			c.Token = w.lastMail(ada).token
@@ -104,7 +106,7 @@ func TestAPIKeysEnd(t *testing.T) {
 	} {
 		w := newFixture(t)
 		in := w.register(ada, password)
-		info, token := w.key(in, account.NewKey{Name: "deploy", Expires: w.clock.Now().Add(time.Hour)})
+		info, token := w.key(in, keys.New{Name: "deploy", Expires: w.clock.Now().Add(time.Hour)})
 		w.clock.advance(time.Hour - time.Second)
 		if !w.valid(token) || info.Expires == "" {
 			t.Errorf("%s: not valid before", how)
@@ -122,12 +124,12 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 	w := newFixture(t, github)
 	in := w.register(ada, password)
 	bob := w.register("bob@example.com", password)
-	info, token := w.key(in, account.NewKey{Name: "deploy"})
-	create := func(c account.Client, password string, k account.NewKey) error {
+	info, token := w.key(in, keys.New{Name: "deploy"})
+	create := func(c sessions.Client, password string, k keys.New) error {
 		_, _, err := w.Keys.Create(t.Context(), k, password, c)
 		return err
 	}
-	k := account.NewKey{Name: "x"}
+	k := keys.New{Name: "x"}
 	w.wantKind(create(with(in), "", k), errs.Denied)
 	w.wantKind(create(with(in), "a wrong password", k), errs.Denied)
 	session, err := w.Sessions.Authenticate(t.Context(), token)
@@ -149,7 +151,7 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 	if list, err := w.Sessions.List(t.Context(), &in.Session); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for name, k := range map[string]account.NewKey{
+	for name, k := range map[string]keys.New{
 		"/name":    {Name: ""},
 		"/name ":   {Name: strings.Repeat("x", 101)},
 		"/name  ":  {Name: "a\nb"},
@@ -179,7 +181,7 @@ func TestWhoMakesAnAPIKeyIsLoggedInAndGivesThePassword(t *testing.T) {
 func TestARuleNarrowsAnAPIKey(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	_, token := w.key(in, account.NewKey{Name: "reader", Rule: `method in ["GET", "HEAD"] && path.startsWith("/notes/")`})
+	_, token := w.key(in, keys.New{Name: "reader", Rule: `method in ["GET", "HEAD"] && path.startsWith("/notes/")`})
 	session, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
 	for request, allowed := range map[[2]string]bool{
@@ -207,11 +209,11 @@ func TestARuleNarrowsAnAPIKey(t *testing.T) {
 func TestAPIKeysAreBoundedAndLoginsEndNone(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	_, token := w.key(in, account.NewKey{Name: "0"})
+	_, token := w.key(in, keys.New{Name: "0"})
 	for range 99 {
-		w.key(in, account.NewKey{Name: "more"})
+		w.key(in, keys.New{Name: "more"})
 	}
-	_, _, err := w.Keys.Create(t.Context(), account.NewKey{Name: "x"}, password, with(in))
+	_, _, err := w.Keys.Create(t.Context(), keys.New{Name: "x"}, password, with(in))
 	w.wantKind(err, errs.Conflict)
 	for range 101 {
 		w.clock.advance(time.Second)
@@ -229,12 +231,12 @@ func TestAPIKeysAreBoundedAndLoginsEndNone(t *testing.T) {
 func TestMachinesHaveKeysAndNoLogin(t *testing.T) {
 	w := newFixture(t)
 	ctx := store.WithCall(t.Context(), store.Call{Origin: event.OriginCommand})
-	machine, err := w.Admin.CreateUser(ctx, account.NewUser{Machine: true})
+	machine, err := w.Admin.CreateUser(ctx, admin.NewUser{Machine: true})
 	w.must(err)
 	if n := len(w.recorder.of(event.Register, "Users")) + len(w.objects("Idents")); n > 0 {
 		t.Error("a machine is registered")
 	}
-	info, token, err := w.Admin.IssueKey(ctx, machine, account.NewKey{Name: "ci"})
+	info, token, err := w.Admin.IssueKey(ctx, machine, keys.New{Name: "ci"})
 	w.must(err)
 	if session, err := w.Sessions.Authenticate(t.Context(), token); err != nil || session == nil || session.User.UUID != machine.UUID {
 		t.Fatalf("%+v, %v", session, err)
@@ -248,9 +250,9 @@ func TestMachinesHaveKeysAndNoLogin(t *testing.T) {
 	w.must(err)
 	machine, err = w.Admin.FindUser(t.Context(), machine.UUID)
 	w.must(err)
-	_, _, err = w.Admin.IssueKey(ctx, machine, account.NewKey{Name: "ci"})
+	_, _, err = w.Admin.IssueKey(ctx, machine, keys.New{Name: "ci"})
 	w.wantKind(err, errs.Denied)
-	for _, u := range []account.NewUser{{Machine: true, Login: ada}, {Machine: true, Password: password}, {Machine: true, Validated: true}} {
+	for _, u := range []admin.NewUser{{Machine: true, Login: ada}, {Machine: true, Password: password}, {Machine: true, Validated: true}} {
 		_, err = w.Admin.CreateUser(ctx, u)
 		w.wantKind(err, errs.Invalid)
 	}
@@ -260,7 +262,7 @@ func TestMachinesHaveKeysAndNoLogin(t *testing.T) {
 func TestTheRuleOfAKeyIsReadAfterTheProof(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	k := account.NewKey{Name: "deploy", Rule: "no rule ("}
+	k := keys.New{Name: "deploy", Rule: "no rule ("}
 	_, _, err := w.Keys.Create(t.Context(), k, "a wrong password", with(in))
 	w.wantKind(err, errs.Denied)
 	_, _, err = w.Keys.Create(t.Context(), k, password, with(in))

@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
 
 // limits sets the limits.
 func limits(address, accounts int) func(*account.Options) {
-	return func(o *account.Options) { o.Limits = account.Limits{Address: address, Account: accounts} }
+	return func(o *account.Options) { o.Limits = guess.Limits{Address: address, Account: accounts} }
 }
 
 // wantLimited fails unless an error is Limited with this RetryAfter.
@@ -61,13 +63,13 @@ func TestFailedLoginsDelayAnAccount(t *testing.T) {
 
 // A successful login, a day, and a recovery end the delay.
 func TestTheDelayOfAnAccountEnds(t *testing.T) {
-	for name, release := range map[string]func(*fixture, account.IssuedSession){
-		"login": func(w *fixture, in account.IssuedSession) {
+	for name, release := range map[string]func(*fixture, sessions.Issued){
+		"login": func(w *fixture, in sessions.Issued) {
 			w.clock.advance(time.Second)
 			w.mustLogin(ada, password, in.User.UUID)
 		},
-		"time": func(w *fixture, _ account.IssuedSession) { w.clock.advance(24*time.Hour + time.Second) },
-		"recovery": func(w *fixture, _ account.IssuedSession) {
+		"time": func(w *fixture, _ sessions.Issued) { w.clock.advance(24*time.Hour + time.Second) },
+		"recovery": func(w *fixture, _ sessions.Issued) {
 			w.clock.advance(time.Millisecond)
 			w.must(w.Recovery.Recover(w.Context(), w.requestRecovery(ada, password), from))
 		},
@@ -160,7 +162,7 @@ func TestAFailureRecordedLateDoesNotUndoALogin(t *testing.T) {
 		w := newFixture(t, limits(0, 5))
 		w.register(ada, password)
 		other, _ := w.newService()
-		w.backend.onStep(once(func(s step) bool { return s.store == "Idents" && s.write != nil && !s.after }, func() {
+		w.backend.onStep(onceAt(func(s step) bool { return s.store == "Idents" && s.write != nil && !s.after }, func() {
 			c.meanwhile(w, other)
 			other.Close()
 		}))
@@ -214,18 +216,18 @@ func TestFailedPasswordChangesDelayTheAccount(t *testing.T) {
 func TestNetworkAddressesAreLimited(t *testing.T) {
 	w := newFixture(t, limits(6, 0), github, func(o *account.Options) { o.Email.MailInterval = 0 })
 	in := w.register(ada, password) // one
-	attempts := []func(account.Client) error{
-		func(c account.Client) error {
+	attempts := []func(sessions.Client) error{
+		func(c sessions.Client) error {
 			_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), c)
 			return err
 		},
-		func(c account.Client) error {
+		func(c sessions.Client) error {
 			_, _, err := w.Registration.Register(t.Context(), credentials("bob@example.com", password), c)
 			return err
 		},
-		func(c account.Client) error { return w.Registration.ResendValidation(t.Context(), ada, c) },
-		func(c account.Client) error { return w.Recovery.Request(t.Context(), ada, c) },
-		func(c account.Client) error {
+		func(c sessions.Client) error { return w.Registration.ResendValidation(t.Context(), ada, c) },
+		func(c sessions.Client) error { return w.Recovery.Request(t.Context(), ada, c) },
+		func(c sessions.Client) error {
 			c2 := credentials(ada, password)
 			c2.Token = "wrong"
 			return w.Recovery.Recover(t.Context(), c2, c)
@@ -261,7 +263,7 @@ func TestNetworkAddressesAreLimited(t *testing.T) {
 
 func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 	w := newFixture(t, limits(1, 0))
-	w.must(w.Recovery.Request(t.Context(), ada, account.Client{Address: "192.0.2.1"}))
+	w.must(w.Recovery.Request(t.Context(), ada, sessions.Client{Address: "192.0.2.1"}))
 	for i, c := range []struct {
 		address string
 		want    bool
@@ -269,7 +271,7 @@ func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 		{"192.0.2.1", false}, {"::ffff:192.0.2.1", false}, {"192.0.2.2", true}, {"2001:db8::1", true}, {"2001:db8::2", false}, {"2001:db8:0:0:ffff::", false},
 		{"2001:db8:0:1::1", true}, {"fe80::1%eth0", true}, {"fe80::1%eth1", false}, {"", true}, {"", false}, {"no address", true}, {"no address", false},
 	} {
-		err := w.Recovery.Request(t.Context(), fmt.Sprintf("ada%d@example.com", i), account.Client{Address: c.address})
+		err := w.Recovery.Request(t.Context(), fmt.Sprintf("ada%d@example.com", i), sessions.Client{Address: c.address})
 		w.allowKinds(err, errs.Limited)
 		if (err == nil) != c.want {
 			t.Errorf("%q: %v", c.address, err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -24,7 +25,7 @@ func TestLogin(t *testing.T) {
 	}{
 		{"", password, errs.Invalid}, {ada, "", errs.Invalid}, {"", "", errs.Invalid},
 		{"bob@example.com", password, errs.NotFound}, {ada, "another password", errs.Denied}, {ada, password + " ", errs.Denied},
-		{ada, strings.Repeat("x", account.MaxPassword+1), errs.Denied},
+		{ada, strings.Repeat("x", passwords.MaxPassword+1), errs.Denied},
 	} {
 		in, err := w.Login.Login(t.Context(), credentials(c.login, c.password), from)
 		w.wantKind(err, c.want)
@@ -70,7 +71,7 @@ func TestAWeakHashIsReplaced(t *testing.T) {
 	in := w.register(ada, password)
 	hash := func() string { h, _ := w.record("Users", in.User.UUID).Text("password"); return h }
 	weak := hash()
-	w.opts.Hash = account.HashParams{Memory: 16, Time: 2, Threads: 1}
+	w.opts.Hash = passwords.HashParams{Memory: 16, Time: 2, Threads: 1}
 	strong, set := w.newService()
 	w.Service, w.set = strong, set
 
@@ -106,10 +107,10 @@ func TestAWeakHashIsReplaced(t *testing.T) {
 func TestAReplacedHashDoesNotUndoANewPassword(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	w.opts.Hash = account.HashParams{Memory: 16, Time: 2, Threads: 1}
+	w.opts.Hash = passwords.HashParams{Memory: 16, Time: 2, Threads: 1}
 	other, _ := w.newService()
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		close(reached)
 		<-goOn
 	}))

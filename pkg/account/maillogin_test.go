@@ -11,6 +11,11 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/method/mails"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -25,23 +30,23 @@ func (m sentMail) secret() string {
 }
 
 // requestLogin requests a login by mail and returns the client that it is bound to.
-func (w *fixture) requestLogin(login, kind string) account.Client {
+func (w *fixture) requestLogin(login, kind string) sessions.Client {
 	w.Helper()
 	pending, err := w.Mails.RequestLogin(w.Context(), login, kind, from)
 	w.must(err)
 	return bound(from, pending)
 }
 
-func bound(c account.Client, p account.RequestedLogin) account.Client {
+func bound(c sessions.Client, p mails.RequestedLogin) sessions.Client {
 	c.Binding = p.Binding
 	return c
 }
 
 // mailedCode requests a code, and returns it with the client that it is bound to.
-func (w *fixture) mailedCode(login string) (string, account.Client) {
+func (w *fixture) mailedCode(login string) (string, sessions.Client) {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
-	client := w.requestLogin(login, account.MethodCode)
+	client := w.requestLogin(login, record.MethodCode)
 	m := w.lastMail(login)
 	if m.kind != "code" {
 		w.Fatalf("the mail is %q", m.kind)
@@ -57,7 +62,7 @@ func wrong(code string) string {
 	return "000000"
 }
 
-func (w *fixture) wantWrongCode(login, code string, c account.Client) {
+func (w *fixture) wantWrongCode(login, code string, c sessions.Client) {
 	w.Helper()
 	_, err := w.Login.LoginByMail(w.Context(), login, code, c)
 	w.wantKind(err, errs.Denied)
@@ -85,7 +90,7 @@ func TestACodeLogsInOnce(t *testing.T) {
 	code, client := w.mailedCode(ada)
 	session, err := w.Login.LoginByMail(t.Context(), " Ada@Example.COM"[1:], code[:3]+" "+code[3:], client)
 	w.must(err)
-	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{account.MethodCode}) || session.AAL != 1 || !w.valid(session.Token) {
+	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{record.MethodCode}) || session.AAL != 1 || !w.valid(session.Token) {
 		t.Errorf("%+v", session)
 	}
 	w.wantWrongCode(ada, code, client)
@@ -101,7 +106,7 @@ func TestACodeIsForOneBrowserAddressAndAccount(t *testing.T) {
 	w.register(ada, password)
 	w.register(bob, password)
 	code, client := w.mailedCode(ada)
-	other := w.requestLogin(bob, account.MethodCode)
+	other := w.requestLogin(bob, record.MethodCode)
 	w.wantWrongCode(ada, code, from)
 	w.wantWrongCode(ada, code, other)
 	w.wantWrongCode(bob, code, client)
@@ -140,7 +145,7 @@ func TestACodeExpiresAndIsReplaced(t *testing.T) {
 	// Another request of the same browser replaces it, that of another one does not.
 	code, client = w.mailedCode(ada)
 	w.clock.advance(w.email.MailInterval)
-	pending := must(w.Mails.RequestLogin(t.Context(), ada, account.MethodCode, client))
+	pending := must(w.Mails.RequestLogin(t.Context(), ada, record.MethodCode, client))
 	second := w.lastMail(ada).secret()
 	w.wantWrongCode(ada, code, client)
 	third, thirdClient := w.mailedCode(ada)
@@ -149,15 +154,15 @@ func TestACodeExpiresAndIsReplaced(t *testing.T) {
 
 	// A mail that could not be sent in time is not sent.
 	w.clock.advance(w.email.MailInterval)
-	w.requestLogin(ada, account.MethodCode)
+	w.requestLogin(ada, record.MethodCode)
 	n := len(w.sender.to(ada))
 	w.clock.advance(w.email.Login.TTL)
 	if now := w.countMails(ada); now != n {
 		t.Error("a code was mailed that has expired")
 	}
-	_, err := w.Mails.RequestLogin(t.Context(), ada, account.MethodCode, from)
+	_, err := w.Mails.RequestLogin(t.Context(), ada, record.MethodCode, from)
 	w.must(err)
-	_, err = w.Mails.RequestLogin(t.Context(), ada, account.MethodLink, from)
+	_, err = w.Mails.RequestLogin(t.Context(), ada, record.MethodLink, from)
 	w.wantKind(err, errs.Limited)
 	for _, bad := range []struct{ login, kind string }{{"", ""}, {"ada", ""}, {ada, "sms"}} {
 		_, err = w.Mails.RequestLogin(t.Context(), bad.login, bad.kind, from)
@@ -225,7 +230,7 @@ func TestWrongCodesDelayFurtherOnes(t *testing.T) {
 	for _, login := range []string{ada, "none@example.com"} {
 		guess := func() error {
 			w.clock.advance(w.email.MailInterval)
-			client := w.requestLogin(login, account.MethodCode)
+			client := w.requestLogin(login, record.MethodCode)
 			w.must(w.deliverMails())
 			for range account.MaxTries {
 				_, err := w.Login.LoginByMail(t.Context(), login, "xxxxxx", client)
@@ -286,7 +291,7 @@ func TestALoginByMailDoesTheSameForEveryAddress(t *testing.T) {
 		}
 		return append(done, fmt.Sprint(len(w.objects("Tokens"))-before))
 	}
-	for _, kind := range []string{account.MethodCode, account.MethodLink} {
+	for _, kind := range []string{record.MethodCode, record.MethodLink} {
 		known := work(ada, kind)
 		for _, login := range []string{"none@example.com", "out@example.com"} {
 			if other := work(login, kind); len(known) < 20 || !slices.Equal(known, other) {
@@ -306,17 +311,17 @@ func TestALinkUsesNothingUp(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.register(ada, password)
 	w.clock.advance(w.email.MailInterval)
-	client := w.requestLogin(ada, account.MethodLink)
+	client := w.requestLogin(ada, record.MethodLink)
 	m := w.lastMail(ada)
 	if m.kind != "link" || m.token == "" {
 		t.Fatalf("%+v", m)
 	}
 	before := w.record("Tokens", ada+"_login")
 	for range 10 {
-		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, client); err != nil || to != account.OpenLogin {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, client); err != nil || to != post.OpenLogin {
 			t.Fatal(to, err)
 		}
-		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, from); err != nil || to != account.OpenLoginElsewhere {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, from); err != nil || to != post.OpenLoginElsewhere {
 			t.Fatal(to, err)
 		}
 	}
@@ -327,7 +332,7 @@ func TestALinkUsesNothingUp(t *testing.T) {
 	w.wantKind(err, errs.Denied)
 	w.wantWrongCode(ada, m.token, from)
 	session := must(w.Login.LoginByMail(t.Context(), ada, m.token, client))
-	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{account.MethodLink}) {
+	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{record.MethodLink}) {
 		t.Errorf("%+v", session)
 	}
 	_, err = w.Registration.FollowLink(t.Context(), ada, m.token, client)
@@ -403,7 +408,7 @@ func TestSecondCodesAreBoundToTheirLogin(t *testing.T) {
 		w.must(w.SendSecondCode(t.Context(), in.User, login))
 		return w.lastMail(ada).secret()
 	}
-	check := func(want bool, user account.IssuedSession, login, code string) {
+	check := func(want bool, user sessions.Issued, login, code string) {
 		t.Helper()
 		right, err := w.CheckSecondCode(t.Context(), user.User, login, code)
 		w.must(err)
@@ -417,7 +422,7 @@ func TestSecondCodesAreBoundToTheirLogin(t *testing.T) {
 	check(false, other, "flow 1", code)
 	w.wantWrongCode(ada, code, from)
 	// A login by mail neither delays it nor replaces it.
-	w.requestLogin(ada, account.MethodCode)
+	w.requestLogin(ada, record.MethodCode)
 	check(true, in, "flow 1", code)
 	check(false, in, "flow 1", code)
 
@@ -445,7 +450,7 @@ func TestSecondCodesAreBoundToTheirLogin(t *testing.T) {
 	}
 
 	// Without an address there is none to send it to; of several, the one that is proven counts.
-	machine := must(w.Admin.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{}}))
+	machine := must(w.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true, Fields: object.Object{}}))
 	w.wantKind(w.SendSecondCode(t.Context(), w.userOf(machine), "flow"), errs.Conflict)
 }
 

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -21,7 +22,7 @@ func TestAnAdminEndsSessionsOfAUser(t *testing.T) {
 	in := w.register(ada, password)
 	other := w.mustLogin(ada, password, in.User.UUID)
 	eve := w.register("eve@example.com", password)
-	info, key, err := w.Admin.IssueKey(t.Context(), in.User.Stored, account.NewKey{Name: "backup"})
+	info, key, err := w.Admin.IssueKey(t.Context(), in.User.Stored, keys.New{Name: "backup"})
 	w.must(err)
 	w.must(w.Recovery.Request(t.Context(), ada, from))
 	mail := w.lastMail(ada)
@@ -108,7 +109,7 @@ func TestAnAdminSendsARecovery(t *testing.T) {
 	}
 
 	w = newFixture(t, admins(defaultAdmins), withoutEmail)
-	user, err := w.Admin.CreateUser(t.Context(), account.NewUser{Login: ada, Fields: object.Object{}})
+	user, err := w.Admin.CreateUser(t.Context(), admin.NewUser{Login: ada, Fields: object.Object{}})
 	w.must(err)
 	_, err = w.Admin.SendRecovery(ctx, user.UUID, "")
 	w.wantKind(err, errs.Conflict)

@@ -9,10 +9,12 @@ import (
 
 	"belfry/internal/seal"
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/logins"
 	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/test"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -21,10 +23,10 @@ import (
 // withWord adds a method, as a line of wiring does.
 func withWord(o *account.Options) { o.Methods = append(o.Methods, test.New) }
 
-func word(code string) account.SecondFactor { return account.SecondFactor{Type: test.Name, Code: code} }
+func word(code string) method.Answer { return method.Answer{Type: test.Name, Code: code} }
 
 // learn adds a word in a session, and returns it.
-func (w *fixture) learn(in account.IssuedSession) (said string, session account.IssuedSession, codes []string) {
+func (w *fixture) learn(in sessions.Issued) (said string, session sessions.Issued, codes []string) {
 	w.Helper()
 	made, err := w.Enrollment.Begin(w.Context(), &in.Session, test.Name)
 	w.must(err)
@@ -34,12 +36,12 @@ func (w *fixture) learn(in account.IssuedSession) (said string, session account.
 }
 
 // byWord logs in by a word.
-func (w *fixture) byWord(said string) (account.IssuedSession, error) {
-	return w.Login.LoginBy(w.Context(), test.Name, ada, account.SecondFactor{Code: said}, from)
+func (w *fixture) byWord(said string) (sessions.Issued, error) {
+	return w.Login.LoginBy(w.Context(), test.Name, ada, method.Answer{Code: said}, from)
 }
 
 func TestAnAddedMethodIsASecondFactor(t *testing.T) {
-	w := newFixture(t, withWord, notices)
+	w := newFixture(t, withWord, configuredNotices)
 	in := w.register(ada, password)
 	made, err := w.Enrollment.Begin(t.Context(), &in.Session, test.Name)
 	w.must(err)
@@ -58,13 +60,13 @@ func TestAnAddedMethodIsASecondFactor(t *testing.T) {
 	}
 
 	p := w.beginLogin(ada)
-	if !slices.Equal(p.Factors, []string{test.Name, account.FactorRecovery}) {
+	if !slices.Equal(p.Factors, []string{test.Name, record.FactorRecovery}) {
 		t.Errorf("the login asks for %q", p.Factors)
 	}
 	_, err = w.Login.CompleteLogin(t.Context(), p.Secret, word("wrong"), from)
 	w.wantKind(err, errs.Denied)
 	complete := must(w.Login.CompleteLogin(t.Context(), p.Secret, word(made.Secret), from))
-	if complete.AAL != 2 || !slices.Equal(complete.Methods, []string{account.MethodPassword, test.Name}) {
+	if complete.AAL != 2 || !slices.Equal(complete.Methods, []string{record.MethodPassword, test.Name}) {
 		t.Errorf("the login has AAL %d, by %q", complete.AAL, complete.Methods)
 	}
 
@@ -73,7 +75,7 @@ func TestAnAddedMethodIsASecondFactor(t *testing.T) {
 	if byPassword || !slices.Contains(factors, test.Name) {
 		t.Errorf("a step-up is by %q, by the password: %v", factors, byPassword)
 	}
-	_, err = w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(complete))
+	_, err = w.StepUp.StepUp(t.Context(), password, method.Answer{}, with(complete))
 	w.wantKind(err, errs.Invalid)
 	again := must(w.StepUp.StepUp(t.Context(), "", word(made.Secret), with(complete)))
 	if w.valid(complete.Token) || !w.valid(again.Token) {
@@ -94,20 +96,20 @@ func TestAnAddedMethodBeginsALogin(t *testing.T) {
 
 	// It is one factor, and not another one besides.
 	_, err := w.byWord(said)
-	p := account.Pending(err)
-	if p == nil || !slices.Equal(p.Factors, []string{account.FactorRecovery}) {
+	p := logins.Pending(err)
+	if p == nil || !slices.Equal(p.Factors, []string{record.FactorRecovery}) {
 		t.Fatalf("a login by a word: %v, %+v", err, p)
 	}
 	_, err = w.Login.CompleteLogin(t.Context(), p.Secret, word(said), from)
 	w.wantKind(err, errs.Invalid)
 	byCode := must(w.Login.CompleteLogin(t.Context(), p.Secret, recoveryFactor(codes[0]), from))
-	if byCode.AAL != 2 || !slices.Equal(byCode.Methods, []string{test.Name, account.MethodRecovery}) {
+	if byCode.AAL != 2 || !slices.Equal(byCode.Methods, []string{test.Name, record.MethodRecovery}) {
 		t.Errorf("AAL %d, by %q", byCode.AAL, byCode.Methods)
 	}
 	app := w.enroll(in)
 	_, err = w.byWord(said)
-	session := must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, totpFactor(w.totpCode(app.secret, 0)), from))
-	if session.AAL != 2 || !slices.Equal(session.Methods, []string{test.Name, account.MethodTOTP}) {
+	session := must(w.Login.CompleteLogin(t.Context(), logins.Pending(err).Secret, totpFactor(w.totpCode(app.secret, 0)), from))
+	if session.AAL != 2 || !slices.Equal(session.Methods, []string{test.Name, record.MethodTOTP}) {
 		t.Errorf("AAL %d, by %q", session.AAL, session.Methods)
 	}
 
@@ -125,10 +127,10 @@ func TestAnAddedMethodBeginsALogin(t *testing.T) {
 	}
 	w.register("bob@example.com", password)
 	for _, login := range []string{"bob@example.com", "nobody@example.com"} {
-		_, err = w.Login.LoginBy(t.Context(), test.Name, login, account.SecondFactor{Code: said}, from)
+		_, err = w.Login.LoginBy(t.Context(), test.Name, login, method.Answer{Code: said}, from)
 		w.wantKind(err, errs.Denied)
 	}
-	_, err = w.Login.LoginBy(t.Context(), test.Name, ada, account.SecondFactor{}, from)
+	_, err = w.Login.LoginBy(t.Context(), test.Name, ada, method.Answer{}, from)
 	w.wantKind(err, errs.Invalid)
 }
 
@@ -136,15 +138,15 @@ func TestASecondFactorAloneBeginsNoLogin(t *testing.T) {
 	w := newFixture(t, withWord)
 	e := w.enroll(w.register(ada, password))
 	for _, c := range []struct{ name, code string }{
-		{account.FactorTOTP, w.totpCode(e.secret, 1)}, {account.FactorRecovery, e.codes[0]}, {account.FactorEmail, "123456"}, {account.MethodPassword, password},
-		{account.MethodPasskey, ""}, {"nothing", "x"}, {"", "x"},
+		{record.FactorTOTP, w.totpCode(e.secret, 1)}, {record.FactorRecovery, e.codes[0]}, {record.FactorEmail, "123456"}, {record.MethodPassword, password},
+		{record.MethodPasskey, ""}, {"nothing", "x"}, {"", "x"},
 	} {
-		if in, err := w.Login.LoginBy(t.Context(), c.name, ada, account.SecondFactor{Code: c.code}, from); errs.KindOf(err) != errs.NotFound || in.Token != "" {
+		if in, err := w.Login.LoginBy(t.Context(), c.name, ada, method.Answer{Code: c.code}, from); errs.KindOf(err) != errs.NotFound || in.Token != "" {
 			t.Errorf("a login by %q alone: %v", c.name, err)
 		}
 	}
-	for _, name := range []string{account.FactorRecovery, account.MethodPassword, "nothing", ""} {
-		if _, _, err := w.Enrollment.Confirm(t.Context(), name, password, with(e.IssuedSession)); errs.KindOf(err) != errs.NotFound {
+	for _, name := range []string{record.FactorRecovery, record.MethodPassword, "nothing", ""} {
+		if _, _, err := w.Enrollment.Confirm(t.Context(), name, password, with(e.Issued)); errs.KindOf(err) != errs.NotFound {
 			t.Errorf("%q as a second factor: %v", name, err)
 		}
 	}
@@ -153,11 +155,11 @@ func TestASecondFactorAloneBeginsNoLogin(t *testing.T) {
 func TestTheSecretOfOneMethodIsNotConfirmedAsThatOfAnother(t *testing.T) {
 	w := newFixture(t, withWord)
 	in := w.register(ada, password)
-	app, err := w.Enrollment.Begin(t.Context(), &in.Session, account.FactorTOTP)
+	app, err := w.Enrollment.Begin(t.Context(), &in.Session, record.FactorTOTP)
 	w.must(err)
 	_, _, err = w.Enrollment.Confirm(t.Context(), test.Name, app.Secret, with(in))
 	w.wantKind(err, errs.Conflict)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(app.Secret, 0), with(in))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(app.Secret, 0), with(in))
 	w.must(err)
 	if factors := string(w.record("Users", in.User.UUID)["_factors"]); object.Field([]byte(factors), test.Name) != nil {
 		t.Errorf("the factors are %s", factors)
@@ -172,15 +174,15 @@ func TestALimitedSessionStaysOneWhateverIsAdded(t *testing.T) {
 	w.must(err)
 	for _, code := range codes { // all are used up
 		_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
-		must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(code), from))
+		must(w.Login.CompleteLogin(t.Context(), logins.Pending(err).Secret, recoveryFactor(code), from))
 	}
 	code, client := w.mailedCode(ada)
 	limited := must(w.Login.LoginByMail(t.Context(), ada, code, client))
-	app, err := w.Enrollment.Begin(t.Context(), w.now(limited).Session, account.FactorTOTP)
+	app, err := w.Enrollment.Begin(t.Context(), w.now(limited).Session, record.FactorTOTP)
 	w.must(err)
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(app.Secret, 0), w.now(limited))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(app.Secret, 0), w.now(limited))
 	w.must(err)
-	w.must(w.Enrollment.Remove(t.Context(), w.now(in).Session, account.FactorEmail))
+	w.must(w.Enrollment.Remove(t.Context(), w.now(in).Session, record.FactorEmail))
 
 	in = must(w.Login.Login(t.Context(), credentials(ada, password), from)) // the app does not count yet
 	if me := w.now(in).Session; me.AAL != 1 || me.Missing != errs.StepEnroll {
@@ -188,7 +190,7 @@ func TestALimitedSessionStaysOneWhateverIsAdded(t *testing.T) {
 	}
 	w.clock.advance(time.Minute)
 	w.must(w.BeginMailFactor(t.Context(), w.now(in).Session))
-	next, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, w.lastMail(ada).secret(), w.now(in))
+	next, codes, err := w.Enrollment.Confirm(t.Context(), record.FactorEmail, w.lastMail(ada).secret(), w.now(in))
 	w.must(err)
 	if me := w.now(in).Session; next.Token != "" || len(codes) != 0 || me.AAL != 1 || me.Missing != errs.StepEnroll {
 		t.Errorf("the session is raised: %+v, %d recovery codes", me, len(codes))
@@ -197,21 +199,21 @@ func TestALimitedSessionStaysOneWhateverIsAdded(t *testing.T) {
 
 // Whoever reads a mailbox, and nothing else, waits for what they have added as everybody does: it begins no login before.
 func TestAMethodOfALimitedSessionBeginsALoginLater(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices, withWord)
+	w := newFixture(t, validatedFirst, configuredNotices, withWord)
 	in := w.register(ada, password)
 	w.must(w.BeginMailFactor(t.Context(), &in.Session))
-	_, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, w.lastMail(ada).secret(), with(in))
+	_, codes, err := w.Enrollment.Confirm(t.Context(), record.FactorEmail, w.lastMail(ada).secret(), with(in))
 	w.must(err)
 	for _, code := range codes { // all are used up
 		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(code), from))
 	}
 	code, client := w.mailedCode(ada)
-	said, _, _ := w.learn(account.IssuedSession{Session: *w.now(must(w.Login.LoginByMail(t.Context(), ada, code, client))).Session})
+	said, _, _ := w.learn(sessions.Issued{Session: *w.now(must(w.Login.LoginByMail(t.Context(), ada, code, client))).Session})
 	_, err = w.byWord(said)
 	w.wantKind(err, errs.Denied)
-	w.clock.advance(account.EnrollDelay + time.Minute)
+	w.clock.advance(sessions.EnrollDelay + time.Minute)
 	_, err = w.byWord(said)
-	if p := account.Pending(err); p == nil || !slices.Equal(p.Factors, []string{account.FactorEmail}) {
+	if p := logins.Pending(err); p == nil || !slices.Equal(p.Factors, []string{record.FactorEmail}) {
 		t.Errorf("a login by a word that counts: %v", err)
 	}
 }
@@ -248,9 +250,9 @@ func TestAWrongAnswerOfAnyMethodIsWrong(t *testing.T) {
 
 // A provider can have the name of a method that begins no login.
 func TestAProviderOfTheNameOfASecondFactor(t *testing.T) {
-	w := newFixture(t, func(o *account.Options) { o.Providers = map[string]oauth.Provider{account.FactorTOTP: provider{}} })
-	login := func() (account.IssuedSession, error) {
-		flow, err := w.Providers.Begin(t.Context(), account.FactorTOTP, true, from)
+	w := newFixture(t, func(o *account.Options) { o.Providers = map[string]oauth.Provider{record.FactorTOTP: provider{}} })
+	login := func() (sessions.Issued, error) {
+		flow, err := w.Providers.Begin(t.Context(), record.FactorTOTP, true, from)
 		w.must(err)
 		u, err := url.Parse(flow.URL)
 		w.must(err)
@@ -259,7 +261,7 @@ func TestAProviderOfTheNameOfASecondFactor(t *testing.T) {
 	}
 	w.enroll(must(login()))
 	_, err := login()
-	if p := account.Pending(err); p == nil || !slices.Equal(p.Factors, []string{account.FactorTOTP, account.FactorRecovery}) {
+	if p := logins.Pending(err); p == nil || !slices.Equal(p.Factors, []string{record.FactorTOTP, record.FactorRecovery}) {
 		t.Errorf("%v, %+v", err, p)
 	}
 }

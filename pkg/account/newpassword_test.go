@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/weak"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
@@ -25,7 +27,7 @@ func (w *fixture) isWeak(err error, reason weak.Reason, field string) {
 	w.Helper()
 	w.wantKind(err, errs.Invalid)
 	var e *errs.Error
-	var refused *account.WeakPassword
+	var refused *passwords.WeakPassword
 	if !errors.As(err, &refused) || refused.Reason != reason || !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Pointer != "/"+field || e.Fields[0].Message == "" {
 		w.Fatalf("error %v", err)
 	}
@@ -66,7 +68,7 @@ func TestWeakPasswordsAreSetNowhere(t *testing.T) {
 			w.isWeak(err, reason, "password")
 			_, _, err = w.Registration.Register(t.Context(), credentials(ada, kind.password), from)
 			w.isWeak(err, reason, "password")
-			_, err = w.Admin.CreateUser(t.Context(), account.NewUser{Login: ada, Password: kind.password, Fields: object.Object{}})
+			_, err = w.Admin.CreateUser(t.Context(), admin.NewUser{Login: ada, Password: kind.password, Fields: object.Object{}})
 			w.isWeak(err, reason, "password")
 			if n := len(w.objects("Users")) + len(w.objects("Idents")); n != 0 {
 				t.Errorf("%d objects", n)
@@ -106,7 +108,7 @@ func TestAUsersOwnWordsAreWeakWhereverAPasswordIsSet(t *testing.T) {
 	)
 	named := object.Object{}
 	named.Set("fullName", "Wumptree, Fnordia")
-	form := func(login, password string) account.Credentials {
+	form := func(login, password string) passwords.Credentials {
 		c := credentials(login, password)
 		c.Fields = named
 		return c
@@ -119,7 +121,7 @@ func TestAUsersOwnWordsAreWeakWhereverAPasswordIsSet(t *testing.T) {
 	for _, own := range []string{byAddress, byName} {
 		_, _, err = w.Registration.Register(t.Context(), form(address, own), from)
 		w.isWeak(err, weak.Guessable, "password")
-		_, err = w.Admin.CreateUser(t.Context(), account.NewUser{Login: address, Password: own, Fields: named})
+		_, err = w.Admin.CreateUser(t.Context(), admin.NewUser{Login: address, Password: own, Fields: named})
 		w.isWeak(err, weak.Guessable, "password")
 	}
 	in, _, err := w.Registration.Register(t.Context(), form(address, firstPassword), from)
@@ -287,7 +289,7 @@ func TestHostileNewPasswords(t *testing.T) {
 	w := newFixture(t, common)
 	in := w.register(ada, password)
 	for i, next := range []string{
-		strings.Repeat("4@8({[<3691!|7|0$5+7%2", 47)[:account.MaxPassword], strings.Repeat("\x00", account.MinPassword), "pass\x00word", strings.Repeat("\xff", account.MaxPassword),
+		strings.Repeat("4@8({[<3691!|7|0$5+7%2", 47)[:passwords.MaxPassword], strings.Repeat("\x00", passwords.MinPassword), "pass\x00word", strings.Repeat("\xff", passwords.MaxPassword),
 		strings.Repeat("ſ", 500), "\xed\xa0\x80 password",
 	} {
 		changed, err := w.Recovery.ChangePassword(t.Context(), password, next, with(in))

@@ -7,16 +7,19 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
 )
 
-// notices configures all notices; their subjects are their kinds.
-func notices(o *account.Options) {
-	o.Email.Notices = map[account.Notice]*mail.Templates{}
-	for _, kind := range []account.Notice{
-		account.NoticeDevice, account.NoticePassword, account.NoticeFactorAdded, account.NoticeFactorRemoved, account.NoticeAddress, account.NoticeDeletion,
-		account.NoticeRecoveryCodes, account.NoticeLoginAdded, account.NoticeLoginRemoved, account.NoticeKeyAdded, account.NoticeKeyRemoved, account.NoticeDisabled, account.NoticeDeleted,
+// configuredNotices configures all notices; their subjects are their kinds.
+func configuredNotices(o *account.Options) {
+	o.Email.Notices = map[post.Notice]*mail.Templates{}
+	for _, kind := range []post.Notice{
+		notices.NoticeDevice, notices.NoticePassword, notices.NoticeFactorAdded, notices.NoticeFactorRemoved, notices.NoticeAddress, notices.NoticeDeletion,
+		notices.NoticeRecoveryCodes, notices.NoticeLoginAdded, notices.NoticeLoginRemoved, notices.NoticeKeyAdded, notices.NoticeKeyRemoved, notices.NoticeDisabled, notices.NoticeDeleted,
 	} {
 		t, err := mail.ParseTemplates(string(kind), "", "{{.Login}} {{.Time}} {{.Address}} {{.Place}} {{.Device}}")
 		if err != nil {
@@ -46,23 +49,23 @@ func (w *fixture) wantKinds(to string, want ...string) {
 }
 
 func TestANewDeviceIsReported(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	if in.Device == "" {
 		t.Fatal("the first device is not known")
 	}
 	w.wantKinds(ada)
-	login := func(c account.Client) account.IssuedSession {
+	login := func(c sessions.Client) sessions.Issued {
 		t.Helper()
 		return must(w.Login.Login(t.Context(), credentials(ada, password), c))
 	}
 	// The same browser elsewhere, and a program that keeps no cookie.
-	login(account.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: in.Device})
+	login(sessions.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: in.Device})
 	if again := login(from); again.Device != "" {
 		t.Error("a program that is known gets a cookie at each login")
 	}
 	w.wantKinds(ada)
-	stranger := account.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0"}
+	stranger := sessions.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0"}
 	got := login(stranger)
 	w.wantKinds(ada, "device")
 	m := w.lastMail(ada)
@@ -70,15 +73,15 @@ func TestANewDeviceIsReported(t *testing.T) {
 		t.Errorf("the notice is %q", m.Text)
 	}
 	login(stranger)
-	login(account.Client{Address: "203.0.113.10", UserAgent: "stranger/1.0", Device: got.Device})
+	login(sessions.Client{Address: "203.0.113.10", UserAgent: "stranger/1.0", Device: got.Device})
 	w.wantKinds(ada, "device")
-	_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), account.Client{Address: "203.0.113.11"})
+	_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), sessions.Client{Address: "203.0.113.11"})
 	w.wantKind(err, errs.Denied)
 	w.wantKinds(ada, "device")
 
 	// A device that was not used for a year is new again; one in use is not.
 	for range 13 {
-		w.clock.advance(account.DeviceTTL / 12)
+		w.clock.advance(notices.DeviceTTL / 12)
 		must(w.DeleteExpired(t.Context(), 100))
 		login(from)
 	}
@@ -92,10 +95,10 @@ func TestANewDeviceIsReported(t *testing.T) {
 }
 
 func TestRecordsOfDevicesLinkNoUsers(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	w.register(bob, password)
-	same := account.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: in.Device}
+	same := sessions.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: in.Device}
 	must(w.Login.Login(t.Context(), credentials(bob, password), same))
 	hashes := map[string]int{}
 	for _, o := range w.objects("Tokens") {
@@ -119,7 +122,7 @@ func TestRecordsOfDevicesLinkNoUsers(t *testing.T) {
 }
 
 func TestNoticesAreSentOfWhatProtectsTheAccount(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	in = must(w.Recovery.ChangePassword(t.Context(), password, "a second password", with(in)))
 	w.wantKinds(ada, "password")
@@ -131,18 +134,18 @@ func TestNoticesAreSentOfWhatProtectsTheAccount(t *testing.T) {
 	w.wantKinds(ada, "password", "password")
 	must(w.Admin.SetPassword(t.Context(), in.User.UUID, "a fourth password"))
 	w.wantKinds(ada, "password", "password", "password")
-	for _, kind := range []account.Notice{account.NoticeFactorAdded, account.NoticeFactorRemoved, account.NoticeDeletion} {
+	for _, kind := range []post.Notice{notices.NoticeFactorAdded, notices.NoticeFactorRemoved, notices.NoticeDeletion} {
 		w.Notify(t.Context(), in.User, kind)
 	}
 	w.wantKinds(ada, "password", "password", "password", "factorAdded", "factorRemoved", "deletion")
 
 	// Nobody gets one who is disabled or gone, and none is sent that is not configured.
-	w.Notify(t.Context(), in.User, account.NoticeDeletion)
+	w.Notify(t.Context(), in.User, notices.NoticeDeletion)
 	must(w.Admin.SetDisabled(t.Context(), in.User.UUID, true))
 	w.wantKinds(ada, "password", "password", "password", "factorAdded", "factorRemoved", "deletion", "disabled")
 	quiet := newFixture(t, validatedFirst)
 	in = quiet.register(ada, password)
-	quiet.Notify(t.Context(), in.User, account.NoticeDeletion)
+	quiet.Notify(t.Context(), in.User, notices.NoticeDeletion)
 	quiet.wantKinds(ada)
 	if in.Device != "" {
 		t.Error("a device is recorded without notices")
@@ -150,33 +153,33 @@ func TestNoticesAreSentOfWhatProtectsTheAccount(t *testing.T) {
 }
 
 func TestNoticesAreLimitedByKind(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	other, _ := w.newService()
 	for range 2 * account.MaxNotices {
-		w.Notify(t.Context(), in.User, account.NoticeFactorAdded)
+		w.Notify(t.Context(), in.User, notices.NoticeFactorAdded)
 		w.must(w.deliverMails())
-		other.Notify(t.Context(), in.User, account.NoticeFactorAdded)
+		other.Notify(t.Context(), in.User, notices.NoticeFactorAdded)
 		w.must(w.deliverMails())
 	}
 	if n := len(w.kinds(ada)); n != account.MaxNotices {
 		t.Errorf("%d notices", n)
 	}
-	w.Notify(t.Context(), in.User, account.NoticeFactorRemoved)
+	w.Notify(t.Context(), in.User, notices.NoticeFactorRemoved)
 	if n := len(w.kinds(ada)); n != account.MaxNotices+1 {
 		t.Error("notices of one kind hide another")
 	}
 	w.clock.advance(account.NoticePeriod)
-	w.Notify(t.Context(), in.User, account.NoticeFactorAdded)
+	w.Notify(t.Context(), in.User, notices.NoticeFactorAdded)
 	if n := len(w.kinds(ada)); n != account.MaxNotices+2 {
 		t.Error("no notice after the period")
 	}
 }
 
 func TestANoticeThatCannotBeSentIsRetried(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
-	w.Notify(t.Context(), in.User, account.NoticePassword)
+	w.Notify(t.Context(), in.User, notices.NoticePassword)
 	down := errors.New("down")
 	w.sender.failWith(down, nil)
 	w.recorder.mu.Lock()
@@ -195,17 +198,17 @@ func TestANoticeThatCannotBeSentIsRetried(t *testing.T) {
 }
 
 func TestANoticeGoesToAnAddressOfTheUser(t *testing.T) {
-	w := newFixture(t, notices)
+	w := newFixture(t, configuredNotices)
 	in := w.register(ada, password)
-	w.Notify(t.Context(), in.User, account.NoticePassword)
+	w.Notify(t.Context(), in.User, notices.NoticePassword)
 	w.wantKinds(ada, "password") // the only one
 	in, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(in))
 	w.must(err)
-	w.Notify(t.Context(), in.User, account.NoticePassword)
+	w.Notify(t.Context(), in.User, notices.NoticePassword)
 	w.wantKinds(ada, "password", "loginAdded") // of two that nobody has proven none
 	w.wantKinds(bob)
 	must(w.Registration.FollowLink(t.Context(), bob, w.lastMail(bob).token, with(in)))
-	w.Notify(t.Context(), in.User, account.NoticePassword)
+	w.Notify(t.Context(), in.User, notices.NoticePassword)
 	w.wantKinds(bob, "password")
 	w.wantKinds(ada, "password", "loginAdded")
 }

@@ -12,6 +12,11 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -21,32 +26,32 @@ import (
 const origin = "https://example.org"
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &account.Passkeys{RPID: "example.org", RPName: "Example", Origins: []string{origin, "https://app.example.org"}}
+	o.Passkeys = &passkeys.Config{RPID: "example.org", RPName: "Example", Origins: []string{origin, "https://app.example.org"}}
 }
 
 // addPasskey adds the passkey of an authenticator to the account of a session.
-func (w *fixture) addPasskey(c *authenticator.Credential, name string, me *account.Session, change ...func(*authenticator.Ceremony)) (account.PasskeyInfo, error) {
+func (w *fixture) addPasskey(c *authenticator.Credential, name string, me *sessions.Session, change ...func(*authenticator.Ceremony)) (passkeys.Info, error) {
 	w.Helper()
 	challenge, err := w.Passkeys.BeginRegistration(w.Context(), me)
 	w.must(err)
-	return w.Passkeys.Add(w.Context(), name, account.PasskeyAnswer{Credential: c.Create(challenge.Options, change...), Secret: challenge.Secret}, me)
+	return w.Passkeys.Add(w.Context(), name, method.Signed{Credential: c.Create(challenge.Options, change...), Secret: challenge.Secret}, me)
 }
 
 // answer asks for the challenge of a login, and answers it.
-func (w *fixture) answer(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) account.PasskeyAnswer {
+func (w *fixture) answer(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) method.Signed {
 	w.Helper()
 	challenge, err := w.Passkeys.BeginLogin(w.Context(), from)
 	w.must(err)
-	return account.PasskeyAnswer{Credential: c.Get(challenge.Options, change...), Secret: challenge.Secret}
+	return method.Signed{Credential: c.Get(challenge.Options, change...), Secret: challenge.Secret}
 }
 
-func (w *fixture) loginByPasskey(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) (account.IssuedSession, error) {
+func (w *fixture) loginByPasskey(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) (sessions.Issued, error) {
 	w.Helper()
 	return w.LoginByPasskey(w.Context(), w.answer(c, change...), from)
 }
 
 // withPasskey is a fixture with a user who has a passkey.
-func withPasskey(t *testing.T) (*fixture, account.IssuedSession, *authenticator.Credential) {
+func withPasskey(t *testing.T) (*fixture, sessions.Issued, *authenticator.Credential) {
 	t.Helper()
 	w := newFixture(t, withPasskeys)
 	in, c := w.register(ada, password), authenticator.New(t, authenticator.ES256, origin)
@@ -159,7 +164,7 @@ func TestPasskeysAreNamedAndRemoved(t *testing.T) {
 	}
 	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
-	if !slices.ContainsFunc(details.Idents, func(i account.IdentInfo) bool { return i.Type == "passkey" && i.Name == "Key ring" }) {
+	if !slices.ContainsFunc(details.Idents, func(i admin.IdentInfo) bool { return i.Type == "passkey" && i.Name == "Key ring" }) {
 		t.Errorf("admins see %+v", details.Idents)
 	}
 
@@ -180,7 +185,7 @@ func TestPasskeysNeedAFreshLogin(t *testing.T) {
 	own := authenticator.Encode(c.ID) + "_passkey"
 	challenge, err := w.Passkeys.BeginRegistration(t.Context(), &in.Session)
 	w.must(err)
-	_, token, err := w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, password, with(in))
+	_, token, err := w.Keys.Create(t.Context(), keys.New{Name: "k"}, password, with(in))
 	w.must(err)
 	key, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
@@ -188,7 +193,7 @@ func TestPasskeysNeedAFreshLogin(t *testing.T) {
 	w.wantKind(err, errs.Denied)
 	_, err = w.Passkeys.Rename(t.Context(), key, own, "x")
 	w.wantKind(err, errs.Denied)
-	answer := account.PasskeyAnswer{Credential: authenticator.New(t, authenticator.ES256, origin).Create(challenge.Options), Secret: challenge.Secret}
+	answer := method.Signed{Credential: authenticator.New(t, authenticator.ES256, origin).Create(challenge.Options), Secret: challenge.Secret}
 	_, err = w.Passkeys.Add(t.Context(), "", answer, key)
 	w.wantKind(err, errs.Denied)
 
@@ -214,31 +219,31 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 	w.must(err)
 	stepUp, err := w.StepUpOptions(t.Context(), me)
 	w.must(err)
-	answers := map[string]account.PasskeyAnswer{
+	answers := map[string]method.Signed{
 		"login":         login,
 		"second factor": {Credential: c.Get(second.Options), Secret: second.Secret},
 		"step-up":       {Credential: c.Get(stepUp.Options), Secret: stepUp.Secret},
 		"registration":  {Credential: c.Get(registration.Options), Secret: registration.Secret},
 	}
-	uses := map[string]func(account.PasskeyAnswer) error{
-		"login": func(a account.PasskeyAnswer) error {
+	uses := map[string]func(method.Signed) error{
+		"login": func(a method.Signed) error {
 			_, err := w.LoginByPasskey(t.Context(), a, from)
 			return err
 		},
-		"second factor": func(a account.PasskeyAnswer) error {
+		"second factor": func(a method.Signed) error {
 			_, _, err := w.VerifySecondFactor(t.Context(), a, in.User, "pending")
 			return err
 		},
-		"another second factor": func(a account.PasskeyAnswer) error {
+		"another second factor": func(a method.Signed) error {
 			_, _, err := w.VerifySecondFactor(t.Context(), a, in.User, "another")
 			return err
 		},
-		"step-up":             func(a account.PasskeyAnswer) error { return w.VerifyStepUp(t.Context(), a, me) },
-		"another's step-up":   func(a account.PasskeyAnswer) error { return w.VerifyStepUp(t.Context(), a, &bob.Session) },
-		"another session's":   func(a account.PasskeyAnswer) error { return w.VerifyStepUp(t.Context(), a, &other.Session) },
-		"another client's":    func(a account.PasskeyAnswer) error { a.Secret = w.answer(c).Secret; return w.byPasskey(a) },
-		"no client's":         func(a account.PasskeyAnswer) error { a.Secret = ""; return w.byPasskey(a) },
-		"an unknown client's": func(a account.PasskeyAnswer) error { a.Secret = account.NewSecret(); return w.byPasskey(a) },
+		"step-up":             func(a method.Signed) error { return w.VerifyStepUp(t.Context(), a, me) },
+		"another's step-up":   func(a method.Signed) error { return w.VerifyStepUp(t.Context(), a, &bob.Session) },
+		"another session's":   func(a method.Signed) error { return w.VerifyStepUp(t.Context(), a, &other.Session) },
+		"another client's":    func(a method.Signed) error { a.Secret = w.answer(c).Secret; return w.byPasskey(a) },
+		"no client's":         func(a method.Signed) error { a.Secret = ""; return w.byPasskey(a) },
+		"an unknown client's": func(a method.Signed) error { a.Secret = account.NewSecret(); return w.byPasskey(a) },
 	}
 	for made, a := range answers {
 		for use, verify := range uses {
@@ -254,8 +259,8 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 		}
 	}
 	// A registration is for the session that asked.
-	answer := account.PasskeyAnswer{Credential: fresh.Create(registration.Options), Secret: registration.Secret}
-	for _, not := range []*account.Session{&other.Session, &bob.Session} {
+	answer := method.Signed{Credential: fresh.Create(registration.Options), Secret: registration.Secret}
+	for _, not := range []*sessions.Session{&other.Session, &bob.Session} {
 		_, err = w.Passkeys.Add(t.Context(), "", answer, not)
 		w.wantKind(err, errs.Denied)
 	}
@@ -265,11 +270,11 @@ func TestAChallengeIsForOneClientOnePurposeAndOneUse(t *testing.T) {
 	w.wantKind(err, errs.Denied)
 
 	late := w.answer(c)
-	w.clock.advance(account.PasskeyTTL)
+	w.clock.advance(passkeys.TTL)
 	w.wantKind(w.byPasskey(late), errs.Denied)
 }
 
-func (w *fixture) byPasskey(a account.PasskeyAnswer) error {
+func (w *fixture) byPasskey(a method.Signed) error {
 	_, err := w.LoginByPasskey(w.Context(), a, from)
 	return err
 }
@@ -367,7 +372,7 @@ func TestAWrongPasskeyIsNotRegistered(t *testing.T) {
 	}
 	// A credential belongs to one user, and is registered once, whatever key comes with its id.
 	bob := w.register("bob@example.com", password)
-	for _, who := range []*account.Session{&in.Session, &bob.Session} {
+	for _, who := range []*sessions.Session{&in.Session, &bob.Session} {
 		other := fresh()
 		other.ID = c.ID
 		_, err := w.addPasskey(other, "", who)
@@ -378,7 +383,7 @@ func TestAWrongPasskeyIsNotRegistered(t *testing.T) {
 	if session.User.UUID != in.User.UUID {
 		t.Error("the passkey has another user")
 	}
-	_, err = w.Passkeys.Add(t.Context(), "", account.PasskeyAnswer{Credential: json.RawMessage(`{"id":"x"}`)}, &in.Session)
+	_, err = w.Passkeys.Add(t.Context(), "", method.Signed{Credential: json.RawMessage(`{"id":"x"}`)}, &in.Session)
 	w.wantKind(err, errs.Invalid)
 }
 
@@ -408,7 +413,7 @@ func TestConcurrentPasskeys(t *testing.T) {
 	once(8, func(int) error { return w.byPasskey(replayed) }, errs.Denied)
 
 	// Answers to different challenges with the same counter.
-	var equal []account.PasskeyAnswer
+	var equal []method.Signed
 	for range 8 {
 		equal = append(equal, w.answer(c, func(y *authenticator.Ceremony) { y.Counter = 7 }))
 	}
@@ -416,13 +421,13 @@ func TestConcurrentPasskeys(t *testing.T) {
 
 	// Registrations of one credential by several users.
 	shared := authenticator.New(t, authenticator.ES256, origin)
-	var users []account.IssuedSession
-	var registrations []account.PasskeyAnswer
+	var users []sessions.Issued
+	var registrations []method.Signed
 	for _, login := range []string{"a@example.com", "b@example.com", "c@example.com"} {
 		u := w.register(login, password)
 		challenge, err := w.Passkeys.BeginRegistration(t.Context(), &u.Session)
 		w.must(err)
-		users, registrations = append(users, u), append(registrations, account.PasskeyAnswer{Credential: shared.Create(challenge.Options), Secret: challenge.Secret})
+		users, registrations = append(users, u), append(registrations, method.Signed{Credential: shared.Create(challenge.Options), Secret: challenge.Secret})
 	}
 	once(len(users), func(i int) error {
 		_, err := w.Passkeys.Add(t.Context(), "", registrations[i], &users[i].Session)
@@ -453,7 +458,7 @@ func TestASignatureCounterThatGoesBack(t *testing.T) {
 	w.must(err)
 	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
-	if list[0].CloneSuspected == "" || !slices.ContainsFunc(details.Idents, func(i account.IdentInfo) bool { return i.CloneSuspected != "" }) {
+	if list[0].CloneSuspected == "" || !slices.ContainsFunc(details.Idents, func(i admin.IdentInfo) bool { return i.CloneSuspected != "" }) {
 		t.Errorf("the user sees %+v, admins %+v", list, details.Idents)
 	}
 	// It is a sign and no proof: the one with the higher counter continues.
@@ -504,7 +509,7 @@ func TestASecondFactorIsAPasskeyOfThatUser(t *testing.T) {
 		t.Errorf("options %s", options.Options)
 	}
 	// An authenticator that was asked for certain credentials need not say whose they are.
-	answer := account.PasskeyAnswer{Credential: c.Get(options.Options, func(y *authenticator.Ceremony) { y.UserHandle = nil }), Secret: options.Secret}
+	answer := method.Signed{Credential: c.Get(options.Options, func(y *authenticator.Ceremony) { y.UserHandle = nil }), Secret: options.Secret}
 	by, ident, err := w.VerifySecondFactor(t.Context(), answer, in.User, "x")
 	w.must(err)
 	if by.UUID != in.User.UUID || ident.UUID != authenticator.Encode(c.ID)+"_passkey" {
@@ -515,7 +520,7 @@ func TestASecondFactorIsAPasskeyOfThatUser(t *testing.T) {
 	w.must(err)
 	options, err = w.SecondFactorOptions(t.Context(), in.User, "x")
 	w.must(err)
-	_, _, err = w.VerifySecondFactor(t.Context(), account.PasskeyAnswer{Credential: bobs.Get(options.Options), Secret: options.Secret}, in.User, "x")
+	_, _, err = w.VerifySecondFactor(t.Context(), method.Signed{Credential: bobs.Get(options.Options), Secret: options.Secret}, in.User, "x")
 	w.wantKind(err, errs.Denied)
 }
 
@@ -526,7 +531,7 @@ func TestWithoutPasskeys(t *testing.T) {
 	w.wantKind(err, errs.NotFound)
 	_, err = w.Passkeys.BeginRegistration(t.Context(), &in.Session)
 	w.wantKind(err, errs.NotFound)
-	w.wantKind(w.byPasskey(account.PasskeyAnswer{}), errs.NotFound)
+	w.wantKind(w.byPasskey(method.Signed{}), errs.NotFound)
 }
 
 // The test vectors of the specification (Web Authentication Level 3, section 16), which have been signed by others than belfry's tests.
@@ -581,7 +586,7 @@ func FuzzPasskeys(f *testing.F) {
 		f.Add([]byte(v.Assertion))
 	}
 	f.Add([]byte(`{"id":"AA","rawId":"AA","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"","signature":""}}`))
-	s := account.New(account.Options{Passkeys: &account.Passkeys{RPID: "example.org", Origins: []string{origin}}})
+	s := account.New(account.Options{Passkeys: &passkeys.Config{RPID: "example.org", Origins: []string{origin}}})
 	f.Fuzz(func(t *testing.T, credential []byte) {
 		registered, loggedIn := s.VerifyVector(credential, credential, "x", "x", "nobody")
 		if registered == nil && loggedIn == nil {

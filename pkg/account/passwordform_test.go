@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -19,10 +21,10 @@ const (
 
 // hashes counts the hashes that are computed, also in the background.
 func (w *fixture) hashes(do func()) (n int) {
-	w.ObserveHashes(func(account.HashParams) { n++ })
+	w.ObserveHashes(func(passwords.HashParams) { n++ })
 	do()
 	w.Close() // waits for the background
-	w.ObserveHashes(func(account.HashParams) {})
+	w.ObserveHashes(func(passwords.HashParams) {})
 	return n
 }
 
@@ -40,7 +42,7 @@ func TestAPasswordIsTheSameInEveryForm(t *testing.T) {
 				w.must(w.Recovery.Recover(w.Context(), w.requestRecovery(ada, set), from))
 			},
 			"set by an admin":     func(w *fixture) { must(w.Admin.SetPassword(w.Context(), w.register(ada, password).User.UUID, set)) },
-			"created by an admin": func(w *fixture) { must(w.Admin.CreateUser(w.Context(), account.NewUser{Login: ada, Password: set})) },
+			"created by an admin": func(w *fixture) { must(w.Admin.CreateUser(w.Context(), admin.NewUser{Login: ada, Password: set})) },
 		} {
 			w := newFixture(t)
 			prepare(w)
@@ -106,7 +108,7 @@ func TestTheHashesOfALoginDependOnWhatIsSentAlone(t *testing.T) {
 	w.register(ada, password)
 	w.register("old@example.com", password)
 	w.setHash(w.owner("old@example.com"), account.HashOf(cheapHash, decomposed))
-	must(w.Admin.CreateUser(t.Context(), account.NewUser{Login: "none@example.com"}))
+	must(w.Admin.CreateUser(t.Context(), admin.NewUser{Login: "none@example.com"}))
 	w.Close()
 	for sent, want := range map[string]int{"a wrong password": 1, composed: 1, "e\u0301 wrong password": 2, "a\u00a0wrong password": 2} {
 		for _, login := range []string{ada, "old@example.com", "none@example.com", "nobody@example.com", "no address"} {

@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/object"
 )
 
@@ -49,7 +50,7 @@ func github(o *account.Options) { o.Providers = map[string]oauth.Provider{"githu
 
 // loginByProvider logs in through the provider, or links the identity if the
 // client has a session.
-func (w *fixture) loginByProvider(who string, c account.Client) (account.IssuedSession, error) {
+func (w *fixture) loginByProvider(who string, c sessions.Client) (sessions.Issued, error) {
 	w.Helper()
 	flow, err := w.Providers.Begin(w.Context(), "github", true, c)
 	w.must(err)

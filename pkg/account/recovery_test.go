@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
 // requestRecovery requests a recovery mail and returns the credentials to use
 // its token with.
-func (w *fixture) requestRecovery(login, next string) account.Credentials {
+func (w *fixture) requestRecovery(login, next string) passwords.Credentials {
 	w.Helper()
 	w.must(w.Recovery.Request(w.Context(), login, from))
 	c := credentials(login, next)
@@ -33,13 +34,13 @@ func TestRecover(t *testing.T) {
 	other := w.mustLogin(ada, password, in.User.UUID)
 	c := w.requestRecovery(ada, "a new password")
 
-	for _, wrong := range []account.Credentials{
+	for _, wrong := range []passwords.Credentials{
 		{Login: "", Password: c.Password, Token: c.Token}, {Login: ada, Password: "", Token: c.Token}, {Login: ada, Password: "short", Token: c.Token},
-		{Login: ada, Password: strings.Repeat("x", account.MaxPassword+1), Token: c.Token},
+		{Login: ada, Password: strings.Repeat("x", passwords.MaxPassword+1), Token: c.Token},
 	} {
 		w.wantKind(w.Recovery.Recover(t.Context(), wrong, from), errs.Invalid)
 	}
-	for _, wrong := range []account.Credentials{
+	for _, wrong := range []passwords.Credentials{
 		{Login: ada, Password: c.Password}, {Login: ada, Password: c.Password, Token: "wrong"}, {Login: "bob@example.com", Password: c.Password, Token: c.Token},
 	} {
 		w.wantKind(w.Recovery.Recover(t.Context(), wrong, from), errs.Denied)
@@ -64,11 +65,11 @@ func TestRecover(t *testing.T) {
 // tokens that were mailed before.
 func TestARecoveryTokenDoesNotOutliveThePassword(t *testing.T) {
 	const bob = "bob@example.com"
-	for name, change := range map[string]func(*fixture, account.IssuedSession){
-		"changed by the user": func(w *fixture, in account.IssuedSession) {
+	for name, change := range map[string]func(*fixture, sessions.Issued){
+		"changed by the user": func(w *fixture, in sessions.Issued) {
 			must(w.Recovery.ChangePassword(w.Context(), password, "the latest password", with(in)))
 		},
-		"recovered by another address": func(w *fixture, in account.IssuedSession) {
+		"recovered by another address": func(w *fixture, in sessions.Issued) {
 			c := credentials(bob, password)
 			_, _, err := w.Registration.Register(w.Context(), c, with(in))
 			w.must(err)
@@ -202,7 +203,7 @@ func TestAnInterruptedRecoveryCanBeRepeated(t *testing.T) {
 }
 
 // squat registers the address of somebody else, and links a login of a provider.
-func (w *fixture) squat(victim string) account.IssuedSession {
+func (w *fixture) squat(victim string) sessions.Issued {
 	w.Helper()
 	eve, err := w.loginByProvider("666", with(w.register(victim, password)))
 	w.must(err)
@@ -210,7 +211,7 @@ func (w *fixture) squat(victim string) account.IssuedSession {
 }
 
 // hijack registers the address of somebody else, and links further identities.
-func (w *fixture) hijack(victim string) account.IssuedSession {
+func (w *fixture) hijack(victim string) sessions.Issued {
 	w.Helper()
 	eve, _, err := w.Registration.Register(w.Context(), credentials("eve@example.com", password), with(w.squat(victim)))
 	w.must(err)
@@ -311,7 +312,7 @@ func TestChangePassword(t *testing.T) {
 		_, err := w.Recovery.ChangePassword(t.Context(), wrong, "a new password", with(in))
 		w.wantKind(err, errs.Denied)
 	}
-	for _, wrong := range []string{"", "short", strings.Repeat("x", account.MaxPassword+1)} {
+	for _, wrong := range []string{"", "short", strings.Repeat("x", passwords.MaxPassword+1)} {
 		_, err := w.Recovery.ChangePassword(t.Context(), password, wrong, with(in))
 		w.wantKind(err, errs.Invalid)
 	}

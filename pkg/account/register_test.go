@@ -8,26 +8,28 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
 )
 
 // form makes credentials with more fields.
-func form(t *testing.T, login, password, fields string) account.Credentials {
+func form(t *testing.T, login, password, fields string) passwords.Credentials {
 	t.Helper()
 	o, err := object.Parse([]byte(fields))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return account.Credentials{Login: login, Password: password, Fields: o}
+	return passwords.Credentials{Login: login, Password: password, Fields: o}
 }
 
 func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
 	w := newFixture(t)
 	in, mailed, err := w.Registration.Register(t.Context(), form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`), from)
 	w.must(err)
-	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(account.SessionIdleTimeout)) {
+	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(sessions.SessionIdleTimeout)) {
 		t.Errorf("issued %+v, mailed %v", in, mailed)
 	}
 	user := w.record("Users", in.User.UUID)
@@ -82,7 +84,7 @@ func TestRegisterPublishesAnEvent(t *testing.T) {
 func TestRegisterRejectsInvalidForms(t *testing.T) {
 	for _, mode := range []func(*account.Options){func(*account.Options) {}, validatedFirst} {
 		w := newFixture(t, mode)
-		long := strings.Repeat("x", account.MaxPassword)
+		long := strings.Repeat("x", passwords.MaxPassword)
 		for _, c := range []struct{ login, password string }{
 			{"", ""}, {ada, ""}, {"", password}, {ada, "1234567"}, {ada, long + "x"}, {"ada", password}, {"@example.com", password},
 		} {
@@ -190,7 +192,7 @@ func TestRegisterLinksAnAddressWhileLoggedIn(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		w := newFixture(t, func(o *account.Options) { o.Email.PostValidation = !first }, github)
 		in := w.register(ada, password)
-		add := func(login, password string) (account.IssuedSession, error) {
+		add := func(login, password string) (sessions.Issued, error) {
 			c := credentials(login, password)
 			if first {
 				w.clock.advance(w.email.MailInterval)

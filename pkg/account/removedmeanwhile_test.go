@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
 )
 
 // removedBefore runs two calls at once, and returns the error of the second: one removes an ident, and the other changes it. Its removal
@@ -56,7 +56,7 @@ func TestAnUndoingRestoresAnAddressThatIsRemovedMeanwhile(t *testing.T) {
 		func() error { return w.finish(w.Service, newAda, confirm, client) },
 		func() error { return w.finish(other, ada, undo, from) }))
 	w.wantAddresses(in.User.UUID, adaIdent)
-	c := account.Credentials{Login: ada, Password: "the next password", Token: w.lastMail(ada).token}
+	c := passwords.Credentials{Login: ada, Password: "the next password", Token: w.lastMail(ada).token}
 	w.must(w.Recovery.Recover(t.Context(), c, from))
 	w.mustLogin(ada, "the next password", in.User.UUID)
 }

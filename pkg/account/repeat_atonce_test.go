@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 )
 
 // atOnce does something that begins a session, and the same again while the session is being stored: when the second has read the record
@@ -50,7 +50,7 @@ func TestOfTwoUsesAtOnceOneLogsIn(t *testing.T) {
 			return err
 		})
 		w.must(first)
-		w.wantRepeated(second, account.ActLoggedIn, true)
+		w.wantRepeated(second, record.ActLoggedIn, true)
 	})
 	t.Run("a passkey that does not count", func(t *testing.T) {
 		w, _, key := withPasskey(t)
@@ -58,7 +58,7 @@ func TestOfTwoUsesAtOnceOneLogsIn(t *testing.T) {
 		a.Cookie = true
 		first, second := w.atOnce("passkey-", func() error { return w.byPasskey(a) })
 		w.must(first)
-		w.wantRepeated(second, account.ActLoggedIn, true)
+		w.wantRepeated(second, record.ActLoggedIn, true)
 	})
 	t.Run("a second factor", func(t *testing.T) {
 		w := newFixture(t)
@@ -70,6 +70,6 @@ func TestOfTwoUsesAtOnceOneLogsIn(t *testing.T) {
 			return err
 		})
 		w.must(first)
-		w.wantRepeated(second, account.ActLoggedIn, true)
+		w.wantRepeated(second, record.ActLoggedIn, true)
 	})
 }

@@ -5,25 +5,29 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
 
 // Whoever finds the form of a recovery in the history of a browser, which is known, sends it with passwords: each is a guess, as at a login.
 func TestAUsedFormGuessesNoPasswords(t *testing.T) {
-	forms := map[string]func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error){
-		"registration": func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error) {
-			return w.registeredByToken(c), func(form account.Credentials) error {
+	forms := map[string]func(w *fixture, c sessions.Client) (passwords.Credentials, func(passwords.Credentials) error){
+		"registration": func(w *fixture, c sessions.Client) (passwords.Credentials, func(passwords.Credentials) error) {
+			return w.registeredByToken(c), func(form passwords.Credentials) error {
 				_, _, err := w.Registration.Register(w.Context(), form, c)
 				return err
 			}
 		},
-		"recovery": func(w *fixture, c account.Client) (account.Credentials, func(account.Credentials) error) {
+		"recovery": func(w *fixture, c sessions.Client) (passwords.Credentials, func(passwords.Credentials) error) {
 			w.registeredByToken(c)
 			form := w.requestRecovery(ada, "the next password")
 			w.must(w.Recovery.Recover(w.Context(), form, c))
-			return form, func(form account.Credentials) error { return w.Recovery.Recover(w.Context(), form, c) }
+			return form, func(form passwords.Credentials) error { return w.Recovery.Recover(w.Context(), form, c) }
 		},
 	}
 	for name, begin := range forms {
@@ -32,7 +36,7 @@ func TestAUsedFormGuessesNoPasswords(t *testing.T) {
 			form, send := begin(w, known())
 			w.clock.advance(time.Minute)
 			for range 10 {
-				if r := account.Repeated(send(form)); r == nil || !r.Known {
+				if r := once.Repeated(send(form)); r == nil || !r.Known {
 					t.Fatalf("%+v, want a repetition that counts for nothing", r)
 				}
 			}
@@ -40,11 +44,11 @@ func TestAUsedFormGuessesNoPasswords(t *testing.T) {
 			guess := form
 			guess.Password = "a guess of the password"
 			for range 3 {
-				if r := account.Repeated(send(guess)); r == nil || r.Known {
+				if r := once.Repeated(send(guess)); r == nil || r.Known {
 					t.Fatalf("a guess: %+v", r)
 				}
 			}
-			if r := account.Repeated(send(form)); r == nil || r.Known {
+			if r := once.Repeated(send(form)); r == nil || r.Known {
 				t.Errorf("after too many guesses the reply says of the right password: %+v", r)
 			}
 			_, err := w.Login.Login(t.Context(), credentials(ada, form.Password), from)
@@ -65,7 +69,7 @@ func TestAGuessInAUsedFormIsAnAttempt(t *testing.T) {
 	form.Password = "a guess of the password"
 	for range 3 {
 		_, _, err := w.Registration.Register(t.Context(), form, c)
-		w.wantRepeated(err, account.ActRegistered, false)
+		w.wantRepeated(err, record.ActRegistered, false)
 	}
 	_, _, err := w.Registration.Register(t.Context(), form, c)
 	w.wantKind(err, errs.Limited)
@@ -79,11 +83,11 @@ func TestACookieIsNoSession(t *testing.T) {
 	_, err := w.Registration.FollowLink(t.Context(), ada, token, with(in))
 	w.must(err)
 	_, err = w.Registration.FollowLink(t.Context(), ada, token, with(in))
-	w.wantRepeated(err, account.ActConfirmed, true)
+	w.wantRepeated(err, record.ActConfirmed, true)
 	c := from
 	c.Browser = "session " + in.ID
 	_, err = w.Registration.FollowLink(t.Context(), ada, token, c)
-	w.wantRepeated(err, account.ActConfirmed, false)
+	w.wantRepeated(err, record.ActConfirmed, false)
 }
 
 // Nothing is repeated if the first time has come to nothing: nobody reads that they are logged in, or that a password is set, who are not.
@@ -93,7 +97,7 @@ func TestWhatHasFailedIsNotRepeated(t *testing.T) {
 		w := newFixture(t)
 		user := w.register(ada, password).User.UUID
 		code, c := w.mailedCode(ada)
-		c.Browser, c.Cookie = account.NewBrowser(), true
+		c.Browser, c.Cookie = once.NewBrowser(), true
 		_, err := w.Admin.SetDisabled(t.Context(), user, true)
 		w.must(err)
 		for range 2 {
@@ -116,13 +120,13 @@ func TestWhatHasFailedIsNotRepeated(t *testing.T) {
 		w.wantPlain(err)
 		form = w.requestRecovery(ada, "the next password")
 		w.must(w.Recovery.Recover(t.Context(), form, c))
-		w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), account.ActPassword, true)
+		w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), record.ActPassword, true)
 	})
 	t.Run("step-up", func(t *testing.T) {
 		w, in, key := withPasskey(t)
-		challenge, err := w.Login.Ask(t.Context(), account.FactorPasskey, "", with(in))
+		challenge, err := w.Login.Ask(t.Context(), record.FactorPasskey, "", with(in))
 		w.must(err)
-		f := account.SecondFactor{Type: account.FactorPasskey, Signed: account.PasskeyAnswer{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
+		f := method.Answer{Type: record.FactorPasskey, Signed: method.Signed{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
 		w.backend.onStep(failWrites("Sessions", broken))
 		if _, err = w.StepUp.StepUp(t.Context(), "", f, with(in)); !errors.Is(err, broken) {
 			t.Fatal(err)

@@ -6,22 +6,26 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
 
 // known is the client of a browser that is known by its cookie.
-func known() account.Client {
+func known() sessions.Client {
 	c := from
-	c.Browser = account.NewBrowser()
+	c.Browser = once.NewBrowser()
 	return c
 }
 
 // wantRepeated fails unless an error is that of a repetition of an act.
-func (w *fixture) wantRepeated(err error, act account.Act, known bool) {
+func (w *fixture) wantRepeated(err error, act record.Act, known bool) {
 	w.Helper()
-	r := account.Repeated(err)
+	r := once.Repeated(err)
 	if r == nil || r.Act != act || r.Known != known {
 		w.Fatalf("error %v (%+v), want a repetition of %s, known %v", err, r, act, known)
 	}
@@ -31,13 +35,13 @@ func (w *fixture) wantRepeated(err error, act account.Act, known bool) {
 func (w *fixture) wantPlain(err error) {
 	w.Helper()
 	w.wantKind(err, errs.Denied)
-	if r := account.Repeated(err); r != nil {
+	if r := once.Repeated(err); r != nil {
 		w.Fatalf("a repetition of %s", r.Act)
 	}
 }
 
 // registeredByToken registers by the token of a mail, in a browser.
-func (w *fixture) registeredByToken(c account.Client) account.Credentials {
+func (w *fixture) registeredByToken(c sessions.Client) passwords.Credentials {
 	w.Helper()
 	_, _, err := w.Registration.Register(w.Context(), credentials(ada, password), c)
 	w.must(err)
@@ -51,19 +55,19 @@ func (w *fixture) registeredByToken(c account.Client) account.Credentials {
 func TestAUsedTokenIsRememberedForTenMinutes(t *testing.T) {
 	w, c := newFixture(t, validatedFirst), known()
 	form := w.registeredByToken(c)
-	for _, after := range []time.Duration{0, account.UsedTTL - time.Second} {
+	for _, after := range []time.Duration{0, once.UsedTTL - time.Second} {
 		w.clock.advance(after)
 		for _, s := range w.twoServices() { // any process
 			_, err := s.Registration.FollowLink(t.Context(), ada, form.Token, known())
-			w.wantRepeated(err, account.ActRegistered, false)
+			w.wantRepeated(err, record.ActRegistered, false)
 			_, _, err = s.Registration.Register(t.Context(), form, c)
-			w.wantRepeated(err, account.ActRegistered, true)
+			w.wantRepeated(err, record.ActRegistered, true)
 		}
 	}
 	w.clock.advance(time.Second)
 	_, err := w.Registration.FollowLink(t.Context(), ada, form.Token, c)
 	w.wantPlain(err)
-	if _, _, err = w.Registration.Register(t.Context(), form, c); !errors.Is(err, account.ErrToken) {
+	if _, _, err = w.Registration.Register(t.Context(), form, c); !errors.Is(err, post.ErrToken) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -94,15 +98,15 @@ func TestAFormWithAnotherPasswordIsNoRepetitionOfTheBrowser(t *testing.T) {
 	w.clock.advance(time.Minute)
 	form.Password = "a different password"
 	_, _, err := w.Registration.Register(t.Context(), form, c)
-	w.wantRepeated(err, account.ActRegistered, false)
+	w.wantRepeated(err, record.ActRegistered, false)
 	w.must(w.Recovery.Request(t.Context(), ada, from))
 	form.Token = w.lastMail(ada).token
 	w.must(w.Recovery.Recover(t.Context(), form, c))
-	w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), account.ActPassword, true)
-	w.wantRepeated(w.Recovery.Recover(t.Context(), form, known()), account.ActPassword, false)
+	w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), record.ActPassword, true)
+	w.wantRepeated(w.Recovery.Recover(t.Context(), form, known()), record.ActPassword, false)
 	w.clock.advance(time.Minute)
 	form.Password = "a third password"
-	w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), account.ActPassword, false)
+	w.wantRepeated(w.Recovery.Recover(t.Context(), form, c), record.ActPassword, false)
 	_, err = w.Login.Login(t.Context(), credentials(ada, "a different password"), from)
 	w.must(err)
 }
@@ -133,7 +137,7 @@ func TestAnOlderLinkForTheSameSaysTheSame(t *testing.T) {
 	_, err := w.Registration.FollowLink(t.Context(), ada, second, from)
 	w.must(err)
 	_, err = w.Registration.FollowLink(t.Context(), ada, first, from)
-	w.wantRepeated(err, account.ActConfirmed, false)
+	w.wantRepeated(err, record.ActConfirmed, false)
 }
 
 // Whoever opens a link that a scanner has opened has not proven the account by it: the token was valid once.
@@ -144,7 +148,7 @@ func TestARepetitionProvesNothing(t *testing.T) {
 	_, err := w.Registration.FollowLink(t.Context(), ada, token, from) // the scanner
 	w.must(err)
 	_, err = w.Registration.FollowLink(t.Context(), ada, token, with(in))
-	w.wantRepeated(err, account.ActConfirmed, false)
+	w.wantRepeated(err, record.ActConfirmed, false)
 	if string(w.record("Idents", ada+"_email")["_proven"]) == "true" {
 		t.Error("the address is proven")
 	}
@@ -160,10 +164,10 @@ func TestAUsedCodeIsAWrongOneInAnotherBrowser(t *testing.T) {
 	w.must(err)
 	for range 20 {
 		_, err = w.Login.LoginByMail(t.Context(), ada, code, c)
-		w.wantRepeated(err, account.ActLoggedIn, true)
+		w.wantRepeated(err, record.ActLoggedIn, true)
 	}
 	w.clock.advance(time.Minute)
-	other := w.requestLogin(ada, account.MethodCode)
+	other := w.requestLogin(ada, record.MethodCode)
 	w.lastMail(ada)
 	w.wantWrongCode(ada, code, from)
 	for range 2 {
@@ -179,14 +183,14 @@ func TestAUsedCodeIsNoGuessOfTheNextOne(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	w.register(ada, password)
 	code, c := w.mailedCode(ada)
-	c.Browser = account.NewBrowser()
+	c.Browser = once.NewBrowser()
 	_, err := w.Login.LoginByMail(t.Context(), ada, code, c)
 	w.must(err)
 	next, again := w.mailedCode(ada)
 	again.Browser = c.Browser
 	for range 10 {
 		_, err = w.Login.LoginByMail(t.Context(), ada, code, again)
-		w.wantRepeated(err, account.ActLoggedIn, true)
+		w.wantRepeated(err, record.ActLoggedIn, true)
 	}
 	_, err = w.Login.LoginByMail(t.Context(), ada, next, again)
 	w.must(err)
@@ -223,15 +227,15 @@ func TestALoginThatIsCompletedTwice(t *testing.T) {
 	browser := from
 	browser.Cookie = true
 	for _, again := range []struct {
-		from  account.Client
+		from  sessions.Client
 		known bool
 	}{{c, true}, {browser, true}, {from, false}, {known(), false}} {
 		_, err = w.Login.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[0]), again.from)
-		w.wantRepeated(err, account.ActLoggedIn, again.known)
+		w.wantRepeated(err, record.ActLoggedIn, again.known)
 		w.wantKind(err, errs.Unauthenticated)
 	}
 	_, err = w.Login.CompleteLogin(t.Context(), pending.Secret, recoveryFactor(e.codes[1]), c)
-	if w.wantKind(err, errs.Unauthenticated); account.Repeated(err) != nil {
+	if w.wantKind(err, errs.Unauthenticated); once.Repeated(err) != nil {
 		t.Error("another code is a repetition")
 	}
 	_, err = w.Login.PendingFactors(t.Context(), pending.Secret)
@@ -247,10 +251,10 @@ func TestAUsedRecordKeepsNothing(t *testing.T) {
 	_, err := w.LoginByPasskey(t.Context(), a, from)
 	w.must(err)
 	_, err = w.LoginByPasskey(t.Context(), a, from)
-	w.wantRepeated(err, account.ActLoggedIn, false)
+	w.wantRepeated(err, record.ActLoggedIn, false)
 	a.Cookie = true
 	_, err = w.LoginByPasskey(t.Context(), a, from)
-	w.wantRepeated(err, account.ActLoggedIn, true)
+	w.wantRepeated(err, record.ActLoggedIn, true)
 	used := 0
 	for _, stored := range w.objects("Tokens") {
 		o, err := stored.Object()
@@ -268,7 +272,7 @@ func TestAUsedRecordKeepsNothing(t *testing.T) {
 	if used == 0 {
 		t.Fatal("nothing was used")
 	}
-	w.clock.advance(account.UsedTTL + time.Second)
+	w.clock.advance(once.UsedTTL + time.Second)
 	_, err = w.DeleteExpired(t.Context(), 1000)
 	w.must(err)
 	for _, stored := range w.objects("Tokens") {
@@ -298,7 +302,7 @@ func TestUsedCodesAreNoGuessesOfAnAddress(t *testing.T) {
 	w.must(err)
 	for range 300 {
 		_, err = w.Login.LoginByMail(t.Context(), ada, code, c)
-		w.wantRepeated(err, account.ActLoggedIn, false)
+		w.wantRepeated(err, record.ActLoggedIn, false)
 	}
 }
 
@@ -315,7 +319,7 @@ func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	c.Session = me
 	for range 10 {
 		_, err = w.Recovery.ChangePassword(t.Context(), password, next, c)
-		w.wantRepeated(err, account.ActChanged, true)
+		w.wantRepeated(err, record.ActChanged, true)
 	}
 	other := w.mustLogin(ada, next, me.User.UUID)
 	_, err = w.Recovery.ChangePassword(t.Context(), password, next, with(other))
@@ -324,7 +328,7 @@ func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	w.wantPlain(err)
 	_, err = w.Recovery.ChangePassword(t.Context(), password, next, c)
 	w.wantKind(err, errs.Limited)
-	w.clock.advance(account.UsedTTL)
+	w.clock.advance(once.UsedTTL)
 	_, err = w.Recovery.ChangePassword(t.Context(), password, next, c)
 	w.wantPlain(err)
 }
@@ -336,17 +340,17 @@ func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 	w.must(err)
 	for _, s := range w.twoServices() { // any process
 		_, _, err = s.Registration.Register(t.Context(), credentials(ada, password), c)
-		w.wantRepeated(err, account.ActRegistered, true)
+		w.wantRepeated(err, record.ActRegistered, true)
 		for what, other := range map[string]struct {
 			password string
-			client   account.Client
+			client   sessions.Client
 		}{
 			"another password": {"another password", c},
 			"another browser":  {password, known()},
 			"no cookie":        {password, from},
 		} {
 			_, _, err = s.Registration.Register(t.Context(), credentials(ada, other.password), other.client)
-			if w.wantKind(err, errs.Exists); account.Repeated(err) != nil {
+			if w.wantKind(err, errs.Exists); once.Repeated(err) != nil {
 				t.Errorf("%s: a repetition", what)
 			}
 		}
@@ -354,7 +358,7 @@ func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 	// A registration that was refused can't be repeated.
 	other := credentials("eve@example.com", "short")
 	for range 2 {
-		if _, _, err = w.Registration.Register(t.Context(), other, c); account.Repeated(err) != nil || err == nil {
+		if _, _, err = w.Registration.Register(t.Context(), other, c); once.Repeated(err) != nil || err == nil {
 			t.Errorf("error %v", err)
 		}
 	}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -98,7 +101,7 @@ func TestOnlyAdminsMakeAdminsAndDisableUsers(t *testing.T) {
 	fields := c.Fields
 	users := w.set.Store("Users")
 	intercepted := users.WithOptions(func(o *store.Options) { o.Interceptor = granting{} })
-	check := func(how string, in account.IssuedSession) {
+	check := func(how string, in sessions.Issued) {
 		t.Helper()
 		session, err := w.Sessions.Authenticate(t.Context(), in.Token)
 		w.must(err)
@@ -211,17 +214,17 @@ func TestADisabledUserIsLoggedInNowhere(t *testing.T) {
 	// Only who knows the password learns why.
 	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.Denied)
-	if !errors.Is(err, account.ErrDisabled) || !strings.Contains(err.Error(), "disabled") {
+	if !errors.Is(err, sessions.ErrDisabled) || !strings.Contains(err.Error(), "disabled") {
 		t.Error(err)
 	}
 	_, err = w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 	w.wantKind(err, errs.Denied)
-	if errors.Is(err, account.ErrDisabled) || strings.Contains(err.Error(), "disabled") {
+	if errors.Is(err, sessions.ErrDisabled) || strings.Contains(err.Error(), "disabled") {
 		t.Error(err)
 	}
 	_, err = w.loginByProvider("1815", from)
 	w.wantKind(err, errs.Denied)
-	if !errors.Is(err, account.ErrDisabled) {
+	if !errors.Is(err, sessions.ErrDisabled) {
 		t.Error(err)
 	}
 	_, _, err = w.Registration.Register(t.Context(), credentials(ada, password), from)
@@ -272,13 +275,13 @@ func TestALoginDuringTheDisablingOfItsUserIsInvalid(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	w.Close()
-	w.ObserveHashes(func(account.HashParams) {
+	w.ObserveHashes(func(passwords.HashParams) {
 		_, err := w.Admin.SetDisabled(t.Context(), in.User.UUID, true)
 		w.must(err)
 	})
 	again, err := w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.allowKinds(err, errs.Denied)
-	w.ObserveHashes(func(account.HashParams) {})
+	w.ObserveHashes(func(passwords.HashParams) {})
 	if again.Token != "" && w.valid(again.Token) {
 		t.Error("its session is valid")
 	}
@@ -294,7 +297,7 @@ func TestAdminsCreateFindAndDeleteUsers(t *testing.T) {
 	fields, err := object.Parse([]byte(`{"name":"Ada","admin":true,"_admin":true,"_epoch":7,"password":"x","uuid":"chosen","idents":[1]}`))
 	w.must(err)
 	ctx := store.WithCall(t.Context(), store.Call{Origin: event.OriginCommand})
-	user, err := w.Admin.CreateUser(ctx, account.NewUser{Login: "ADA@example.com", Password: password, Fields: fields})
+	user, err := w.Admin.CreateUser(ctx, admin.NewUser{Login: "ADA@example.com", Password: password, Fields: fields})
 	w.must(err)
 	stored := w.record("Users", user.UUID)
 	if name, _ := stored.Text("name"); name != "Ada" || stored["admin"] != nil || stored["_admin"] != nil || stored["_epoch"] != nil || user.UUID == "chosen" {
@@ -313,19 +316,19 @@ func TestAdminsCreateFindAndDeleteUsers(t *testing.T) {
 	}
 	in := w.mustLogin(ada, password, user.UUID)
 
-	_, err = w.Admin.CreateUser(ctx, account.NewUser{Login: ada, Password: password})
+	_, err = w.Admin.CreateUser(ctx, admin.NewUser{Login: ada, Password: password})
 	w.wantKind(err, errs.Exists)
-	for _, u := range []account.NewUser{{Login: "no address", Password: password}, {Login: "bob@example.com", Password: "short"}, {Login: "bob@example.com", Fields: object.Object{"x": []byte(`"bad"`)}}} {
+	for _, u := range []admin.NewUser{{Login: "no address", Password: password}, {Login: "bob@example.com", Password: "short"}, {Login: "bob@example.com", Fields: object.Object{"x": []byte(`"bad"`)}}} {
 		_, err := w.Admin.CreateUser(ctx, u)
 		w.wantKind(err, errs.Invalid)
 	}
-	admin, err := w.Admin.CreateUser(ctx, account.NewUser{Login: "root@example.com", Password: password, Admin: true, Validated: true})
+	root, err := w.Admin.CreateUser(ctx, admin.NewUser{Login: "root@example.com", Password: password, Admin: true, Validated: true})
 	w.must(err)
-	if !w.isAdmin(w.mustLogin("root@example.com", password, admin.UUID).Token) || string(w.record("Idents", "root@example.com_email")["validated"]) != "true" {
+	if !w.isAdmin(w.mustLogin("root@example.com", password, root.UUID).Token) || string(w.record("Idents", "root@example.com_email")["validated"]) != "true" {
 		t.Error("no admin was created, or their address is not validated")
 	}
 	// Without a password there is only a recovery.
-	later, err := w.Admin.CreateUser(ctx, account.NewUser{Login: "later@example.com"})
+	later, err := w.Admin.CreateUser(ctx, admin.NewUser{Login: "later@example.com"})
 	w.must(err)
 	_, err = w.Login.Login(t.Context(), credentials("later@example.com", ""), from)
 	w.wantKind(err, errs.Invalid)
@@ -390,7 +393,7 @@ func TestAccountsShowNoSecrets(t *testing.T) {
 	_, err := w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 	w.wantKind(err, errs.Denied)
 	w.Close()
-	var all []account.Account
+	var all []admin.Account
 	var after []byte
 	for {
 		page, next, err := w.Admin.Accounts(t.Context(), after, 1)

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/providers"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -16,14 +17,14 @@ import (
 func TestAnIdleSessionExpires(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
-	w.clock.advance(account.SessionIdleTimeout - time.Microsecond)
+	w.clock.advance(sessions.SessionIdleTimeout - time.Microsecond)
 	session, err := w.Sessions.Authenticate(t.Context(), in.Token)
 	w.must(err)
 	if session == nil || session.ID != in.ID || session.User.UUID != in.User.UUID || session.Visible["password"] != nil {
 		t.Fatalf("the session is %+v", session)
 	}
 	other := w.mustLogin(ada, password, in.User.UUID)
-	w.clock.advance(account.SessionIdleTimeout)
+	w.clock.advance(sessions.SessionIdleTimeout)
 	if w.valid(other.Token) {
 		t.Error("good after the time that it may be idle")
 	}
@@ -34,17 +35,17 @@ func TestASessionInUseIsExtended(t *testing.T) {
 	w := newFixture(t)
 	in := w.register(ada, password)
 	start := w.clock.Now()
-	for w.clock.Now().Sub(start) < account.SessionMaxAge {
+	for w.clock.Now().Sub(start) < sessions.SessionMaxAge {
 		if !w.valid(in.Token) {
 			t.Fatalf("not good any more after %s", w.clock.Now().Sub(start))
 		}
 		w.Close() // the note of its use is not waited for
-		w.clock.advance(account.SessionIdleTimeout / 2)
+		w.clock.advance(sessions.SessionIdleTimeout / 2)
 	}
-	if got := w.clock.Now().Sub(start); w.valid(in.Token) || got != account.SessionMaxAge+account.SessionIdleTimeout/2-account.SessionMaxAge%(account.SessionIdleTimeout/2) {
+	if got := w.clock.Now().Sub(start); w.valid(in.Token) || got != sessions.SessionMaxAge+sessions.SessionIdleTimeout/2-sessions.SessionMaxAge%(sessions.SessionIdleTimeout/2) {
 		t.Errorf("good: %v after %s", w.valid(in.Token), got)
 	}
-	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(account.SessionMaxAge).Format("2006-01-02T15:04:05.000000Z") {
+	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(sessions.SessionMaxAge).Format("2006-01-02T15:04:05.000000Z") {
 		t.Errorf("expires %s", e)
 	}
 }
@@ -153,17 +154,17 @@ func TestListAndRevokeSessions(t *testing.T) {
 	bob := w.register("bob@example.com", password)
 	first := w.register(ada, password)
 	w.clock.advance(time.Second)
-	second, err := w.Login.Login(t.Context(), credentials(ada, password), account.Client{Address: "2001:db8::1", UserAgent: "phone"})
+	second, err := w.Login.Login(t.Context(), credentials(ada, password), sessions.Client{Address: "2001:db8::1", UserAgent: "phone"})
 	w.must(err)
-	w.clock.advance(account.SessionIdleTimeout - time.Second)
+	w.clock.advance(sessions.SessionIdleTimeout - time.Second)
 	third := w.mustLogin(ada, password, first.User.UUID) // first has expired by now
 
 	list, err := w.Sessions.List(t.Context(), &third.Session)
 	w.must(err)
-	want := []account.SessionInfo{
-		{ID: second.ID, Type: "email", Origin: account.Origin{Address: "2001:db8::1", UserAgent: "phone"}, Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z",
+	want := []sessions.Info{
+		{ID: second.ID, Type: "email", Origin: sessions.Origin{Address: "2001:db8::1", UserAgent: "phone"}, Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z",
 			Methods: []string{"password"}, AAL: 1, AuthenticatedAt: "2030-01-02T03:04:06.000000Z"},
-		{ID: third.ID, Current: true, Type: "email", Origin: account.Origin{Address: from.Address, UserAgent: from.UserAgent}, Created: "2030-01-09T03:04:05.000000Z", LastUsed: "2030-01-09T03:04:05.000000Z", Expires: "2030-01-16T03:04:05.000000Z",
+		{ID: third.ID, Current: true, Type: "email", Origin: sessions.Origin{Address: from.Address, UserAgent: from.UserAgent}, Created: "2030-01-09T03:04:05.000000Z", LastUsed: "2030-01-09T03:04:05.000000Z", Expires: "2030-01-16T03:04:05.000000Z",
 			Methods: []string{"password"}, AAL: 1, AuthenticatedAt: "2030-01-09T03:04:05.000000Z"},
 	}
 	if !reflect.DeepEqual(list, want) {
@@ -263,9 +264,9 @@ func TestDeleteExpired(t *testing.T) {
 		}
 	}
 	clean(100, 0)
-	w.clock.advance(account.FlowTTL + time.Second)
+	w.clock.advance(providers.FlowTTL + time.Second)
 	clean(100, 1)
-	w.clock.advance(account.SessionIdleTimeout)
+	w.clock.advance(sessions.SessionIdleTimeout)
 	last := w.mustLogin(ada, password, in.User.UUID)
 	clean(2, 4)   // two of each
 	clean(100, 4) // the address of ada has a requested token, bob's has nothing
@@ -281,7 +282,7 @@ func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
 	w.must(w.Registration.ResendValidation(t.Context(), "bob@example.com", from))
 	other, _ := w.newService()
 	w.clock.advance(8 * 24 * time.Hour)
-	w.backend.onStep(once(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
 		w.must(other.Registration.ResendValidation(t.Context(), "bob@example.com", from))
 	}))
 	if n := must(w.DeleteExpired(t.Context(), 100)); n != 0 || len(w.objects("Tokens")) != 1 {

@@ -3,17 +3,19 @@ package account_test
 import (
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 )
 
 // Browsers send several cookies of one name. The first valid one counts, whichever of them that is, and none of the others.
 func TestOfSeveralSecretsTheValidOneCounts(t *testing.T) {
-	w := newFixture(t, notices)
+	w := newFixture(t, configuredNotices)
 	in := w.register(ada, password)
 	e := w.enroll(in)
 	service := func(of func(secrets []string) string, own string) {
 		t.Helper()
-		others := []string{account.NewBrowser(), account.NewBrowser()}
+		others := []string{once.NewBrowser(), once.NewBrowser()}
 		for _, secrets := range [][]string{{own}, {own, others[0]}, {others[0], own}, {others[0], others[1], own}} {
 			if got := of(secrets); got != own {
 				t.Errorf("of %d secrets %q counts", len(secrets), got)
@@ -41,14 +43,14 @@ func TestOfSeveralSecretsTheValidOneCounts(t *testing.T) {
 }
 
 func TestOfSeveralDevicesTheKnownOneCounts(t *testing.T) {
-	w := newFixture(t, notices)
+	w := newFixture(t, configuredNotices)
 	in := w.register(ada, password)
-	c := account.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: account.NewBrowser(), Devices: []string{account.NewBrowser(), in.Device}}
+	c := sessions.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: once.NewBrowser(), Devices: []string{once.NewBrowser(), in.Device}}
 	if again := must(w.Login.Login(t.Context(), credentials(ada, password), c)); again.Device != "" {
 		t.Error("a device that is known gets another cookie")
 	}
 	w.wantKinds(ada)
-	c = account.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0", Device: account.NewBrowser(), Devices: []string{account.NewBrowser()}}
+	c = sessions.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0", Device: once.NewBrowser(), Devices: []string{once.NewBrowser()}}
 	if got := must(w.Login.Login(t.Context(), credentials(ada, password), c)); got.Device != c.Device {
 		t.Error("a new device does not get the first cookie")
 	}
@@ -60,8 +62,8 @@ func TestOfSeveralBrowsersTheKnownOneCounts(t *testing.T) {
 	form := w.registeredByToken(c)
 	again := known()
 	_, _, err := w.Registration.Register(t.Context(), form, again)
-	w.wantRepeated(err, account.ActRegistered, false)
-	again.Browsers = []string{account.NewBrowser(), c.Browser}
+	w.wantRepeated(err, record.ActRegistered, false)
+	again.Browsers = []string{once.NewBrowser(), c.Browser}
 	_, _, err = w.Registration.Register(t.Context(), form, again)
-	w.wantRepeated(err, account.ActRegistered, true)
+	w.wantRepeated(err, record.ActRegistered, true)
 }

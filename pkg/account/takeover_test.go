@@ -10,6 +10,13 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -25,7 +32,7 @@ const (
 )
 
 // add adds an address to the account of a session, and proves it, as whoever has its mailbox does.
-func (w *fixture) add(in account.IssuedSession, address, password string) account.IssuedSession {
+func (w *fixture) add(in sessions.Issued, address, password string) sessions.Issued {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
 	c := credentials(address, password)
@@ -71,20 +78,20 @@ func (w *fixture) tokensOf(address, kind string) (all []string) {
 // Whoever gets in as the owner of the address that an account was registered with, for the first time, leaves nothing to whoever
 // registered it: no address, no right to undo, no plan, no key, no factor, no device.
 func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
-	for name, getIn := range map[string]func(w *fixture) account.IssuedSession{
-		"recovery": func(w *fixture) account.IssuedSession {
+	for name, getIn := range map[string]func(w *fixture) sessions.Issued{
+		"recovery": func(w *fixture) sessions.Issued {
 			w.recoverBy(ada, password)
 			return must(w.Login.Login(w.Context(), credentials(ada, password), from))
 		},
-		"login by mail": func(w *fixture) account.IssuedSession {
+		"login by mail": func(w *fixture) sessions.Issued {
 			code, client := w.mailedCode(ada)
 			return must(w.Login.LoginByMail(w.Context(), ada, code, client))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, notices, deletable)
+			w := newFixture(t, configuredNotices, deletable)
 			thief := w.register(ada, stranger)
-			elsewhere := account.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0"}
+			elsewhere := sessions.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0"}
 			must(w.Login.Login(t.Context(), credentials(ada, stranger), elsewhere))
 			thief = w.add(thief, eve, stranger)
 			w.clock.advance(w.email.MailInterval)
@@ -94,7 +101,7 @@ func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
 			if len(undo) != 1 {
 				t.Fatalf("%d mails by which the change can be undone", len(undo))
 			}
-			_, key, err := w.Keys.Create(t.Context(), account.NewKey{Name: "deploy"}, stranger, w.now(thief))
+			_, key, err := w.Keys.Create(t.Context(), keys.New{Name: "deploy"}, stranger, w.now(thief))
 			w.must(err)
 			_, thief, err = w.Deletion.Plan(t.Context(), stranger, w.now(thief))
 			w.must(err)
@@ -126,7 +133,7 @@ func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
 
 // A thief has a session and the password for ten minutes. The owner has the address that was proven longest.
 func TestTheAddressThatWasProvenLongestAloneCanUndo(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.add(w.register(ada, password), bob, password)
 	thief := w.add(in, eve, password)
 	w.clock.advance(w.email.MailInterval)
@@ -173,7 +180,7 @@ func TestARightToUndoEnds(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, validatedFirst, notices)
+			w := newFixture(t, validatedFirst, configuredNotices)
 			in := w.add(w.register(ada, password), eve, password)
 			w.clock.advance(w.email.MailInterval)
 			w.must(w.Addresses.Request(t.Context(), eve+"_email", eve2, password, w.now(in)))
@@ -194,7 +201,7 @@ func TestARightToUndoEnds(t *testing.T) {
 
 // What was kept can be confirmed.
 func TestAChangeThatIsKeptIsConfirmed(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	confirm, undo := w.change(in, ada, newAda, password)
 	w.must(w.Addresses.KeepChanges(t.Context(), ada, undo, from))
@@ -206,7 +213,7 @@ func TestAChangeThatIsKeptIsConfirmed(t *testing.T) {
 
 // Removing the owner's address is a change of it without a new one.
 func TestTheRemovalOfAProvenAddressIsUndone(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	thief := w.add(in, eve, password)
 	w.clock.advance(w.email.MailInterval)
@@ -240,7 +247,7 @@ func TestTheRemovalOfAProvenAddressIsUndone(t *testing.T) {
 
 // An address that was restored is as old as it was: an undoing of an earlier change does not remove it.
 func TestARestoredAddressKeepsItsAge(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.add(w.register(ada, password), eve, password)
 	w.clock.advance(w.email.MailInterval)
 	w.must(w.Links.Unlink(t.Context(), w.now(in).Session, adaIdent))
@@ -290,14 +297,14 @@ func TestAChangeOfAnEarlierRelease(t *testing.T) {
 // docs/threat-model.md has the same table.
 var acts = []struct {
 	name   string
-	notice account.Notice
-	do     func(w *fixture, in account.IssuedSession, i int) error
+	notice post.Notice
+	do     func(w *fixture, in sessions.Issued, i int) error
 }{
-	{"the password is changed", account.NoticePassword, func(w *fixture, in account.IssuedSession, _ int) error {
+	{"the password is changed", notices.NoticePassword, func(w *fixture, in sessions.Issued, _ int) error {
 		_, err := w.Recovery.ChangePassword(w.Context(), password, password, w.now(in))
 		return err
 	}},
-	{"an address is added", account.NoticeLoginAdded, func(w *fixture, in account.IssuedSession, i int) error {
+	{"an address is added", notices.NoticeLoginAdded, func(w *fixture, in sessions.Issued, i int) error {
 		c := credentials(fmt.Sprintf("eve%d@example.org", i), password)
 		_, _, err := w.Registration.Register(w.Context(), c, w.now(in))
 		w.must(err)
@@ -305,12 +312,12 @@ var acts = []struct {
 		_, _, err = w.Registration.Register(w.Context(), c, w.now(in))
 		return err
 	}},
-	{"an API key is made", account.NoticeKeyAdded, func(w *fixture, in account.IssuedSession, i int) error {
-		_, _, err := w.Keys.Create(w.Context(), account.NewKey{Name: fmt.Sprint("key ", i)}, password, w.now(in))
+	{"an API key is made", notices.NoticeKeyAdded, func(w *fixture, in sessions.Issued, i int) error {
+		_, _, err := w.Keys.Create(w.Context(), keys.New{Name: fmt.Sprint("key ", i)}, password, w.now(in))
 		return err
 	}},
-	{"an API key is revoked", account.NoticeKeyRemoved, func(w *fixture, in account.IssuedSession, i int) error {
-		info, _, err := w.Admin.IssueKey(w.Context(), in.User.Stored, account.NewKey{Name: fmt.Sprint("key ", i)})
+	{"an API key is revoked", notices.NoticeKeyRemoved, func(w *fixture, in sessions.Issued, i int) error {
+		info, _, err := w.Admin.IssueKey(w.Context(), in.User.Stored, keys.New{Name: fmt.Sprint("key ", i)})
 		w.must(err)
 		w.kinds(ada)
 		return w.Keys.Revoke(w.Context(), w.now(in).Session, info.ID)
@@ -321,7 +328,7 @@ var acts = []struct {
 func TestNoActIsSilentToTheOwner(t *testing.T) {
 	for _, act := range acts {
 		t.Run(act.name, func(t *testing.T) {
-			w := newFixture(t, notices, validatedFirst)
+			w := newFixture(t, configuredNotices, validatedFirst)
 			in := w.register(ada, password)
 			for i := range account.MaxNotices + 1 {
 				in = w.mustLogin(ada, password, in.User.UUID)
@@ -341,27 +348,27 @@ func TestNoActIsSilentToTheOwner(t *testing.T) {
 
 // One mailbox is one factor: a password that was set by a mail adds nothing to it.
 func TestAMailboxIsOneFactor(t *testing.T) {
-	withMailFactor := func(w *fixture) (account.IssuedSession, []string) {
+	withMailFactor := func(w *fixture) (sessions.Issued, []string) {
 		w.Helper()
 		in := w.register(ada, password)
 		w.must(w.BeginMailFactor(w.Context(), &in.Session))
-		next, codes, err := w.Enrollment.Confirm(w.Context(), account.FactorEmail, w.lastMail(ada).secret(), with(in))
+		next, codes, err := w.Enrollment.Confirm(w.Context(), record.FactorEmail, w.lastMail(ada).secret(), with(in))
 		w.must(err)
 		return next, codes
 	}
-	for _, policy := range []string{account.MFAOptional, account.MFARequired} {
-		w := newFixture(t, validatedFirst, notices, func(o *account.Options) { o.MFA.Policy = policy })
+	for _, policy := range []string{sessions.MFAOptional, sessions.MFARequired} {
+		w := newFixture(t, validatedFirst, configuredNotices, func(o *account.Options) { o.MFA.Policy = policy })
 		in, codes := withMailFactor(w)
-		w.mustLoginPending(ada, password, account.FactorEmail, account.FactorRecovery)
+		w.mustLoginPending(ada, password, record.FactorEmail, record.FactorRecovery)
 		w.recoverBy(ada, "set by a mail")
-		w.mustLoginPending(ada, "set by a mail", account.FactorRecovery) // no code of another mail
+		w.mustLoginPending(ada, "set by a mail", record.FactorRecovery) // no code of another mail
 		// Another factor says that the user knows the password.
 		_, err := w.Login.Login(t.Context(), credentials(ada, "set by a mail"), from)
-		second := must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(codes[0]), from))
+		second := must(w.Login.CompleteLogin(t.Context(), logins.Pending(err).Secret, recoveryFactor(codes[0]), from))
 		if second.AAL != 2 || second.Missing != "" || second.User.UUID != in.User.UUID {
 			t.Errorf("%+v", second.Session)
 		}
-		w.mustLoginPending(ada, "set by a mail", account.FactorEmail, account.FactorRecovery)
+		w.mustLoginPending(ada, "set by a mail", record.FactorEmail, record.FactorRecovery)
 	}
 
 	// A first password, in a session that began by a mail, is one that was set by a mail; so is one in place of such a password.
@@ -388,7 +395,7 @@ func ada2(w *fixture) string {
 func (w *fixture) mustLoginPending(login, password string, factors ...string) {
 	w.Helper()
 	_, err := w.Login.Login(w.Context(), credentials(login, password), from)
-	p := account.Pending(err)
+	p := logins.Pending(err)
 	if p == nil {
 		w.Fatalf("the login waits for nothing: %v", err)
 	}
@@ -399,46 +406,46 @@ func (w *fixture) mustLoginPending(login, password string, factors ...string) {
 
 // Who has a second factor that can't be asked for gets a session that is good for adding another one, which counts a day later.
 func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices)
+	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
 	w.must(w.BeginMailFactor(t.Context(), &in.Session))
-	in, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorEmail, w.lastMail(ada).secret(), with(in))
+	in, codes, err := w.Enrollment.Confirm(t.Context(), record.FactorEmail, w.lastMail(ada).secret(), with(in))
 	w.must(err)
 	for _, code := range codes { // all are used up
 		_, err := w.Login.Login(t.Context(), credentials(ada, password), from)
-		must(w.Login.CompleteLogin(t.Context(), account.Pending(err).Secret, recoveryFactor(code), from))
+		must(w.Login.CompleteLogin(t.Context(), logins.Pending(err).Secret, recoveryFactor(code), from))
 	}
-	logins := map[string]func() account.IssuedSession{
-		"by a mail": func() account.IssuedSession {
+	enter := map[string]func() sessions.Issued{
+		"by a mail": func() sessions.Issued {
 			code, client := w.mailedCode(ada)
 			return must(w.Login.LoginByMail(t.Context(), ada, code, client))
 		},
-		"by a password that was set by a mail": func() account.IssuedSession {
+		"by a password that was set by a mail": func() sessions.Issued {
 			w.recoverBy(ada, "set by a mail")
 			return must(w.Login.Login(t.Context(), credentials(ada, "set by a mail"), from))
 		},
 	}
-	for name, login := range logins {
+	for name, login := range enter {
 		in = login()
 		me := w.now(in).Session
 		if me.AAL != 1 || me.Missing != errs.StepEnroll {
 			t.Errorf("%s: %+v", name, me)
 		}
-		w.wantStep(account.RequireComplete(me), errs.StepEnroll)
-		w.wantKind(w.Enrollment.Remove(t.Context(), me, account.FactorEmail), errs.Unauthenticated)
+		w.wantStep(sessions.RequireComplete(me), errs.StepEnroll)
+		w.wantKind(w.Enrollment.Remove(t.Context(), me, record.FactorEmail), errs.Unauthenticated)
 		_, err = w.Enrollment.RenewRecoveryCodes(t.Context(), me)
 		w.wantKind(err, errs.Unauthenticated)
-		_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, "set by a mail", with(in))
+		_, _, err = w.Keys.Create(t.Context(), keys.New{Name: "k"}, "set by a mail", with(in))
 		w.wantKind(err, errs.Unauthenticated)
-		_, err = w.StepUp.StepUp(t.Context(), "set by a mail", account.SecondFactor{Type: account.FactorEmail, Code: "123456"}, w.now(in))
+		_, err = w.StepUp.StepUp(t.Context(), "set by a mail", method.Answer{Type: record.FactorEmail, Code: "123456"}, w.now(in))
 		if err == nil {
 			t.Errorf("%s: a step-up by the mailbox", name)
 		}
 	}
 
-	e, err := w.Enrollment.Begin(t.Context(), w.now(in).Session, account.FactorTOTP)
+	e, err := w.Enrollment.Begin(t.Context(), w.now(in).Session, record.FactorTOTP)
 	w.must(err)
-	next, codes, err := w.Enrollment.Confirm(t.Context(), account.FactorTOTP, w.totpCode(e.Secret, 0), w.now(in))
+	next, codes, err := w.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(e.Secret, 0), w.now(in))
 	w.must(err)
 	if next.Token != "" || len(codes) != 0 || w.now(in).Session.AAL != 1 {
 		t.Errorf("the factor counts at once: %+v, %d codes", next.Session, len(codes))
@@ -446,16 +453,16 @@ func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 	if w.lastMail(ada).kind != "factorAdded" {
 		t.Errorf("the owner gets %q", w.lastMail(ada).kind)
 	}
-	w.clock.advance(account.EnrollDelay - 10*time.Minute)
-	in = logins["by a mail"]()
+	w.clock.advance(sessions.EnrollDelay - 10*time.Minute)
+	in = enter["by a mail"]()
 	if in.Missing != errs.StepEnroll {
 		t.Errorf("%+v", in.Session)
 	}
 	w.clock.advance(20 * time.Minute)
 	code, client := w.mailedCode(ada)
 	_, err = w.Login.LoginByMail(t.Context(), ada, code, client)
-	p := account.Pending(err)
-	if p == nil || !slices.Equal(p.Factors, []string{account.FactorTOTP}) {
+	p := logins.Pending(err)
+	if p == nil || !slices.Equal(p.Factors, []string{record.FactorTOTP}) {
 		t.Fatalf("%v", err)
 	}
 	in = must(w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.Secret, 0)), from))
@@ -486,7 +493,7 @@ func TestSimultaneousCompletionsOfOneLogin(t *testing.T) {
 
 // A deletion that was planned ends with a recovery, with an event.
 func TestARecoveryEndsThePlanOfADeletion(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices, deletable)
+	w := newFixture(t, validatedFirst, configuredNotices, deletable)
 	in := w.register(ada, password)
 	w.plan(in)
 	w.recoverBy(ada, "the next password")
@@ -507,13 +514,13 @@ func TestWhatIsLeftOfAUser(t *testing.T) {
 	}
 	for name, act := range acts {
 		t.Run(name, func(t *testing.T) {
-			options := []func(*account.Options){notices, deletable}
+			options := []func(*account.Options){configuredNotices, deletable}
 			if name != "firstProof" {
 				options = append(options, validatedFirst)
 			}
 			w := newFixture(t, options...)
 			e := w.enroll(w.register(ada, password))
-			in := w.add(e.IssuedSession, eve, password)
+			in := w.add(e.Issued, eve, password)
 			w.clock.advance(w.email.MailInterval)
 			w.must(w.Addresses.Request(t.Context(), adaIdent, eve2, password, w.now(in)))
 			undo := slices.Concat(w.tokensOf(ada, "undo"), w.tokensOf(eve, "undo"))[0]
@@ -569,7 +576,7 @@ func TestAChangeWaitsForTheMailOfTheOneBefore(t *testing.T) {
 func TestWrongCodesOfManyAccountsAreLimited(t *testing.T) {
 	w := newFixture(t, validatedFirst, limits(1000, 0))
 	in := w.register(ada, password)
-	guess := func(c account.Client) error {
+	guess := func(c sessions.Client) error {
 		code, client := w.mailedCode(ada)
 		c.Binding = client.Binding
 		_, err := w.Login.LoginByMail(t.Context(), ada, wrong(code), c)
@@ -584,7 +591,7 @@ func TestWrongCodesOfManyAccountsAreLimited(t *testing.T) {
 	if guesses < 150 || guesses > 300 {
 		t.Errorf("%d guesses", guesses)
 	}
-	w.wantKind(guess(account.Client{Address: "203.0.113.9"}), errs.Denied)
+	w.wantKind(guess(sessions.Client{Address: "203.0.113.9"}), errs.Denied)
 	w.clock.advance(24 * time.Hour)
 	w.wantKind(guess(from), errs.Denied)
 	w.mustLogin(ada, password, in.User.UUID)

@@ -13,7 +13,12 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/places"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -25,12 +30,12 @@ import (
 // Where a second factor is required, a session without one adds one, and does nothing else: above all it makes no API key, which
 // is never asked for one.
 func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
-	w := newFixture(t, withPasskeys, deletable, func(o *account.Options) { o.MFA.Policy = account.MFARequired })
+	w := newFixture(t, withPasskeys, deletable, func(o *account.Options) { o.MFA.Policy = sessions.MFARequired })
 	in := w.register(ada, password)
 	me := &in.Session
 	for what, do := range map[string]func() error{
 		"a key": func() error {
-			_, _, err := w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, password, with(in))
+			_, _, err := w.Keys.Create(t.Context(), keys.New{Name: "k"}, password, with(in))
 			return err
 		},
 		"a password": func() error {
@@ -54,8 +59,8 @@ func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
 	}
 	_, err := w.addPasskey(authenticator.New(t, authenticator.ES256, origin), "", me)
 	w.must(err)
-	in = w.enroll(in).IssuedSession
-	_, _, err = w.Keys.Create(t.Context(), account.NewKey{Name: "k"}, password, with(in))
+	in = w.enroll(in).Issued
+	_, _, err = w.Keys.Create(t.Context(), keys.New{Name: "k"}, password, with(in))
 	w.must(err)
 }
 
@@ -63,7 +68,7 @@ func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
 func TestALoginByMailDoesNotAddCodesOfMails(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	w.register(ada, password)
-	for _, kind := range []string{account.MethodCode, account.MethodLink} {
+	for _, kind := range []string{record.MethodCode, record.MethodLink} {
 		w.clock.advance(w.email.MailInterval)
 		client := w.requestLogin(ada, kind)
 		secret := w.lastMail(ada).secret()
@@ -71,17 +76,17 @@ func TestALoginByMailDoesNotAddCodesOfMails(t *testing.T) {
 		w.must(err)
 		w.clock.advance(w.email.MailInterval)
 		w.wantKind(w.BeginMailFactor(t.Context(), &in.Session), errs.Conflict)
-		_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorEmail, "123456", with(in))
+		_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorEmail, "123456", with(in))
 		w.wantKind(err, errs.Conflict)
 	}
 }
 
 // enrollEmail adds codes of mails as a second factor.
-func (w *fixture) enrollEmail(in account.IssuedSession, address string) account.IssuedSession {
+func (w *fixture) enrollEmail(in sessions.Issued, address string) sessions.Issued {
 	w.Helper()
 	w.clock.advance(w.email.MailInterval)
 	w.must(w.BeginMailFactor(w.Context(), &in.Session))
-	raised, _, err := w.Enrollment.Confirm(w.Context(), account.FactorEmail, w.lastMail(address).secret(), with(in))
+	raised, _, err := w.Enrollment.Confirm(w.Context(), record.FactorEmail, w.lastMail(address).secret(), with(in))
 	w.must(err)
 	return raised
 }
@@ -113,7 +118,7 @@ func TestTheAddressOfASecondFactorStays(t *testing.T) {
 	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, "bob@example.com_email"), errs.Conflict)
 	session, err := w.loginByPasskey(c)
 	w.must(err)
-	w.must(w.Enrollment.Remove(t.Context(), &session.Session, account.FactorEmail))
+	w.must(w.Enrollment.Remove(t.Context(), &session.Session, record.FactorEmail))
 	w.must(w.Links.Unlink(t.Context(), &session.Session, "bob@example.com_email"))
 }
 
@@ -130,7 +135,7 @@ func TestACodeProvesTheAddressThatItWasSentTo(t *testing.T) {
 	w.must(w.Links.Unlink(t.Context(), &second.Session, adaIdent))
 	w.clock.advance(w.email.MailInterval)
 	w.must(w.BeginMailFactor(t.Context(), &second.Session))
-	_, _, err = w.Enrollment.Confirm(t.Context(), account.FactorEmail, code, with(first))
+	_, _, err = w.Enrollment.Confirm(t.Context(), record.FactorEmail, code, with(first))
 	w.wantKind(err, errs.Conflict)
 	if proven := w.record("Idents", "bob@example.com_email")["_proven"]; string(proven) == "true" {
 		t.Error("an address is proven to which no code was sent")
@@ -172,7 +177,7 @@ func TestPasskeysBecomeNoFactorWhileTheLastIsRemoved(t *testing.T) {
 	own := authenticator.Encode(c.ID) + "_passkey"
 	other, _ := w.newService()
 	var unlinked error
-	w.backend.onStep(once(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Users" && s.write != nil && !s.after }, func() {
 		unlinked = other.Links.Unlink(t.Context(), &in.Session, own)
 	}))
 	_, err := w.AddPasskeyFactor(t.Context(), &in.Session)
@@ -207,11 +212,11 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 	t.Run("recovery codes and a deletion", func(t *testing.T) {
 		w := newFixture(t, validatedFirst, deletable)
 		e := w.enroll(w.register(ada, password))
-		confirm, undo := w.change(e.IssuedSession, ada, newAda, password)
-		w.must(w.finish(w.Service, newAda, confirm, w.now(e.IssuedSession)))
-		codes, err := w.Enrollment.RenewRecoveryCodes(t.Context(), w.now(e.IssuedSession).Session)
+		confirm, undo := w.change(e.Issued, ada, newAda, password)
+		w.must(w.finish(w.Service, newAda, confirm, w.now(e.Issued)))
+		codes, err := w.Enrollment.RenewRecoveryCodes(t.Context(), w.now(e.Issued).Session)
 		w.must(err)
-		_, _, err = w.Deletion.Plan(t.Context(), password, w.now(e.IssuedSession))
+		_, _, err = w.Deletion.Plan(t.Context(), password, w.now(e.Issued))
 		w.must(err)
 		w.must(w.finish(w.Service, ada, undo, from))
 		if o := w.record("Users", e.User.UUID); o["_deleteAt"] != nil || o["_deletionPlanned"] != nil {
@@ -240,7 +245,7 @@ func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 
 // A password that an account gets with an address is a password that is set.
 func TestAPasswordThatComesWithAnAddressIsNoticed(t *testing.T) {
-	w := newFixture(t, notices)
+	w := newFixture(t, configuredNotices)
 	w.register(ada, password)
 	code, client := w.mailedCode(ada)
 	in, err := w.Login.LoginByMail(t.Context(), ada, code, client) // removes the password, which was perhaps a stranger's
@@ -257,15 +262,15 @@ func TestAPasswordThatComesWithAnAddressIsNoticed(t *testing.T) {
 // Of two factors that are removed at once, one stays where one is required.
 func TestOfTwoFactorsThatAreRemovedAtOnceOneStays(t *testing.T) {
 	for range 10 {
-		w := newFixture(t, withPasskeys, func(o *account.Options) { o.MFA.Policy = account.MFARequired })
-		in := w.enroll(w.register(ada, password)).IssuedSession
+		w := newFixture(t, withPasskeys, func(o *account.Options) { o.MFA.Policy = sessions.MFARequired })
+		in := w.enroll(w.register(ada, password)).Issued
 		_, err := w.addPasskey(authenticator.New(t, authenticator.ES256, origin), "", &in.Session)
 		w.must(err)
 		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
 		w.must(err)
 		me := w.now(in).Session
 		concurrently(w.twoServices(), 2, func(i int, s *account.Service) {
-			w.allowKinds(s.Enrollment.Remove(t.Context(), me, []string{account.FactorTOTP, account.FactorPasskey}[i]), errs.Conflict)
+			w.allowKinds(s.Enrollment.Remove(t.Context(), me, []string{record.FactorTOTP, record.FactorPasskey}[i]), errs.Conflict)
 		})
 		if n := len(w.Enrollment.Factors(t.Context(), w.now(in).Session).Factors); n != 1 {
 			t.Fatalf("%d factors are left", n)
@@ -286,7 +291,7 @@ func TestAUserWhoIsDeletedDuringAStepUp(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := w.StepUp.StepUp(t.Context(), password, account.SecondFactor{}, with(in))
+	_, err := w.StepUp.StepUp(t.Context(), password, method.Answer{}, with(in))
 	w.backend.onStep(nil)
 	w.wantKind(err, errs.Unauthenticated)
 	if w.record("Users", in.User.UUID) != nil {
@@ -295,7 +300,7 @@ func TestAUserWhoIsDeletedDuringAStepUp(t *testing.T) {
 }
 
 // recoveryOf returns a recovery by the last mail to an address.
-func (w *fixture) recoveryOf(address, password string) account.Credentials {
+func (w *fixture) recoveryOf(address, password string) passwords.Credentials {
 	w.Helper()
 	c := credentials(address, password)
 	c.Token = w.lastMail(address).token
@@ -303,7 +308,7 @@ func (w *fixture) recoveryOf(address, password string) account.Credentials {
 }
 
 func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
-	w := newFixture(t, validatedFirst, notices, withPasskeys, deletable)
+	w := newFixture(t, validatedFirst, configuredNotices, withPasskeys, deletable)
 	in := w.register(ada, password)
 	var want []string
 	expect := func(kind string) {
@@ -313,7 +318,7 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 		w.clock.advance(account.NoticePeriod / 60)
 	}
 	e := w.enroll(in)
-	in = e.IssuedSession
+	in = e.Issued
 	expect("factorAdded")
 	c, second := authenticator.New(t, authenticator.ES256, origin), authenticator.New(t, authenticator.ES256, origin)
 	_, err := w.addPasskey(c, "", &in.Session)
@@ -324,7 +329,7 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 	expect("factorAdded")
 	w.must(w.Links.Unlink(t.Context(), &in.Session, added.UUID))
 	expect("factorRemoved")
-	w.must(w.Enrollment.Remove(t.Context(), &in.Session, account.FactorTOTP))
+	w.must(w.Enrollment.Remove(t.Context(), &in.Session, record.FactorTOTP))
 	expect("factorRemoved")
 	_, err = w.AddPasskeyFactor(t.Context(), w.now(in).Session)
 	w.must(err)
@@ -332,7 +337,7 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 	// What did not happen is not reported.
 	_, err = w.AddPasskeyFactor(t.Context(), w.now(in).Session)
 	w.wantKind(err, errs.Exists)
-	w.wantKind(w.Enrollment.Remove(t.Context(), w.now(in).Session, account.FactorTOTP), errs.NotFound)
+	w.wantKind(w.Enrollment.Remove(t.Context(), w.now(in).Session, record.FactorTOTP), errs.NotFound)
 	w.wantKind(w.Links.Unlink(t.Context(), w.now(in).Session, authenticator.Encode(c.ID)+"_passkey"), errs.Conflict)
 	w.wantKinds(ada, want...)
 	w.clock.advance(account.NoticePeriod)
@@ -351,7 +356,7 @@ func TestNoticesOfFactorsPasskeysAndDeletions(t *testing.T) {
 // Where an admin works is no business of the user.
 func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
 	database := must(places.Open(must(os.ReadFile("places/testdata/GeoLite2-City-Test.mmdb"))))
-	w := newFixture(t, validatedFirst, notices, func(o *account.Options) { o.Places = database })
+	w := newFixture(t, validatedFirst, configuredNotices, func(o *account.Options) { o.Places = database })
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	in := w.register(ada, password)
 	admin := "an-admin"
@@ -375,7 +380,7 @@ func TestAnExportedAccountHasSecondFactorsAndPasskeys(t *testing.T) {
 	e := w.enroll(in)
 	_, err := w.AddPasskeyFactor(t.Context(), &e.Session)
 	w.must(err)
-	me := w.now(e.IssuedSession).Session
+	me := w.now(e.Issued).Session
 	exported, err := w.Exports.Account(t.Context(), me)
 	w.must(err)
 	text, err := json.Marshal(exported)
@@ -388,7 +393,7 @@ func TestAnExportedAccountHasSecondFactorsAndPasskeys(t *testing.T) {
 		Passkeys []struct{ UUID, Name string }
 	}
 	w.must(json.Unmarshal(text, &got))
-	if f := got.SecondFactors; fmt.Sprint(len(f.Factors), f.RecoveryCodes) != "2 10" || f.Factors[0].Type != account.FactorTOTP {
+	if f := got.SecondFactors; fmt.Sprint(len(f.Factors), f.RecoveryCodes) != "2 10" || f.Factors[0].Type != record.FactorTOTP {
 		t.Errorf("%s", text)
 	}
 	if len(got.Passkeys) != 1 || got.Passkeys[0].Name != "Laptop" || got.Passkeys[0].UUID != authenticator.Encode(c.ID)+"_passkey" {
@@ -435,21 +440,21 @@ func TestChallengesOfASecondFactorAreLimited(t *testing.T) {
 	p := w.beginLogin(ada)
 	err := error(nil)
 	for i := 0; i < 20 && err == nil; i++ {
-		_, err = w.Login.Ask(t.Context(), account.FactorPasskey, p.Secret, from)
+		_, err = w.Login.Ask(t.Context(), record.FactorPasskey, p.Secret, from)
 	}
 	w.wantKind(err, errs.Limited)
 
 	w, c := fixture()
 	for range 20 { // what succeeds costs nothing
 		p := w.beginLogin(ada)
-		options, err := w.Login.Ask(t.Context(), account.FactorPasskey, p.Secret, from)
+		options, err := w.Login.Ask(t.Context(), record.FactorPasskey, p.Secret, from)
 		w.must(err)
-		answer := account.SecondFactor{Type: account.FactorPasskey, Signed: account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}}
+		answer := method.Answer{Type: record.FactorPasskey, Signed: method.Signed{Credential: c.Get(options.Options), Secret: options.Secret}}
 		in, err := w.Login.CompleteLogin(t.Context(), p.Secret, answer, from)
 		w.must(err)
-		options, err = w.Login.Ask(t.Context(), account.FactorPasskey, "", with(in))
+		options, err = w.Login.Ask(t.Context(), record.FactorPasskey, "", with(in))
 		w.must(err)
-		answer.Signed = account.PasskeyAnswer{Credential: c.Get(options.Options), Secret: options.Secret}
+		answer.Signed = method.Signed{Credential: c.Get(options.Options), Secret: options.Secret}
 		_, err = w.StepUp.StepUp(t.Context(), "", answer, with(in))
 		w.must(err)
 	}
@@ -464,7 +469,7 @@ func TestAPasskeyThatWasBegunBeforeTheSecondFactorNeedsIt(t *testing.T) {
 	challenge, err := w.Passkeys.BeginRegistration(t.Context(), &stolen.Session)
 	w.must(err)
 	w.enroll(in)
-	_, err = w.Passkeys.Add(t.Context(), "", account.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, w.now(stolen).Session)
+	_, err = w.Passkeys.Add(t.Context(), "", method.Signed{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, w.now(stolen).Session)
 	w.wantStep(err, errs.StepSecondFactor)
 }
 
@@ -495,7 +500,7 @@ func TestOnlyWhoHasAFirstFactorDelaysTheSecond(t *testing.T) {
 		for _, secret := range []string{"", "guessed", w.beginLogin("eve@example.com").Secret} {
 			_, _ = w.Login.CompleteLogin(t.Context(), secret, totpFactor("000000"), from)
 		}
-		_, _ = w.StepUp.StepUp(t.Context(), "", totpFactor("000000"), with(eve.IssuedSession))
+		_, _ = w.StepUp.StepUp(t.Context(), "", totpFactor("000000"), with(eve.Issued))
 		_, _ = w.Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
 		_, _ = w.Login.LoginByMail(t.Context(), ada, "000000", w.requestLoginUnlessLimited(ada))
 		_, _ = w.loginByPasskey(c)
@@ -510,8 +515,8 @@ func TestOnlyWhoHasAFirstFactorDelaysTheSecond(t *testing.T) {
 	}
 }
 
-func (w *fixture) requestLoginUnlessLimited(login string) account.Client {
-	pending, err := w.Mails.RequestLogin(w.Context(), login, account.MethodCode, from)
+func (w *fixture) requestLoginUnlessLimited(login string) sessions.Client {
+	pending, err := w.Mails.RequestLogin(w.Context(), login, record.MethodCode, from)
 	w.allowKinds(err, errs.Limited)
 	return bound(from, pending)
 }

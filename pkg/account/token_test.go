@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/post"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -16,7 +17,7 @@ import (
 const adaBox = "ada@example.com_mail"
 
 // followLink follows the link of a mail.
-func (w *fixture) followLink(login, token string) (account.LinkOutcome, error) {
+func (w *fixture) followLink(login, token string) (post.Outcome, error) {
 	w.Helper()
 	return w.Registration.FollowLink(w.Context(), login, token, from)
 }
@@ -37,7 +38,7 @@ func TestATokenExpires(t *testing.T) {
 	w.must(err)
 	c.Token = w.lastMail(ada).token
 	w.clock.advance(w.email.TokenTTL - time.Microsecond)
-	if to, err := w.followLink(ada, c.Token); err != nil || to != account.OpenRegistration {
+	if to, err := w.followLink(ada, c.Token); err != nil || to != post.OpenRegistration {
 		t.Errorf("just before its end: %v, %v", to, err)
 	}
 	for _, later := range []time.Duration{time.Microsecond, time.Hour} {
@@ -90,10 +91,10 @@ func TestATokenIsForOnePurposeAndOneAddress(t *testing.T) {
 	}
 	_, err := w.followLink("bob@example.com", validation)
 	w.wantKind(err, errs.Denied)
-	if to, err := w.followLink(ada, recovery); err != nil || to != account.OpenRecovery {
+	if to, err := w.followLink(ada, recovery); err != nil || to != post.OpenRecovery {
 		t.Errorf("a recovery leads to %v, %v", to, err)
 	}
-	if to, err := w.followLink("ADA@example.com", validation); err != nil || to != account.AddressValidated {
+	if to, err := w.followLink("ADA@example.com", validation); err != nil || to != post.AddressValidated {
 		t.Errorf("a validation leads to %v, %v", to, err)
 	}
 	_, err = w.followLink(ada, validation)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 	"belfry/test/kit"
 )
 
@@ -58,7 +58,7 @@ func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 			w.backend.onStep(nil)
 			if right {
 				w.must(first)
-				w.wantRepeated(err, account.ActLoggedIn, true)
+				w.wantRepeated(err, record.ActLoggedIn, true)
 				return
 			}
 			w.wantPlain(first)

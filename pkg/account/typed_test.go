@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 )
 
 // asTyped are ways in which a code or a token arrives that was typed or copied. Those of codes have hyphens too, and other digits.
@@ -90,7 +90,7 @@ func TestTokensOfMailsAreTakenHoweverTheyAreTyped(t *testing.T) {
 		w.must(w.Recovery.Recover(t.Context(), r, from))
 
 		w.clock.advance(w.email.MailInterval)
-		client := w.requestLogin(ada, account.MethodLink)
+		client := w.requestLogin(ada, record.MethodLink)
 		must(w.Login.LoginByMail(t.Context(), ada, typed(w.lastMail(ada).token), client))
 	}, asTyped)
 }

@@ -17,7 +17,10 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
@@ -51,11 +54,11 @@ func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 	p := &attackFixture{T: t, github: &fakeProvider{}, outbox: &attackOutbox{}}
 	o := account.Options{
 		BaseURL: "http://belfry.example", Providers: map[string]oauth.Provider{"github": p.github},
-		Email: &account.Email{
+		Email: &post.Email{
 			PostValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour,
 			From: "belfry@example.com", Sender: p.outbox, Validation: p.text("validate"), Recovery: p.text("recover"), Taken: p.text("taken"),
 		},
-		Hash: account.HashParams{Memory: 64, Time: 1, Threads: 1},
+		Hash: passwords.HashParams{Memory: 64, Time: 1, Threads: 1},
 		Log:  slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
@@ -317,7 +320,7 @@ func (b *browser) currentUser() string {
 }
 
 // session is the browser's session.
-func (b *browser) session() *account.Session {
+func (b *browser) session() *sessions.Session {
 	b.f.Helper()
 	at, err := url.Parse(b.f.URL)
 	b.f.must(err)

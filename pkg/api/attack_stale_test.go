@@ -6,7 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
@@ -18,13 +19,13 @@ func TestADelayedRequestOfAnEndedSessionSetsNoPassword(t *testing.T) {
 	p := newAttackFixture(t)
 	thief, owner := p.newBrowser(), p.newBrowser()
 	thief.wantStatus(thief.register("ada@example.com", "the password of the thief"), http.StatusNoContent)
-	stale := account.Client{Session: thief.session()}
+	stale := sessions.Client{Session: thief.session()}
 	owner.recover("ada@example.com", "the password of the owner")
 
 	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "the password of the thief", "again that of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief changes the password: %v", err)
 	}
-	_, _, err := p.auth.Registration.Register(t.Context(), account.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale)
+	_, _, err := p.auth.Registration.Register(t.Context(), passwords.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale)
 	if !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief adds an address: %v", err)
 	}
@@ -40,13 +41,13 @@ func TestADelayedRequestOfAnEndedSessionSetsNoFirstPassword(t *testing.T) {
 	p := newAttackFixture(t)
 	owner := p.newBrowser()
 	owner.loginByProvider("583231")
-	stale := account.Client{Session: owner.session()}
+	stale := sessions.Client{Session: owner.session()}
 	owner.wantStatus(owner.request("PUT", "/auth/email", `{"newPassword":"the password of the owner"}`), http.StatusNoContent)
 
 	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "", "the password of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password: %v", err)
 	}
-	if _, _, err := p.auth.Registration.Register(t.Context(), account.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errors.Is(err, errs.Unauthenticated) {
+	if _, _, err := p.auth.Registration.Register(t.Context(), passwords.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password with an address: %v", err)
 	}
 	owner.wantStatus(owner.request("PUT", "/auth/email", `{"password":"the password of the owner","newPassword":"another password"}`), http.StatusNoContent)

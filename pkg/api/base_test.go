@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
@@ -34,7 +36,7 @@ func startBelow(t *testing.T, scheme string) *apitest.Front {
 	return apitest.StartLogin(t, 1,
 		func(o *account.Options) {
 			o.BaseURL, o.Redirects = scheme+"://localhost"+below, []string{"https://app.example.net/in"}
-			o.Passkeys = &account.Passkeys{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
+			o.Passkeys = &passkeys.Config{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
 		},
 		func(o *login.Options) {
 			o.Success, o.Failure, o.Account, o.SecondFactor = "/", "/login-failed", "/account", "https://app.example.net/second"
@@ -216,7 +218,7 @@ func TestTheNameOfTheCookie(t *testing.T) {
 		until := now.Add(time.Hour)
 		clock := now
 		f := apitest.StartLogin(t, 1, func(o *account.Options) {
-			o.BaseURL, o.Cookie, o.FormerCookies = scheme+"://belfry.example.org", "shop", []account.FormerCookie{{Name: "belfry", Until: until}, {Name: "old", Until: now.Add(-time.Hour)}}
+			o.BaseURL, o.Cookie, o.FormerCookies = scheme+"://belfry.example.org", "shop", []sessions.FormerCookie{{Name: "belfry", Until: until}, {Name: "old", Until: now.Add(-time.Hour)}}
 			o.Now = func() time.Time { return clock }
 		})[0]
 		r := f.Do("POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`).Want(204)

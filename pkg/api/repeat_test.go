@@ -15,6 +15,10 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/guess"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
 	"belfry/pkg/mail"
@@ -29,13 +33,13 @@ const (
 // allPages are the options of a server with a page for all that links and forms lead to.
 func allPages(o *login.Options) {
 	o.SecondFactor, o.MailLogin, o.Address, o.Account = "/second", "/code", "/address", "/account"
-	o.AccountPage = func(*account.Session, login.AccountReply) ([]byte, string, error) { return []byte("codes"), "", nil }
+	o.AccountPage = func(*sessions.Session, login.AccountReply) ([]byte, string, error) { return []byte("codes"), "", nil }
 }
 
 // everyWayIn turns all ways to log in on, with limits that a few repetitions would reach if they counted.
 func everyWayIn(o *account.Options) {
-	o.Limits = account.Limits{Address: 30, Account: 3}
-	o.Passkeys = &account.Passkeys{RPID: "belfry.example", RPName: "Belfry", Origins: []string{"http://belfry.example"}}
+	o.Limits = guess.Limits{Address: 30, Account: 3}
+	o.Passkeys = &passkeys.Config{RPID: "belfry.example", RPName: "Belfry", Origins: []string{"http://belfry.example"}}
 	text := func(subject string) *mail.Templates {
 		t, err := mail.ParseTemplates(subject, "", "{{.Token}}")
 		if err != nil {
@@ -44,7 +48,7 @@ func everyWayIn(o *account.Options) {
 		return t
 	}
 	o.Email.Change, o.Email.Undo = text("change"), text("undo")
-	o.Email.Login = account.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: text("code"), LinkMail: text("link")}
+	o.Email.Login = post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: text("code"), LinkMail: text("link")}
 }
 
 // form sends an HTML form as a page of belfry does.

@@ -15,6 +15,7 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/events"
 	"belfry/pkg/api/files"
@@ -73,8 +74,8 @@ type Options struct {
 
 	ProxyHeader string // in which proxies report that address; "": httpkit.XForwardedFor
 
-	Admin func(ctx context.Context, me *account.Session) bool // nil: what Login says; without it nobody is
-	Audit func(ctx context.Context, me *account.Session) bool // who may receive the events about the security of accounts; nil: as Admin
+	Admin func(ctx context.Context, me *sessions.Session) bool // nil: what Login says; without it nobody is
+	Audit func(ctx context.Context, me *sessions.Session) bool // who may receive the events about the security of accounts; nil: as Admin
 
 	Development bool // a denial says which rule denies
 
@@ -193,7 +194,7 @@ func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Optio
 		}, p.Providers, p.Reason, p.Message)
 	}
 	if len(site.Paths) > 0 {
-		of.AccountPage = func(me *account.Session, r login.AccountReply) ([]byte, string, error) {
+		of.AccountPage = func(me *sessions.Session, r login.AccountReply) ([]byte, string, error) {
 			return site.AccountReply(o.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
 		}
 	}

@@ -17,7 +17,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -124,8 +126,8 @@ func startPopulation(t *testing.T) *population {
 		}
 	}
 	service := c.app.now().Auth
-	user := must(service.Admin.CreateUser(t.Context(), account.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
-	session := must(service.Login.Login(t.Context(), account.Credentials{Login: "ada@example.com", Password: "a fine password"}, account.Client{}))
+	user := must(service.Admin.CreateUser(t.Context(), admin.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
+	session := must(service.Login.Login(t.Context(), passwords.Credentials{Login: "ada@example.com", Password: "a fine password"}, sessions.Client{}))
 	c.user, c.admin = user.UUID, session.Token
 	if _, err := service.Admin.SendRecovery(t.Context(), c.user, ""); err != nil {
 		t.Fatal(err)
@@ -165,7 +167,7 @@ func (c *population) grow(n int) {
 			if _, err := children.Save(c.Context(), must(object.Parse([]byte(`{"title":"A child","parent":"all"}`))), fmt.Sprintf("c-%05d", i)); err != nil {
 				return err
 			}
-			_, err := c.app.now().Auth.Admin.CreateUser(c.Context(), account.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
+			_, err := c.app.now().Auth.Admin.CreateUser(c.Context(), admin.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
 			return err
 		})
 	}

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/test/kit"
 	"belfry/test/provider"
 )
@@ -66,7 +68,7 @@ func startCosts(t *testing.T) *costs {
 	c.write("front/index.html", "<h1>front</h1>")
 	c.config = c.load(costly)
 	c.app = c.start()
-	must(c.app.now().Auth.Admin.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Password: "a fine password", Admin: true, Validated: true}))
+	must(c.app.now().Auth.Admin.CreateUser(t.Context(), admin.NewUser{Login: "root@example.com", Password: "a fine password", Admin: true, Validated: true}))
 	c.save("Books", "x", `{"title":"A book"}`)
 	return c
 }
@@ -78,7 +80,7 @@ func (c *costs) save(name, uuid, body string) {
 
 // session returns the token of a new session of the admin.
 func (c *costs) session() string {
-	return must(c.app.now().Auth.Login.Login(c.Context(), account.Credentials{Login: "root@example.com", Password: "a fine password"}, account.Client{})).Token
+	return must(c.app.now().Auth.Login.Login(c.Context(), passwords.Credentials{Login: "root@example.com", Password: "a fine password"}, sessions.Client{})).Token
 }
 
 // discard is a reply that nobody reads.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"belfry/config"
-	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/app/command"
 	"belfry/pkg/client"
 	"belfry/pkg/errs"
@@ -79,7 +79,7 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 // makeKey makes an API key of a user.
 func (p *place) makeKey(login string) *command.UserReply {
 	p.Helper()
-	key, err := command.Users.Do(p.Context(), p.config, command.UserRequest{Act: command.CreateKey, User: login, Key: account.NewKey{Name: "deploy"}})
+	key, err := command.Users.Do(p.Context(), p.config, command.UserRequest{Act: command.CreateKey, User: login, Key: keys.New{Name: "deploy"}})
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/app/command"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
@@ -26,16 +26,16 @@ authentication: {providers: {email: {postValidation: true, skipEmailValidation: 
 `
 
 // ask executes a request and returns the user that it is about.
-func (p *place) ask(q command.UserRequest) (account.Account, error) {
+func (p *place) ask(q command.UserRequest) (admin.Account, error) {
 	p.Helper()
 	reply, err := command.Users.Do(p.Context(), p.config, q)
 	if err != nil {
-		return account.Account{}, err
+		return admin.Account{}, err
 	}
 	return reply.Users[0], nil
 }
 
-func (p *place) mustAsk(q command.UserRequest) account.Account {
+func (p *place) mustAsk(q command.UserRequest) admin.Account {
 	p.Helper()
 	a, err := p.ask(q)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/store"
@@ -18,7 +18,7 @@ import (
 type Authenticator interface {
 	// Authenticate returns nil for a request without a session, and
 	// errs.Unauthenticated for a token that is not valid.
-	Authenticate(x *Exchange) (*account.Session, error)
+	Authenticate(x *Exchange) (*sessions.Session, error)
 }
 
 // Waiter waits for the work that a write causes.
@@ -40,11 +40,11 @@ type CallOptions struct {
 	Limits   *Limits         // nil: none
 
 	// Admin reports whether the user of a session, nil for nobody, is an admin; nil: nobody is.
-	Admin func(ctx context.Context, me *account.Session) bool
+	Admin func(ctx context.Context, me *sessions.Session) bool
 
 	// Audit reports whether the user of a session, nil for nobody, may receive the events about the security of accounts; nil:
 	// nobody may.
-	Audit func(ctx context.Context, me *account.Session) bool
+	Audit func(ctx context.Context, me *sessions.Session) bool
 }
 
 // Calls makes the calls of stores on behalf of requests.
@@ -63,10 +63,10 @@ func (c *Calls) Streams() context.Context { return c.o.Streams }
 // Session returns the session of a request's token, nil for none. It is read at
 // most once per request. One whose user has to take a step before it is of use is an error, but on routes below /auth,
 // where the step is taken.
-func (c *Calls) Session(x *Exchange) (*account.Session, error) {
+func (c *Calls) Session(x *Exchange) (*sessions.Session, error) {
 	session, err := c.AccountSession(x)
 	if err == nil && !ofAccount(x) {
-		err = account.RequireComplete(session)
+		err = sessions.RequireComplete(session)
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *Calls) Session(x *Exchange) (*account.Session, error) {
 }
 
 // AccountSession is Session for views of the user's own account: the session may not be usable for anything else yet.
-func (c *Calls) AccountSession(x *Exchange) (*account.Session, error) {
+func (c *Calls) AccountSession(x *Exchange) (*sessions.Session, error) {
 	if c.o.Auth == nil || x.authenticated {
 		return x.session, x.refused
 	}
@@ -91,10 +91,10 @@ func ofAccount(x *Exchange) bool {
 
 // Reauthenticate reads the session of a request again, for requests that take
 // long.
-func (c *Calls) Reauthenticate(x *Exchange) (*account.Session, error) {
+func (c *Calls) Reauthenticate(x *Exchange) (*sessions.Session, error) {
 	session, err := c.authenticate(x)
 	if err == nil {
-		err = account.RequireComplete(session)
+		err = sessions.RequireComplete(session)
 	}
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *Calls) Reauthenticate(x *Exchange) (*account.Session, error) {
 	return session, nil
 }
 
-func (c *Calls) authenticate(x *Exchange) (*account.Session, error) {
+func (c *Calls) authenticate(x *Exchange) (*sessions.Session, error) {
 	if c.o.Auth == nil {
 		return nil, nil
 	}
@@ -129,7 +129,7 @@ func (c *Calls) Renew(ctx context.Context, x *Exchange) (context.Context, error)
 		return nil, err
 	}
 	if now == nil || now.ID != began.ID {
-		return nil, errs.Wrap(account.ErrInvalidToken, errs.Unauthenticated, "your session ended during the request: log in and send it again")
+		return nil, errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated, "your session ended during the request: log in and send it again")
 	}
 	call := store.CallOf(ctx)
 	call.User, call.Session, call.Actor = now.Visible, now.ForRules(), nil
@@ -150,11 +150,11 @@ func (c *Calls) Allow(x *Exchange, method, path string) error {
 }
 
 // RequireAllowed returns Denied unless the rule of an API key allows a request.
-func RequireAllowed(x *Exchange, key *account.Key, budget *policy.Budget, method, path string) error {
+func RequireAllowed(x *Exchange, key *sessions.Key, budget *policy.Budget, method, path string) error {
 	if key.Allows(x.Context(), budget, method, path) {
 		return nil
 	}
-	return errs.Wrap(account.ErrInsufficientScope, errs.Denied, "the rule of the API key %q does not allow %s of this path", key.Name, method)
+	return errs.Wrap(sessions.ErrInsufficientScope, errs.Denied, "the rule of the API key %q does not allow %s of this path", key.Name, method)
 }
 
 // Anonymous has a request count as one without a session from now on.
@@ -171,14 +171,14 @@ func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	case session == nil:
 		return errs.New(errs.Unauthenticated, "%s is for admins: log in as one", what)
 	case session.Key != nil:
-		return errs.Wrap(account.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is not enough", what)
+		return errs.Wrap(sessions.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is not enough", what)
 	default:
 		return errs.New(errs.Denied, "%s is for admins", what)
 	}
 }
 
 // MayAudit reports whether the user of a session, nil for nobody, may receive the events about the security of accounts.
-func (c *Calls) MayAudit(ctx context.Context, me *account.Session) bool {
+func (c *Calls) MayAudit(ctx context.Context, me *sessions.Session) bool {
 	return c.o.Audit != nil && c.o.Audit(ctx, me)
 }
 

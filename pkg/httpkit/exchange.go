@@ -13,7 +13,7 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/internal/ratelimit"
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
@@ -47,7 +47,7 @@ type Exchange struct {
 
 	failureLevel slog.Level // at which it is logged that the server failed
 
-	session       *account.Session
+	session       *sessions.Session
 	authenticated bool  // session is known, or it is known to be missing:
 	refused       error // of the token of the request; nil: it is not refused
 	replayed      bool  // the reply is that of an earlier request

@@ -13,21 +13,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"belfry/pkg/account"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
 )
 
 // named authenticates the user that a request names.
 type named struct{ read int }
 
-func (n *named) Authenticate(x *httpkit.Exchange) (*account.Session, error) {
+func (n *named) Authenticate(x *httpkit.Exchange) (*sessions.Session, error) {
 	n.read++
 	user := x.Request.Header.Get("User")
 	if user == "" {
 		return nil, nil
 	}
-	return &account.Session{ID: "s-" + user, User: record.UserOf(user)}, nil
+	return &sessions.Session{ID: "s-" + user, User: record.UserOf(user)}, nil
 }
 
 // limitedRoutes are routes with limits, in a bubble where time passes only when the test waits.

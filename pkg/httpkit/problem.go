@@ -13,7 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/problem"
 	"belfry/pkg/store/policy"
@@ -113,13 +113,13 @@ func (x *Exchange) authenticate(status int, err error) string {
 	sent = sent && token != ""
 	var step *errs.StepUp
 	switch {
-	case status == http.StatusForbidden && sent && errors.Is(err, account.ErrInsufficientScope):
+	case status == http.StatusForbidden && sent && errors.Is(err, sessions.ErrInsufficientScope):
 		return `Bearer error="insufficient_scope"`
 	case status != http.StatusUnauthorized:
 		return ""
 	case errors.As(err, &step):
 		return challengeOf(step)
-	case sent && errors.Is(err, account.ErrInvalidToken):
+	case sent && errors.Is(err, sessions.ErrInvalidToken):
 		return `Bearer error="invalid_token"`
 	}
 	return "Bearer"

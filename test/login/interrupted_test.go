@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
@@ -17,10 +17,10 @@ func TestAnInterruptedOAuthRegistrationIsAdopted(t *testing.T) {
 		d := newServiceFixture(t)
 		d.interruptRegistration(name)
 		left := d.objects(d.stores.Idents)[0]
-		var in account.IssuedSession
+		var in sessions.Issued
 		for range 2 {
 			var err error
-			in, err = d.begin(name, account.Client{}).finish(t.Context(), d.Service, account.Client{})
+			in, err = d.begin(name, sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 			d.must(err)
 		}
 		if user, _ := left.Text("user"); in.User.UUID != user || len(d.objects(d.stores.Users)) != 1 || len(d.objects(d.stores.Idents)) != 1 || d.registerEvents() != 1 {
@@ -32,9 +32,9 @@ func TestAnInterruptedOAuthRegistrationIsAdopted(t *testing.T) {
 // interruptRegistration starts a registration whose user can't be written.
 func (d *serviceFixture) interruptRegistration(name string) {
 	d.Helper()
-	v := d.begin(name, account.Client{})
+	v := d.begin(name, sessions.Client{})
 	d.records.before("Users", func() error { return errs.New(errs.Unavailable, "no room") })
-	_, err := v.finish(d.Context(), d.Service, account.Client{})
+	_, err := v.finish(d.Context(), d.Service, sessions.Client{})
 	d.wantKind(err, errs.Unavailable)
 	if len(d.objects(d.stores.Users)) != 0 || len(d.objects(d.stores.Idents)) != 1 || d.registerEvents() != 0 {
 		d.Fatalf("users %v, idents %v", d.objects(d.stores.Users), d.objects(d.stores.Idents))
@@ -48,7 +48,7 @@ func TestAnInterruptedOAuthRegistrationCanBeLinked(t *testing.T) {
 	d.providers.User("1")
 	d.interruptRegistration("github")
 	d.providers.User("2")
-	me, err := d.begin("google", account.Client{}).finish(t.Context(), d.Service, account.Client{})
+	me, err := d.begin("google", sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 	d.must(err)
 	d.providers.User("1")
 	_, err = d.begin("github", with(me)).finish(t.Context(), d.Service, with(me))
@@ -56,7 +56,7 @@ func TestAnInterruptedOAuthRegistrationCanBeLinked(t *testing.T) {
 	d.advance(2 * time.Minute)
 	_, err = d.begin("github", with(me)).finish(t.Context(), d.Service, with(me))
 	d.must(err)
-	in, err := d.begin("github", account.Client{}).finish(t.Context(), d.Service, account.Client{})
+	in, err := d.begin("github", sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 	d.must(err)
 	if in.User.UUID != me.User.UUID || len(d.objects(d.stores.Users)) != 1 || len(d.objects(d.stores.Idents)) != 2 {
 		t.Errorf("user %s, want %s", in.User.UUID, me.User.UUID)
@@ -68,10 +68,10 @@ func TestAnInterruptedOAuthRegistrationCanBeLinked(t *testing.T) {
 func TestConcurrentRegistrationAndLink(t *testing.T) {
 	d := newServiceFixture(t)
 	d.providers.User("2")
-	me, err := d.begin("google", account.Client{}).finish(t.Context(), d.Service, account.Client{})
+	me, err := d.begin("google", sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 	d.must(err)
 	d.providers.User("1")
-	links, registers := d.begin("github", with(me)), d.begin("github", account.Client{})
+	links, registers := d.begin("github", with(me)), d.begin("github", sessions.Client{})
 	d.records.before("Users", func() error {
 		_, err := links.finish(t.Context(), d.Service, with(me))
 		if !errors.Is(err, errs.Conflict) {
@@ -79,7 +79,7 @@ func TestConcurrentRegistrationAndLink(t *testing.T) {
 		}
 		return nil
 	})
-	in, err := registers.finish(t.Context(), d.Service, account.Client{})
+	in, err := registers.finish(t.Context(), d.Service, sessions.Client{})
 	d.must(err)
 	if ident, _ := d.ident("1_github").Text("user"); in.User.UUID != ident || len(d.objects(d.stores.Idents)) != 2 {
 		t.Errorf("user %s has registered, the ident is of %s", in.User.UUID, ident)
@@ -91,10 +91,10 @@ func TestConcurrentRegistrationAndLink(t *testing.T) {
 func TestADeletedUserReturnsAsANewUser(t *testing.T) {
 	d := newServiceFixture(t)
 	for _, name := range names {
-		first, err := d.begin(name, account.Client{}).finish(t.Context(), d.Service, account.Client{})
+		first, err := d.begin(name, sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 		d.must(err)
 		d.must(d.stores.Users.Delete(t.Context(), first.User.UUID, 0))
-		again, err := d.begin(name, account.Client{}).finish(t.Context(), d.Service, account.Client{})
+		again, err := d.begin(name, sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 		d.must(err)
 		ident, _ := d.ident("583231_" + name).Text("user")
 		if again.User.UUID == first.User.UUID || ident != again.User.UUID {
@@ -103,7 +103,7 @@ func TestADeletedUserReturnsAsANewUser(t *testing.T) {
 		// The same for linking.
 		d.must(d.stores.Users.Delete(t.Context(), again.User.UUID, 0))
 		d.providers.User("other")
-		me, err := d.begin("google", account.Client{}).finish(t.Context(), d.Service, account.Client{})
+		me, err := d.begin("google", sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 		d.must(err)
 		d.providers.User("583231")
 		_, err = d.begin(name, with(me)).finish(t.Context(), d.Service, with(me))

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/event"
 	"belfry/test/provider"
 )
@@ -65,7 +65,7 @@ func (w *fixture) firstLogin(name, id string) {
 	if e.Origin != event.OriginAuth || e.Actor == nil || *e.Actor != user || e.Ctx.Request == "" || e.Ctx.Address == "" || e.Ctx.UserAgent == "" {
 		w.Errorf("the event of Register has actor %v, ctx %+v", e.Actor, e.Ctx)
 	}
-	var list struct{ Sessions []account.SessionInfo }
+	var list struct{ Sessions []sessions.Info }
 	_, body := b.request(http.MethodGet, "/auth/sessions", "")
 	w.must(json.Unmarshal(body, &list))
 	if len(list.Sessions) != 1 || list.Sessions[0].Type != name || !list.Sessions[0].Current {

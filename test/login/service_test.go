@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/providers"
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -46,7 +48,7 @@ const baseURL = "https://belfry.test"
 func newServiceFixture(t *testing.T) *serviceFixture {
 	t.Helper()
 	d := &serviceFixture{T: t, providers: provider.Start(t), records: &faultyBackend{Backend: model.NewMemory(), stores: map[string]driver.Store{}}, now: time.Now()}
-	d.providers.Register(baseURL + account.CallbackPath)
+	d.providers.Register(baseURL + providers.CallbackPath)
 	d.Service = d.newService(0)
 	return d
 }
@@ -165,7 +167,7 @@ type flow struct {
 }
 
 // begin starts a flow and requests the provider's page.
-func (d *serviceFixture) begin(name string, from account.Client) flow {
+func (d *serviceFixture) begin(name string, from sessions.Client) flow {
 	d.Helper()
 	begun, err := d.Providers.Begin(d.Context(), name, true, from)
 	d.must(err)
@@ -173,7 +175,7 @@ func (d *serviceFixture) begin(name string, from account.Client) flow {
 	d.must(err)
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode == http.StatusOK {
-		return flow{provider.Form(d, res.Body, baseURL+account.CallbackPath), begun.Secret}
+		return flow{provider.Form(d, res.Body, baseURL+providers.CallbackPath), begun.Secret}
 	}
 	to, err := res.Location()
 	d.must(err)
@@ -188,13 +190,13 @@ func must[T any](v T, err error) T {
 }
 
 // finish passes the callback to a service.
-func (f flow) finish(ctx context.Context, s *account.Service, from account.Client) (account.IssuedSession, error) {
+func (f flow) finish(ctx context.Context, s *account.Service, from sessions.Client) (sessions.Issued, error) {
 	in, _, err := s.Login.FinishProvider(ctx, f.query, f.secret, from)
 	return in, err
 }
 
 // with is a client with a session.
-func with(in account.IssuedSession) account.Client { return account.Client{Session: &in.Session} }
+func with(in sessions.Issued) sessions.Client { return sessions.Client{Session: &in.Session} }
 
 // faultyBackend is a backend whose writes a test can intercept.
 type faultyBackend struct {
@@ -252,12 +254,12 @@ func TestAFlowExpires(t *testing.T) {
 	d := newServiceFixture(t)
 	for i, name := range names {
 		d.providers.User(name)
-		fresh, old := d.begin(name, account.Client{}), d.begin(name, account.Client{})
-		d.advance(account.FlowTTL - time.Microsecond)
-		_, err := fresh.finish(t.Context(), d.Service, account.Client{})
+		fresh, old := d.begin(name, sessions.Client{}), d.begin(name, sessions.Client{})
+		d.advance(providers.FlowTTL - time.Microsecond)
+		_, err := fresh.finish(t.Context(), d.Service, sessions.Client{})
 		d.must(err)
 		d.advance(time.Microsecond)
-		_, err = old.finish(t.Context(), d.Service, account.Client{})
+		_, err = old.finish(t.Context(), d.Service, sessions.Client{})
 		d.wantKind(err, errs.Mismatch)
 		flows := slices.DeleteFunc(d.objects(d.stores.Tokens), func(o object.Object) bool { return o["_use"] != nil }) // it is known for a while that one was finished
 		if n := len(d.objects(d.stores.Users)); n != i+1 || len(flows) > 0 {
@@ -265,8 +267,8 @@ func TestAFlowExpires(t *testing.T) {
 		}
 	}
 	// A flow that is not finished is deleted after it expires.
-	d.begin("github", account.Client{})
-	d.advance(account.FlowTTL + time.Second)
+	d.begin("github", sessions.Client{})
+	d.advance(providers.FlowTTL + time.Second)
 	if n, err := d.DeleteExpired(t.Context(), 100); err != nil || n == 0 || len(d.objects(d.stores.Tokens)) > 0 {
 		t.Errorf("%d removed, %v, %v are left", n, err, d.objects(d.stores.Tokens))
 	}
@@ -277,7 +279,7 @@ func TestASlowProvider(t *testing.T) {
 	impatient := d.newService(200 * time.Millisecond)
 	slow := func(at provider.Endpoint, name string) {
 		d.providers.Slow(at)
-		_, err := impatient.Providers.Begin(t.Context(), name, true, account.Client{})
+		_, err := impatient.Providers.Begin(t.Context(), name, true, sessions.Client{})
 		d.wantKind(err, errs.Unavailable)
 		d.providers.Up()
 	}
@@ -285,9 +287,9 @@ func TestASlowProvider(t *testing.T) {
 	slow(provider.RequestToken, "twitter")
 	for _, at := range []provider.Endpoint{provider.Token, provider.Profile} {
 		for _, name := range names {
-			v := d.begin(name, account.Client{})
+			v := d.begin(name, sessions.Client{})
 			d.providers.Slow(at)
-			_, err := v.finish(t.Context(), impatient, account.Client{})
+			_, err := v.finish(t.Context(), impatient, sessions.Client{})
 			d.wantKind(err, errs.Unavailable)
 			d.providers.Up()
 		}
@@ -307,13 +309,13 @@ func TestConcurrentFlowsCreateOneUser(t *testing.T) {
 		d.providers.User(time.Duration(i).String())
 		var visits []flow
 		for range tabs {
-			visits = append(visits, d.begin(name, account.Client{}))
+			visits = append(visits, d.begin(name, sessions.Client{}))
 		}
 		users := make([]string, tabs)
 		var all sync.WaitGroup
 		for j, v := range visits {
 			all.Go(func() {
-				in, err := v.finish(t.Context(), services[j%2], account.Client{})
+				in, err := v.finish(t.Context(), services[j%2], sessions.Client{})
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 					return
@@ -336,12 +338,12 @@ func TestACallbackIsValidOnce(t *testing.T) {
 	d := newServiceFixture(t)
 	services := []*account.Service{d.Service, d.newService(0)}
 	for i := range 30 {
-		v := d.begin(names[i%len(names)], account.Client{})
+		v := d.begin(names[i%len(names)], sessions.Client{})
 		var all sync.WaitGroup
 		var good atomic.Int64
 		for j := range 4 {
 			all.Go(func() {
-				_, err := v.finish(t.Context(), services[j%2], account.Client{})
+				_, err := v.finish(t.Context(), services[j%2], sessions.Client{})
 				switch {
 				case err == nil:
 					good.Add(1)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/once"
 	"belfry/test/provider"
 )
 
@@ -81,7 +81,7 @@ func TestTheCookieOfAFlowIsFoundAmongOthers(t *testing.T) {
 			b := w.browser()
 			callback := b.begin(name)
 			own := b.cookies()[0]
-			other := func() string { return own.Name + "=" + account.NewBrowser() + "; " }
+			other := func() string { return own.Name + "=" + once.NewBrowser() + "; " }
 			b.header.Set("Cookie", other()+other())
 			b.wantText(b.finish(callback), "out state")
 			b.header.Set("Cookie", other()+other()+own.String())

@@ -15,7 +15,9 @@ import (
 
 	"belfry/internal/seal"
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/providers"
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -67,16 +69,16 @@ func (k *keepingFixture) keep(timeout time.Duration, keys ...seal.Key) *account.
 }
 
 // login logs in and returns the session and the uuid of the ident.
-func (k *keepingFixture) login(name, id string) (*account.Session, string) {
+func (k *keepingFixture) login(name, id string) (*sessions.Session, string) {
 	k.Helper()
 	k.providers.User(id)
-	in, err := k.begin(name, account.Client{}).finish(k.Context(), k.Service, account.Client{})
+	in, err := k.begin(name, sessions.Client{}).finish(k.Context(), k.Service, sessions.Client{})
 	k.must(err)
 	return &in.Session, identOf(id, name)
 }
 
 // token returns a token that the provider accepts.
-func (k *keepingFixture) token(s *account.Service, me *account.Session, ident, name string) account.ProviderToken {
+func (k *keepingFixture) token(s *account.Service, me *sessions.Session, ident, name string) providers.ProviderToken {
 	k.Helper()
 	token, err := s.Providers.ProviderToken(k.Context(), me, ident)
 	k.must(err)
@@ -321,7 +323,7 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 	stranger, other := k.login("gitlab", "2")
 	plain, unkept := k.login("facebook", "3")
 	for _, c := range []struct {
-		me    *account.Session
+		me    *sessions.Session
 		ident string
 	}{{stranger, ident}, {me, other}, {me, "unknown_gitlab"}, {me, ""}, {me, "../x"}, {plain, unkept}, {plain, ident}} {
 		_, err := k.Providers.ProviderToken(t.Context(), c.me, c.ident)
@@ -331,14 +333,14 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 		t.Error("tokens are kept unasked")
 	}
 	key := *me
-	key.Key = &account.Key{Name: "k"}
+	key.Key = &sessions.Key{Name: "k"}
 	_, err := k.Providers.ProviderToken(t.Context(), &key, ident)
 	k.wantKind(err, errs.Denied)
 	k.token(k.Service, me, ident, "gitlab")
 
 	// Linked, and unlinked.
 	k.providers.User("9")
-	_, err = k.begin("amazon", account.Client{Session: me}).finish(t.Context(), k.Service, account.Client{Session: me})
+	_, err = k.begin("amazon", sessions.Client{Session: me}).finish(t.Context(), k.Service, sessions.Client{Session: me})
 	k.must(err)
 	linked := identOf("9", "amazon")
 	k.token(k.Service, me, linked, "amazon")
@@ -443,19 +445,19 @@ func TestTheNameThatIsSentOnceStays(t *testing.T) {
 	for _, interrupted := range []bool{false, true} {
 		id := map[bool]string{false: "1", true: "2"}[interrupted]
 		d.providers.User(id)
-		v := d.begin("apple", account.Client{})
+		v := d.begin("apple", sessions.Client{})
 		if interrupted {
 			d.records.before("Users", func() error { return crash })
-			_, err := v.finish(t.Context(), s, account.Client{})
+			_, err := v.finish(t.Context(), s, sessions.Client{})
 			if err == nil {
 				t.Fatal("the login was not interrupted")
 			}
-			v = d.begin("apple", account.Client{})
+			v = d.begin("apple", sessions.Client{})
 		}
-		_, err := v.finish(t.Context(), s, account.Client{})
+		_, err := v.finish(t.Context(), s, sessions.Client{})
 		d.must(err)
 		d.providers.User(id, "email", "other@privaterelay.appleid.com")
-		_, err = d.begin("apple", account.Client{}).finish(t.Context(), s, account.Client{})
+		_, err = d.begin("apple", sessions.Client{}).finish(t.Context(), s, sessions.Client{})
 		d.must(err)
 		s.Close() // which writes in the background
 		profile, err := object.Decode(d.ident(id + "_apple")["profile"])

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bits-and-blooms/bloom/v3"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/weak"
 )
 
@@ -55,7 +55,7 @@ func filterOf(list io.Reader, n int) ([]byte, error) {
 			}
 			return nil, fmt.Errorf("it has %d usable passwords, not %d", len(added), n)
 		}
-		if password := weak.Fold(lines.Text()); len(password) >= account.MinPassword && !added[password] {
+		if password := weak.Fold(lines.Text()); len(password) >= passwords.MinPassword && !added[password] {
 			added[password] = true
 			filter.AddString(password)
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/post"
 	"belfry/pkg/api"
 	"belfry/pkg/api/login"
 	"belfry/pkg/mail"
@@ -64,7 +66,7 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 			t.Fatal(err)
 		}
 	}
-	o := account.Options{BaseURL: "http://belfry.example.org", Hash: account.HashParams{Memory: 8, Time: 1, Threads: 1}}
+	o := account.Options{BaseURL: "http://belfry.example.org", Hash: passwords.HashParams{Memory: 8, Time: 1, Threads: 1}}
 	users := []store.Mapping{
 		{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Cascade: true},
 		{Source: "Sessions", Target: "Users", Key: "user", Cascade: true},
@@ -85,11 +87,11 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 	}
 	texts, err := mail.ParseTemplates("a mail", "", "{{.Link}}")
 	fails(err)
-	o.Email = &account.Email{
+	o.Email = &post.Email{
 		PostValidation: true, SkipValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Hour,
 		From: "belfry@example.org", Validation: texts, Recovery: texts, Taken: texts,
 		Change: texts, Undo: texts,
-		Login: account.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: texts, LinkMail: texts},
+		Login: post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: texts, LinkMail: texts},
 	}
 	a := &login.Options{Success: "/in", Failure: "/out", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", Address: "/login/address"}
 	for _, c := range change {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/login"
@@ -47,7 +48,7 @@ func TestAnAPIKeyOfAnAdminDoesNotOpenTheConsole(t *testing.T) {
 	f := start(t, withStores(t, "Books"))
 	ada, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
-	_, key, err := f.Auth.Admin.IssueKey(t.Context(), ada, account.NewKey{Name: "backup"})
+	_, key, err := f.Auth.Admin.IssueKey(t.Context(), ada, keys.New{Name: "backup"})
 	f.Must(err)
 	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+key), http.StatusForbidden)
 	is(t, f.get("", "/console/objects", "Authorization", "Bearer "+f.Admin), http.StatusOK)

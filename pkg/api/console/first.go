@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
@@ -33,7 +35,7 @@ func (c *Console) firstPage(r *request) error {
 
 // firstAgain replies to a link that does not work. The browser that has made the first admin with it is where that has led.
 func (c *Console) firstAgain(r *request, err error) error {
-	if again := account.Repeated(err); again != nil && again.Known {
+	if again := once.Repeated(err); again != nil && again.Known {
 		return r.Redirect(Path, "")
 	}
 	return err
@@ -46,10 +48,10 @@ func (c *Console) makeFirst(r *request) error {
 		return err
 	}
 	f := firstForm{Token: values.Get("token"), Login: strings.TrimSpace(values.Get("login"))}
-	var session account.IssuedSession
+	var session sessions.Issued
 	from := c.sessions.KnownBrowser(r.Exchange, r.client())
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.FirstAdmin.Create(ctx, f.Token, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+		session, err = c.service.FirstAdmin.Create(ctx, f.Token, passwords.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 		return err
 	})
 	switch errs.KindOf(err) {
@@ -70,8 +72,8 @@ func (c *Console) makeFirst(r *request) error {
 }
 
 // client describes who sends a request that may log in.
-func (r *request) client() account.Client {
-	from := account.Client{Address: r.Address, UserAgent: r.UserAgent()}
+func (r *request) client() sessions.Client {
+	from := sessions.Client{Address: r.Address, UserAgent: r.UserAgent()}
 	if r.Session != nil && r.Session.Key == nil {
 		from.Session = r.Session
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/console"
@@ -110,7 +111,7 @@ func TestALinkForTheFirstAdminEndsWithAnAdminWhoIsMadeOtherwise(t *testing.T) {
 	t.Parallel()
 	f, token := startEmpty(t)
 	is(t, f.get("", "/console/first?token="+token), http.StatusOK)
-	_, err := f.Auth.Admin.CreateUser(t.Context(), account.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+	_, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 	f.Must(err)
 	is(t, f.get("", "/console/first?token="+token), http.StatusForbidden)
 	is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password")), http.StatusForbidden)

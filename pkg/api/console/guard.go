@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 )
@@ -63,7 +63,7 @@ func (c *Console) admit(r *request, rt route) (err error) {
 	if r.Session, err = c.calls.AccountSession(r.Exchange); err != nil {
 		return err
 	}
-	admin, missing := c.service.Sessions.IsAdmin(r.Context(), r.Session), account.RequireComplete(r.Session)
+	admin, missing := c.service.Sessions.IsAdmin(r.Context(), r.Session), sessions.RequireComplete(r.Session)
 	r.admin = admin && missing == nil
 	switch {
 	case r.admin:

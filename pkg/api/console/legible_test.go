@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/object"
 )
 
@@ -39,7 +39,7 @@ func TestHiddenCharactersAreShown(t *testing.T) {
 func TestHiddenCharactersInNamesOfUsersAreShown(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t)
-	user, err := f.Auth.Admin.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{"name": object.AppendString(nil, turned+strings.Repeat("x", 100_000))}})
+	user, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true, Fields: object.Object{"name": object.AppendString(nil, turned+strings.Repeat("x", 100_000))}})
 	f.Must(err)
 	for _, path := range []string{"/console/users", "/console/users/" + user.UUID} {
 		r := is(t, f.get(f.Admin, path), http.StatusOK)

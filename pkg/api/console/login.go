@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 )
 
@@ -62,8 +65,8 @@ func (c *Console) logIn(r *request) error {
 	if !f.Email {
 		logIn = c.service.Login.LoginAdmin
 	}
-	return c.enter(r, f, func(ctx context.Context) (account.IssuedSession, error) {
-		return logIn(ctx, account.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+	return c.enter(r, f, func(ctx context.Context) (sessions.Issued, error) {
+		return logIn(ctx, passwords.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 	})
 }
 
@@ -75,20 +78,20 @@ func (c *Console) logInBy(r *request, m about.Method) error {
 	}
 	f := c.form(values.Get("next"))
 	f.Login = strings.TrimSpace(values.Get("login"))
-	answer := account.SecondFactor{Code: values.Get("code")}
+	answer := method.Answer{Code: values.Get("code")}
 	if m.Script {
 		if answer.Signed, err = c.sessions.TakeAnswer(r.Exchange, values.Get("credential")); err != nil {
 			return r.failLogin(f, err)
 		}
 	}
-	return c.enter(r, f, func(ctx context.Context) (account.IssuedSession, error) {
+	return c.enter(r, f, func(ctx context.Context) (sessions.Issued, error) {
 		return c.service.Login.LoginBy(ctx, m.Name, f.Login, answer, r.client())
 	})
 }
 
 // enter logs in, and leads to where the login began, or to where its second factor is asked for.
-func (c *Console) enter(r *request, f loginForm, logIn func(ctx context.Context) (account.IssuedSession, error)) error {
-	var session account.IssuedSession
+func (c *Console) enter(r *request, f loginForm, logIn func(ctx context.Context) (sessions.Issued, error)) error {
+	var session sessions.Issued
 	_, _, err := c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
 		session, err = logIn(ctx)
 		return err
@@ -98,7 +101,7 @@ func (c *Console) enter(r *request, f loginForm, logIn func(ctx context.Context)
 		r.seeOther(f.target())
 		return nil
 	}
-	if p := account.Pending(err); p != nil {
+	if p := logins.Pending(err); p != nil {
 		c.askSecond(r, p, f.Next)
 		return nil
 	}

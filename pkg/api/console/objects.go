@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -67,7 +67,7 @@ func (c *Console) objects(o *Objects) view {
 
 type objectsView struct {
 	admins interface {
-		Account(ctx context.Context, user store.Stored) (account.Account, error)
+		Account(ctx context.Context, user store.Stored) (admin.Account, error)
 	}
 	set     *store.Set
 	all     []StoreInfo

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
 	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -95,14 +95,14 @@ func TestUsersAreShownByTheirAddresses(t *testing.T) {
 	bob, err := l.Auth.Admin.FindUser(t.Context(), "bob@example.com")
 	l.Must(err)
 	actors[0] = bob.UUID
-	_, err = l.Auth.Admin.CreateUser(t.Context(), account.NewUser{Login: "eve@example.com", Password: "a third password", Admin: true, Validated: true,
+	_, err = l.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Login: "eve@example.com", Password: "a third password", Admin: true, Validated: true,
 		Fields: object.Object{"name": []byte(`"ada@example.com"`)}})
 	l.Must(err)
 	r := is(t, l.get(l.LogIn("eve@example.com", "a third password"), emma+"/history"), http.StatusOK)
 	shows(t, r, `title="eve@example.com">eve@example.com</span>`, `by <a href="/console/users/`+bob.UUID+`" title="`+bob.UUID+`">bob@example.com</a>`,
 		`by <span class="mono">gone</span>`, `by <span class="mono">somebody&#39;s program</span>`)
 
-	machine, err := l.Auth.Admin.CreateUser(t.Context(), account.NewUser{Machine: true})
+	machine, err := l.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true})
 	l.Must(err)
 	address, err := l.Auth.Users.Address(t.Context(), machine.UUID)
 	if l.Must(err); address != "" {

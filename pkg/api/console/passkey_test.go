@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/record"
 	"belfry/pkg/api/apitest"
 	"belfry/test/kit/authenticator"
 )
@@ -15,7 +18,7 @@ import (
 const ownOrigin = "http://belfry.example.org"
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &account.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
+	o.Passkeys = &passkeys.Config{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
 }
 
 // addPasskey adds a passkey in a session.
@@ -25,7 +28,7 @@ func (f *fixture) addPasskey(token string) *authenticator.Credential {
 	c := authenticator.New(f.T, authenticator.ES256, ownOrigin)
 	challenge, err := f.Auth.Passkeys.BeginRegistration(f.Context(), session)
 	f.Must(err)
-	_, err = f.Auth.Passkeys.Add(f.Context(), "Laptop", account.PasskeyAnswer{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
+	_, err = f.Auth.Passkeys.Add(f.Context(), "Laptop", method.Signed{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
 	f.Must(err)
 	return c
 }
@@ -83,7 +86,7 @@ func TestAPasskeyIsTheSecondFactorAtTheConsole(t *testing.T) {
 	f := startUsers(t, withPasskeys)
 	c, bobs := f.addPasskey(f.Admin), f.addPasskey(f.User)
 	for _, token := range []string{f.Admin, f.User} {
-		_, _, err := f.Auth.Enrollment.Confirm(t.Context(), account.FactorPasskey, "", f.client(token))
+		_, _, err := f.Auth.Enrollment.Confirm(t.Context(), record.FactorPasskey, "", f.client(token))
 		f.Must(err)
 	}
 	cookie := f.logIn(ada, adasPassword, "")[1]

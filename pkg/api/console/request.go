@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
@@ -22,7 +22,7 @@ const (
 // request is a request to a view.
 type request struct {
 	*httpkit.Exchange
-	Session *account.Session // of the admin; nil where anyone is served and nobody is logged in
+	Session *sessions.Session // of the admin; nil where anyone is served and nobody is logged in
 
 	console *Console
 	view    string

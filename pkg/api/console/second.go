@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/problem"
 )
@@ -33,7 +35,7 @@ type proofPage struct {
 
 // proof is what the forms of such a page have sent.
 type proof struct {
-	account.SecondFactor
+	method.Answer
 	password, next string
 }
 
@@ -42,7 +44,7 @@ func (r *request) proof() (proof, error) {
 	if err != nil {
 		return proof{}, err
 	}
-	p := proof{account.SecondFactor{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}
+	p := proof{method.Answer{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}
 	if r.console.service.Methods.About(p.Type).Script {
 		p.Signed, err = r.console.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
 	}
@@ -92,8 +94,8 @@ func sentTo(path, next string) string {
 }
 
 // askSecond leads to the page that completes a login.
-func (c *Console) askSecond(r *request, p *account.PendingLogin, next string) {
-	c.sessions.SetCookie(r.Exchange, secondCookie, p.Secret, int(account.PendingTTL.Seconds()))
+func (c *Console) askSecond(r *request, p *logins.PendingLogin, next string) {
+	c.sessions.SetCookie(r.Exchange, secondCookie, p.Secret, int(logins.PendingTTL.Seconds()))
 	r.seeOther(withNext(secondPath, next))
 }
 
@@ -138,9 +140,9 @@ func (c *Console) completeLogin(r *request) error {
 	if err != nil {
 		return err
 	}
-	var session account.IssuedSession
+	var session sessions.Issued
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.Login.CompleteLogin(ctx, c.pending(r), f.SecondFactor, r.client())
+		session, err = c.service.Login.CompleteLogin(ctx, c.pending(r), f.Answer, r.client())
 		return err
 	})
 	if err != nil {

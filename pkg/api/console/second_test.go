@@ -11,6 +11,10 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -45,24 +49,24 @@ func (p phone) code(t *testing.T) string {
 }
 
 // client returns the client of a session.
-func (f *fixture) client(token string) account.Client {
+func (f *fixture) client(token string) sessions.Client {
 	f.Helper()
 	session, err := f.Auth.Sessions.Authenticate(f.Context(), token)
 	f.Must(err)
 	if session == nil {
 		f.Fatal("the session is not valid")
 	}
-	return account.Client{Session: session}
+	return sessions.Client{Session: session}
 }
 
 // enroll adds an authenticator app in a session, and returns it with the token of the session that replaces that.
 func (f *fixture) enroll(c *clock, token string) (phone, string) {
 	f.Helper()
 	from := f.client(token)
-	e, err := f.Auth.Enrollment.Begin(f.Context(), from.Session, account.FactorTOTP)
+	e, err := f.Auth.Enrollment.Begin(f.Context(), from.Session, record.FactorTOTP)
 	f.Must(err)
 	p := phone{clock: c, secret: e.Secret}
-	issued, codes, err := f.Auth.Enrollment.Confirm(f.Context(), account.FactorTOTP, p.code(f.T), from)
+	issued, codes, err := f.Auth.Enrollment.Confirm(f.Context(), record.FactorTOTP, p.code(f.T), from)
 	f.Must(err)
 	p.codes = codes
 	return p, issued.Token
@@ -139,7 +143,7 @@ func TestALoginAtTheConsoleNeedsTheSecondFactor(t *testing.T) {
 	leads(t, f.post("", secondURL, factor("recovery", strings.ToLower(p.codes[3]), "https://evil.example.org/"), cookie...), "/console")
 	cookie = f.logIn(ada, adasPassword, "")
 	is(t, f.post("", secondURL, factor("recovery", p.codes[3], ""), cookie...), http.StatusForbidden)
-	c.advance(account.PendingTTL)
+	c.advance(logins.PendingTTL)
 	ends(t, f.post("", secondURL, factor("totp", p.code(t), ""), cookie...), "took too long")
 
 	cookie = f.logIn(ada, adasPassword, "")
@@ -189,7 +193,7 @@ func TestAnAdminWithASecondFactorLogsInWithoutLoginByEmail(t *testing.T) {
 // withMailFactor makes an admin whose second factor is a code of a mail, and returns the token of a session of before.
 func (f *fixture) withMailFactor(users *store.Store, login string) string {
 	f.Helper()
-	user, err := f.Auth.Admin.CreateUser(f.Context(), account.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
+	user, err := f.Auth.Admin.CreateUser(f.Context(), admin.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
 	f.Must(err)
 	token := f.LogIn(login, adasPassword)
 	_, err = users.Mutate(f.Context(), user.UUID, func(store.Stored) (store.Mutation, error) {

@@ -55,7 +55,7 @@ func (c *Console) stepUp(r *request) error {
 	if err != nil {
 		return err
 	}
-	session, err := c.service.StepUp.StepUp(r.Context(), f.password, f.SecondFactor, r.client())
+	session, err := c.service.StepUp.StepUp(r.Context(), f.password, f.Answer, r.client())
 	if err != nil {
 		return c.showStepUp(r, f.next, c.service.Methods.About(f.Type).Sent(), err)
 	}

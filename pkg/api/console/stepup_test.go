@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/console"
 	"belfry/pkg/event"
@@ -140,7 +141,7 @@ func TestWhoCanNotProveWhoTheyAreLogsInAgain(t *testing.T) {
 	leads(t, f.get("", stepUpURL), "/console/login?next=%2Fconsole%2Fstep-up")
 	is(t, f.get(f.User, stepUpURL), http.StatusForbidden)
 	is(t, f.post(f.User, stepUpURL, "password=another+password"), http.StatusForbidden)
-	_, key, err := f.Auth.Admin.IssueKey(t.Context(), f.client(f.Admin).Session.User.Stored, account.NewKey{Name: "backup"})
+	_, key, err := f.Auth.Admin.IssueKey(t.Context(), f.client(f.Admin).Session.User.Stored, keys.New{Name: "backup"})
 	f.Must(err)
 	is(t, f.post("", stepUpURL, "password=a+fine+password", "Authorization", "Bearer "+key), http.StatusForbidden)
 }

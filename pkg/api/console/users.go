@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/account"
 	"belfry/pkg/account/admin"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
@@ -25,16 +25,16 @@ type Users struct {
 
 // Accounts manages users on behalf of the caller whom a context carries. *admin.Admin does.
 type Accounts interface {
-	Accounts(ctx context.Context, after []byte, limit int) (page []account.Account, next []byte, err error)
+	Accounts(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
 	FindUser(ctx context.Context, who string) (store.Stored, error)
-	AccountDetails(ctx context.Context, user store.Stored) (account.Account, error)
-	CreateUser(ctx context.Context, u account.NewUser) (store.Stored, error)
+	AccountDetails(ctx context.Context, user store.Stored) (admin.Account, error)
+	CreateUser(ctx context.Context, u admin.NewUser) (store.Stored, error)
 	SetAdmin(ctx context.Context, uuid string, admin bool) (store.Stored, error)
 	SetDisabled(ctx context.Context, uuid string, disabled bool) (store.Stored, error)
 	EndSessions(ctx context.Context, uuid string) (store.Stored, error)
 	EndSession(ctx context.Context, user, id string) error
 	SendRecovery(ctx context.Context, uuid, address string) (string, error)
-	IssueKey(ctx context.Context, user store.Stored, k account.NewKey) (account.KeyInfo, string, error)
+	IssueKey(ctx context.Context, user store.Stored, k keys.New) (keys.Info, string, error)
 	EndKey(ctx context.Context, user, id string) error
 	ResetFactors(ctx context.Context, uuid string) (store.Stored, error)
 	UnlinkFor(ctx context.Context, user, ident string) error
@@ -71,7 +71,7 @@ func (c *Console) users(o *Users) view {
 
 // userRow is a row of the list.
 type userRow struct {
-	account.Account
+	admin.Account
 	Name, Created string
 	Logins        []string // idents, as the user's array has them
 }
@@ -123,7 +123,7 @@ func (v *usersView) list(r *request) error {
 }
 
 // rowOf returns a user as the list shows them.
-func rowOf(a account.Account) userRow {
+func rowOf(a admin.Account) userRow {
 	row := userRow{Account: a}
 	row.Name = nameIn(a.User)
 	row.Created, _ = object.Text(object.Field(a.User, "created"))
@@ -163,8 +163,8 @@ type userPage struct {
 	Addresses []string // of idents by e-mail
 	JSON      string   // the fields of the user
 
-	NewKey  *account.KeyInfo // that has just been made
-	Token   string           // of it
+	NewKey  *keys.Info // that has just been made
+	Token   string     // of it
 	KeyForm keyForm
 }
 

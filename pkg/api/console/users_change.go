@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -39,7 +40,7 @@ func (v *usersView) create(r *request) error {
 		Login: strings.TrimSpace(values.Get("login")), Name: strings.TrimSpace(values.Get("name")), Machine: values.Get("kind") == "machine",
 		Admin: values.Get("admin") == "true", Validated: values.Get("validated") == "true", Mails: v.Mails, Mail: values.Get("mail") == "true",
 	}
-	wanted := account.NewUser{Fields: object.Object{}, Admin: f.Admin, Machine: f.Machine}
+	wanted := admin.NewUser{Fields: object.Object{}, Admin: f.Admin, Machine: f.Machine}
 	if f.Name != "" {
 		wanted.Fields.Set("name", f.Name)
 	}
@@ -225,7 +226,7 @@ func (v *usersView) createKey(r *request) error {
 		return err
 	}
 	f := keyForm{Name: strings.TrimSpace(values.Get("name")), Expires: values.Get("expires"), Rule: strings.TrimSpace(values.Get("rule"))}
-	k := account.NewKey{Name: f.Name, Rule: f.Rule}
+	k := keys.New{Name: f.Name, Rule: f.Rule}
 	if f.Expires != "" {
 		if k.Expires, err = time.Parse(time.DateOnly, f.Expires); err != nil {
 			return errs.New(errs.Invalid, "expires: expected a date such as 2030-12-31")

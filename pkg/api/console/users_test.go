@@ -11,7 +11,11 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/admin"
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/places"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/console"
 	"belfry/pkg/event"
@@ -39,7 +43,7 @@ func (f *fixture) uuidOf(who string) string {
 }
 
 // account returns a user as admins see them.
-func (f *fixture) account(who string) account.Account {
+func (f *fixture) account(who string) admin.Account {
 	f.Helper()
 	user, err := f.Auth.Admin.FindUser(f.Context(), who)
 	f.Must(err)
@@ -53,7 +57,7 @@ func (f *fixture) link(token, address string) {
 	f.Helper()
 	session, err := f.Auth.Sessions.Authenticate(f.Context(), token)
 	f.Must(err)
-	_, _, err = f.Auth.Registration.Register(f.Context(), account.Credentials{Login: address, Password: "another password"}, account.Client{Session: session})
+	_, _, err = f.Auth.Registration.Register(f.Context(), passwords.Credentials{Login: address, Password: "another password"}, sessions.Client{Session: session})
 	f.Must(err)
 }
 
@@ -119,7 +123,7 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 		}
 	}
 	for i := range 60 {
-		_, err := f.Auth.Admin.CreateUser(t.Context(), account.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
+		_, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
 		f.Must(err)
 	}
 	seen := map[string]bool{}
@@ -155,7 +159,7 @@ func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
 	f := startUsers(t)
 	user, err := f.Auth.Admin.FindUser(t.Context(), bob)
 	f.Must(err)
-	_, token, err := f.Auth.Admin.IssueKey(t.Context(), user, account.NewKey{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
+	_, token, err := f.Auth.Admin.IssueKey(t.Context(), user, keys.New{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+user.UUID), http.StatusOK)
 	shows(t, r, "bob@example.com_email", "not validated", "&lt;img src=x&gt;", `method == &#34;GET&#34;`, "End the session", "Make an admin", "Disable the user", `href="/console/objects/Users/object/`+user.UUID)
@@ -184,8 +188,8 @@ func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := startUsers(t, func(o *account.Options) { o.Places = database })
-	from := account.Client{Address: "89.160.20.112", UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
-	_, err = f.Auth.Login.Login(t.Context(), account.Credentials{Login: bob, Password: "another password"}, from)
+	from := sessions.Client{Address: "89.160.20.112", UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
+	_, err = f.Auth.Login.Login(t.Context(), passwords.Credentials{Login: bob, Password: "another password"}, from)
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(bob)), http.StatusOK)
 	shows(t, r, "89.160.20.112, Linköping, Sweden", "Firefox on Linux: Mozilla/5.0", "Firefox/140.0 &lt;b&gt;")
@@ -385,7 +389,7 @@ func TestAnAdminKeepsAChangeOfAddress(t *testing.T) {
 
 func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
 	t.Parallel()
-	f := startUsers(t, func(o *account.Options) { o.Deletion = &account.Deletion{Grace: 14 * 24 * time.Hour} })
+	f := startUsers(t, func(o *account.Options) { o.Deletion = &deletion.Config{Grace: 14 * 24 * time.Hour} })
 	page := "/console/users/" + f.uuidOf(bob)
 	if text := is(t, f.get(f.Admin, page), http.StatusOK).Text; strings.Contains(text, "deletion") {
 		t.Errorf("a page without a plan shows %s", text)

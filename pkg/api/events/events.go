@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/sse"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
@@ -171,7 +171,7 @@ func (s *stream) identify(ctx context.Context) (*sse.Viewer, error) {
 	}
 	if session == nil {
 		if s.user {
-			return nil, errs.Wrap(account.ErrInvalidToken, errs.Unauthenticated, "the session has ended")
+			return nil, errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated, "the session has ended")
 		}
 		return &sse.Viewer{}, ctx.Err()
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
-	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -42,7 +42,7 @@ func (h *Handler) ofAccount(outcome string) op.Outcome {
 }
 
 // show has a browser shown a page with secrets. It is a reply to a POST, so that no URL leads to it.
-func (h *Handler) show(me *account.Session, r AccountReply) func(*httpkit.Exchange) error {
+func (h *Handler) show(me *sessions.Session, r AccountReply) func(*httpkit.Exchange) error {
 	return func(x *httpkit.Exchange) error {
 		body, policy, err := h.accountPage(me, r)
 		if err != nil {
@@ -54,7 +54,7 @@ func (h *Handler) show(me *account.Session, r AccountReply) func(*httpkit.Exchan
 }
 
 // withCodes is an outcome with new recovery codes, if there are any.
-func (h *Handler) withCodes(me *account.Session, outcome string, codes []string) op.Outcome {
+func (h *Handler) withCodes(me *sessions.Session, outcome string, codes []string) op.Outcome {
 	o := h.ofAccount(outcome)
 	if len(codes) > 0 {
 		o.Page = h.show(me, AccountReply{Codes: codes})

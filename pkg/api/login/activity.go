@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -18,7 +18,7 @@ const (
 )
 
 // activity replies with the newest events about the security of the account of the user who is logged in.
-func (h *Handler) activity(x *httpkit.Exchange, me *account.Session) (o op.Outcome, err error) {
+func (h *Handler) activity(x *httpkit.Exchange, me *sessions.Session) (o op.Outcome, err error) {
 	query, err := httpkit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
 		return o, err
@@ -43,8 +43,8 @@ func (h *Handler) activity(x *httpkit.Exchange, me *account.Session) (o op.Outco
 		return o, err
 	}
 	type reply struct {
-		Events []account.Activity `json:"events"`
-		Cursor string             `json:"cursor,omitempty"`
+		Events []sessions.Activity `json:"events"`
+		Cursor string              `json:"cursor,omitempty"`
 	}
 	return op.Outcome{Body: reply{page, next}}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
 )
@@ -55,7 +55,7 @@ func (h mails) addAddress(set *op.Set) {
 }
 
 // changeAddress requests the mails by which an address is replaced. The reply does not reveal whether the new one is taken.
-func (h mails) changeAddress(x *httpkit.Exchange, _ *account.Session, in addressForm) (op.Outcome, error) {
+func (h mails) changeAddress(x *httpkit.Exchange, _ *sessions.Session, in addressForm) (op.Outcome, error) {
 	ident, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

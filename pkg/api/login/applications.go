@@ -9,7 +9,7 @@ import (
 )
 
 // addApplications adds the operations of applications that log users in with a code: RFC 6749 and RFC 7636.
-func (h applications) addApplications(set *op.Set) {
+func (h applicationRoutes) addApplications(set *op.Set) {
 	required := func(name string, schema *ordered.Object) *ordered.Object {
 		p := op.Query(name, "", schema)
 		p.Set("required", true)

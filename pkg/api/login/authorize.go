@@ -7,7 +7,11 @@ import (
 	"net/url"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/flow/applications"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/account/weak"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
@@ -34,7 +38,7 @@ const (
 // authorize begins a login for an application. A site is redirected to the provider that it
 // names. A program is not: any program can open this URL and listen where the code is sent, and a provider
 // may know the user without asking, so belfry's own page asks first (RFC 8252, section 8.6).
-func (h applications) authorize(x *httpkit.Exchange) error {
+func (h applicationRoutes) authorize(x *httpkit.Exchange) error {
 	if len(x.Request.URL.RawQuery) > maxRequest {
 		return errs.New(errs.Invalid, "the request of the application has more than %d bytes", maxRequest)
 	}
@@ -47,7 +51,7 @@ func (h applications) authorize(x *httpkit.Exchange) error {
 		return err
 	}
 	if err != nil {
-		x.Redirect(h.applicationURL(x, account.IssuedSession{Application: app}, err))
+		x.Redirect(h.applicationURL(x, sessions.Issued{Application: app}, err))
 		return nil
 	}
 	client, err := h.clientFor(x, app)
@@ -60,7 +64,7 @@ func (h applications) authorize(x *httpkit.Exchange) error {
 	}
 	flow, err := h.service.Providers.Begin(x.Context(), provider, false, client)
 	if err != nil {
-		x.Redirect(h.applicationURL(x, account.IssuedSession{Application: app}, err))
+		x.Redirect(h.applicationURL(x, sessions.Issued{Application: app}, err))
 		return nil
 	}
 	h.cookies.setFlow(x, flow)
@@ -69,7 +73,7 @@ func (h applications) authorize(x *httpkit.Exchange) error {
 }
 
 // clientFor describes the client of a login for an application, which concerns no session of the browser.
-func (h applications) clientFor(x *httpkit.Exchange, app *account.Application) (account.Client, error) {
+func (h applicationRoutes) clientFor(x *httpkit.Exchange, app *record.Application) (sessions.Client, error) {
 	client, err := h.client(x)
 	client.Session, client.Application = nil, app
 	return client, err
@@ -77,7 +81,7 @@ func (h applications) clientFor(x *httpkit.Exchange, app *account.Application) (
 
 // fromOwnPage reports whether a navigation comes from a page of belfry's own origin: not from
 // another one, and not from a program that opened the URL.
-func (h applications) fromOwnPage(x *httpkit.Exchange) bool {
+func (h applicationRoutes) fromOwnPage(x *httpkit.Exchange) bool {
 	if site := x.Request.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
 	}
@@ -85,7 +89,7 @@ func (h applications) fromOwnPage(x *httpkit.Exchange) bool {
 }
 
 // enterForApplication logs in, or registers, with a form of the page that asks for a login. A registration may need a mail.
-func (h applications) enterForApplication(x *httpkit.Exchange, request string, register bool, issue func(*account.Application) (s account.IssuedSession, mailed bool, err error)) (op.Outcome, error) {
+func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request string, register bool, issue func(*record.Application) (s sessions.Issued, mailed bool, err error)) (op.Outcome, error) {
 	query, err := httpkit.ParseQuery(request)
 	if err != nil {
 		return op.Outcome{Problem: true}, errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
@@ -94,13 +98,13 @@ func (h applications) enterForApplication(x *httpkit.Exchange, request string, r
 	if app == nil {
 		return op.Outcome{Problem: true}, err
 	}
-	var session account.IssuedSession
+	var session sessions.Issued
 	mailed := false
 	if err == nil {
 		session, mailed, err = issue(app)
 	}
 	switch reason := formReasonOf(err); {
-	case account.Repeated(err) != nil, account.Pending(err) != nil:
+	case once.Repeated(err) != nil, logins.Pending(err) != nil:
 		return op.Outcome{}, err
 	case err == nil && mailed:
 		return op.Outcome{To: withQuery(h.register, "mail", "sent")}, nil
@@ -119,8 +123,8 @@ func (h applications) enterForApplication(x *httpkit.Exchange, request string, r
 // formReasonOf is the reason why a login failed that the user can mend on the page; "" for
 // others, which are reported to the application.
 func formReasonOf(err error) string {
-	var protocol *account.ProtocolError
-	if err == nil || errors.As(err, &protocol) || errors.Is(err, account.ErrDisabled) {
+	var protocol *applications.ProtocolError
+	if err == nil || errors.As(err, &protocol) || errors.Is(err, sessions.ErrDisabled) {
 		return ""
 	}
 	switch errs.KindOf(err) {
@@ -138,7 +142,7 @@ func formReasonOf(err error) string {
 
 // applicationURL is where the browser continues at an application, with the code, or with what went wrong
 // (RFC 6749, section 4.1.2). The error itself is logged.
-func (h *Handler) applicationURL(x *httpkit.Exchange, s account.IssuedSession, err error) string {
+func (h *Handler) applicationURL(x *httpkit.Exchange, s sessions.Issued, err error) string {
 	h.cookies.setDevice(x, s)
 	parameters := url.Values{"code": {s.Code}}
 	if err != nil || s.Code == "" {
@@ -160,18 +164,18 @@ func errText(err error) string {
 // protocolErrorOf translates the error of a login. The description is made of fixed texts: it leaves
 // for another site.
 func protocolErrorOf(err error) (code, description string) {
-	var protocol *account.ProtocolError
+	var protocol *applications.ProtocolError
 	switch {
 	case errors.As(err, &protocol):
 		return protocol.Code, protocol.Description
-	case errors.Is(err, account.ErrDisabled):
+	case errors.Is(err, sessions.ErrDisabled):
 		return "access_denied", "this account is disabled"
 	}
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated, errs.Mismatch, errs.Exists, errs.Taken:
 		return "access_denied", "nobody was logged in"
 	case errs.NotFound:
-		return account.InvalidRequest, "the provider is not configured"
+		return applications.InvalidRequest, "the provider is not configured"
 	case errs.Limited, errs.Unavailable, errs.Canceled:
 		return "temporarily_unavailable", "the login is not possible at the moment: try again later"
 	}
@@ -214,7 +218,7 @@ func problemText(reason string, register bool) string {
 }
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
-func (h applications) askForLogin(x *httpkit.Exchange, app *account.Application, query url.Values) error {
+func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Application, query url.Values) error {
 	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true", Providers: map[string]string{}}
 	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
 		page.Reason = query.Get(reasonParameter)
@@ -246,7 +250,7 @@ func (h applications) askForLogin(x *httpkit.Exchange, app *account.Application,
 
 // actionSource returns where the form may lead as a source of a content security policy. It has no
 // form for an IPv6 address, and takes ports one by one, so for programs it is the scheme.
-func actionSource(app *account.Application) string {
+func actionSource(app *record.Application) string {
 	if app.Native() {
 		scheme, _, _ := strings.Cut(app.Redirect, ":")
 		return scheme + ":"

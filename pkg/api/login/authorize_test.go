@@ -13,6 +13,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/oauth"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
 	"belfry/pkg/errs"
@@ -133,7 +134,7 @@ func TestAnApplicationLogsInWithACode(t *testing.T) {
 				Seconds int    `json:"expires_in"`
 			}
 			r.JSON(&got)
-			if left := time.Duration(got.Seconds) * time.Second; got.Type != "Bearer" || left <= 0 || left > account.SessionIdleTimeout {
+			if left := time.Duration(got.Seconds) * time.Second; got.Type != "Bearer" || left <= 0 || left > sessions.SessionIdleTimeout {
 				t.Errorf("%s: %s", name, r.Text)
 			}
 			f.Me(got.Token).Want(200)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/op"
@@ -102,7 +102,7 @@ type binding struct {
 }
 
 // boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
-func (h mails) boundClient(x *httpkit.Exchange, login, secret string) (account.Client, error) {
+func (h mails) boundClient(x *httpkit.Exchange, login, secret string) (sessions.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {
 		client.Binding, client.Cookie = h.binding(x, login), true
@@ -124,7 +124,7 @@ func (h mails) loginByMail(x *httpkit.Exchange, in mailLoginForm) (op.Outcome, e
 	if in.HTML {
 		client = knownBrowser(client)
 	}
-	var session account.IssuedSession
+	var session sessions.Issued
 	err = h.write(x, func(ctx context.Context) (err error) {
 		session, err = h.service.Login.LoginByMail(ctx, in.Login, cmp.Or(in.Code, in.Token), client)
 		return err

@@ -4,7 +4,8 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -59,12 +60,12 @@ func deletionWithSession(set *op.Set) *ordered.Object {
 // plannedDeletion is the reply to who has planned the deletion of the account. A program gets the token of the session that
 // replaces its own, where it prefers that.
 type plannedDeletion struct {
-	account.DeletionPlan
+	deletion.Plan
 	*issued
 }
 
 // planDeletion plans the deletion of the account. An HTML form, which can't DELETE, takes that back.
-func (h *Handler) planDeletion(x *httpkit.Exchange, me *account.Session, in deletionForm) (op.Outcome, error) {
+func (h *Handler) planDeletion(x *httpkit.Exchange, me *sessions.Session, in deletionForm) (op.Outcome, error) {
 	if in.Undo {
 		return h.ofAccount("deletion-undone"), h.service.Deletion.Undo(x.Context(), me)
 	}
@@ -79,7 +80,7 @@ func (h *Handler) planDeletion(x *httpkit.Exchange, me *account.Session, in dele
 	if err != nil {
 		return op.Outcome{}, err
 	}
-	o, reply := h.ofAccount("deletion-planned"), plannedDeletion{DeletionPlan: plan}
+	o, reply := h.ofAccount("deletion-planned"), plannedDeletion{Plan: plan}
 	switch {
 	case session.Token != "":
 		h.cookies.setSession(x, session)
@@ -93,11 +94,11 @@ func (h *Handler) planDeletion(x *httpkit.Exchange, me *account.Session, in dele
 	return o, nil
 }
 
-func (h *Handler) plannedDeletion(_ *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) plannedDeletion(_ *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	plan, err := h.service.Deletion.Planned(me)
 	return op.Outcome{Body: plan}, err
 }
 
-func (h *Handler) undoDeletion(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) undoDeletion(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	return op.Outcome{}, h.service.Deletion.Undo(x.Context(), me)
 }

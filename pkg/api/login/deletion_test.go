@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/deletion"
 	"belfry/pkg/api/apitest"
 )
 
 // deletable lets users delete their accounts.
 func deletable(grace time.Duration) func(*account.Options) {
-	return func(o *account.Options) { o.Deletion = &account.Deletion{Grace: grace} }
+	return func(o *account.Options) { o.Deletion = &deletion.Config{Grace: grace} }
 }
 
-type deletion struct{ Planned, Deleted, Token string }
+type deletionReply struct{ Planned, Deleted, Token string }
 
 func TestAnAccountIsDeletedByItsUser(t *testing.T) {
 	both := apitest.StartLogin(t, 2, deletable(time.Hour))
@@ -39,7 +40,7 @@ func TestAnAccountIsDeletedByItsUser(t *testing.T) {
 	}
 	there.Me(other).Want(200)
 
-	var planned deletion
+	var planned deletionReply
 	r := here.Do("POST", "/auth/deletion", `{"password":"a fine password"}`, bearer(session)...).Want(202).HasHeader("Cache-Control", "no-store")
 	r.JSON(&planned)
 	next := apitest.Token(r)
@@ -48,9 +49,9 @@ func TestAnAccountIsDeletedByItsUser(t *testing.T) {
 	}
 	here.Me(session).Want(401)
 	there.Me(other).Want(401)
-	var read deletion
+	var read deletionReply
 	there.Do("GET", "/auth/deletion", "", bearer(next)...).Want(200).HasHeader("Cache-Control", "no-store").JSON(&read)
-	if read != (deletion{Planned: planned.Planned, Deleted: planned.Deleted}) {
+	if read != (deletionReply{Planned: planned.Planned, Deleted: planned.Deleted}) {
 		t.Error(read)
 	}
 	if me := there.Me(next).Want(200); strings.Contains(me.Text, "_delet") {

@@ -5,7 +5,7 @@
 //
 //	POST /auth/email
 //	  kit.Router       filters: CORS, cross-site request forgery
-//	  handler.email    reads the form or JSON body into account.Credentials
+//	  handler.email    reads the form or JSON body into passwords.Credentials
 //	  kit.Calls.Write  makes the call on behalf of the client
 //	  account.Service  Login or Registration: checks limits and password, writes the session
 //	  cookies          set the session's token; 204, or a redirect for an HTML form

@@ -6,7 +6,11 @@ import (
 	"errors"
 	"net/http"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
@@ -26,18 +30,18 @@ type emailForm struct {
 	Fields object.Object `form:"*"` // of the user who registers
 }
 
-func (in emailForm) credentials() account.Credentials {
-	return account.Credentials{Login: in.Login, Password: in.Password, Token: in.Token, Fields: in.Fields}
+func (in emailForm) credentials() passwords.Credentials {
+	return passwords.Credentials{Login: in.Login, Password: in.Password, Token: in.Token, Fields: in.Fields}
 }
 
 // email logs in or registers. An HTML form may do so for an application, and changes the password, which it can't PUT.
 func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	switch {
 	case in.Authorize != nil:
-		return applications(h).enterForApplication(x, *in.Authorize, in.Register, func(app *account.Application) (account.IssuedSession, bool, error) {
-			client, err := applications(h).clientFor(x, app)
+		return applicationRoutes(h).enterForApplication(x, *in.Authorize, in.Register, func(app *record.Application) (sessions.Issued, bool, error) {
+			client, err := applicationRoutes(h).clientFor(x, app)
 			if err != nil {
-				return account.IssuedSession{}, false, err
+				return sessions.Issued{}, false, err
 			}
 			return h.enter(x, in, client)
 		})
@@ -78,7 +82,7 @@ func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 }
 
 // enter logs in or registers, for which a mail may be sent.
-func (h mails) enter(x *httpkit.Exchange, in emailForm, client account.Client) (session account.IssuedSession, mailed bool, err error) {
+func (h mails) enter(x *httpkit.Exchange, in emailForm, client sessions.Client) (session sessions.Issued, mailed bool, err error) {
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if in.Register {
 			session, mailed, err = h.service.Registration.Register(ctx, in.credentials(), client)
@@ -92,7 +96,7 @@ func (h mails) enter(x *httpkit.Exchange, in emailForm, client account.Client) (
 
 // weakReason is why a new password is refused; "" for other errors.
 func weakReason(err error) string {
-	var refused *account.WeakPassword
+	var refused *passwords.WeakPassword
 	if errors.As(err, &refused) {
 		return string(refused.Reason)
 	}
@@ -113,7 +117,7 @@ func formReason(err error) string {
 }
 
 // issuedIfPreferred is the representation of a session in a reply; nil unless a program prefers it.
-func (h *Handler) issuedIfPreferred(x *httpkit.Exchange, html bool, s account.IssuedSession) (*issued, error) {
+func (h *Handler) issuedIfPreferred(x *httpkit.Exchange, html bool, s sessions.Issued) (*issued, error) {
 	if html || !x.PrefersRepresentation() {
 		return nil, nil
 	}
@@ -125,7 +129,7 @@ func (h *Handler) issuedIfPreferred(x *httpkit.Exchange, html bool, s account.Is
 	return h.issuedOf(ctx, s), nil
 }
 
-func (h *Handler) issuedOf(ctx context.Context, s account.IssuedSession) *issued {
+func (h *Handler) issuedOf(ctx context.Context, s sessions.Issued) *issued {
 	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.Sessions.LoggedIn(ctx, &s.Session).Body}
 }
 
@@ -143,7 +147,7 @@ type passwordForm struct {
 }
 
 // changePassword sets a new password.
-func (h mails) changePassword(x *httpkit.Exchange, _ *account.Session, in passwordForm) (op.Outcome, error) {
+func (h mails) changePassword(x *httpkit.Exchange, _ *sessions.Session, in passwordForm) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
 		return op.Outcome{}, err
@@ -181,15 +185,15 @@ func (h mails) requestRecovery(x *httpkit.Exchange, in mailForm) (op.Outcome, er
 		return h.requestMail(x, addressOnly{in.Input, in.Login}, h.recovery, h.service.Recovery.Request)
 	}
 	o, err := h.recover(x, recoveryForm(in))
-	if errors.Is(err, errs.Denied) && account.Repeated(err) == nil {
-		err = errs.Wrap(account.ErrToken, errs.Denied, "%v", err)
+	if errors.Is(err, errs.Denied) && once.Repeated(err) == nil {
+		err = errs.Wrap(post.ErrToken, errs.Denied, "%v", err)
 	}
 	return o, err
 }
 
 // requestMail requests a mail. The reply does not reveal whether the account
 // exists.
-func (h mails) requestMail(x *httpkit.Exchange, in addressOnly, page string, request func(ctx context.Context, login string, client account.Client) error) (op.Outcome, error) {
+func (h mails) requestMail(x *httpkit.Exchange, in addressOnly, page string, request func(ctx context.Context, login string, client sessions.Client) error) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err == nil {
 		err = unlessMailed(in.HTML, request(x.Context(), in.Login, client))
@@ -216,7 +220,7 @@ func (h mails) recover(x *httpkit.Exchange, in recoveryForm) (op.Outcome, error)
 	if in.HTML {
 		client = knownBrowser(client)
 	}
-	c := account.Credentials{Login: in.Login, Password: in.Password, Token: in.Token, Fields: in.Rest}
+	c := passwords.Credentials{Login: in.Login, Password: in.Password, Token: in.Token, Fields: in.Rest}
 	if err := h.write(x, func(ctx context.Context) error { return h.service.Recovery.Recover(ctx, c, client) }); err != nil {
 		return op.Outcome{}, err
 	}
@@ -246,19 +250,19 @@ func (h mails) followLink(x *httpkit.Exchange) error {
 		x.Redirect(withQuery(h.failure, "reason", "token"))
 	case err != nil:
 		return h.redirectFailure(x, err, formReason(err))
-	case landing == account.AddressValidated:
+	case landing == post.AddressValidated:
 		x.Redirect(withQuery(h.success, "validation", "email"))
-	case landing == account.OpenLogin:
+	case landing == post.OpenLogin:
 		x.Redirect(withQuery(h.mailLogin, "login", login, "token", token))
-	case landing == account.OpenLoginElsewhere:
+	case landing == post.OpenLoginElsewhere:
 		x.Redirect(withQuery(h.mailLogin, "browser", "other"))
-	case landing == account.OpenAddressChange, landing == account.OpenAddressUndo:
+	case landing == post.OpenAddressChange, landing == post.OpenAddressUndo:
 		change := "confirm"
-		if landing == account.OpenAddressUndo {
+		if landing == post.OpenAddressUndo {
 			change = "undo"
 		}
 		x.Redirect(withQuery(h.address, "login", login, "token", token, "change", change))
-	case landing == account.OpenRecovery:
+	case landing == post.OpenRecovery:
 		x.Redirect(withQuery(h.recovery, "login", login, "token", token))
 	default:
 		x.Redirect(withQuery(h.register, "login", login, "token", token))

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -135,15 +135,15 @@ func (h secondFactors) addFactorOperations(set *op.Set, m about.Configured, adde
 		Description: "Recovery codes end with the last one.",
 		Replies:     ordered.Of("204", op.Reply("It is removed.", nil, "Cache-Control")),
 		Problems:    []int{401, 403, 404, 409, 429},
-		Limit:       httpkit.Write, Run: h.owner(func(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+		Limit:       httpkit.Write, Run: h.owner(func(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 			return op.Outcome{}, h.service.Enrollment.Remove(x.Context(), me, m.Name)
 		}),
 	})
 }
 
 // ofMethod is ownerForm for an operation on a method.
-func ofMethod[T any](h *Handler, html func(*httpkit.Exchange) bool, m about.Configured, run func(*httpkit.Exchange, *account.Session, about.Method, T) (op.Outcome, error)) httpkit.Handler {
-	return ownerForm(h, html, func(x *httpkit.Exchange, me *account.Session, in T) (op.Outcome, error) {
+func ofMethod[T any](h *Handler, html func(*httpkit.Exchange) bool, m about.Configured, run func(*httpkit.Exchange, *sessions.Session, about.Method, T) (op.Outcome, error)) httpkit.Handler {
+	return ownerForm(h, html, func(x *httpkit.Exchange, me *sessions.Session, in T) (op.Outcome, error) {
 		return run(x, me, m.Method, in)
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
-	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -25,7 +25,7 @@ type factorCode struct {
 }
 
 // factors lists the second factors of the user who is logged in.
-func (h secondFactors) factors(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h secondFactors) factors(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	return op.Outcome{Body: h.service.Enrollment.Factors(x.Context(), me)}, nil
 }
 
@@ -50,7 +50,7 @@ type added struct {
 }
 
 // changeFactor begins to add a second factor, and adds one that needs no code. A form adds it by a code as well, or removes it.
-func (h secondFactors) changeFactor(x *httpkit.Exchange, me *account.Session, m about.Method, in factorForm) (op.Outcome, error) {
+func (h secondFactors) changeFactor(x *httpkit.Exchange, me *sessions.Session, m about.Method, in factorForm) (op.Outcome, error) {
 	switch {
 	case in.Remove:
 		return h.ofAccount("factor-removed"), h.service.Enrollment.Remove(x.Context(), me, m.Name)
@@ -72,7 +72,7 @@ func (h secondFactors) changeFactor(x *httpkit.Exchange, me *account.Session, m 
 
 // confirmFactor adds a second factor, by a code if it needs one. After a wrong code the form for the code is shown
 // again: the app has the secret already.
-func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *account.Session, m about.Method, in factorCode) (op.Outcome, error) {
+func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *sessions.Session, m about.Method, in factorCode) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
 		return op.Outcome{}, err
@@ -97,12 +97,12 @@ func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *account.Session, m 
 }
 
 // addFactor is confirmFactor without a code.
-func (h secondFactors) addFactor(x *httpkit.Exchange, me *account.Session, m about.Method, in op.Input) (op.Outcome, error) {
+func (h secondFactors) addFactor(x *httpkit.Exchange, me *sessions.Session, m about.Method, in op.Input) (op.Outcome, error) {
 	return h.confirmFactor(x, me, m, factorCode{Input: in})
 }
 
 // renewRecoveryCodes replaces the recovery codes of the user who is logged in.
-func (h secondFactors) renewRecoveryCodes(x *httpkit.Exchange, me *account.Session, _ op.Input) (op.Outcome, error) {
+func (h secondFactors) renewRecoveryCodes(x *httpkit.Exchange, me *sessions.Session, _ op.Input) (op.Outcome, error) {
 	codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
 	o := h.withCodes(me, "", codes)
 	o.Body = added{RecoveryCodes: codes}

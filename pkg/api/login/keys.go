@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -21,7 +22,7 @@ type keyForm struct {
 
 // issuedKey is a new API key with its token, which is shown once.
 type issuedKey struct {
-	account.KeyInfo
+	keys.Info
 	Token string `json:"token"`
 }
 
@@ -53,9 +54,9 @@ func (h *Handler) addKeys(set *op.Set) {
 	})
 }
 
-func (h *Handler) createKey(x *httpkit.Exchange, _ *account.Session, in keyForm) (o op.Outcome, err error) {
+func (h *Handler) createKey(x *httpkit.Exchange, _ *sessions.Session, in keyForm) (o op.Outcome, err error) {
 	wrong := func(field, says string) error { return fieldError("the API key can't be made", field, says) }
-	k := account.NewKey{Name: in.Name}
+	k := keys.New{Name: in.Name}
 	// A program that has lost the value would get a key for ever, or for everything. A field that is left empty in a form has none.
 	empty := func(text *string) bool { return text != nil && *text == "" && !op.IsHTML(x) }
 	switch {
@@ -83,12 +84,12 @@ func (h *Handler) createKey(x *httpkit.Exchange, _ *account.Session, in keyForm)
 	return op.Outcome{Status: http.StatusCreated, Body: issuedKey{info, token}}, err
 }
 
-func (h *Handler) keys(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) keys(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	list, err := h.service.Keys.List(x.Context(), me)
 	return op.Outcome{Body: map[string]any{"keys": list}}, err
 }
 
-func (h *Handler) revokeKey(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) revokeKey(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	id, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

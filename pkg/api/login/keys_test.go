@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/api/apitest"
 )
 
 type madeKey struct {
-	account.KeyInfo
+	keys.Info
 	Token string
 }
 
@@ -31,7 +31,7 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	if mine, key := f.Me(session).Want(200), f.Me(k.Token).Want(200); mine.Text != key.Text {
 		t.Errorf("%s, by the key %s", mine.Text, key.Text)
 	}
-	var list struct{ Keys []account.KeyInfo }
+	var list struct{ Keys []keys.Info }
 	r := f.Do("GET", "/auth/keys", "", "Authorization", "Bearer "+session).Want(200).HasHeader("Cache-Control", "no-store")
 	if r.JSON(&list); len(list.Keys) != 1 || list.Keys[0].ID != k.ID || strings.Contains(r.Text, k.Token[22:]) || strings.Contains(r.Text, "token") {
 		t.Errorf("%s", r.Text)

@@ -9,6 +9,8 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/export"
+	"belfry/pkg/account/method/providers"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -28,14 +30,14 @@ type Options struct {
 
 	// AccountPage renders the reply to a form of the account page for who is logged in, and returns its content security policy.
 	// nil: there is no such page, and forms are replied to as programs are.
-	AccountPage func(me *account.Session, r AccountReply) (body []byte, policy string, err error)
+	AccountPage func(me *sessions.Session, r AccountReply) (body []byte, policy string, err error)
 
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
 
 	// Activity returns the newest events about the security of a user's account: at most n of those before a cursor, and the cursor of
 	// the next page. nil: there is no route for it.
-	Activity func(ctx context.Context, user, cursor string, n int) (page []account.Activity, next string, err error)
+	Activity func(ctx context.Context, user, cursor string, n int) (page []sessions.Activity, next string, err error)
 
 	// TrustedOrigins may change state besides the origins of the redirect
 	// targets and of the service's base URL.
@@ -46,7 +48,7 @@ type Options struct {
 func (o Options) Origins() *httpkit.Origins {
 	origins := httpkit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address, o.Account}, o.TrustedOrigins...)...)
 	if o.Service.Providers.PostsCallback() {
-		origins.Open(account.CallbackPath)
+		origins.Open(providers.CallbackPath)
 	}
 	return origins
 }
@@ -62,18 +64,18 @@ type Handler struct {
 	success, failure, register, recovery, second, mailLogin, address, account string
 
 	authorizePage func(AuthorizePage) ([]byte, error)
-	accountPage   func(me *account.Session, r AccountReply) ([]byte, string, error)
-	readActivity  func(ctx context.Context, user, cursor string, n int) ([]account.Activity, string, error)
+	accountPage   func(me *sessions.Session, r AccountReply) ([]byte, string, error)
+	readActivity  func(ctx context.Context, user, cursor string, n int) ([]sessions.Activity, string, error)
 	exporter      *export.Exporter
 }
 
 // What serves the operations of one subject, with what all of them share.
 type (
-	mails         struct{ *Handler } // logins and addresses by e-mail
-	secondFactors struct{ *Handler }
-	passkeys      struct{ *Handler }
-	byProvider    struct{ *Handler } // logins by providers, and their tokens
-	applications  struct{ *Handler } // which users log in for
+	mails             struct{ *Handler } // logins and addresses by e-mail
+	secondFactors     struct{ *Handler }
+	passkeyRoutes     struct{ *Handler }
+	byProvider        struct{ *Handler } // logins by providers, and their tokens
+	applicationRoutes struct{ *Handler } // which users log in for
 )
 
 // NewHandler returns what serves the operations below /auth.
@@ -122,7 +124,7 @@ func (h *Handler) me(x *httpkit.Exchange) error {
 }
 
 // require returns the session of a request that needs one.
-func (h *Handler) require(x *httpkit.Exchange) (*account.Session, error) {
+func (h *Handler) require(x *httpkit.Exchange) (*sessions.Session, error) {
 	session, err := h.calls.Session(x)
 	if err == nil && session == nil {
 		err = errs.New(errs.Unauthenticated, "log in first, with a cookie or an Authorization: Bearer header")
@@ -131,10 +133,10 @@ func (h *Handler) require(x *httpkit.Exchange) (*account.Session, error) {
 }
 
 // requireLogin returns the session of a request that needs one of a login: an API key does not manage the account.
-func (h *Handler) requireLogin(x *httpkit.Exchange) (*account.Session, error) {
+func (h *Handler) requireLogin(x *httpkit.Exchange) (*sessions.Session, error) {
 	session, err := h.require(x)
 	if err == nil {
-		err = account.RequireLogin(session)
+		err = sessions.RequireLogin(session)
 	}
 	return session, err
 }
@@ -144,7 +146,7 @@ func (h *Handler) logout(html bool) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		session, err := h.calls.Session(x)
 		if err == nil {
-			err = account.RequireLogin(session)
+			err = sessions.RequireLogin(session)
 		}
 		if err == nil {
 			err = (&Sessions{h.service, h.cookies}).LogOut(x, session)
@@ -166,16 +168,16 @@ func (h *Handler) write(x *httpkit.Exchange, act func(ctx context.Context) error
 // client describes the client of a login. A login needs no valid token, so an
 // invalid one counts as none for the rest of the request. An API key is Denied: it would be
 // ended by the login, or linked to.
-func (h *Handler) client(x *httpkit.Exchange) (account.Client, error) {
+func (h *Handler) client(x *httpkit.Exchange) (sessions.Client, error) {
 	session, err := h.calls.Session(x)
 	if errors.Is(err, errs.Unauthenticated) {
 		h.calls.Anonymous(x)
 		err = nil
 	}
 	if err == nil {
-		err = account.RequireLogin(session)
+		err = sessions.RequireLogin(session)
 	}
-	client := account.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}
+	client := sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session}
 	if devices := h.cookies.values(x.Request, deviceCookie); len(devices) > 0 {
 		client.Device, client.Devices = devices[0], devices[1:]
 	}

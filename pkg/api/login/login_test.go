@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 )
 
@@ -31,7 +32,7 @@ func TestTwoFronts(t *testing.T) {
 		there.Do("POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"another password"}`).Want(409)
 
 		second := there.LogIn(login, "a fine password")
-		var list struct{ Sessions []account.SessionInfo }
+		var list struct{ Sessions []sessions.Info }
 		here.Do("GET", "/auth/sessions", "", "Authorization", "Bearer "+first).Want(200).JSON(&list)
 		if len(list.Sessions) != 2 {
 			t.Errorf("%d sessions", len(list.Sessions))

@@ -6,8 +6,10 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -38,15 +40,15 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 		),
 		Problems: problems,
 		Run: anybody(h, op.IsHTML, func(x *httpkit.Exchange, in codeForm) (op.Outcome, error) {
-			return h.loginBy(x, m, in.Input, in.Authorize, in.Login, func() (account.SecondFactor, error) { return account.SecondFactor{Code: in.Code}, nil })
+			return h.loginBy(x, m, in.Input, in.Authorize, in.Login, func() (method.Answer, error) { return method.Answer{Code: in.Code}, nil })
 		}),
 	})
 }
 
 // loginBy logs in by a method that has no route of its own: with an address and a code, or by what a script answers. authorize is the request
 // of an application, nil for none.
-func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, authorize *string, login string, answerOf func() (account.SecondFactor, error)) (op.Outcome, error) {
-	logIn := func(client account.Client) (session account.IssuedSession, err error) {
+func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, authorize *string, login string, answerOf func() (method.Answer, error)) (op.Outcome, error) {
+	logIn := func(client sessions.Client) (session sessions.Issued, err error) {
 		answer, err := answerOf()
 		if err != nil {
 			return session, err
@@ -58,8 +60,8 @@ func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, auth
 		return session, err
 	}
 	if authorize != nil {
-		return applications{h}.enterForApplication(x, *authorize, false, func(app *account.Application) (session account.IssuedSession, _ bool, err error) {
-			client, err := applications{h}.clientFor(x, app)
+		return applicationRoutes{h}.enterForApplication(x, *authorize, false, func(app *record.Application) (session sessions.Issued, _ bool, err error) {
+			client, err := applicationRoutes{h}.clientFor(x, app)
 			if err == nil {
 				session, err = logIn(client)
 			}

@@ -55,7 +55,7 @@ func Operations(set *op.Set, h *Handler) {
 		mails{h}.addMailLogin(set)
 	}
 	if l.Passkeys {
-		passkeys{h}.addPasskeys(set)
+		passkeyRoutes{h}.addPasskeys(set)
 	}
 	for _, m := range l.Methods {
 		if m.Enabled && m.Login && !m.Script {
@@ -67,7 +67,7 @@ func Operations(set *op.Set, h *Handler) {
 	}
 	byProvider{h}.addCallback(set)
 	if l.Applications {
-		applications{h}.addApplications(set)
+		applicationRoutes{h}.addApplications(set)
 	}
 }
 

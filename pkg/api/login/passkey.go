@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/method"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
@@ -28,46 +30,46 @@ const (
 )
 
 // SendChallenge replies with the options of a challenge to the script. Its secret is in a cookie, which scripts can't read.
-func (s *Sessions) SendChallenge(x *httpkit.Exchange, c account.PasskeyChallenge) error {
+func (s *Sessions) SendChallenge(x *httpkit.Exchange, c method.Challenge) error {
 	s.cookies.setChallenge(x, c)
 	return x.SendJSON(c.Options)
 }
 
 // TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
 // the challenge's cookie. Invalid without an answer; TooLarge, as the routes of this package.
-func (s *Sessions) TakeAnswer(x *httpkit.Exchange, credential string) (account.PasskeyAnswer, error) {
+func (s *Sessions) TakeAnswer(x *httpkit.Exchange, credential string) (method.Signed, error) {
 	if len(credential) > op.MaxForm {
-		return account.PasskeyAnswer{}, op.TooLarge(x)
+		return method.Signed{}, op.TooLarge(x)
 	}
-	return s.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: json.RawMessage(credential)})
+	return s.cookies.takeAnswer(x, method.Signed{Credential: json.RawMessage(credential)})
 }
 
-func (c cookies) setChallenge(x *httpkit.Exchange, challenge account.PasskeyChallenge) {
+func (c cookies) setChallenge(x *httpkit.Exchange, challenge method.Challenge) {
 	others := c.beginning(x.Request, passkeyCookie)
 	for _, oldest := range others[:max(0, len(others)-maxChallenges+1)] { // browsers send the oldest ones first
 		c.setNamed(x, oldest, "", -1)
 	}
-	c.set(x, passkeyCookie+challenge.Name, challenge.Secret, int(account.PasskeyTTL.Seconds()))
+	c.set(x, passkeyCookie+challenge.Name, challenge.Secret, int(passkeys.TTL.Seconds()))
 }
 
 // takeAnswer adds the secret of the cookie of its challenge to an answer without one. The cookie stays: its browser is known by it if it
 // sends the same again, and it is of no use for anything else.
-func (c cookies) takeAnswer(x *httpkit.Exchange, a account.PasskeyAnswer) (account.PasskeyAnswer, error) {
+func (c cookies) takeAnswer(x *httpkit.Exchange, a method.Signed) (method.Signed, error) {
 	if len(a.Credential) == 0 {
 		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
 			Fields: []errs.Field{{Pointer: "/credential", Message: "is missing"}}}
 	}
-	name := account.AnswerName(a.Credential)
+	name := passkeys.AnswerName(a.Credential)
 	if a.Secret != "" || name == "" {
 		return a, nil
 	}
-	a.Secret, a.Cookie = account.ChallengeSecret(name, c.values(x.Request, passkeyCookie+name)), true
+	a.Secret, a.Cookie = passkeys.ChallengeSecret(name, c.values(x.Request, passkeyCookie+name)), true
 	return a, nil
 }
 
 // challenge is the outcome of a request for a challenge. A program, which keeps no cookies, asks for its secret with
 // Prefer: return=representation.
-func (h *Handler) challenge(x *httpkit.Exchange, c account.PasskeyChallenge) (op.Outcome, error) {
+func (h *Handler) challenge(x *httpkit.Exchange, c method.Challenge) (op.Outcome, error) {
 	h.cookies.setChallenge(x, c)
 	if !x.PrefersRepresentation() {
 		return op.Outcome{Body: c.Options}, nil
@@ -82,11 +84,11 @@ func (h *Handler) challenge(x *httpkit.Exchange, c account.PasskeyChallenge) (op
 }
 
 // answer is what an authenticator has answered to a challenge, whose secret is that of the fields, or else that of the cookie.
-func (h *Handler) answer(x *httpkit.Exchange, credential json.RawMessage, secret string) (account.PasskeyAnswer, error) {
-	return h.cookies.takeAnswer(x, account.PasskeyAnswer{Credential: credential, Secret: secret})
+func (h *Handler) answer(x *httpkit.Exchange, credential json.RawMessage, secret string) (method.Signed, error) {
+	return h.cookies.takeAnswer(x, method.Signed{Credential: credential, Secret: secret})
 }
 
-func (h passkeys) beginPasskeyLogin(x *httpkit.Exchange) error {
+func (h passkeyRoutes) beginPasskeyLogin(x *httpkit.Exchange) error {
 	client, err := h.client(x)
 	if err != nil {
 		return err
@@ -103,19 +105,19 @@ func (h passkeys) beginPasskeyLogin(x *httpkit.Exchange) error {
 }
 
 // loginByPasskey logs in by a passkey.
-func (h passkeys) loginByPasskey(x *httpkit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
-	return h.loginBy(x, h.service.Passkeys.About(), in.Input, in.Authorize, "", func() (answer account.SecondFactor, err error) {
+func (h passkeyRoutes) loginByPasskey(x *httpkit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
+	return h.loginBy(x, h.service.Passkeys.About(), in.Input, in.Authorize, "", func() (answer method.Answer, err error) {
 		answer.Signed, err = h.answer(x, in.Credential, in.Secret)
 		return answer, err
 	})
 }
 
-func (h passkeys) passkeys(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h passkeyRoutes) passkeys(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	list, err := h.service.Passkeys.List(x.Context(), me)
 	return op.Outcome{Body: map[string]any{"passkeys": list}}, err
 }
 
-func (h passkeys) beginPasskey(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h passkeyRoutes) beginPasskey(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	c, err := h.service.Passkeys.BeginRegistration(x.Context(), me)
 	if err != nil {
 		return op.Outcome{}, err
@@ -123,12 +125,12 @@ func (h passkeys) beginPasskey(x *httpkit.Exchange, me *account.Session) (op.Out
 	return h.challenge(x, c)
 }
 
-func (h passkeys) addPasskey(x *httpkit.Exchange, me *account.Session, in newPasskeyForm) (op.Outcome, error) {
+func (h passkeyRoutes) addPasskey(x *httpkit.Exchange, me *sessions.Session, in newPasskeyForm) (op.Outcome, error) {
 	a, err := h.answer(x, in.Credential, in.Secret)
 	if err != nil {
 		return op.Outcome{}, err
 	}
-	var added account.PasskeyInfo
+	var added passkeys.Info
 	err = h.write(x, func(ctx context.Context) (err error) {
 		added, err = h.service.Passkeys.Add(ctx, in.Name, a, me)
 		return err
@@ -139,7 +141,7 @@ func (h passkeys) addPasskey(x *httpkit.Exchange, me *account.Session, in newPas
 }
 
 // changePasskey renames or removes a passkey for an HTML form, which can neither PATCH nor DELETE.
-func (h passkeys) changePasskey(x *httpkit.Exchange, me *account.Session, in passkeyForm) (op.Outcome, error) {
+func (h passkeyRoutes) changePasskey(x *httpkit.Exchange, me *sessions.Session, in passkeyForm) (op.Outcome, error) {
 	if !in.Remove {
 		_, err := h.renamePasskey(x, me, passkeyName{in.Name})
 		return h.ofAccount("passkey-renamed"), err
@@ -148,7 +150,7 @@ func (h passkeys) changePasskey(x *httpkit.Exchange, me *account.Session, in pas
 	return h.ofAccount("passkey-removed"), err
 }
 
-func (h passkeys) renamePasskey(x *httpkit.Exchange, me *account.Session, in passkeyName) (op.Outcome, error) {
+func (h passkeyRoutes) renamePasskey(x *httpkit.Exchange, me *sessions.Session, in passkeyName) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

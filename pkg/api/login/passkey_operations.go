@@ -38,7 +38,7 @@ func credentialText(more ...any) []any {
 }
 
 // addPasskeys adds the operations on passkeys.
-func (h passkeys) addPasskeys(set *op.Set) {
+func (h passkeyRoutes) addPasskeys(set *op.Set) {
 	set.Page(passkeyScriptPath, httpkit.Fixed("text/javascript; charset=utf-8", passkeyScript))
 	options := func(description, schema string) *ordered.Object {
 		return ordered.Of("200", op.Reply(description, op.JSON(apimodel.Ref(schema)), "Cache-Control", "Set-Cookie", "Preference-Applied"))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/api/apitest"
 	"belfry/test/kit/authenticator"
 )
@@ -14,7 +15,7 @@ import (
 const ownOrigin = "http://belfry.example.org"
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &account.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
+	o.Passkeys = &passkeys.Config{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
 	o.Redirects = []string{"https://app.example.net/in"}
 }
 
@@ -47,7 +48,7 @@ func TestPasskeysOverHTTP(t *testing.T) {
 	if strings.Contains(string(options), "secret") {
 		t.Errorf("a script reads the secret: %s", options)
 	}
-	var added account.PasskeyInfo
+	var added passkeys.Info
 	body := bodyOf(c.Create(options), `,"name":"Laptop"`)
 	f.Do("POST", "/auth/passkeys", body, bearer...).Want(403) // without the cookie
 	f.Do("POST", "/auth/passkeys", body, append(bearer, "Cookie", cookie)...).Want(201).JSON(&added)

@@ -7,7 +7,8 @@ import (
 	"net/url"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/method/providers"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
@@ -67,7 +68,7 @@ func providerReason(err error) string {
 // callback is the redirect target of every provider.
 func (h byProvider) callback(x *httpkit.Exchange) error {
 	query := x.Query()
-	name := account.FlowName(query)
+	name := providers.FlowName(query)
 	secret := h.service.Providers.FlowSecret(x.Context(), query, h.cookies.flow(x, name))
 	if secret != "" {
 		h.cookies.removeFlow(x, name)
@@ -77,7 +78,7 @@ func (h byProvider) callback(x *httpkit.Exchange) error {
 		return h.redirectFailure(x, err, providerReason(err))
 	}
 	client = knownBrowser(client)
-	var session account.IssuedSession
+	var session sessions.Issued
 	var provider string
 	err = h.write(x, func(ctx context.Context) (err error) {
 		session, provider, err = h.service.Login.FinishProvider(ctx, query, secret, client)
@@ -119,7 +120,7 @@ func (h byProvider) postedCallback(x *httpkit.Exchange) error {
 			query.Set(name, text)
 		}
 	}
-	target := account.CallbackPath + "?" + query.Encode()
+	target := providers.CallbackPath + "?" + query.Encode()
 	switch {
 	case err == nil && !f.HTML:
 		err = errs.New(errs.Unsupported, "a callback is sent as an HTML form")
@@ -160,7 +161,7 @@ func (h byProvider) addProviderToken(set *op.Set) {
 }
 
 // providerToken replies with an access token of a provider.
-func (h byProvider) providerToken(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h byProvider) providerToken(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

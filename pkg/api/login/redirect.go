@@ -6,7 +6,8 @@ import (
 	"net/url"
 	"slices"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 )
@@ -25,9 +26,9 @@ func redirectFailureTo(x *httpkit.Exchange, target string, err error, reason str
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated:
 		switch reason = "denied"; {
-		case errors.Is(err, account.ErrDisabled):
+		case errors.Is(err, sessions.ErrDisabled):
 			reason = "disabled"
-		case errors.Is(err, account.ErrToken) && given != "denied": // else it is a code, which can be tried again
+		case errors.Is(err, post.ErrToken) && given != "denied": // else it is a code, which can be tried again
 			reason = "token"
 		case errors.As(err, &step):
 			reason = "step-up"

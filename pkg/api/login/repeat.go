@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 )
@@ -23,15 +26,15 @@ const (
 )
 
 // knownBrowser is a client whose browser will be known, by the cookie that it has or by a new one, which setBrowser sets.
-func knownBrowser(client account.Client) account.Client {
+func knownBrowser(client sessions.Client) sessions.Client {
 	if client.Browser == "" {
-		client.Browser = account.NewBrowser()
+		client.Browser = once.NewBrowser()
 	}
 	return client
 }
 
 // setBrowser sets the cookie by which the browser of a client is known, unless it has it.
-func (c cookies) setBrowser(x *httpkit.Exchange, client account.Client) {
+func (c cookies) setBrowser(x *httpkit.Exchange, client sessions.Client) {
 	if client.Browser != c.value(x.Request, browserCookie) {
 		c.set(x, browserCookie, client.Browser, browserAge)
 	}
@@ -39,13 +42,13 @@ func (c cookies) setBrowser(x *httpkit.Exchange, client account.Client) {
 
 // Recognize gives a browser the cookie by which it is known if it sends the form of the page twice, unless it has it.
 func (s *Sessions) Recognize(x *httpkit.Exchange) {
-	s.SetBrowser(x, s.KnownBrowser(x, account.Client{}))
+	s.SetBrowser(x, s.KnownBrowser(x, sessions.Client{}))
 }
 
 // unlessMailed returns the error of a form of a page that asks for a mail: none if it was sent twice, and the mail is on its way. Programs
 // get the error.
 func unlessMailed(html bool, err error) error {
-	if html && errors.Is(err, account.ErrMailAsked) {
+	if html && errors.Is(err, post.ErrMailAsked) {
 		return nil
 	}
 	return err
@@ -55,13 +58,13 @@ func unlessMailed(html bool, err error) error {
 // the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
 // reply sets no cookie, and removes none.
 func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
-	r := account.Repeated(err)
+	r := once.Repeated(err)
 	if r == nil {
 		return false
 	}
 	x.Header().Del("Set-Cookie")
 	switch {
-	case r.Known && !html && r.Act != account.ActPasskey: // a program reads the passkey in the reply
+	case r.Known && !html && r.Act != record.ActPasskey: // a program reads the passkey in the reply
 		_ = x.SendStatus(http.StatusNoContent) // fails for no status without a body
 	case !html:
 		return false
@@ -80,26 +83,26 @@ func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
 }
 
 // placeOf is where the browser of the first use was sent.
-func (h *Handler) placeOf(x *httpkit.Exchange, r *account.Repetition) string {
+func (h *Handler) placeOf(x *httpkit.Exchange, r *once.Repetition) string {
 	switch r.Act {
-	case account.ActPassword:
+	case record.ActPassword:
 		return withQuery(h.recovery, "password", "set")
-	case account.ActUndone:
+	case record.ActUndone:
 		return withQuery(h.recovery, "mail", "sent")
-	case account.ActKept:
+	case record.ActKept:
 		return withQuery(h.address, "change", "kept")
-	case account.ActPasskey:
+	case record.ActPasskey:
 		return withQuery(h.account, outcomeParameter, "passkey-added")
-	case account.ActChanged:
+	case record.ActChanged:
 		return withQuery(h.account, outcomeParameter, "password-set")
-	case account.ActProven:
+	case record.ActProven:
 		return withQuery(h.account, outcomeParameter, "proven")
 	}
 	provider := r.Provider
 	if provider == "" {
 		provider = "email"
 	}
-	if secret := h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == account.ActLoggedIn && secret != "" {
+	if secret := h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == record.ActLoggedIn && secret != "" {
 		if factors, err := h.service.Login.PendingFactors(x.Context(), secret); err == nil {
 			return withQuery(h.second, "factors", strings.Join(factors, " "))
 		}

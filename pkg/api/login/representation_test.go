@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -44,7 +45,7 @@ func TestAProgramIsRepliedTheTokenOfItsSession(t *testing.T) {
 		if got.Token == "" || got.Token != apitest.Token(r) {
 			t.Errorf("%s: the token is %q, the cookie %q", c.name, got.Token, apitest.Token(r))
 		}
-		if left := time.Until(got.Expires); left <= 0 || left > account.SessionIdleTimeout {
+		if left := time.Until(got.Expires); left <= 0 || left > sessions.SessionIdleTimeout {
 			t.Errorf("%s: the session expires in %v", c.name, left)
 		}
 		if me := f.Me(got.Token).Want(200); me.Text != string(got.User) {

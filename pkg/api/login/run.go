@@ -3,7 +3,7 @@ package login
 import (
 	"cmp"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
@@ -22,7 +22,7 @@ func never(*httpkit.Exchange) bool  { return false }
 
 // owner returns the handler of an operation without a body for who is logged in: an API key does not manage the
 // account.
-func (h *Handler) owner(run func(x *httpkit.Exchange, me *account.Session) (op.Outcome, error)) httpkit.Handler {
+func (h *Handler) owner(run func(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error)) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		me, err := h.requireLogin(x)
 		if err != nil {
@@ -38,7 +38,7 @@ func (h *Handler) owner(run func(x *httpkit.Exchange, me *account.Session) (op.O
 
 // ownerForm is owner for an operation with fields. html says of which requests the reply is for a browser, which
 // continues at the page of the account, also after an error.
-func ownerForm[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, me *account.Session, in T) (op.Outcome, error)) httpkit.Handler {
+func ownerForm[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, me *sessions.Session, in T) (op.Outcome, error)) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		browser, o := html(x), op.Outcome{}
 		me, err := h.requireLogin(x)
@@ -91,7 +91,7 @@ func (h *Handler) reply(x *httpkit.Exchange, html bool, o op.Outcome, err error)
 
 // begun is the outcome of a login, or of a proof that replaces the session: the session is in its cookie, and in the
 // reply to a program that prefers it.
-func (h *Handler) begun(x *httpkit.Exchange, html bool, s account.IssuedSession, to string) (op.Outcome, error) {
+func (h *Handler) begun(x *httpkit.Exchange, html bool, s sessions.Issued, to string) (op.Outcome, error) {
 	h.cookies.setSession(x, s)
 	o := op.Outcome{To: to}
 	issued, err := h.issuedIfPreferred(x, html, s)

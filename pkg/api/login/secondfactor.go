@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"strings"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -23,11 +26,11 @@ const completedCookie = pendingCookie + "-done"
 // stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
 // secret of the login in a cookie, and a program that asks for the representation in the reply.
 func (h *Handler) stepError(x *httpkit.Exchange, err error) error {
-	p := account.Pending(err)
+	p := logins.Pending(err)
 	if p == nil {
 		return err
 	}
-	h.cookies.set(x, pendingCookie, p.Secret, int(account.PendingTTL.Seconds()))
+	h.cookies.set(x, pendingCookie, p.Secret, int(logins.PendingTTL.Seconds()))
 	step := errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, Factors: p.Factors}
 	if x.PrefersRepresentation() {
 		x.ApplyRepresentation()
@@ -39,11 +42,11 @@ func (h *Handler) stepError(x *httpkit.Exchange, err error) error {
 // toSecondFactor redirects the browser of a login whose second factor is missing to where it is asked for, and reports whether
 // it did.
 func (h *Handler) toSecondFactor(x *httpkit.Exchange, err error) bool {
-	p := account.Pending(err)
+	p := logins.Pending(err)
 	if p == nil {
 		return false
 	}
-	h.cookies.set(x, pendingCookie, p.Secret, int(account.PendingTTL.Seconds()))
+	h.cookies.set(x, pendingCookie, p.Secret, int(logins.PendingTTL.Seconds()))
 	x.Redirect(withQuery(h.second, "factors", strings.Join(p.Factors, " ")))
 	return true
 }
@@ -82,19 +85,19 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 		// Of a login that is completed, if the browser has none that waits.
 		secret = h.service.Login.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
 	}
-	var session account.IssuedSession
+	var session sessions.Issued
 	err = h.write(x, func(ctx context.Context) (err error) {
 		session, err = h.service.Login.CompleteLogin(ctx, secret, factor, client)
 		return err
 	})
-	if account.Repeated(err) != nil {
+	if once.Repeated(err) != nil {
 		return h.reply(x, in.HTML, op.Outcome{}, err)
 	}
 	if errs.KindOf(err) == errs.Unauthenticated || err == nil && session.Application != nil { // with a session it is removed anyway
 		h.cookies.set(x, pendingCookie, "", -1)
 	}
 	if err == nil && client.Cookie {
-		h.cookies.set(x, completedCookie, secret, int(account.UsedTTL.Seconds()))
+		h.cookies.set(x, completedCookie, secret, int(once.UsedTTL.Seconds()))
 	}
 	var o op.Outcome
 	switch {
@@ -167,7 +170,7 @@ func (h secondFactors) askAgain(factors string, mailed bool, reason string) op.O
 }
 
 // factorOf returns what proves a second factor.
-func (h secondFactors) factorOf(x *httpkit.Exchange, in proofForm) (factor account.SecondFactor, err error) {
+func (h secondFactors) factorOf(x *httpkit.Exchange, in proofForm) (factor method.Answer, err error) {
 	factor.Type, factor.Code = in.Type, in.Code
 	if h.service.Methods.About(in.Type).Script {
 		factor.Signed, err = h.answer(x, in.Credential, in.Secret)
@@ -176,7 +179,7 @@ func (h secondFactors) factorOf(x *httpkit.Exchange, in proofForm) (factor accou
 }
 
 // pendingOf returns the secret of the login that a request is about, by its field or the cookie, and the client.
-func (h secondFactors) pendingOf(x *httpkit.Exchange, flow string) (secret string, client account.Client, err error) {
+func (h secondFactors) pendingOf(x *httpkit.Exchange, flow string) (secret string, client sessions.Client, err error) {
 	client, err = h.client(x)
 	if secret = flow; secret == "" {
 		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
@@ -190,10 +193,10 @@ type stepUpForm struct {
 }
 
 // stepUp authenticates who is logged in again.
-func (h secondFactors) stepUp(x *httpkit.Exchange, _ *account.Session, in stepUpForm) (op.Outcome, error) {
+func (h secondFactors) stepUp(x *httpkit.Exchange, _ *sessions.Session, in stepUpForm) (op.Outcome, error) {
 	factor, err := h.factorOf(x, in.proofForm)
-	var client account.Client
-	var session account.IssuedSession
+	var client sessions.Client
+	var session sessions.Issued
 	if err == nil {
 		client, err = h.client(x)
 	}

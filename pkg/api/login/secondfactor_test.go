@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/post"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/mail"
 	"belfry/test/kit/authenticator"
@@ -59,7 +61,7 @@ func TestABrowserIsKnownAfterALoginForAnApplication(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Email.Notices = map[account.Notice]*mail.Templates{account.NoticeDevice: texts}
+		o.Email.Notices = map[post.Notice]*mail.Templates{notices.NoticeDevice: texts}
 	})
 	f.Register("ada@example.com", "a fine password")
 	r := submit(f, asking(site), "a fine password", "User-Agent", "another/2.0").Want(303)

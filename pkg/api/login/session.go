@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/providers"
+	"belfry/pkg/account/notices"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 )
@@ -28,7 +31,7 @@ func NewSessions(service *account.Service) *Sessions {
 // error, since a program must not continue as an anonymous client unawares. A
 // cookie that is not valid is ignored: browsers send it in any case. They send several of
 // one name, which were set for other paths or hosts: the first valid one counts.
-func (s *Sessions) Authenticate(x *httpkit.Exchange) (*account.Session, error) {
+func (s *Sessions) Authenticate(x *httpkit.Exchange) (*sessions.Session, error) {
 	token, ok := x.BearerToken()
 	tokens := []string{token}
 	if !ok {
@@ -37,7 +40,7 @@ func (s *Sessions) Authenticate(x *httpkit.Exchange) (*account.Session, error) {
 		}
 		tokens = s.cookies.values(x.Request, sessionCookie)
 	}
-	var session *account.Session
+	var session *sessions.Session
 	var err error
 	for i := 0; i < len(tokens) && err == nil && session == nil; i++ {
 		session, err = s.service.Sessions.Authenticate(x.Context(), tokens[i])
@@ -49,7 +52,7 @@ func (s *Sessions) Authenticate(x *httpkit.Exchange) (*account.Session, error) {
 	case err != nil:
 		return nil, err
 	case session == nil && ok:
-		return nil, errs.Wrap(account.ErrInvalidToken, errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
+		return nil, errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
 	case session == nil:
 		return nil, nil
 	}
@@ -60,7 +63,7 @@ func (s *Sessions) Authenticate(x *httpkit.Exchange) (*account.Session, error) {
 }
 
 // Issue sets the cookie of a session that has just been issued.
-func (s *Sessions) Issue(x *httpkit.Exchange, session account.IssuedSession) {
+func (s *Sessions) Issue(x *httpkit.Exchange, session sessions.Issued) {
 	s.cookies.setSession(x, session)
 }
 
@@ -77,7 +80,7 @@ func (s *Sessions) Cookie(x *httpkit.Exchange, name string) []string {
 
 // LogOut ends a session, which may be nil, and removes its cookie. It ends those of further cookies as well: without the first one, the
 // next one that the browser sends would count.
-func (s *Sessions) LogOut(x *httpkit.Exchange, session *account.Session) error {
+func (s *Sessions) LogOut(x *httpkit.Exchange, session *sessions.Session) error {
 	if session != nil {
 		if err := s.service.Sessions.Logout(x.Context(), session); err != nil {
 			return err
@@ -99,13 +102,13 @@ func (s *Sessions) LogOut(x *httpkit.Exchange, session *account.Session) error {
 }
 
 // KnownBrowser is a client with the cookie by which the browser of a repetition is known, or a new value of it.
-func (s *Sessions) KnownBrowser(x *httpkit.Exchange, client account.Client) account.Client {
+func (s *Sessions) KnownBrowser(x *httpkit.Exchange, client sessions.Client) sessions.Client {
 	client.Browser = s.cookies.value(x.Request, browserCookie)
 	return knownBrowser(client)
 }
 
 // SetBrowser sets the cookie by which the browser of a client is known, unless it has it.
-func (s *Sessions) SetBrowser(x *httpkit.Exchange, client account.Client) {
+func (s *Sessions) SetBrowser(x *httpkit.Exchange, client sessions.Client) {
 	s.cookies.setBrowser(x, client)
 }
 
@@ -120,7 +123,7 @@ type cookies struct {
 
 // The names of cookies, where that of sessions is the default one. Another one takes its place in all of them.
 const (
-	sessionCookie = account.DefaultCookie
+	sessionCookie = sessions.DefaultCookie
 	deviceCookie  = sessionCookie + "-device" // outlives logouts
 )
 
@@ -155,11 +158,11 @@ func (c cookies) setNamed(x *httpkit.Exchange, name, value string, age int) {
 
 // setSession sets the token of a session. The cookie lives as long as a session
 // can at most: the server decides when it expires, and use extends it.
-func (c cookies) setSession(x *httpkit.Exchange, s account.IssuedSession) {
+func (c cookies) setSession(x *httpkit.Exchange, s sessions.Issued) {
 	if s.Token == "" {
 		return // the session of the request stays
 	}
-	c.set(x, sessionCookie, s.Token, int(account.SessionMaxAge.Seconds()))
+	c.set(x, sessionCookie, s.Token, int(sessions.SessionMaxAge.Seconds()))
 	if c.value(x.Request, pendingCookie) != "" {
 		c.set(x, pendingCookie, "", -1) // else a step-up would be taken for that of a login that was given up
 	}
@@ -167,16 +170,16 @@ func (c cookies) setSession(x *httpkit.Exchange, s account.IssuedSession) {
 }
 
 // setDevice sets the cookie by which a device is known at its next login.
-func (c cookies) setDevice(x *httpkit.Exchange, s account.IssuedSession) {
+func (c cookies) setDevice(x *httpkit.Exchange, s sessions.Issued) {
 	if s.Device != "" {
-		c.set(x, deviceCookie, s.Device, int(account.DeviceTTL.Seconds()))
+		c.set(x, deviceCookie, s.Device, int(notices.DeviceTTL.Seconds()))
 	}
 }
 
 func (c cookies) removeSession(x *httpkit.Exchange) { c.set(x, sessionCookie, "", -1) }
 
-func (c cookies) setFlow(x *httpkit.Exchange, f account.Flow) {
-	c.set(x, sessionCookie+"-"+f.Name, f.Secret, int(account.FlowTTL.Seconds()))
+func (c cookies) setFlow(x *httpkit.Exchange, f providers.Flow) {
+	c.set(x, sessionCookie+"-"+f.Name, f.Secret, int(providers.FlowTTL.Seconds()))
 }
 
 func (c cookies) removeFlow(x *httpkit.Exchange, name string) {

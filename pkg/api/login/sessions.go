@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"belfry/internal/ordered"
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -49,12 +49,12 @@ func (h *Handler) addSessions(set *op.Set) {
 	})
 }
 
-func (h *Handler) sessions(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) sessions(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	list, err := h.service.Sessions.List(x.Context(), me)
 	return op.Outcome{Body: map[string]any{"sessions": list}}, err
 }
 
-func (h *Handler) endSession(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) endSession(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	id, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err
@@ -66,7 +66,7 @@ func (h *Handler) endSession(x *httpkit.Exchange, me *account.Session) (op.Outco
 	return op.Outcome{}, err
 }
 
-func (h *Handler) endSessionByForm(x *httpkit.Exchange, me *account.Session, in removeForm) (op.Outcome, error) {
+func (h *Handler) endSessionByForm(x *httpkit.Exchange, me *sessions.Session, in removeForm) (op.Outcome, error) {
 	if !in.Remove {
 		return op.Outcome{}, fieldError("a field is missing", "remove", "must be true")
 	}
@@ -77,7 +77,7 @@ func (h *Handler) endSessionByForm(x *httpkit.Exchange, me *account.Session, in 
 	return h.ofAccount("session-ended"), nil
 }
 
-func (h *Handler) unlink(x *httpkit.Exchange, me *account.Session) (op.Outcome, error) {
+func (h *Handler) unlink(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	uuid, err := x.UUID()
 	if err != nil {
 		return op.Outcome{}, err

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 	"belfry/test/kit/authenticator"
 )
@@ -14,7 +16,7 @@ import (
 // beside is a cookie with others of its name, whose values are no less well-formed, around it.
 func beside(own string) string {
 	name, _, _ := strings.Cut(own, "=")
-	other := func() string { return name + "=" + account.NewBrowser() }
+	other := func() string { return name + "=" + once.NewBrowser() }
 	return other() + "; " + other() + "; " + own + "; " + other()
 }
 
@@ -41,7 +43,7 @@ func TestOfSeveralCookiesTheValidOneCounts(t *testing.T) {
 		t.Errorf("the cookies are %v", r.Cookies())
 	}
 	// Sent again, by the browser that knows of it: also where another login is said to wait.
-	for _, cookies := range []string{beside("belfry-second-done=" + completed), "belfry-second=" + account.NewBrowser() + "; belfry-second-done=" + completed} {
+	for _, cookies := range []string{beside("belfry-second-done=" + completed), "belfry-second=" + once.NewBrowser() + "; belfry-second-done=" + completed} {
 		if r := f.Do("POST", "/auth/second-factor", answer, "Cookie", cookies+"; "+set).Want(204); len(r.Cookies()) > 0 {
 			t.Errorf("the cookies are %v", r.Cookies())
 		}
@@ -51,7 +53,7 @@ func TestOfSeveralCookiesTheValidOneCounts(t *testing.T) {
 // Challenges whose cookies have a former name are among those of a browser, and are removed first.
 func TestChallengesOfFormerNamesAreFew(t *testing.T) {
 	f := apitest.StartLogin(t, 1, withPasskeys, func(o *account.Options) {
-		o.Cookie, o.FormerCookies = "shop", []account.FormerCookie{{Name: "belfry", Until: time.Now().Add(time.Hour)}}
+		o.Cookie, o.FormerCookies = "shop", []sessions.FormerCookie{{Name: "belfry", Until: time.Now().Add(time.Hour)}}
 	})[0]
 	var cookies []string
 	for i := range 6 {

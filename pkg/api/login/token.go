@@ -8,7 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/flow/applications"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
@@ -20,15 +21,15 @@ import (
 // set: the session is the application's.
 func (h byProvider) token(x *httpkit.Exchange) error {
 	session, err := h.exchange(x)
-	var protocol *account.ProtocolError
+	var protocol *applications.ProtocolError
 	var invalid *errs.Error
 	switch {
-	case errors.Is(err, account.ErrDisabled):
-		return h.sendProtocolError(x, err, account.InvalidGrant, "this account is disabled", nil)
+	case errors.Is(err, sessions.ErrDisabled):
+		return h.sendProtocolError(x, err, applications.InvalidGrant, "this account is disabled", nil)
 	case errors.As(err, &protocol):
 		return h.sendProtocolError(x, err, protocol.Code, protocol.Description, nil)
 	case errs.KindOf(err) == errs.Invalid && errors.As(err, &invalid):
-		return h.sendProtocolError(x, err, account.InvalidRequest, invalid.Message, invalid.Fields)
+		return h.sendProtocolError(x, err, applications.InvalidRequest, invalid.Message, invalid.Fields)
 	case err != nil:
 		return err
 	}
@@ -61,7 +62,7 @@ type tokenForm struct {
 	Others object.Object `form:"*"` // which are ignored
 }
 
-func (h byProvider) exchange(x *httpkit.Exchange) (none account.IssuedSession, err error) {
+func (h byProvider) exchange(x *httpkit.Exchange) (none sessions.Issued, err error) {
 	in, err := op.Read[tokenForm](x, op.IsHTML(x))
 	if err != nil {
 		return none, err
@@ -72,7 +73,7 @@ func (h byProvider) exchange(x *httpkit.Exchange) (none account.IssuedSession, e
 		}
 	}
 	if in.Grant != "authorization_code" {
-		return none, &account.ProtocolError{Code: account.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
+		return none, &applications.ProtocolError{Code: applications.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
 	}
 	name, err := clientOf(x.Request, in.Client)
 	if err != nil {
@@ -82,7 +83,7 @@ func (h byProvider) exchange(x *httpkit.Exchange) (none account.IssuedSession, e
 	if err != nil {
 		return none, err
 	}
-	return h.service.Applications.Exchange(x.Context(), account.CodeExchange{Code: in.Code, Redirect: in.Redirect, Verifier: in.Verifier, Client: name}, client)
+	return h.service.Applications.Exchange(x.Context(), applications.Exchange{Code: in.Code, Redirect: in.Redirect, Verifier: in.Verifier, Client: name}, client)
 }
 
 // clientOf returns the client_id of an exchange: that of the body, or of HTTP Basic (RFC 6749, section 2.3.1), where
@@ -118,7 +119,7 @@ func clientOf(r *http.Request, inBody string) (string, error) {
 }
 
 func invalidClient(description string) error {
-	return &account.ProtocolError{Code: account.InvalidClient, Description: description}
+	return &applications.ProtocolError{Code: applications.InvalidClient, Description: description}
 }
 
 // protocolProblem is a problem document that is an error of RFC 6749, section 5.2, as well.
@@ -132,7 +133,7 @@ type protocolProblem struct {
 // demands, which libraries insist on.
 func (h byProvider) sendProtocolError(x *httpkit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
-	if code == account.InvalidClient {
+	if code == applications.InvalidClient {
 		name = problem.Of(errs.Unauthenticated)
 		x.SetHeader("Www-Authenticate", `Basic realm="belfry", charset="UTF-8"`)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 )
@@ -123,7 +123,7 @@ func TestPlansAreForAdmins(t *testing.T) {
 	f := apitest.Start(t)
 	f.Do("GET", "/books?explain=false", "").Want(200)
 	f.Do("GET", "/books?explain=true", "").Want(401).Says("admins")
-	f = apitest.Start(t, func(o *api.Options) { o.Admin = func(context.Context, *account.Session) bool { return true } })
+	f = apitest.Start(t, func(o *api.Options) { o.Admin = func(context.Context, *sessions.Session) bool { return true } })
 	r := f.Do("GET", "/books?explain=true&sort=year", "").Want(200)
 	if !strings.Contains(r.Text, `"plan":{"reads":[{"index":["year"]}],"order":["year","uuid"],"read":0,"bytes":0,"returned":0}`) {
 		t.Errorf("%s", r.Text)

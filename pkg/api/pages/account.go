@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 )
@@ -91,7 +92,7 @@ var accountProblems = map[string]string{ //nolint:gosec // no credentials
 }
 
 // account returns the data of the page account for a session, which may be nil.
-func (h *handler) account(x *httpkit.Exchange, me *account.Session) (Account, error) {
+func (h *handler) account(x *httpkit.Exchange, me *sessions.Session) (Account, error) {
 	query := x.Query()
 	a := Account{Done: outcomes[query.Get("outcome")], Problem: accountProblems[query.Get("reason")]}
 	if me == nil || me.Key != nil { // an API key manages no account
@@ -153,7 +154,7 @@ func readable(text string) string {
 
 // AccountReply returns the page that replies to a form of the logged-in user with data that is shown once, and its
 // content security policy: it runs no script.
-func (o Options) AccountReply(service *account.Service, me *account.Session, a Account) (body []byte, policy string, err error) {
+func (o Options) AccountReply(service *account.Service, me *sessions.Session, a Account) (body []byte, policy string, err error) {
 	v := baseView(service, o.Links)
 	v.User, v.Account = displayName(me), a
 	body, err = o.Templates.render(accountPage, v)

@@ -9,6 +9,8 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passkeys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 )
 
@@ -18,7 +20,7 @@ const (
 )
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &account.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{"http://belfry.example.org"}}
+	o.Passkeys = &passkeys.Config{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{"http://belfry.example.org"}}
 }
 
 // user is a browser whose forms need no script.
@@ -58,7 +60,7 @@ var (
 // Where a second factor is required, a session without one reaches the page of the account, and adds one by plain forms.
 // What is shown once is the reply to a POST, which runs no script and is in no cache.
 func TestAnAppIsAddedByFormsAndItsSecretsAreInNoURL(t *testing.T) {
-	f := start(t, withPasskeys, func(o *account.Options) { o.MFA.Policy = account.MFARequired })
+	f := start(t, withPasskeys, func(o *account.Options) { o.MFA.Policy = sessions.MFARequired })
 	u := &user{f, f.Register("ada@example.com", "a fine password")}
 	contains(t, u.page("/?validation=email").Want(200), "A second factor is required here", `href="/account"`)
 	contains(t, u.page("/account").Want(200), "A second factor is required here", `action="/auth/factors/totp"`, "!recovery codes")
@@ -105,7 +107,7 @@ func TestFormsOfTheAccountNeedItsSession(t *testing.T) {
 	nobody := &user{f, "stale"}
 	contains(t, nobody.page("/account").Want(200), "Log in to see your account", `href="/login"`, "!<section")
 	contains(t, nobody.page("/account?outcome=%3Cb%3E&reason=made+up&setup=totp").Want(200), "!<b>", "!made up", "!role=")
-	var list struct{ Sessions []account.SessionInfo }
+	var list struct{ Sessions []sessions.Info }
 	f.Do("GET", "/auth/sessions", "", "Authorization", "Bearer "+ada.token).Want(200).JSON(&list)
 	session := "/auth/sessions/" + list.Sessions[0].ID
 	for path, form := range map[string]string{

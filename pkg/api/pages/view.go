@@ -11,6 +11,8 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/about"
+	"belfry/pkg/account/record"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
@@ -130,16 +132,16 @@ const unknownFailure = "The login failed."
 
 // doneMessages tell the result of the first use to a client that repeats it. They are the same for every account.
 var doneMessages = map[string]string{
-	string(account.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
-	string(account.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
-	string(account.ActPassword):   "A new password was set by this link. Log in with it, or ask for another mail if you did not choose it.",
-	string(account.ActLoggedIn):   "This login is finished. It can't be used a second time: to log in here, begin again.",
-	string(account.ActAddress):    "The new address is confirmed. The link was used for that; there is nothing left to do.",
-	string(account.ActUndone):     "The change of the address was undone by this link. Set a new password to log in.",
-	string(account.ActKept):       "The changes of the address stay, as this link was used to say.",
-	string(account.ActPasskey):    "The passkey was added.",
-	string(account.ActChanged):    "The new password is set.",
-	string(account.ActProven):     "You have proven again who you are.",
+	string(record.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
+	string(record.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
+	string(record.ActPassword):   "A new password was set by this link. Log in with it, or ask for another mail if you did not choose it.",
+	string(record.ActLoggedIn):   "This login is finished. It can't be used a second time: to log in here, begin again.",
+	string(record.ActAddress):    "The new address is confirmed. The link was used for that; there is nothing left to do.",
+	string(record.ActUndone):     "The change of the address was undone by this link. Set a new password to log in.",
+	string(record.ActKept):       "The changes of the address stay, as this link was used to say.",
+	string(record.ActPasskey):    "The passkey was added.",
+	string(record.ActChanged):    "The new password is set.",
+	string(record.ActProven):     "You have proven again who you are.",
 }
 
 // titles are the names of providers for people.
@@ -154,7 +156,7 @@ func title(name string) string {
 }
 
 // view returns the data of a page, and the session of the logged-in user, nil for nobody.
-func (h *handler) view(x *httpkit.Exchange) (View, *account.Session) {
+func (h *handler) view(x *httpkit.Exchange) (View, *sessions.Session) {
 	v := h.base
 	// Clients without a valid session see the page, and so do all while sessions can't be
 	// read.
@@ -178,7 +180,7 @@ func (h *handler) view(x *httpkit.Exchange) (View, *account.Session) {
 }
 
 // displayName returns how a user is called on the pages that they see.
-func displayName(session *account.Session) string {
+func displayName(session *sessions.Session) string {
 	if name, ok := session.Visible.Text("name"); ok && strings.TrimSpace(name) != "" {
 		return httpkit.Truncate(name, 100)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 )
@@ -36,7 +36,7 @@ func (m *Metrics) serve(x *httpkit.Exchange) error {
 		token, ok := x.BearerToken()
 		given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(m.token))
 		if !ok || subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
-			return errs.Wrap(account.ErrInvalidToken, errs.Unauthenticated, "metrics need the header Authorization: Bearer with metrics.token of the configuration")
+			return errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated, "metrics need the header Authorization: Bearer with metrics.token of the configuration")
 		}
 	}
 	m.handler.ServeHTTP(x, x.Request)

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/app/data"
 	"belfry/pkg/app/mailers"
 	"belfry/pkg/app/part"
@@ -48,7 +49,7 @@ func (a *Authentication) open(g *serving.Generation, before *account.Service) {
 	if p, err := c.PasskeysAt(o.BaseURL); err != nil {
 		a.Log.Warn("there are no logins by passkey: they " + err.Error())
 	} else if p != nil {
-		o.Passkeys = &account.Passkeys{RPID: p.RPID, RPName: p.RPName, Origins: p.Origins}
+		o.Passkeys = &passkeys.Config{RPID: p.RPID, RPName: p.RPName, Origins: p.Origins}
 	}
 	if o.Email != nil {
 		email := *o.Email

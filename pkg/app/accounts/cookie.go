@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/errs"
@@ -25,15 +25,15 @@ const (
 
 // cookieNames is the content of the object.
 type cookieNames struct {
-	Name   string                 `json:"name"`
-	Former []account.FormerCookie `json:"former,omitempty"`
+	Name   string                  `json:"name"`
+	Former []sessions.FormerCookie `json:"former,omitempty"`
 }
 
 // renamed returns the names once the cookie has another one: the one before is read for as long as a session lasts.
 func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 	next := cookieNames{Name: name}
 	if n.Name != name {
-		next.Former = append(next.Former, account.FormerCookie{Name: n.Name, Until: now.Add(account.SessionMaxAge).UTC().Truncate(time.Second)})
+		next.Former = append(next.Former, sessions.FormerCookie{Name: n.Name, Until: now.Add(sessions.SessionMaxAge).UTC().Truncate(time.Second)})
 	}
 	for _, f := range n.Former {
 		if f.Name != name && f.Name != n.Name && now.Before(f.Until) {
@@ -75,7 +75,7 @@ func (a *Authentication) keepFormerCookies(before, g *serving.Generation) {
 const cookieTimeout = 10 * time.Second
 
 // rememberCookie stores the name of the cookie, if it is not the one that is stored, and returns the former ones.
-func rememberCookie(ctx context.Context, s *store.Store, name string, now time.Time) ([]account.FormerCookie, error) {
+func rememberCookie(ctx context.Context, s *store.Store, name string, now time.Time) ([]sessions.FormerCookie, error) {
 	stored, err := s.Get(ctx, cookieUUID)
 	known := cookieNames{Name: config.DefaultCookie}
 	switch {

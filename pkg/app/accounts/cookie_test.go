@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 )
 
 // A name is read for 90 days after it was replaced, and no longer.
@@ -27,7 +27,7 @@ func TestFormerNamesOfTheCookieEnd(t *testing.T) {
 			t.Errorf("before %s: %q, want %q", c.names.Name, got, c.want)
 		}
 	}
-	if until := first.Former[0].Until; !until.Equal(at.Add(account.SessionMaxAge)) {
+	if until := first.Former[0].Until; !until.Equal(at.Add(sessions.SessionMaxAge)) {
 		t.Errorf("until %s", until)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -81,9 +81,9 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		if call.User, err = object.Decode(users.Rules().Visible(stored.Body)); err != nil { // as rules see who is logged in
 			return nil, err
 		}
-		account.SetReserved(call.User, user)
+		record.SetReserved(call.User, user)
 		call.Session = &policy.Session{AAL: max(1, q.AAL), AuthenticatedAt: time.Now().Add(-q.Age)}
-		disabled = account.IsDisabled(stored)
+		disabled = record.IsDisabled(stored)
 	}
 	input, err := q.input()
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
@@ -51,8 +53,8 @@ type UserRequest struct {
 	Validated bool            `json:"validated,omitempty"`
 	Machine   bool            `json:"machine,omitempty"`
 
-	Key     account.NewKey `json:"key,omitzero"`      // of CreateKey
-	Revoked string         `json:"revoked,omitempty"` // of RevokeKey: the id of the key
+	Key     keys.New `json:"key,omitzero"`      // of CreateKey
+	Revoked string   `json:"revoked,omitempty"` // of RevokeKey: the id of the key
 
 	Session string `json:"session,omitempty"` // of EndSessions: the id of one; "": all, and all API keys
 	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes; "": the only address
@@ -62,11 +64,11 @@ type UserRequest struct {
 // UserReply has the user whom an act was about, as it is after the act, or was before its deletion. Of ListUsers each
 // report of progress has a page of users, and the reply none.
 type UserReply struct {
-	Users []account.Account `json:"users"`
+	Users []admin.Account `json:"users"`
 
 	// Of CreateKey: the key and its token, which is shown once.
-	Key   *account.KeyInfo `json:"key,omitempty"`
-	Token string           `json:"token,omitempty"`
+	Key   *keys.Info `json:"key,omitempty"`
+	Token string     `json:"token,omitempty"`
 
 	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes
 }
@@ -121,7 +123,7 @@ func manageUsers(ctx context.Context, users *account.Service, q UserRequest, rep
 	if err == nil && q.Act == DeleteUser {
 		err = users.Admin.DeleteUser(ctx, user.UUID)
 	}
-	reply.Users = []account.Account{a}
+	reply.Users = []admin.Account{a}
 	return reply, err
 }
 
@@ -149,7 +151,7 @@ func manageUser(ctx context.Context, users *account.Service, q UserRequest) (sto
 				return store.Stored{}, err
 			}
 		}
-		return users.Admin.CreateUser(ctx, account.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
+		return users.Admin.CreateUser(ctx, admin.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
 	}
 	user, err := users.Admin.FindUser(ctx, q.User)
 	if err != nil {

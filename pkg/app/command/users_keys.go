@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/keys"
 	"belfry/pkg/errs"
 )
 
@@ -18,7 +18,7 @@ type keyCreateFlags struct {
 
 // Request implements Flags.
 func (f *keyCreateFlags) Request(context.Context, Streams) (q UserRequest, err error) {
-	q = asked(UserRequest{Act: CreateKey, User: f.User, Key: account.NewKey{Name: f.Name}})
+	q = asked(UserRequest{Act: CreateKey, User: f.User, Key: keys.New{Name: f.Name}})
 	if q.Key.Expires, err = expiry(f.Expires); err != nil {
 		return q, err
 	}
@@ -35,7 +35,7 @@ func (f *keyCreateFlags) Request(context.Context, Streams) (q UserRequest, err e
 func (f *keyCreateFlags) Print(s Streams, r *UserReply) error {
 	if f.JSON {
 		return encoder(s.Out).Encode(struct {
-			*account.KeyInfo
+			*keys.Info
 			Token string `json:"token"`
 		}{r.Key, r.Token})
 	}

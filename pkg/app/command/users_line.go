@@ -10,7 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"belfry/pkg/account"
+	"belfry/pkg/account/admin"
+	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
@@ -105,7 +106,7 @@ func (f linesFlag) printUser(s Streams, r *UserReply, done string) error {
 }
 
 // describeUser names a user by uuid and logins.
-func describeUser(a account.Account) string {
+func describeUser(a admin.Account) string {
 	logins := loginsOf(a)
 	if len(logins) == 0 {
 		return a.UUID
@@ -114,7 +115,7 @@ func describeUser(a account.Account) string {
 }
 
 // loginsOf returns the idents of a user: of a list those that the user's array has.
-func loginsOf(a account.Account) (logins []string) {
+func loginsOf(a admin.Account) (logins []string) {
 	for _, i := range a.Idents {
 		logins = append(logins, i.UUID)
 	}
@@ -165,7 +166,7 @@ func (f *userListFlags) Show(s Streams) (report func(UserReply), end func(error)
 // Print implements Flags: everything is printed.
 func (f *userListFlags) Print(Streams, *UserReply) error { return nil }
 
-func writeUser(w io.Writer, a account.Account) {
+func writeUser(w io.Writer, a admin.Account) {
 	yes := map[bool]string{true: "yes", false: "-"}
 	created, _ := object.Text(object.Field(a.User, "created"))
 	deletion := "-"
@@ -219,7 +220,7 @@ func (f *userAdminFlags) Print(s Streams, r *UserReply) error {
 }
 
 // errRule reports that the rule of the configuration does not follow the field.
-func errRule(a account.Account) error {
+func errRule(a admin.Account) error {
 	if a.Admin {
 		return errs.New(errs.Conflict, "the user is still an admin: the rule `admins` of the configuration is about other fields")
 	}
@@ -238,7 +239,7 @@ type userCreateFlags struct {
 
 // Request implements Flags. The password is read from the terminal or standard input.
 func (f *userCreateFlags) Request(ctx context.Context, s Streams) (q UserRequest, err error) {
-	switch _, err := account.NormalizeAddress(f.Login); {
+	switch _, err := record.NormalizeAddress(f.Login); {
 	case f.Machine && (f.Login != "" || f.Validated || f.NoPassword):
 		return q, errs.New(errs.Invalid, "--machine: a machine has neither an address nor a password; leave out the address, --validated and --no-password")
 	case !f.Machine && err != nil:

@@ -8,8 +8,11 @@ import (
 	"belfry/internal/seal"
 	"belfry/internal/smallfile"
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/guess"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/account/places"
+	"belfry/pkg/account/post"
 	"belfry/pkg/account/weak"
 	"belfry/pkg/errs"
 	"belfry/pkg/mail"
@@ -22,10 +25,10 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 	c := &p.Config.Authentication
 	p.Auth = account.Options{
 		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
-		Limits: account.Limits(c.Limits),
+		Limits: guess.Limits(c.Limits),
 	}
 	if c.Deletion.Enabled {
-		p.Auth.Deletion = &account.Deletion{Grace: c.Deletion.Grace}
+		p.Auth.Deletion = &deletion.Config{Grace: c.Deletion.Grace}
 	}
 	p.Auth.Passwords.Common, p.Auth.Passwords.MinScore = c.Passwords.Common, int(c.Passwords.MinScore)
 	if b := c.Passwords.Breached; b.URL != "" {
@@ -150,10 +153,10 @@ func tokenSealer(c *config.Authentication) (*seal.Sealer, error) {
 
 func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
 	const at = "authentication.providers.email"
-	p.Auth.Email = &account.Email{
+	p.Auth.Email = &post.Email{
 		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
 		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,
-		Login: account.MailLogin{Code: e.Login.Code, Link: e.Login.Link, TTL: e.Login.TTL},
+		Login: post.MailLogin{Code: e.Login.Code, Link: e.Login.Link, TTL: e.Login.TTL},
 	}
 	for _, t := range []struct {
 		key  string
@@ -173,14 +176,14 @@ func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
 			problems = append(problems, p.Config.Problem(t.key, "%v", err))
 		}
 	}
-	p.Auth.Email.Notices = map[account.Notice]*mail.Templates{}
+	p.Auth.Email.Notices = map[post.Notice]*mail.Templates{}
 	for kind, text := range e.Notices.Kinds {
 		t, err := mail.ParseTemplates(text.Subject, text.HTML, text.Text)
 		if err != nil {
 			problems = append(problems, p.Config.Problem(at+".notices."+kind, "%v", err))
 			continue
 		}
-		p.Auth.Email.Notices[account.Notice(kind)] = t
+		p.Auth.Email.Notices[post.Notice(kind)] = t
 	}
 	if m := p.Config.Mailers[e.Mailer]; m.SMTP != nil {
 		if err := p.SMTPOptions(m.SMTP).Check(); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/account/flow/deletion"
 	"belfry/pkg/binary"
 	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/query"
@@ -31,7 +32,7 @@ func (p *Plan) placeOwn() {
 	for i := range p.Stores {
 		switch o := &p.Stores[i]; o.Name {
 		case p.Config.Authentication.UserStore:
-			o.Indexes = append(o.Indexes, query.Index{Name: account.DeletionIndex, Fields: []string{account.DeletionIndex}})
+			o.Indexes = append(o.Indexes, query.Index{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}})
 		case config.SessionStore, config.TokenStore:
 			o.Indexes = append(o.Indexes, query.Index{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}})
 		case config.ContentStore:

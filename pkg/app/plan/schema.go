@@ -2,7 +2,7 @@ package plan
 
 import (
 	"belfry/config"
-	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 	"belfry/pkg/computed"
 	"belfry/pkg/store"
 	"belfry/pkg/store/schema"
@@ -35,7 +35,7 @@ func Judge(c *config.Config, name string) (store.Validator, error) {
 
 // maintainedFields returns the properties that logins maintain in a store.
 func maintainedFields(c *config.Config, name string) []string {
-	users, idents := account.MaintainedFields()
+	users, idents := record.MaintainedFields()
 	switch name {
 	case c.Authentication.UserStore:
 		return users

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"belfry/pkg/account"
 	"belfry/pkg/account/export"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/login"
 	"belfry/pkg/app/messaging"
 	"belfry/pkg/app/serving"
@@ -24,7 +24,7 @@ func loginOptions(g *serving.Generation, log *slog.Logger) *login.Options {
 	return &login.Options{
 		Service: g.Auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
 		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, Address: c.AddressRedirect, Account: c.AccountRedirect, TrustedOrigins: c.TrustedOrigins,
-		Activity: func(ctx context.Context, user, cursor string, n int) ([]account.Activity, string, error) {
+		Activity: func(ctx context.Context, user, cursor string, n int) ([]sessions.Activity, string, error) {
 			return activity(ctx, g, user, cursor, n)
 		}, Export: exporter(g, log),
 	}
@@ -54,7 +54,7 @@ func activityCursor(user string) string { return "activity " + user }
 
 // activity returns the newest events about the security of a user's account, the newest first: at most n of those before a cursor,
 // "" for all, and the cursor of the page after it, "" at the end. The log has them as long as it has others.
-func activity(ctx context.Context, g *serving.Generation, user, cursor string, n int) (page []account.Activity, next string, err error) {
+func activity(ctx context.Context, g *serving.Generation, user, cursor string, n int) (page []sessions.Activity, next string, err error) {
 	before := uint64(0)
 	if cursor != "" {
 		opened, ok := g.Sealer.Open(activityCursor(user), cursor)
@@ -73,7 +73,7 @@ func activity(ctx context.Context, g *serving.Generation, user, cursor string, n
 	if err != nil {
 		return nil, "", err
 	}
-	page = make([]account.Activity, 0, len(entries))
+	page = make([]sessions.Activity, 0, len(entries))
 	for _, entry := range entries {
 		e, err := event.Decode(entry.Data)
 		if err != nil || e.UUID != user || e.Store != users || !e.Event.IsAuth() {

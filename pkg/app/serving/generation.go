@@ -19,6 +19,7 @@ import (
 	"belfry/listeners/mapping/route"
 	"belfry/listeners/sweep"
 	"belfry/pkg/account"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/api"
 	"belfry/pkg/api/applied"
 	"belfry/pkg/api/sse"
@@ -66,7 +67,7 @@ type Generation struct {
 	Backends       map[string]driver.Backend
 	Set            *store.Set
 	Auth           *account.Service
-	FormerCookies  []account.FormerCookie // names that the cookie of sessions had
+	FormerCookies  []sessions.FormerCookie // names that the cookie of sessions had
 	Storages       map[string]storage.Storage
 	Binaries       map[string]*binary.Service
 	Sharing        *route.Group // nil: the mapping worker shares no targets
