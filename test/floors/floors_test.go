@@ -24,8 +24,8 @@ var floors = [][]string{
 	{"belfry/pkg/app/part", "belfry/pkg/app/port", "belfry/pkg/app/probe", "belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/problem", "belfry/pkg/wire", "belfry/pkg/walk"},
 	{"belfry/config/value", "belfry/config/yamltext"},
 	{"belfry/config/decode"},
-	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/oauth", "belfry/pkg/account/secret", "belfry/pkg/account/method/about"},
-	{"belfry/pkg/app/starter", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
+	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/secret", "belfry/pkg/account/method/about"},
+	{"belfry/pkg/app/starter", "belfry/pkg/account/oauth", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
 	{"belfry/pkg/computed"},
 	{
 		"belfry/pkg/bus/embedded", "belfry/pkg/apimodel", "belfry/pkg/store/query", "belfry/pkg/store/access", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/providers"
 	"belfry/pkg/account/oauth"
@@ -57,25 +58,25 @@ func newServiceFixture(t *testing.T) *serviceFixture {
 // timeout is that of providers; 0 is one that is not reached.
 func (d *serviceFixture) newService(timeout time.Duration, change ...func(*account.Options)) *account.Service {
 	d.Helper()
-	timeout = cmp.Or(timeout, kit.Limit)
+	by := oauth.Requests{Timeout: cmp.Or(timeout, kit.Limit)}
 	o := account.Options{
 		BaseURL: baseURL, Providers: map[string]oauth.Provider{}, Now: d.time, Log: slog.New(slog.DiscardHandler),
 		Users: d.store("Users"), Idents: d.store("Idents"), Sessions: d.store("Sessions"), Tokens: d.store("Tokens"),
 	}
 	for _, name := range oauth2Names[:4] {
 		c := d.providers.Config(name)
-		p, err := oauth.New(name, oauth.Config{
-			ClientID: c.ClientID, ClientSecret: c.ClientSecret, AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL, Timeout: timeout,
-		})
+		p, err := oauth.New(name, config.OAuth2{
+			ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret), AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL,
+		}, by)
 		d.must(err)
 		o.Providers[name] = p
 	}
 	c, t := d.providers.Config("oidc"), d.providers.Twitter()
-	o.Providers["oidc"] = oauth.NewOIDC(oauth.OIDCConfig{Issuer: d.providers.Issuer(), ClientID: c.ClientID, ClientSecret: c.ClientSecret, Timeout: timeout})
-	o.Providers["twitter"] = oauth.NewTwitter(oauth.OAuth1Config{
-		ConsumerKey: t.ConsumerKey, ConsumerSecret: t.ConsumerSecret, Timeout: timeout,
+	o.Providers["oidc"] = oauth.NewOIDC(config.OIDC{Issuer: d.providers.Issuer(), ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret)}, by)
+	o.Providers["twitter"] = oauth.NewTwitter(config.OAuth1{
+		ConsumerKey: t.ConsumerKey, ConsumerSecret: config.Secret(t.ConsumerSecret),
 		RequestTokenURL: t.RequestTokenURL, AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL,
-	})
+	}, by)
 	if d.Service == nil {
 		d.stores = o
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/internal/seal"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/providers"
@@ -59,10 +60,10 @@ func (k *keepingFixture) keep(timeout time.Duration, keys ...seal.Key) *account.
 		k.must(err)
 		for _, name := range keptNames {
 			c := k.providers.Config(name)
-			o.Providers[name], err = oauth.New(name, oauth.Config{
-				ClientID: c.ClientID, ClientSecret: c.ClientSecret, AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL,
-				KeepTokens: true, Timeout: timeout,
-			})
+			o.Providers[name], err = oauth.New(name, config.OAuth2{
+				ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret), AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL,
+				KeepTokens: true,
+			}, oauth.Requests{Timeout: timeout})
 			k.must(err)
 		}
 	})
@@ -435,9 +436,9 @@ func TestTheNameThatIsSentOnceStays(t *testing.T) {
 	s := d.newService(0, func(o *account.Options) {
 		c := d.providers.Config("apple")
 		var err error
-		o.Providers["apple"], err = oauth.NewApple(oauth.SiteConfig{
+		o.Providers["apple"], err = oauth.NewApple(config.Apple{Site: config.Site{
 			ClientID: c.ClientID, Issuer: c.Issuer, AuthURL: c.AuthURL, TokenURL: c.TokenURL, KeysURL: c.KeysURL,
-		}, oauth.AppleKey{TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PEM: provider.ApplePrivateKey()})
+		}, TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PrivateKey: config.Secret(provider.ApplePrivateKey())}, oauth.Requests{})
 		d.must(err)
 	})
 	d.Service = s

@@ -6,21 +6,22 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"belfry/config"
 	"belfry/pkg/object"
 )
 
 // appleIssuer is the issuer of Apple's ID tokens. Its discovery document has named another one at times.
 const appleIssuer = "https://appleid.apple.com"
 
-// NewApple makes the provider "Sign in with Apple". ClientID is the id of a service; the key takes the place of the
-// client's secret.
+// NewApple makes the provider "Sign in with Apple". ClientID is the id of a service; PrivateKey takes the place of the
+// client's secret, and PrivateKeyFile is not read.
 //
 // Apple sends the browser to the callback by POST, which it requires for the scopes name and email. Only the
 // callback of the first login has the name, as unsigned text, like the name in a form.
 // https://developer.apple.com/documentation/signinwithapplerestapi
-func NewApple(c SiteConfig, key AppleKey) (Provider, error) {
-	c = c.or(appleIssuer, appleIssuer+"/auth/authorize", appleIssuer+"/auth/token", appleIssuer+"/auth/keys")
-	secret, err := newAppleSecret(key, c.ClientID, c.Issuer)
+func NewApple(c config.Apple, by Requests) (Provider, error) {
+	c.Site = withDefaults(c.Site, appleIssuer, appleIssuer+"/auth/authorize", appleIssuer+"/auth/token", appleIssuer+"/auth/keys")
+	secret, err := newAppleSecret(c)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func NewApple(c SiteConfig, key AppleKey) (Provider, error) {
 		name: "apple", query: map[string]string{"response_mode": "form_post"}, secret: secret.current,
 		complete: appleName, once: []string{"name", "given_name", "family_name"},
 	}
-	return newSite(site, c, []string{"openid", "email", "name"}), nil
+	return newSite(site, c.Site, []string{"openid", "email", "name"}, by), nil
 }
 
 // maxAppleUser is the most bytes of the user in a callback that are read.

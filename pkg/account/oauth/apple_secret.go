@@ -13,14 +13,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"belfry/config"
 	"belfry/pkg/errs"
 )
-
-// AppleKey is a key for "Sign in with Apple": the file AuthKey_<KeyID>.p8.
-type AppleKey struct {
-	TeamID, KeyID string
-	PEM           string
-}
 
 // How long a secret is valid: Apple permits six months. One that leaks, in the log of a proxy for instance, is soon worth nothing.
 const (
@@ -43,18 +38,19 @@ type appleSecret struct {
 	made time.Time
 }
 
-func newAppleSecret(key AppleKey, clientID, audience string) (*appleSecret, error) {
-	private, err := parseAppleKey(key.PEM)
+// newAppleSecret makes secrets with a PrivateKey that has the content of the file AuthKey_<KeyID>.p8.
+func newAppleSecret(c config.Apple) (*appleSecret, error) {
+	private, err := parseAppleKey(string(c.PrivateKey))
 	if err != nil {
 		return nil, err
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: key.KeyID}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: c.KeyID}}, nil)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "the privateKey can't sign")
 	}
 	return &appleSecret{
 		signer: signer, now: time.Now,
-		claims: map[string]any{"iss": key.TeamID, "sub": clientID, "aud": audience},
+		claims: map[string]any{"iss": c.TeamID, "sub": c.ClientID, "aud": c.Issuer},
 	}, nil
 }
 

@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/test/provider"
 )
 
 // A secret is replaced long before it ends, and when the clock was set back.
 func TestASecretForAppleIsReplaced(t *testing.T) {
-	s, err := newAppleSecret(AppleKey{PEM: provider.ApplePrivateKey()}, "client", appleIssuer)
+	s, err := newAppleSecret(config.Apple{PrivateKey: config.Secret(provider.ApplePrivateKey()), Site: config.Site{ClientID: "client", Issuer: appleIssuer}})
 	if err != nil {
 		t.Fatal(err)
 	}

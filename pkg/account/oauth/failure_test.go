@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
 	"belfry/test/provider"
@@ -267,7 +268,7 @@ func TestAProviderThatDoesNotSpeakHTTP(t *testing.T) {
 	}))
 	defer echo.Close()
 	app := s.Config("github")
-	p, err := oauth.New("github", oauth.Config{ClientID: app.ClientID, ClientSecret: app.ClientSecret, TokenURL: echo.URL, AuthURL: app.AuthURL})
+	p, err := oauth.New("github", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), TokenURL: echo.URL, AuthURL: app.AuthURL}, oauth.Requests{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +281,7 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 	tries := 0
 	for _, name := range []string{"github", "google", "amazon", "gitlab", "discord", "linkedin"} {
 		app := s.Config(name)
-		p, err := oauth.New(name, oauth.Config{ClientID: app.ClientID, ClientSecret: "wrong", AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL})
+		p, err := oauth.New(name, config.OAuth2{ClientID: app.ClientID, ClientSecret: "wrong", AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,12 +289,12 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 		tries++
 	}
 	app := s.Config("oidc")
-	goes(t, s, oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: "wrong"})).mustFail(t, errs.Internal)
+	goes(t, s, oauth.NewOIDC(config.OIDC{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: "wrong"}, oauth.Requests{})).mustFail(t, errs.Internal)
 	tries++
 	app = s.Config("slack")
-	goes(t, s, oauth.NewSlack(oauth.SiteConfig{
+	goes(t, s, oauth.NewSlack(config.Site{
 		ClientID: app.ClientID, ClientSecret: "wrong", Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL,
-	})).mustFail(t, errs.Internal)
+	}, oauth.Requests{})).mustFail(t, errs.Internal)
 	tries++
 	// Another method could not succeed: the code has been consumed.
 	if n := len(s.Requests(provider.Token)); n != tries {
@@ -305,7 +306,7 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 func wrongConsumerSecret(t *testing.T, s *provider.Server) {
 	t.Helper()
 	app := s.Twitter()
-	p := oauth.NewTwitter(oauth.OAuth1Config{ConsumerKey: app.ConsumerKey, ConsumerSecret: "wrong", RequestTokenURL: app.RequestTokenURL})
+	p := oauth.NewTwitter(config.OAuth1{ConsumerKey: app.ConsumerKey, ConsumerSecret: "wrong", RequestTokenURL: app.RequestTokenURL}, oauth.Requests{})
 	if _, err := p.Begin(t.Context(), newBegin()); err == nil || errs.KindOf(err) != errs.Internal {
 		t.Errorf("twitter: %v", err)
 	}
@@ -324,7 +325,7 @@ func TestLoggableCauses(t *testing.T) {
 	s := start(t)
 	for url, want := range map[string]string{short.URL: "unexpected EOF", untrusted.URL: "certificate"} {
 		app := s.Config("google")
-		p, err := oauth.New("google", oauth.Config{ClientID: app.ClientID, ClientSecret: app.ClientSecret, AuthURL: app.AuthURL, TokenURL: url})
+		p, err := oauth.New("google", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), AuthURL: app.AuthURL, TokenURL: url}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}

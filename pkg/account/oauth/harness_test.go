@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
@@ -64,10 +65,11 @@ func clientWith(t *testing.T, s *provider.Server, name string, timeout time.Dura
 	t.Helper()
 	timeout = cmp.Or(timeout, kit.Limit)
 	app := s.Config(name)
-	site := oauth.SiteConfig{
-		ClientID: app.ClientID, ClientSecret: app.ClientSecret, Issuer: app.Issuer,
-		AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL, KeepTokens: keep, Timeout: timeout,
+	site := config.Site{
+		ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), Issuer: app.Issuer,
+		AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL, KeepTokens: keep,
 	}
+	by := oauth.Requests{Timeout: timeout}
 	must := func(p oauth.Provider, err error) oauth.Provider {
 		t.Helper()
 		if err != nil {
@@ -78,28 +80,28 @@ func clientWith(t *testing.T, s *provider.Server, name string, timeout time.Dura
 	switch name {
 	case "apple":
 		site.ClientSecret = ""
-		return must(oauth.NewApple(site, oauth.AppleKey{TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PEM: provider.ApplePrivateKey()}))
+		return must(oauth.NewApple(config.Apple{Site: site, TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PrivateKey: config.Secret(provider.ApplePrivateKey())}, by))
 	case "microsoft":
-		return must(oauth.NewMicrosoft(site, "", app.Issuer))
+		return must(oauth.NewMicrosoft(config.Microsoft{Site: site, BaseURL: app.Issuer}, by))
 	case "slack":
-		return oauth.NewSlack(site)
+		return oauth.NewSlack(site, by)
 	case "twitter":
 		app := s.Twitter()
-		return oauth.NewTwitter(oauth.OAuth1Config{
-			ConsumerKey: app.ConsumerKey, ConsumerSecret: app.ConsumerSecret, RequestTokenURL: app.RequestTokenURL,
-			AuthorizeURL: app.AuthorizeURL, AccessTokenURL: app.AccessTokenURL, ProfileURL: app.ProfileURL, Timeout: timeout,
-		})
+		return oauth.NewTwitter(config.OAuth1{
+			ConsumerKey: app.ConsumerKey, ConsumerSecret: config.Secret(app.ConsumerSecret), RequestTokenURL: app.RequestTokenURL,
+			AuthorizeURL: app.AuthorizeURL, AccessTokenURL: app.AccessTokenURL, ProfileURL: app.ProfileURL,
+		}, by)
 	case "oidc":
-		c := oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: app.ClientSecret, KeepTokens: keep, Timeout: timeout}
+		c := config.OIDC{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), KeepTokens: keep}
 		if keep {
 			c.Scope = []string{"openid", "email", "offline_access"}
 		}
-		return oauth.NewOIDC(c)
+		return oauth.NewOIDC(c, by)
 	default:
-		return must(oauth.New(name, oauth.Config{
-			ClientID: app.ClientID, ClientSecret: app.ClientSecret,
-			AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL, KeepTokens: keep, Timeout: timeout,
-		}))
+		return must(oauth.New(name, config.OAuth2{
+			ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret),
+			AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL, KeepTokens: keep,
+		}, by))
 	}
 }
 

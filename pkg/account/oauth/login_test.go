@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
 	"belfry/test/provider"
@@ -74,10 +75,10 @@ func TestEmailsOfGitHub(t *testing.T) {
 		t.Run(scope, func(t *testing.T) {
 			s := start(t)
 			app := s.Config("github")
-			p, err := oauth.New("github", oauth.Config{
-				ClientID: app.ClientID, ClientSecret: app.ClientSecret, Scope: []string{scope},
+			p, err := oauth.New("github", config.OAuth2{
+				ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), Scope: []string{scope},
 				AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL,
-			})
+			}, oauth.Requests{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,14 +125,14 @@ func TestBegin(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	for name, host := range map[string]string{"github": "github.com", "google": "accounts.google.com", "facebook": "www.facebook.com", "amazon": "www.amazon.com",
 		"gitlab": "gitlab.com", "discord": "discord.com", "linkedin": "www.linkedin.com", "apple": "appleid.apple.com", "microsoft": "login.microsoftonline.com", "slack": "slack.com"} {
-		p, err := oauth.New(name, oauth.Config{ClientID: "id", ClientSecret: "secret"})
-		switch site := (oauth.SiteConfig{ClientID: "id", ClientSecret: "secret"}); name {
+		p, err := oauth.New(name, config.OAuth2{ClientID: "id", ClientSecret: "secret"}, oauth.Requests{})
+		switch site := (config.Site{ClientID: "id", ClientSecret: "secret"}); name {
 		case "apple":
-			p, err = oauth.NewApple(site, oauth.AppleKey{PEM: provider.ApplePrivateKey()})
+			p, err = oauth.NewApple(config.Apple{Site: site, PrivateKey: config.Secret(provider.ApplePrivateKey())}, oauth.Requests{})
 		case "microsoft":
-			p, err = oauth.NewMicrosoft(site, "", "")
+			p, err = oauth.NewMicrosoft(config.Microsoft{Site: site}, oauth.Requests{})
 		case "slack":
-			p, err = oauth.NewSlack(site), nil
+			p, err = oauth.NewSlack(site, oauth.Requests{}), nil
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -144,10 +145,10 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s is at %s", name, got.URL)
 		}
 	}
-	if _, err := oauth.New("myspace", oauth.Config{}); !errors.Is(err, errs.Invalid) {
+	if _, err := oauth.New("myspace", config.OAuth2{}, oauth.Requests{}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("an unknown provider: %v", err)
 	}
-	if _, err := oauth.New("github", oauth.Config{ProfileURL: "http://[::1"}); !errors.Is(err, errs.Invalid) {
+	if _, err := oauth.New("github", config.OAuth2{ProfileURL: "http://[::1"}, oauth.Requests{}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("a malformed profileURL: %v", err)
 	}
 }

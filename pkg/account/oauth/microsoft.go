@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
@@ -23,7 +24,7 @@ const (
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // NewMicrosoft makes the provider of Microsoft's accounts: of a tenant by its id, or common, organizations or
-// consumers; "" is common. A tenant's domain is refused: it can become another's. base is the URL of the cloud,
+// consumers; "" is common. A tenant's domain is refused: it can become another's. BaseURL is the URL of the cloud,
 // "" for the global one.
 //
 // An ID token names the tenant of its user, in tid and in its issuer. The tenant decides who may log in. The claim
@@ -31,12 +32,12 @@ var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // same for all applications, so accounts survive a new registration of the application. Neither email nor
 // preferred_username identifies a user: the administrators of any tenant can set them.
 // https://learn.microsoft.com/en-us/entra/identity-platform/id-token-claims-reference
-func NewMicrosoft(c SiteConfig, tenant, base string) (Provider, error) {
-	tenant = strings.ToLower(cmp.Or(tenant, microsoftCommon))
+func NewMicrosoft(c config.Microsoft, by Requests) (Provider, error) {
+	tenant := strings.ToLower(cmp.Or(c.Tenant, microsoftCommon))
 	if !guid.MatchString(tenant) && tenant != microsoftCommon && tenant != microsoftOrganizations && tenant != microsoftConsumers {
 		return nil, errs.New(errs.Invalid, "expected as tenant common, organizations, consumers, or the id of a tenant (no domain)")
 	}
-	base = strings.TrimSuffix(cmp.Or(base, "https://login.microsoftonline.com"), "/")
+	base := strings.TrimSuffix(cmp.Or(c.BaseURL, "https://login.microsoftonline.com"), "/")
 	at := base + "/" + tenant
 	site := oidcSite{
 		name:   "microsoft",
@@ -51,8 +52,8 @@ func NewMicrosoft(c SiteConfig, tenant, base string) (Provider, error) {
 	if c.KeepTokens {
 		site.needed = append(site.needed, "offline_access")
 	}
-	c = c.or(at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token", at+"/discovery/v2.0/keys")
-	return newSite(site, c, []string{"openid", "email", "profile"}), nil
+	c.Site = withDefaults(c.Site, at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token", at+"/discovery/v2.0/keys")
+	return newSite(site, c.Site, []string{"openid", "email", "profile"}, by), nil
 }
 
 // tenantAccepts reports whether users of a tenant may log in.

@@ -74,41 +74,8 @@ type Identity struct {
 	Tokens  *Tokens       // nil unless the provider is configured to keep them
 }
 
-// Config is an application of an OAuth 2 provider.
-type Config struct {
-	ClientID, ClientSecret        string
-	Scope                         []string          // nil is the provider's default
-	BaseURL                       string            // of a GitLab; "" is gitlab.com
-	AuthURL, TokenURL, ProfileURL string            // "" is the provider's own
-	KeepTokens                    bool              // the provider is a Keeper that keeps
-	Timeout                       time.Duration     // of Begin, of Finish and of Refresh; 0 is 10 s
-	Transport                     http.RoundTripper // nil: http.DefaultTransport
-}
-
-// OAuth1Config is an application of an OAuth 1 provider.
-type OAuth1Config struct {
-	ConsumerKey, ConsumerSecret                               string
-	RequestTokenURL, AuthorizeURL, AccessTokenURL, ProfileURL string            // "" is the provider's own
-	Timeout                                                   time.Duration     // of Begin and of Finish; 0 is 10 s
-	Transport                                                 http.RoundTripper // nil: http.DefaultTransport
-}
-
-// OIDCConfig is a client of an OpenID Connect provider that has a discovery document.
-type OIDCConfig struct {
-	Issuer                 string
-	ClientID, ClientSecret string            // a public client has no secret
-	Scope                  []string          // nil is openid, email and profile
-	KeepTokens             bool              // the provider is a Keeper that keeps
-	Timeout                time.Duration     // of Begin, of Finish and of Refresh; 0 is 10 s
-	Transport              http.RoundTripper // nil: http.DefaultTransport
-}
-
-// SiteConfig is a client of an OpenID Connect provider whose endpoints are known.
-type SiteConfig struct {
-	ClientID, ClientSecret             string            // Apple has a key in place of a secret
-	Scope                              []string          // nil is the provider's default
-	Issuer, AuthURL, TokenURL, KeysURL string            // "" is the provider's own
-	KeepTokens                         bool              // the provider is a Keeper that keeps
-	Timeout                            time.Duration     // of Begin, of Finish and of Refresh; 0 is 10 s
-	Transport                          http.RoundTripper // nil: http.DefaultTransport
+// Requests say how a provider is reached.
+type Requests struct {
+	Timeout   time.Duration     // of Begin, of Finish and of Refresh; 0 is 10 s
+	Transport http.RoundTripper // nil: http.DefaultTransport
 }

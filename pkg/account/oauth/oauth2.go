@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
@@ -46,7 +47,7 @@ var oauth2Sites = map[string]oauth2Site{
 
 // New makes the provider of a name: github, google, facebook, amazon, gitlab, discord or
 // linkedin.
-func New(name string, c Config) (Provider, error) {
+func New(name string, c config.OAuth2, by Requests) (Provider, error) {
 	s, ok := oauth2Sites[name]
 	if !ok {
 		return nil, errs.New(errs.Invalid, "unknown OAuth 2 provider %q", name)
@@ -62,10 +63,10 @@ func New(name string, c Config) (Provider, error) {
 	}
 	return &oauth2Provider{
 		oauth2Site: s,
-		transport:  newTransport(name, c.Timeout, c.Transport),
+		transport:  newTransport(name, by),
 		config: oauth2.Config{
 			ClientID:     c.ClientID,
-			ClientSecret: c.ClientSecret,
+			ClientSecret: string(c.ClientSecret),
 			Scopes:       scope,
 			Endpoint: oauth2.Endpoint{
 				AuthURL:   cmp.Or(c.AuthURL, s.authURL),

@@ -11,13 +11,14 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 )
 
 // NewOIDC makes a provider from its issuer. Discovery happens at the first login,
 // so the provider may be unavailable while belfry starts.
-func NewOIDC(c OIDCConfig) Provider {
+func NewOIDC(c config.OIDC, by Requests) Provider {
 	name := c.Issuer
 	if u, err := url.Parse(c.Issuer); err == nil && u.Host != "" {
 		name = u.Host
@@ -31,9 +32,9 @@ func NewOIDC(c OIDCConfig) Provider {
 		scope = append([]string{oidc.ScopeOpenID}, scope...)
 	}
 	return &oidcProvider{
-		transport:   newTransport(name, c.Timeout, c.Transport),
+		transport:   newTransport(name, by),
 		issuer:      c.Issuer,
-		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
+		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: string(c.ClientSecret), Scopes: scope},
 		keeps:       c.KeepTokens,
 		discovering: make(chan struct{}, 1),
 	}

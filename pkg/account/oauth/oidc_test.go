@@ -15,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"belfry/config"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
@@ -313,7 +314,7 @@ func TestDiscoveredAuthMethods(t *testing.T) {
 		if test.secret == "" {
 			id = s.PublicClient()
 		}
-		p := oauth.NewOIDC(oauth.OIDCConfig{Issuer: s.Issuer(), ClientID: id, ClientSecret: test.secret, Scope: []string{"email"}})
+		p := oauth.NewOIDC(config.OIDC{Issuer: s.Issuer(), ClientID: id, ClientSecret: config.Secret(test.secret), Scope: []string{"email"}}, oauth.Requests{})
 		if got := goes(t, s, p).mustFinish(t); got.Profile["locale"] != nil {
 			t.Errorf("userinfo that is not announced was asked: %s", got.Profile.Encode())
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"belfry/config"
 	"belfry/pkg/object"
 )
 
@@ -30,7 +31,7 @@ type oidcSite struct {
 // newSite makes a provider whose endpoints are known. It discovers nothing, and the profile is that of the ID
 // token, which saves requests. With Apple and Microsoft, it also avoids documents whose issuer differs from that
 // of the ID tokens.
-func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
+func newSite(site oidcSite, c config.Site, scope []string, by Requests) *oidcProvider {
 	if c.Scope != nil {
 		scope = slices.Clone(c.Scope)
 	}
@@ -39,13 +40,13 @@ func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
 			scope = append(scope, name)
 		}
 	}
-	keys := newTransport(site.name, c.Timeout, c.Transport)
+	keys := newTransport(site.name, by)
 	keys.limit = metadataLimit
 	return &oidcProvider{
 		oidcSite:    site,
-		transport:   newTransport(site.name, c.Timeout, c.Transport),
+		transport:   newTransport(site.name, by),
 		issuer:      c.Issuer,
-		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: c.ClientSecret, Scopes: scope},
+		config:      oauth2.Config{ClientID: c.ClientID, ClientSecret: string(c.ClientSecret), Scopes: scope},
 		keeps:       c.KeepTokens,
 		discovering: make(chan struct{}, 1),
 		discovered: &discovery{
@@ -56,8 +57,8 @@ func newSite(site oidcSite, c SiteConfig, scope []string) *oidcProvider {
 	}
 }
 
-// or returns the configuration with defaults for missing values.
-func (c SiteConfig) or(issuer, authURL, tokenURL, keysURL string) SiteConfig {
+// withDefaults returns the configuration with defaults for missing values.
+func withDefaults(c config.Site, issuer, authURL, tokenURL, keysURL string) config.Site {
 	c.Issuer, c.AuthURL = cmp.Or(c.Issuer, issuer), cmp.Or(c.AuthURL, authURL)
 	c.TokenURL, c.KeysURL = cmp.Or(c.TokenURL, tokenURL), cmp.Or(c.KeysURL, keysURL)
 	return c

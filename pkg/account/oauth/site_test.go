@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/errs"
 	"belfry/test/provider"
@@ -59,9 +60,9 @@ func TestTenantsOfMicrosoft(t *testing.T) {
 		"consumers":                      {provider.Tenant: false, personal: true},
 		strings.ToUpper(provider.Tenant): {provider.Tenant: true, other: false, personal: false},
 	} {
-		p, err := oauth.NewMicrosoft(oauth.SiteConfig{
-			ClientID: app.ClientID, ClientSecret: app.ClientSecret, AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL, Scope: []string{"openid"},
-		}, tenant, app.Issuer+"/")
+		p, err := oauth.NewMicrosoft(config.Microsoft{Tenant: tenant, BaseURL: app.Issuer + "/", Site: config.Site{
+			ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL, Scope: []string{"openid"},
+		}}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestTenantsOfMicrosoft(t *testing.T) {
 		}
 	}
 	for _, tenant := range []string{"contoso.example", "contoso.onmicrosoft.com", "..", "common/x", "{tenantid}"} {
-		if _, err := oauth.NewMicrosoft(oauth.SiteConfig{}, tenant, ""); !errors.Is(err, errs.Invalid) {
+		if _, err := oauth.NewMicrosoft(config.Microsoft{Tenant: tenant}, oauth.Requests{}); !errors.Is(err, errs.Invalid) {
 			t.Errorf("tenant %q: %v", tenant, err)
 		}
 	}
@@ -133,7 +134,7 @@ func TestRefusalsOfSlack(t *testing.T) {
 }
 
 func TestAGitLabOfOnesOwn(t *testing.T) {
-	p, err := oauth.New("gitlab", oauth.Config{ClientID: "id", ClientSecret: "secret", BaseURL: "https://git.example.com/gitlab/"})
+	p, err := oauth.New("gitlab", config.OAuth2{ClientID: "id", ClientSecret: "secret", BaseURL: "https://git.example.com/gitlab/"}, oauth.Requests{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestAGitLabOfOnesOwn(t *testing.T) {
 	}
 	s := start(t)
 	app := s.Config("gitlab")
-	p, err = oauth.New("gitlab", oauth.Config{ClientID: app.ClientID, ClientSecret: app.ClientSecret, BaseURL: s.URL + "/gitlab", AuthURL: app.AuthURL, TokenURL: app.TokenURL})
+	p, err = oauth.New("gitlab", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), BaseURL: s.URL + "/gitlab", AuthURL: app.AuthURL, TokenURL: app.TokenURL}, oauth.Requests{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,17 +202,19 @@ func TestTheSecretForAppleIsSigned(t *testing.T) {
 		t.Errorf("%d secrets for two logins", len(all))
 	}
 	app := s.Config("apple")
-	config := oauth.SiteConfig{ClientID: app.ClientID, Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL}
-	right := oauth.AppleKey{TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PEM: strings.ReplaceAll(provider.ApplePrivateKey(), "\n", `\n`)}
-	for what, change := range map[string]func(k *oauth.AppleKey){
-		"another team": func(k *oauth.AppleKey) { k.TeamID = "OTHER" },
-		"another id":   func(k *oauth.AppleKey) { k.KeyID = "OTHER" },
-		"another key":  func(k *oauth.AppleKey) { k.PEM = keyFile(t, must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))) },
-		"":             func(*oauth.AppleKey) {},
+	site := config.Site{ClientID: app.ClientID, Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL}
+	right := config.Apple{Site: site, TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PrivateKey: config.Secret(strings.ReplaceAll(provider.ApplePrivateKey(), "\n", `\n`))}
+	for what, change := range map[string]func(k *config.Apple){
+		"another team": func(k *config.Apple) { k.TeamID = "OTHER" },
+		"another id":   func(k *config.Apple) { k.KeyID = "OTHER" },
+		"another key": func(k *config.Apple) {
+			k.PrivateKey = config.Secret(keyFile(t, must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))))
+		},
+		"": func(*config.Apple) {},
 	} {
 		key := right
 		change(&key)
-		p, err := oauth.NewApple(config, key)
+		p, err := oauth.NewApple(key, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +238,7 @@ func TestKeysForAppleThatAreNone(t *testing.T) {
 		"damaged": strings.Replace(good, secret, strings.Repeat("A", len(secret)), 1), "Ed25519": keyFile(t, edwards),
 		"P-384": keyFile(t, must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))),
 	} {
-		_, err := oauth.NewApple(oauth.SiteConfig{}, oauth.AppleKey{PEM: text})
+		_, err := oauth.NewApple(config.Apple{PrivateKey: config.Secret(text)}, oauth.Requests{})
 		if !errors.Is(err, errs.Invalid) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -5,16 +5,17 @@ import (
 	"regexp"
 	"strings"
 
+	"belfry/config"
 	"belfry/pkg/object"
 )
 
 // NewSlack makes the provider "Sign in with Slack". Its token endpoint fails with a code_verifier, so the nonce
 // in the ID token binds a code to its login.
 // https://docs.slack.dev/authentication/sign-in-with-slack/
-func NewSlack(c SiteConfig) Provider {
+func NewSlack(c config.Site, by Requests) Provider {
 	site := oidcSite{name: "slack", noPKCE: true, complete: slackProfile, id: slackID, idFields: "team_id and sub"}
-	c = c.or("https://slack.com", "https://slack.com/openid/connect/authorize", "https://slack.com/api/openid.connect.token", "https://slack.com/openid/connect/keys")
-	return newSite(site, c, []string{"openid", "email", "profile"})
+	c = withDefaults(c, "https://slack.com", "https://slack.com/openid/connect/authorize", "https://slack.com/api/openid.connect.token", "https://slack.com/openid/connect/keys")
+	return newSite(site, c, []string{"openid", "email", "profile"}, by)
 }
 
 // slackClaims is the beginning of claims that are Slack's own.

@@ -33,11 +33,8 @@ type transport struct {
 	next    http.RoundTripper
 }
 
-func newTransport(name string, timeout time.Duration, next http.RoundTripper) *transport {
-	if next == nil {
-		next = http.DefaultTransport
-	}
-	return &transport{name: name, timeout: cmp.Or(timeout, defaultTimeout), limit: replyLimit, next: next}
+func newTransport(name string, by Requests) *transport {
+	return &transport{name: name, timeout: cmp.Or(by.Timeout, defaultTimeout), limit: replyLimit, next: cmp.Or(by.Transport, http.DefaultTransport)}
 }
 
 func (t *transport) client() *http.Client { return &http.Client{Transport: t} }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dghubble/oauth1"
 
+	"belfry/config"
 	"belfry/pkg/errs"
 )
 
@@ -19,12 +20,12 @@ const (
 )
 
 // NewTwitter makes a provider that uses OAuth 1 as Twitter does.
-func NewTwitter(c OAuth1Config) Provider {
+func NewTwitter(c config.OAuth1, by Requests) Provider {
 	return &oauth1Provider{
-		transport: newTransport("twitter", c.Timeout, c.Transport),
+		transport: newTransport("twitter", by),
 		config: oauth1.Config{
 			ConsumerKey:    c.ConsumerKey,
-			ConsumerSecret: c.ConsumerSecret,
+			ConsumerSecret: string(c.ConsumerSecret),
 			Endpoint: oauth1.Endpoint{
 				RequestTokenURL: cmp.Or(c.RequestTokenURL, "https://api.x.com/oauth/request_token"),
 				AuthorizeURL:    cmp.Or(c.AuthorizeURL, "https://api.x.com/oauth/authenticate"),

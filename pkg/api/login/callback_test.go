@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/api/apitest"
@@ -15,7 +16,7 @@ import (
 func withApple(t *testing.T) func(*account.Options) {
 	t.Helper()
 	return func(o *account.Options) {
-		apple, err := oauth.NewApple(oauth.SiteConfig{ClientID: "a"}, oauth.AppleKey{TeamID: "t", KeyID: "k", PEM: provider.ApplePrivateKey()})
+		apple, err := oauth.NewApple(config.Apple{Site: config.Site{ClientID: "a"}, TeamID: "t", KeyID: "k", PrivateKey: config.Secret(provider.ApplePrivateKey())}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}

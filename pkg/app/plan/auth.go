@@ -89,54 +89,44 @@ func openPlaces(file string) (*places.Database, error) {
 }
 
 func (p *Plan) providerOf(c *config.Authentication, name string) (oauth.Provider, error) {
-	if site := c.Site(name); site != nil {
-		return p.siteOf(c, name, site)
-	}
-	if name == "twitter" {
-		t := c.Twitter
-		return oauth.NewTwitter(oauth.OAuth1Config{
-			ConsumerKey: t.ConsumerKey, ConsumerSecret: string(t.ConsumerSecret), RequestTokenURL: t.RequestTokenURL,
-			AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL, Transport: p.web,
-		}), nil
-	}
+	by := oauth.Requests{Transport: p.web}
 	if o, ok := c.OAuth2[name]; ok {
-		return oauth.New(name, oauth.Config{
-			ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, BaseURL: o.BaseURL,
-			AuthURL: o.AuthURL, TokenURL: o.TokenURL, ProfileURL: o.ProfileURL, KeepTokens: o.KeepTokens, Transport: p.web,
-		})
+		return oauth.New(name, o, by)
 	}
-	o := c.OIDC[name]
-	return oauth.NewOIDC(oauth.OIDCConfig{
-		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: string(o.ClientSecret), Scope: o.Scope, KeepTokens: o.KeepTokens, Transport: p.web,
-	}), nil
+	if o, ok := c.OIDC[name]; ok { // of any name, also one of those below
+		return oauth.NewOIDC(o, by), nil
+	}
+	switch name {
+	case "apple":
+		apple, err := withAppleKey(*c.Apple)
+		if err != nil {
+			return nil, err
+		}
+		return oauth.NewApple(apple, by)
+	case "microsoft":
+		return oauth.NewMicrosoft(*c.Microsoft, by)
+	case "slack":
+		return oauth.NewSlack(*c.Slack, by), nil
+	default:
+		return oauth.NewTwitter(*c.Twitter, by), nil
+	}
 }
 
 // maxKeyFile is the most bytes of a file with a key.
 const maxKeyFile = 16 << 10
 
-// siteOf returns the provider apple, microsoft or slack. One that is configured as any other OpenID Connect provider has no site.
-func (p *Plan) siteOf(c *config.Authentication, name string, site *config.Site) (oauth.Provider, error) {
-	options := oauth.SiteConfig{
-		ClientID: site.ClientID, ClientSecret: string(site.ClientSecret), Scope: site.Scope, KeepTokens: site.KeepTokens,
-		Issuer: site.Issuer, AuthURL: site.AuthURL, TokenURL: site.TokenURL, KeysURL: site.KeysURL, Transport: p.web,
+// withAppleKey returns a configuration with the key of its file.
+func withAppleKey(c config.Apple) (config.Apple, error) {
+	if c.PrivateKeyFile == "" {
+		return c, nil
 	}
-	switch name {
-	case "apple":
-		key := oauth.AppleKey{TeamID: c.Apple.TeamID, KeyID: c.Apple.KeyID, PEM: string(c.Apple.PrivateKey)}
-		if file := c.Apple.PrivateKeyFile; file != "" {
-			data, err := smallfile.Read(file, maxKeyFile)
-			if err != nil {
-				// The path is not named: it can be the key itself, by mistake.
-				return nil, errs.New(errs.Invalid, "the file of privateKeyFile can't be read, or has more than %d bytes", maxKeyFile)
-			}
-			key.PEM = string(data)
-		}
-		return oauth.NewApple(options, key)
-	case "microsoft":
-		return oauth.NewMicrosoft(options, c.Microsoft.Tenant, c.Microsoft.BaseURL)
-	default:
-		return oauth.NewSlack(options), nil
+	data, err := smallfile.Read(c.PrivateKeyFile, maxKeyFile)
+	if err != nil {
+		// The path is not named: it can be the key itself, by mistake.
+		return c, errs.New(errs.Invalid, "the file of privateKeyFile can't be read, or has more than %d bytes", maxKeyFile)
 	}
+	c.PrivateKey = config.Secret(data)
+	return c, nil
 }
 
 // tokenSealer returns what encrypts the tokens of providers; nil without a key. The first key encrypts.
