@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"belfry/config"
 	"belfry/internal/baseurl"
 	"belfry/internal/seal"
 	"belfry/pkg/account/admin"
@@ -64,14 +65,14 @@ type Options struct {
 	Email     *post.Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
 	Sealer    *seal.Sealer     // encrypts the tokens of providers that keep them, and the secrets of authenticator apps; nil: none are kept, and these are stored as they are
-	Passkeys  *passkeys.Config // nil: no login by passkey
-	Limits    guess.Limits
+	Passkeys  *config.Passkeys // nil: no login by passkey
+	Limits    config.Limits
 	Hash      passwords.HashParams // of new passwords; zero: the default ones
 	Passwords weak.Options
 
 	Methods []NewMethod // besides belfry's own ones
 
-	Deletion *deletion.Config // of accounts by their users; nil: they can't
+	Deletion *config.Deletion // of accounts by their users; nil: they can't
 
 	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: addresses are shown without places
 
@@ -219,7 +220,7 @@ func About(email, withPasskeys bool, more ...NewMethod) (all []about.Configured)
 		s.Mails.Email = &post.Email{}
 	}
 	if withPasskeys {
-		s.Passkeys.Config = &passkeys.Config{}
+		s.Passkeys.Config = &config.Passkeys{}
 	}
 	for _, m := range methods(s, &totp.Method{}, nil, more) {
 		all = append(all, about.Configured{Method: m.About(), Enabled: m.Enabled()})

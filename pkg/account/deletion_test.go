@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/listeners/cascade"
 	"belfry/pkg/account"
-	"belfry/pkg/account/flow/deletion"
 	"belfry/pkg/account/keys"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
@@ -22,7 +22,7 @@ import (
 const deletionGrace = 14 * 24 * time.Hour
 
 // deletable lets users delete their accounts.
-func deletable(o *account.Options) { o.Deletion = &deletion.Config{Grace: deletionGrace} }
+func deletable(o *account.Options) { o.Deletion = &config.Deletion{Grace: deletionGrace} }
 
 // plan plans the deletion of a user and returns the session that continues.
 func (w *fixture) plan(in sessions.Issued) sessions.Issued {
@@ -191,7 +191,7 @@ func TestTheCascadeOfADeletionContinues(t *testing.T) {
 }
 
 func TestAnAccountIsDeletedAtOnce(t *testing.T) {
-	w := newFixture(t, func(o *account.Options) { o.Deletion = &deletion.Config{} })
+	w := newFixture(t, func(o *account.Options) { o.Deletion = &config.Deletion{} })
 	in, bob := w.register(ada, password), w.register("bob@example.com", password)
 	plan, next, err := w.Deletion.Plan(t.Context(), password, with(in))
 	w.must(err)

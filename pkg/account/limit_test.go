@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/account/guess"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
@@ -17,7 +17,7 @@ import (
 
 // limits sets the limits.
 func limits(address, accounts int) func(*account.Options) {
-	return func(o *account.Options) { o.Limits = guess.Limits{Address: address, Account: accounts} }
+	return func(o *account.Options) { o.Limits = config.Limits{Address: address, Account: accounts} }
 }
 
 // wantLimited fails unless an error is Limited with this RetryAfter.

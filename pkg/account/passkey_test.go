@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/keys"
@@ -26,7 +27,7 @@ import (
 const origin = "https://example.org"
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &passkeys.Config{RPID: "example.org", RPName: "Example", Origins: []string{origin, "https://app.example.org"}}
+	o.Passkeys = &config.Passkeys{RPID: "example.org", RPName: "Example", Origins: []string{origin, "https://app.example.org"}}
 }
 
 // addPasskey adds the passkey of an authenticator to the account of a session.
@@ -586,7 +587,7 @@ func FuzzPasskeys(f *testing.F) {
 		f.Add([]byte(v.Assertion))
 	}
 	f.Add([]byte(`{"id":"AA","rawId":"AA","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"","signature":""}}`))
-	s := account.New(account.Options{Passkeys: &passkeys.Config{RPID: "example.org", Origins: []string{origin}}})
+	s := account.New(account.Options{Passkeys: &config.Passkeys{RPID: "example.org", Origins: []string{origin}}})
 	f.Fuzz(func(t *testing.T, credential []byte) {
 		registered, loggedIn := s.VerifyVector(credential, credential, "x", "x", "nobody")
 		if registered == nil && loggedIn == nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
@@ -36,7 +36,7 @@ func startBelow(t *testing.T, scheme string) *apitest.Front {
 	return apitest.StartLogin(t, 1,
 		func(o *account.Options) {
 			o.BaseURL, o.Redirects = scheme+"://localhost"+below, []string{"https://app.example.net/in"}
-			o.Passkeys = &passkeys.Config{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
+			o.Passkeys = &config.Passkeys{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
 		},
 		func(o *login.Options) {
 			o.Success, o.Failure, o.Account, o.SecondFactor = "/", "/login-failed", "/account", "https://app.example.net/second"

@@ -59,9 +59,9 @@ func newBench(b *testing.B) *bench {
 	options := api.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	apitest.Expose(&options, books, config.Expose{URL: "/books"})
 	front := apitest.New(options)
-	options.Limits = httpkit.NewLimits(httpkit.LimitOptions{
-		Address: httpkit.Rates{Reads: 1 << 40}, User: httpkit.Rates{Reads: 1 << 40}, Loopback: true,
-	}, prometheus.NewRegistry())
+	options.Limits = httpkit.NewLimits(config.RequestLimits{
+		Address: config.Rates{Reads: 1 << 40}, User: config.Rates{Reads: 1 << 40}, Loopback: true,
+	}, nil, prometheus.NewRegistry())
 	return &bench{b, front, apitest.New(options), bare(books.Driver()), "/books/" + stored.UUID}
 }
 

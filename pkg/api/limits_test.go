@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/httpkit"
@@ -14,9 +15,9 @@ import (
 // Each route counts as what it does. A limit that is used up does not concern the others.
 func TestEveryRouteHasALimit(t *testing.T) {
 	t.Parallel()
-	once := httpkit.Rates{Reads: 1, Lists: 1, Writes: 1}
+	once := config.Rates{Reads: 1, Lists: 1, Writes: 1}
 	f := apitest.StartLogin(t, 1, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: once, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: once, Loopback: true}, nil, prometheus.NewRegistry())
 	})[0]
 	for _, c := range []struct{ limit, method, path string }{
 		{"reads", "GET", "/books/x"}, {"reads", "HEAD", "/books/x"}, {"reads", "GET", "/auth/me"}, {"reads", "GET", "/auth/sessions"},

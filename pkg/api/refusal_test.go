@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/pages"
@@ -37,7 +38,7 @@ func TestWhatRefusesAFormOfAPageIsAPage(t *testing.T) {
 	site := pages.Options{Templates: templates, Paths: map[string]string{"login": "/login"}, Links: pages.Links{Login: "/login"}}
 	served := apitest.StartLogin(t, 1, func(o *api.Options) {
 		o.Site, o.Hosts = &site, httpkit.NewHosts("http://belfry.example.org")
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1}, Loopback: true}, nil, prometheus.NewRegistry())
 	})[0]
 	starting := apitest.StartLogin(t, 1, func(o *api.Options) {
 		o.Closed = func() error { return errs.New(errs.Unavailable, "belfry is starting") }

@@ -14,9 +14,8 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/account/guess"
-	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
@@ -38,8 +37,8 @@ func allPages(o *login.Options) {
 
 // everyWayIn turns all ways to log in on, with limits that a few repetitions would reach if they counted.
 func everyWayIn(o *account.Options) {
-	o.Limits = guess.Limits{Address: 30, Account: 3}
-	o.Passkeys = &passkeys.Config{RPID: "belfry.example", RPName: "Belfry", Origins: []string{"http://belfry.example"}}
+	o.Limits = config.Limits{Address: 30, Account: 3}
+	o.Passkeys = &config.Passkeys{RPID: "belfry.example", RPName: "Belfry", Origins: []string{"http://belfry.example"}}
 	text := func(subject string) *mail.Templates {
 		t, err := mail.ParseTemplates(subject, "", "{{.Token}}")
 		if err != nil {

@@ -8,28 +8,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/internal/backoff"
 	"belfry/internal/prom"
 	"belfry/internal/ratelimit"
 	"belfry/pkg/errs"
 	"belfry/pkg/problem"
 )
-
-// Rates are how much one client may ask for a second, on average over
-// ratelimit.Window. 0 means no limit.
-type Rates struct {
-	Reads, Lists, Writes   int // requests
-	ListBytes, UploadBytes int // bytes of pages and of files that are uploaded
-}
-
-// LimitOptions are the options of NewLimits.
-type LimitOptions struct {
-	Address, User Rates
-	Loopback      bool // clients at loopback addresses are limited as well
-
-	// Previous are the limits that the new ones replace. Equal limits keep their counts. May be nil.
-	Previous *Limits
-}
 
 // Act is the kind of work of a route, for its limits.
 type Act uint8
@@ -70,13 +55,13 @@ type limit struct {
 	refused prometheus.Counter
 }
 
-// NewLimits returns Limits that count refused requests in the registry.
-func NewLimits(o LimitOptions, registry *prometheus.Registry) *Limits {
+// NewLimits returns Limits, which are averages over ratelimit.Window, and count refused requests in the registry. Those
+// that equal one of before, the limits that they replace, keep its counts. before may be nil.
+func NewLimits(o config.RequestLimits, before *Limits, registry *prometheus.Registry) *Limits {
 	refused := prom.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_http_limited_total",
 		Help: "Requests that a limit refused (429), by the key of the limit in the configuration.",
 	}, []string{"limit"}))
-	before := o.Previous
 	if before == nil {
 		before = &Limits{}
 	}
@@ -87,7 +72,7 @@ func NewLimits(o LimitOptions, registry *prometheus.Registry) *Limits {
 	}
 }
 
-func newLimitsBy(which int, name, who string, r Rates, refused *prometheus.CounterVec, before *limitsBy) limitsBy {
+func newLimitsBy(which int, name, who string, r config.Rates, refused *prometheus.CounterVec, before *limitsBy) limitsBy {
 	one := func(suffix, key, unit string, perSecond int, before *limit) *limit {
 		if perSecond <= 0 {
 			return nil

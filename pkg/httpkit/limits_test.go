@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
@@ -37,7 +38,7 @@ type limitedRoutes struct {
 	sessions named
 }
 
-func newLimited(t *testing.T, o httpkit.LimitOptions) *limitedRoutes {
+func newLimited(t *testing.T, o config.RequestLimits) *limitedRoutes {
 	t.Helper()
 	l := &limitedRoutes{T: t}
 	registry := prometheus.NewRegistry()
@@ -45,7 +46,7 @@ func newLimited(t *testing.T, o httpkit.LimitOptions) *limitedRoutes {
 		Registry: registry, Logger: slog.New(slog.DiscardHandler), MaxBody: 1 << 20,
 		Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	})
-	calls := httpkit.NewCalls(httpkit.CallOptions{Auth: &l.sessions, Limits: httpkit.NewLimits(o, registry)})
+	calls := httpkit.NewCalls(httpkit.CallOptions{Auth: &l.sessions, Limits: httpkit.NewLimits(o, nil, registry)})
 	ok := func(x *httpkit.Exchange) error { return x.SendStatus(http.StatusNoContent) }
 	l.router.Handle("GET", "/read", calls.Limit(httpkit.Read, ok))
 	l.router.Handle("POST", "/write", calls.Limit(httpkit.Write, ok))
@@ -103,8 +104,8 @@ func (l *limitedRoutes) admitted(method, path, address, user string) (n int, las
 
 func TestRequestsAreLimitedByAddressAndByUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimited(t, httpkit.LimitOptions{
-			Address: httpkit.Rates{Reads: 20, Lists: 3, Writes: 4}, User: httpkit.Rates{Reads: 5, Lists: 2, Writes: 3},
+		l := newLimited(t, config.RequestLimits{
+			Address: config.Rates{Reads: 20, Lists: 3, Writes: 4}, User: config.Rates{Reads: 5, Lists: 2, Writes: 3},
 		})
 		for _, c := range []struct {
 			what, method, path, address, user string
@@ -144,7 +145,7 @@ func TestRequestsAreLimitedByAddressAndByUser(t *testing.T) {
 
 func TestThisMachineIsLimitedWhereConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimited(t, httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1}, Loopback: true})
+		l := newLimited(t, config.RequestLimits{Address: config.Rates{Reads: 1}, Loopback: true})
 		if n, _ := l.admitted("GET", "/read", "127.0.0.1", ""); n != 10 {
 			t.Errorf("%d reads", n)
 		}
@@ -156,7 +157,7 @@ func TestThisMachineIsLimitedWhereConfigured(t *testing.T) {
 
 func TestARefusedRequestSaysWhenToTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimited(t, httpkit.LimitOptions{Address: httpkit.Rates{Writes: 1}, User: httpkit.Rates{Writes: 1}})
+		l := newLimited(t, config.RequestLimits{Address: config.Rates{Writes: 1}, User: config.Rates{Writes: 1}})
 		policy := func(w *httptest.ResponseRecorder, want, limit string) {
 			t.Helper()
 			if got := strings.Join(w.Header()["Ratelimit-Policy"], "|"); got != want {
@@ -187,7 +188,7 @@ func TestARefusedRequestSaysWhenToTryAgain(t *testing.T) {
 func TestListsAreLimitedInBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
-		l := newLimited(t, httpkit.LimitOptions{Address: httpkit.Rates{ListBytes: 4 * mib}, User: httpkit.Rates{ListBytes: mib}})
+		l := newLimited(t, config.RequestLimits{Address: config.Rates{ListBytes: 4 * mib}, User: config.Rates{ListBytes: mib}})
 		n, w := l.admitted("GET", "/list", "192.0.2.1", "ann") // each of 1 MiB
 		if n != 10 || !strings.Contains(w.Header().Get("Ratelimit-Policy"), `"user-list-bytes";q=10485760;qu="content-bytes";w=10`) {
 			t.Errorf("%d lists, then %v %s", n, w.Header(), w.Body)
@@ -204,7 +205,7 @@ func TestListsAreLimitedInBytes(t *testing.T) {
 
 func TestUploadsAreSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimited(t, httpkit.LimitOptions{User: httpkit.Rates{UploadBytes: 1 << 20}})
+		l := newLimited(t, config.RequestLimits{User: config.Rates{UploadBytes: 1 << 20}})
 		began := time.Now()
 		for range 10 {
 			l.do("PUT", "/upload", "192.0.2.1", "ann") // each of 1 MiB

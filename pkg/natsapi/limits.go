@@ -7,18 +7,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/config"
 	"belfry/internal/ratelimit"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/wire"
 )
-
-// Limits are how much one client may ask for a second, on average over
-// ratelimit.Window. 0 means no limit.
-type Limits struct {
-	Requests int
-	Bytes    int // of requests
-}
 
 // limits bounds the requests of each client. The bus does not identify the sender of a request. A
 // client is the user that it names as actor or, without one, the inbox of its connection.
@@ -27,7 +21,7 @@ type Limits struct {
 type limits struct{ requests, bytes *ratelimit.Clients }
 
 // newLimits makes limits, which continue those of before where they are the same.
-func newLimits(o Limits, before limits) limits {
+func newLimits(o config.BusRates, before limits) limits {
 	return limits{before.requests.Continue(o.Requests), before.bytes.Continue(o.Bytes)}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/config"
 	"belfry/pkg/errs"
 	"belfry/pkg/wire"
 )
@@ -38,11 +39,11 @@ func TestRequestsOfAClientAreLimited(t *testing.T) {
 	request := &nats.Msg{Reply: "_INBOX.a.1", Data: make([]byte, 1<<20)}
 	another := &nats.Msg{Reply: "_INBOX.b.1", Data: make([]byte, 1<<20)}
 	for name, c := range map[string]struct {
-		limits Limits
+		limits config.BusRates
 		want   int
 	}{
-		"requests": {Limits{Requests: 2}, 20}, "bytes": {Limits{Bytes: 4 << 20}, 40}, "both": {Limits{Requests: 3, Bytes: 2 << 20}, 20},
-		"none": {Limits{}, 100},
+		"requests": {config.BusRates{Requests: 2}, 20}, "bytes": {config.BusRates{Bytes: 4 << 20}, 40}, "both": {config.BusRates{Requests: 3, Bytes: 2 << 20}, 20},
+		"none": {config.BusRates{}, 100},
 	} {
 		l, n := newLimits(c.limits, limits{}), 0
 		var err error

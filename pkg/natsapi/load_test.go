@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"belfry/config"
 	"belfry/pkg/errs"
-	"belfry/pkg/natsapi"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/wire"
@@ -265,7 +265,7 @@ func TestServerStopsWhileTheBusIsUnavailable(t *testing.T) {
 
 func TestAClientThatExceedsItsLimitIsToldToWait(t *testing.T) {
 	w := newFixture(t, nil, nil)
-	w.options.Limits = natsapi.Limits{Requests: 1}
+	w.options.Limits = config.BusRates{Requests: 1}
 	w.serve()
 	a := w.ask("exists", `{"uuid":"x"}`)
 	for n := 0; a.status == "" && n < 10_000; n++ { // until the tokens are used up

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"belfry/config"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/errs"
 	"belfry/pkg/op"
@@ -57,7 +58,7 @@ type Options struct {
 	Timeout     time.Duration      // of one request; 0: DefaultTimeout
 	MaxInFlight int                // requests of a store handled at once; 0: DefaultMaxInFlight
 	MaxQueued   int                // further requests of a store that wait; 0: DefaultMaxQueued
-	Limits      Limits             // of each client
+	Limits      config.BusRates    // of each client
 	Pages       *pagememory.Budget // the memory of lists in flight; nil: one of its own
 	Previous    *Server            // which the new one replaces, and whose limits continue where they are the same; nil: none
 	Now         func() time.Time   // nil: time.Now

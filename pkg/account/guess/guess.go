@@ -14,35 +14,25 @@ import (
 	"errors"
 	"time"
 
+	"belfry/config"
 	"belfry/internal/ratelimit"
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 )
-
-// Limits bound the number of tries. 0 means no limit.
-type Limits struct {
-	// Address is how many failed logins, registrations and mails a network
-	// address may request in a minute.
-	Address int
-
-	// Account is how many logins to one account may fail before the next has
-	// to wait, twice as long after each further failure.
-	Account int
-}
 
 // Guesses count guesses. Counts in memory may differ between processes.
 type Guesses struct {
 	Accounts *Accounts
 
 	db        *record.Stores
-	limits    Limits
+	limits    config.Limits
 	addresses *ratelimit.Limiter
 	codes     *ratelimit.Limiter // wrong codes by network address
 }
 
 // New counts guesses, and continues with the counters of previous as far as the limits are the same, so that a replacement gives nobody
 // further attempts. previous may be nil.
-func New(db *record.Stores, limits Limits, previous *Guesses) *Guesses {
+func New(db *record.Stores, limits config.Limits, previous *Guesses) *Guesses {
 	g := &Guesses{
 		db: db, limits: limits, Accounts: newAccounts(limits.Account, db.Now), addresses: ratelimit.New(limits.Address, db.Now),
 		codes: ratelimit.NewIn(min(limits.Address, 1)*wrongCodes, wrongCodesIn, db.Now),
@@ -57,7 +47,7 @@ func New(db *record.Stores, limits Limits, previous *Guesses) *Guesses {
 }
 
 // Limits returns the limits.
-func (g *Guesses) Limits() Limits { return g.limits }
+func (g *Guesses) Limits() config.Limits { return g.limits }
 
 // Limited returns the error of a guess that has to wait.
 func Limited(message string, wait time.Duration) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
@@ -21,7 +22,7 @@ import (
 func TestDocsReadNoSession(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"), func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{User: httpkit.Rates{Reads: 100}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{User: config.Rates{Reads: 100}, Loopback: true}, nil, prometheus.NewRegistry())
 	})
 	for _, path := range []string{"/console/docs/", "/console/docs/search?q=backup", "/console/docs/" + aPage(t).URL} {
 		for _, headers := range [][]string{nil, {"Authorization", "Bearer wrong"}, {"Cookie", "belfry=wrong"}, {"Cookie", "belfry=" + f.User}, {"Origin", "https://evil.example.org"}} {
@@ -41,7 +42,7 @@ func TestDocsReadNoSession(t *testing.T) {
 func TestDocsAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"), func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1}, Loopback: true}, nil, prometheus.NewRegistry())
 	})
 	for range 100 {
 		if r := f.get("", "/console/docs/search?q=backup"); r.StatusCode == http.StatusTooManyRequests {

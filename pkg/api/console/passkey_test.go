@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method"
-	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/record"
 	"belfry/pkg/api/apitest"
 	"belfry/test/kit/authenticator"
@@ -18,7 +18,7 @@ import (
 const ownOrigin = "http://belfry.example.org"
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &passkeys.Config{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
+	o.Passkeys = &config.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
 }
 
 // addPasskey adds a passkey in a session.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/admin"
-	"belfry/pkg/account/flow/deletion"
 	"belfry/pkg/account/keys"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/places"
@@ -389,7 +389,7 @@ func TestAnAdminKeepsAChangeOfAddress(t *testing.T) {
 
 func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
 	t.Parallel()
-	f := startUsers(t, func(o *account.Options) { o.Deletion = &deletion.Config{Grace: 14 * 24 * time.Hour} })
+	f := startUsers(t, func(o *account.Options) { o.Deletion = &config.Deletion{Grace: 14 * 24 * time.Hour} })
 	page := "/console/users/" + f.uuidOf(bob)
 	if text := is(t, f.get(f.Admin, page), http.StatusOK).Text; strings.Contains(text, "deletion") {
 		t.Errorf("a page without a plan shows %s", text)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
@@ -63,7 +64,7 @@ func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.O
 		store.NewSet([]*store.Store{o.Stores["Authors"], books}, nil)
 		o.Stores["Books"] = books
 		stores := append([]*store.Store{books}, more...)
-		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, Heartbeat: heartbeat})
+		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, EventStreams: config.EventStreams{Clients: 10, Heartbeat: heartbeat, Buffer: 16 << 20}})
 		b.Cleanup(b.hub.Close)
 		o.Events = b.hub
 	}

@@ -265,7 +265,7 @@ func TestRestrictionsOfAStoreHoldForItsFiles(t *testing.T) {
 
 func TestRoutesOfFilesHaveLimits(t *testing.T) {
 	l := startLibrary(t, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1, Writes: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1, Writes: 1}, Loopback: true}, nil, prometheus.NewRegistry())
 	})
 	for _, c := range []struct{ limit, method, path string }{
 		{"reads", "GET", "/files/Books/x/covers/0"}, {"reads", "HEAD", "/files/Books/x/covers/0"},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/httpkit"
 )
 
@@ -369,7 +370,7 @@ func TestUploadsAreSlowedDownToTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		r := httpkit.NewRouter(httpkit.RouterOptions{Registry: registry, Logger: slog.New(slog.DiscardHandler)})
-		limits := httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{UploadBytes: 64 << 10}}, registry)
+		limits := httpkit.NewLimits(config.RequestLimits{Address: config.Rates{UploadBytes: 64 << 10}}, nil, registry)
 		calls := httpkit.NewCalls(httpkit.CallOptions{Limits: limits})
 		r.Handle(http.MethodPut, "/flow", calls.Limit(httpkit.Upload, func(x *httpkit.Exchange) error {
 			_, err := io.Copy(io.Discard, newInflow(x, ample))

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/account/flow/deletion"
 	"belfry/pkg/api/apitest"
 )
 
 // deletable lets users delete their accounts.
 func deletable(grace time.Duration) func(*account.Options) {
-	return func(o *account.Options) { o.Deletion = &deletion.Config{Grace: grace} }
+	return func(o *account.Options) { o.Deletion = &config.Deletion{Grace: grace} }
 }
 
 type deletionReply struct{ Planned, Deleted, Token string }

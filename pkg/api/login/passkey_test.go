@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/api/apitest"
@@ -15,7 +16,7 @@ import (
 const ownOrigin = "http://belfry.example.org"
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &passkeys.Config{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
+	o.Passkeys = &config.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{ownOrigin}}
 	o.Redirects = []string{"https://app.example.net/in"}
 }
 

@@ -174,7 +174,7 @@ func TestABatchWaitsOnce(t *testing.T) {
 func TestTheOperationsOfABatchCountForLimits(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Reads: 1, Writes: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1, Writes: 1}, Loopback: true}, nil, prometheus.NewRegistry())
 	})
 	var operations []string
 	for range 100 {

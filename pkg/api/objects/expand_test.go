@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/apimodel"
@@ -101,7 +102,7 @@ func TestTheRuleOfAnAPIKeyCostsABatchOnlySoMuch(t *testing.T) {
 func TestAGetWithExpansionsCountsAsAList(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, expandAuthors, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Lists: 1}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Lists: 1}, Loopback: true}, nil, prometheus.NewRegistry())
 	})
 	f.Do("POST", "/books", `{"uuid":"emma","author":"ada"}`).Want(201)
 	counted := map[string]int{}

@@ -394,7 +394,7 @@ func TestTheLinesOfAStreamAreAuthorized(t *testing.T) {
 func TestTheLinesOfAStreamCountForLimits(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates{Writes: 100}, Loopback: true}, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Writes: 100}, Loopback: true}, nil, prometheus.NewRegistry())
 	})
 	got := stream(f, "/books", strings.Repeat("{}\n", 1020)) // 1,000 at once, the others at 100 a second
 	for _, l := range got {

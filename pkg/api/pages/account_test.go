@@ -8,8 +8,8 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"belfry/config"
 	"belfry/pkg/account"
-	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 )
@@ -20,7 +20,7 @@ const (
 )
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &passkeys.Config{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{"http://belfry.example.org"}}
+	o.Passkeys = &config.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{"http://belfry.example.org"}}
 }
 
 // user is a browser whose forms need no script.

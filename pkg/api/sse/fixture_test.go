@@ -12,7 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"belfry/config"
 	"belfry/internal/seal"
 	"belfry/pkg/api/sse"
 	"belfry/pkg/bus"
@@ -92,6 +94,7 @@ func (w *fixture) Committed(_ string, p driver.Pending) {
 func (w *fixture) start(change ...func(*sse.Options)) *fixture {
 	w.Helper()
 	o := w.opts
+	o.EventStreams = config.EventStreams{Clients: 10_000, Heartbeat: 15 * time.Second, Buffer: 16 << 20}
 	o.Bus, o.Sealer = w.bus, sealer
 	for _, name := range []string{"Books", "Notes", "Users"} {
 		if s := w.stores[name]; s != nil {

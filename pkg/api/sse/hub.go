@@ -33,6 +33,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/config"
 	"belfry/internal/ratelimit"
 	"belfry/internal/seal"
 	"belfry/pkg/bus"
@@ -41,26 +42,14 @@ import (
 	"belfry/pkg/store"
 )
 
-// Defaults of Options.
-const (
-	DefaultClients   = 10_000
-	DefaultAddress   = 200
-	DefaultHeartbeat = 15 * time.Second
-	DefaultBuffer    = 16 << 20
-)
-
-// Options are the options of a Hub. Bus is required.
+// Options are the options of a Hub. Bus and EventStreams are required.
 type Options struct {
+	config.EventStreams
 	Bus      *bus.Bus
 	Stores   []*store.Store // whose events are streamed
 	GetOnly  []string       // names of those whose events need only the permission to get the object; others also need that to list it
 	Identity []string       // names of the stores of users and sessions
 	Accounts string         // name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
-
-	Clients   int           // at the same time; 0: DefaultClients
-	Address   int           // of them, from one network address; 0: DefaultAddress, negative: no limit
-	Heartbeat time.Duration // interval; 0: DefaultHeartbeat
-	Buffer    int64         // size of the window in bytes; 0: DefaultBuffer
 
 	Sealer   *seal.Sealer         // of ids; processes with the same know each other's. nil: one of its own
 	Registry *prometheus.Registry // nil: one of its own
@@ -98,18 +87,6 @@ func EventNames() []event.Name {
 // New returns a Hub. It reads nothing until there is a client.
 func New(o Options) *Hub {
 	h := &Hub{opts: o, retired: make(chan struct{}), sources: map[string]*source{}, addresses: map[string]int{}, costs: newCosts(userCost, addressCost)}
-	if h.opts.Clients == 0 {
-		h.opts.Clients = DefaultClients
-	}
-	if h.opts.Address == 0 {
-		h.opts.Address = DefaultAddress
-	}
-	if h.opts.Heartbeat == 0 {
-		h.opts.Heartbeat = DefaultHeartbeat
-	}
-	if h.opts.Buffer == 0 {
-		h.opts.Buffer = DefaultBuffer
-	}
 	if h.opts.Sealer == nil {
 		h.opts.Sealer, _ = seal.New(seal.NewKey()) // never fails
 	}

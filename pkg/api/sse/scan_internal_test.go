@@ -3,6 +3,8 @@ package sse
 import (
 	"errors"
 	"testing"
+
+	"belfry/config"
 )
 
 func waiting(s *scan, epoch, after uint64) *pageRequest {
@@ -21,7 +23,7 @@ func (r *pageRequest) isDone() bool {
 }
 
 func TestAPageIsForAllWhoWaitForAPartOfIt(t *testing.T) {
-	s := &scan{hub: &Hub{opts: Options{Buffer: 1 << 20}}}
+	s := &scan{hub: &Hub{opts: Options{EventStreams: config.EventStreams{Buffer: 1 << 20}}}}
 	of, within, first, last, after, other := waiting(s, 1, 5), waiting(s, 1, 7), waiting(s, 1, 4), waiting(s, 1, 8), waiting(s, 1, 20), waiting(s, 2, 6)
 	s.deliver(of, []*entry{{sequence: 6}, {sequence: 8}}, nil)
 	for r, want := range map[*pageRequest]bool{of: true, within: true, first: false, last: false, after: false, other: false} {
@@ -46,7 +48,7 @@ func TestAPageIsForAllWhoWaitForAPartOfIt(t *testing.T) {
 }
 
 func TestTheLowestPositionAndTheLongestWaitTakeTurns(t *testing.T) {
-	s := &scan{hub: &Hub{opts: Options{Buffer: 1 << 20}}, running: true}
+	s := &scan{hub: &Hub{opts: Options{EventStreams: config.EventStreams{Buffer: 1 << 20}}}, running: true}
 	oldest, lowest := waiting(s, 1, 900), waiting(s, 1, 3)
 	waiting(s, 1, 500)
 	for i, want := range []*pageRequest{lowest, oldest, lowest, oldest} {
@@ -57,7 +59,7 @@ func TestTheLowestPositionAndTheLongestWaitTakeTurns(t *testing.T) {
 }
 
 func TestPagesThatAreHeldAreBounded(t *testing.T) {
-	s := &scan{hub: &Hub{opts: Options{Buffer: 40_000}}}
+	s := &scan{hub: &Hub{opts: Options{EventStreams: config.EventStreams{Buffer: 40_000}}}}
 	for n := range uint64(100) {
 		s.deliver(&pageRequest{epoch: 1, after: n, done: make(chan struct{})}, []*entry{{sequence: n + 1, frame: make([]byte, 1000)}}, nil)
 		if s.size() > 40_000/scanShare {

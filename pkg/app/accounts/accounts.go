@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/pkg/account"
-	"belfry/pkg/account/method/passkeys"
 	"belfry/pkg/app/data"
 	"belfry/pkg/app/mailers"
 	"belfry/pkg/app/part"
@@ -46,10 +45,9 @@ func (a *Authentication) open(g *serving.Generation, before *account.Service) {
 	o.Interceptor = data.Interceptors(g, c.UserStore, a.Log)
 	o.Cookie, o.FormerCookies = c.Cookie, g.FormerCookies
 	o.BaseURL, o.Log = g.Config.BaseURLAt(g.Address), a.Log
-	if p, err := c.PasskeysAt(o.BaseURL); err != nil {
+	var err error
+	if o.Passkeys, err = c.PasskeysAt(o.BaseURL); err != nil {
 		a.Log.Warn("there are no logins by passkey: they " + err.Error())
-	} else if p != nil {
-		o.Passkeys = &passkeys.Config{RPID: p.RPID, RPName: p.RPName, Origins: p.Origins}
 	}
 	if o.Email != nil {
 		email := *o.Email

@@ -8,8 +8,6 @@ import (
 	"belfry/internal/seal"
 	"belfry/internal/smallfile"
 	"belfry/pkg/account"
-	"belfry/pkg/account/flow/deletion"
-	"belfry/pkg/account/guess"
 	"belfry/pkg/account/oauth"
 	"belfry/pkg/account/places"
 	"belfry/pkg/account/post"
@@ -25,10 +23,10 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 	c := &p.Config.Authentication
 	p.Auth = account.Options{
 		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
-		Limits: guess.Limits(c.Limits),
+		Limits: c.Limits,
 	}
 	if c.Deletion.Enabled {
-		p.Auth.Deletion = &deletion.Config{Grace: c.Deletion.Grace}
+		p.Auth.Deletion = &c.Deletion
 	}
 	p.Auth.Passwords.Common, p.Auth.Passwords.MinScore = c.Passwords.Common, int(c.Passwords.MinScore)
 	if b := c.Passwords.Breached; b.URL != "" {

@@ -31,14 +31,9 @@ func (s *Streams) Part() serving.Part {
 
 // open makes the hub that sends events to browsers.
 func (s *Streams) open(g *serving.Generation) {
-	e := g.Config.Events
 	o := sse.Options{
-		Bus: g.Bus, Identity: []string{config.SessionStore, g.Config.Authentication.UserStore}, Accounts: g.Config.Authentication.UserStore,
-		Clients: e.Clients, Address: e.Address, Heartbeat: e.Heartbeat, Buffer: e.Buffer,
+		EventStreams: g.Config.Events, Bus: g.Bus, Identity: []string{config.SessionStore, g.Config.Authentication.UserStore}, Accounts: g.Config.Authentication.UserStore,
 		Sealer: g.Sealer, Registry: s.Metrics, Logger: s.Log,
-	}
-	if o.Address == 0 {
-		o.Address = -1
 	}
 	o.Stores, o.GetOnly = serving.EventStores(g.Config, g.Set)
 	g.Live = sse.New(o)

@@ -46,7 +46,7 @@ func (o *Operations) Part() serving.Part {
 func (o *Operations) open(g *serving.Generation, before *natsapi.Server) (err error) {
 	options := natsapi.Options{
 		Conn: g.Bus.Conn(), Set: g.API.Operations(), Requests: g.Set.Store(config.RequestStore), Version: semantic(), Logger: o.Log,
-		Registry: o.Metrics, TombstoneRetention: g.Config.Tombstones, Limits: natsapi.Limits(g.Config.Limits.Bus),
+		Registry: o.Metrics, TombstoneRetention: g.Config.Tombstones, Limits: g.Config.Limits.Bus,
 		Pages: o.Pages, Previous: before, Tracing: g.Spans(),
 	}
 	for _, name := range g.Plan.OnBus() {

@@ -65,7 +65,7 @@ func (r *Routes) reload(_ context.Context, before, next *serving.Generation) (pa
 // open makes the routes of a configuration; before are the limits of clients over HTTP that it replaces, nil for none.
 func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 	l := g.Config.Limits
-	g.Limits = httpkit.NewLimits(httpkit.LimitOptions{Address: httpkit.Rates(l.Address), User: httpkit.Rates(l.User), Loopback: l.Loopback, Previous: before}, r.Metrics.Registry)
+	g.Limits = httpkit.NewLimits(l, before, r.Metrics.Registry)
 	o := api.Options{
 		Stopping: r.Lifetime.Draining, Cut: r.Lifetime.Cut, Ready: r.Health.Ready, Alive: r.Lifetime.Err, Registry: r.Metrics.Registry, Metrics: r.publicMetrics(g), Logger: r.Log, Hosts: g.Hosts(), Base: g.Base(), Pages: r.Pages,
 	}

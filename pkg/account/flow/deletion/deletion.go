@@ -20,11 +20,6 @@ import (
 // user at the revision at which it has read the plan: every concurrent write of the user happens either before or after
 // the deletion.
 
-// Config says how users may delete their accounts.
-type Config struct {
-	Grace time.Duration // between the request and the deletion; 0: at once
-}
-
 // DeletionIndex is the field by which DeleteDue finds users: the store of users needs an index on it.
 const DeletionIndex = record.FieldDeleteAt
 

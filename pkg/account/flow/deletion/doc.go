@@ -8,6 +8,7 @@ package deletion
 import (
 	"log/slog"
 
+	"belfry/config"
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/notices"
@@ -20,7 +21,7 @@ type Flow struct {
 	DB      *record.Stores
 	Guesses *guess.Guesses
 	Log     *slog.Logger
-	Config  *Config // nil: users can't delete their accounts
+	Config  *config.Deletion // nil: users can't delete their accounts
 
 	Notices   *notices.Notices
 	Passwords *passwords.Method

@@ -2,6 +2,7 @@
 package passkeys
 
 import (
+	"belfry/config"
 	"belfry/pkg/account/flow/links"
 	"belfry/pkg/account/guess"
 	"belfry/pkg/account/notices"
@@ -15,7 +16,7 @@ import (
 type Method struct {
 	DB      *record.Stores
 	Guesses *guess.Guesses
-	Config  *Config // nil without login by passkey
+	Config  *config.Passkeys // nil without login by passkey
 
 	Links    *links.Flow
 	Notices  *notices.Notices

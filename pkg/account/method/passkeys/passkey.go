@@ -34,13 +34,6 @@ const (
 	defaultPasskeyName = "Passkey"
 )
 
-// Config configure logins by passkey.
-type Config struct {
-	RPID    string   // the domain that passkeys are bound to: it can't be changed later
-	RPName  string   // shown by authenticators
-	Origins []string // of the pages that may use them
-}
-
 // Info is a passkey as its user sees it.
 type Info struct {
 	UUID     string `json:"uuid"` // of the ident
