@@ -7,8 +7,7 @@ import (
 	"belfry/config/decode"
 )
 
-// Authentication configures login providers and the redirects after a login. A
-// redirect is a URL, or a path on belfry's own host.
+// Authentication configures login providers and the redirects after a login.
 type Authentication struct {
 	// the name of the cookie of sessions, before which others have it
 	Cookie string `key:"cookie" is:"cookie" default:"belfry"`
@@ -18,19 +17,8 @@ type Authentication struct {
 	// the path of a database of the places of network addresses; "" for none
 	Places string `key:"places" is:"file"`
 
-	SuccessRedirect  string `key:"successRedirect" is:"redirect" default:"/"`
-	FailureRedirect  string `key:"failureRedirect" is:"redirect" default:"/login-failed"`
-	RegisterRedirect string `key:"registerRedirect" is:"redirect" default:"/register"`
-	RecoveryRedirect string `key:"recoveryRedirect" is:"redirect" default:"/recovery"`
-	// where a login continues whose second factor is missing
-	SecondFactorRedirect string `key:"secondFactorRedirect" is:"redirect" default:"/second-factor"`
-	MFA                  MFA    `key:"mfa"`
-	// where a login by mail continues
-	MailLoginRedirect string `key:"mailLoginRedirect" is:"redirect" default:"/login/mail"`
-	// where a change of address continues
-	AddressRedirect string `key:"addressRedirect" is:"redirect" default:"/login/address"`
-	// where users manage their account
-	AccountRedirect string `key:"accountRedirect" is:"redirect" default:"/account"`
+	BrowserRedirects
+	MFA MFA `key:"mfa"`
 
 	TrustedOrigins []string  `key:"trustedOrigins" is:"origin"` // origins besides belfry's own that may send state-changing requests
 	Redirects      []string  `key:"redirects" is:"appRedirect"` // where applications get the codes of their logins
@@ -46,6 +34,25 @@ type Authentication struct {
 	EncryptionKeys []Secret `key:"encryptionKey" list:"words" is:"key32"`
 
 	Passkeys *Passkeys `key:"passkeys"` // nil when not enabled
+}
+
+// BrowserRedirects are where browsers continue. Each is a URL, or a path on belfry's own host.
+type BrowserRedirects struct {
+	SuccessRedirect      string `key:"successRedirect" is:"redirect" default:"/"`
+	FailureRedirect      string `key:"failureRedirect" is:"redirect" default:"/login-failed"`
+	RegisterRedirect     string `key:"registerRedirect" is:"redirect" default:"/register"`
+	RecoveryRedirect     string `key:"recoveryRedirect" is:"redirect" default:"/recovery"`
+	SecondFactorRedirect string `key:"secondFactorRedirect" is:"redirect" default:"/second-factor"` // of logins whose second factor is missing
+	MailLoginRedirect    string `key:"mailLoginRedirect" is:"redirect" default:"/login/mail"`
+	AddressRedirect      string `key:"addressRedirect" is:"redirect" default:"/login/address"` // of changes of address
+	AccountRedirect      string `key:"accountRedirect" is:"redirect" default:"/account"`       // where users manage their account
+}
+
+// Targets returns the redirects.
+func (r *BrowserRedirects) Targets() []string {
+	return []string{
+		r.SuccessRedirect, r.FailureRedirect, r.RegisterRedirect, r.RecoveryRedirect, r.SecondFactorRedirect, r.MailLoginRedirect, r.AddressRedirect, r.AccountRedirect,
+	}
 }
 
 // MFA selects the users that need a second factor.

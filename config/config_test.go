@@ -105,8 +105,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "stores.Members.private", c.Stores["Members"].Private, []string{"shoeSize", "password"})
 	equal(t, "stores.Members.fields", c.Stores["Members"].Fields, map[string]Field{"idents": {Read: "isOwner"}})
 	equal(t, "authentication", c.Authentication, Authentication{
-		SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join",
-		RecoveryRedirect: "/again", SecondFactorRedirect: "/step", Cookie: "kitchen", MailLoginRedirect: "/by-mail", AddressRedirect: "/moved", AccountRedirect: "/me", MFA: MFA{"required", "user.cook == true"}, TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
+		BrowserRedirects: BrowserRedirects{
+			SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join", RecoveryRedirect: "/again",
+			SecondFactorRedirect: "/step", MailLoginRedirect: "/by-mail", AddressRedirect: "/moved", AccountRedirect: "/me",
+		},
+		Cookie: "kitchen", MFA: MFA{"required", "user.cook == true"}, TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
 		Passwords: Passwords{false, 3, Breached{"https://breaches.example.org/range", 2 * time.Second, 10}},
 		Redirects: []string{"https://menu.example.org/in", "org.example.kitchen:/in", "http://127.0.0.1/in"},
 		Places:    absPath(t, "../pkg/account/places/testdata/GeoLite2-City-Test.mmdb"),

@@ -80,7 +80,7 @@ func (p *attackFixture) serve(s *account.Service) {
 	p.auth = s
 	p.Cleanup(s.Close)
 	store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil)
-	routes := &login.Options{Service: s, Success: "/in", Failure: "/out", Register: "/register", Recovery: "/again"}
+	routes := &login.Options{Service: s, BrowserRedirects: config.BrowserRedirects{SuccessRedirect: "/in", FailureRedirect: "/out", RegisterRedirect: "/register", RecoveryRedirect: "/again", AccountRedirect: "/in"}}
 	if p.login != nil {
 		p.login(routes)
 	}

@@ -39,7 +39,7 @@ func startBelow(t *testing.T, scheme string) *apitest.Front {
 			o.Passkeys = &config.Passkeys{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
 		},
 		func(o *login.Options) {
-			o.Success, o.Failure, o.Account, o.SecondFactor = "/", "/login-failed", "/account", "https://app.example.net/second"
+			o.SuccessRedirect, o.FailureRedirect, o.AccountRedirect, o.SecondFactorRedirect = "/", "/login-failed", "/account", "https://app.example.net/second"
 		},
 		func(o *api.Options) { o.Site = site })[0]
 }

@@ -31,7 +31,7 @@ const (
 
 // allPages are the options of a server with a page for all that links and forms lead to.
 func allPages(o *login.Options) {
-	o.SecondFactor, o.MailLogin, o.Address, o.Account = "/second", "/code", "/address", "/account"
+	o.SecondFactorRedirect, o.MailLoginRedirect, o.AddressRedirect, o.AccountRedirect = "/second", "/code", "/address", "/account"
 	o.AccountPage = func(*sessions.Session, login.AccountReply) ([]byte, string, error) { return []byte("codes"), "", nil }
 }
 

@@ -12,7 +12,7 @@ import (
 func TestPagesOfTrustedOriginsRead(t *testing.T) {
 	t.Parallel()
 	f := apitest.StartLogin(t, 1, func(a *login.Options) {
-		a.Success, a.TrustedOrigins = "https://app.example.org/in", []string{"https://trusted.example.org"}
+		a.SuccessRedirect, a.TrustedOrigins = "https://app.example.org/in", []string{"https://trusted.example.org"}
 	})[0]
 	for _, origin := range []string{"https://trusted.example.org", "https://app.example.org"} {
 		for path, status := range map[string]int{"/auth/me": 401, "/nowhere": 404, "/healthz": 200} {

@@ -42,7 +42,7 @@ func start(t *testing.T) front {
 	}
 	return front{apitest.StartLogin(t, 1,
 		func(o *account.Options) { o.Methods, o.Admins = append(o.Methods, test.New), admins },
-		func(o *login.Options) { o.SecondFactor, o.Account = "/second-factor", "/account" },
+		func(o *login.Options) { o.SecondFactorRedirect, o.AccountRedirect = "/second-factor", "/account" },
 		func(o *api.Options) {
 			o.Console = &console.Options{}
 			o.Site = &pages.Options{

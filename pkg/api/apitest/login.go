@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/post"
@@ -93,7 +94,10 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 		Change: texts, Undo: texts,
 		Login: post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: texts, LinkMail: texts},
 	}
-	a := &login.Options{Success: "/in", Failure: "/out", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", Address: "/login/address"}
+	a := &login.Options{BrowserRedirects: config.BrowserRedirects{
+		SuccessRedirect: "/in", FailureRedirect: "/out", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", MailLoginRedirect: "/login/mail",
+		AddressRedirect: "/login/address", AccountRedirect: "/in",
+	}}
 	for _, c := range change {
 		switch c := c.(type) {
 		case func(*account.Options):

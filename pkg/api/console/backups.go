@@ -1,6 +1,10 @@
 package console
 
-import "time"
+import (
+	"time"
+
+	"belfry/pkg/operations/backup"
+)
 
 // Backups are what the view System shows of backups.
 type Backups struct {
@@ -9,21 +13,8 @@ type Backups struct {
 	Running string    // who makes one now, and since when; "" is nobody
 	Error   string    // why the state can't be read; "" when it can
 
-	Recent []Backup // the newest first
+	Recent []backup.Attempt // the newest first
 }
-
-// Backup is a backup that was made, or has failed.
-type Backup struct {
-	ID           string // "": it has failed
-	Began, Ended time.Time
-	Scheduled    bool // by the schedule, not by a command
-	Size, Added  int64
-	Problems     int    // how much is damaged, and not in it
-	Error        string // why it has failed
-}
-
-// Took returns how long it took.
-func (b Backup) Took() time.Duration { return b.Ended.Sub(b.Began) }
 
 // Last returns when the latest backup that exists was begun; zero: there is none.
 func (b Backups) Last() time.Time {

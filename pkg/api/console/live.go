@@ -3,6 +3,7 @@ package console
 import (
 	"slices"
 
+	"belfry/pkg/api/sse"
 	"belfry/pkg/event"
 )
 
@@ -18,7 +19,7 @@ func (c *Console) live(o *Live) view {
 	data := struct {
 		Stores []string
 		Events []event.Name
-	}{slices.Clone(o.Stores), []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded, event.BinaryDeleted}}
+	}{slices.Clone(o.Stores), sse.EventNames()}
 	return view{name: "live", title: "Live", routes: []route{
 		get("/live", func(r *request) error { return r.Page("live", "Live", data) }),
 	}}

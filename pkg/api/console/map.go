@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"belfry/internal/count"
+	"belfry/pkg/store"
 )
 
 // Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.
 type Graph struct {
 	Stores   []string // by name
-	Mappings []GraphMapping
+	Mappings []store.Mapping
 	// Lag returns the events that the workers have not handled yet, by the name of the worker.
 	Lag func(ctx context.Context) (map[string]uint64, error)
 	// Overflow returns how many entries of an array the worker of this process has refused since it started. nil: other processes
@@ -56,15 +57,6 @@ func (f Fill) Text() string {
 	}
 }
 
-// GraphMapping is a mapping of objects of a store into arrays of another, or a cascade without an array.
-type GraphMapping struct {
-	Source, Target, Key string
-	Array               string // "" for a cascade alone
-	Fields              []string
-	Cascade             bool
-	Condition           bool
-}
-
 // Names of the workers that apply mappings.
 const (
 	mappingWorker = "mapping"
@@ -87,7 +79,7 @@ type mapView struct {
 
 // mapEdge is a mapping with its state.
 type mapEdge struct {
-	GraphMapping
+	store.Mapping
 	Worker   string
 	Lag      uint64
 	LagKnown bool
@@ -100,7 +92,7 @@ type mapEdge struct {
 }
 
 // Label names a mapping.
-func (e GraphMapping) Label() string {
+func (e mapEdge) Label() string {
 	if e.Array == "" {
 		return "deleted with " + e.Target
 	}
@@ -122,7 +114,7 @@ func (v mapView) show(r *request) error {
 	}
 	edges := make([]mapEdge, len(v.g.Mappings))
 	for i, m := range v.g.Mappings {
-		e := mapEdge{GraphMapping: m, Worker: mappingWorker, LagKnown: noLag == nil}
+		e := mapEdge{Mapping: m, Worker: mappingWorker, LagKnown: noLag == nil}
 		if m.Array == "" {
 			e.Worker = cascadeWorker
 		} else if e.Here = v.g.Overflow != nil; e.Here {

@@ -12,7 +12,13 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
+	"belfry/pkg/store"
 )
+
+// always is a condition that holds for all objects.
+type always struct{}
+
+func (always) Holds([]byte) bool { return true }
 
 func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 	t.Parallel()
@@ -20,10 +26,10 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 	hangs := false
 	g := &console.Graph{
 		Stores: []string{"Alone", "Authors", "Books", "Idents", "Reviews", "Users"},
-		Mappings: []console.GraphMapping{
+		Mappings: []store.Mapping{
 			{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true},
 			{Source: "Authors", Target: "Books", Key: "best", Array: "by"}, // closes a circle
-			{Source: "Reviews", Target: "Books", Key: "book", Array: "reviews", Condition: true},
+			{Source: "Reviews", Target: "Books", Key: "book", Array: "reviews", When: always{}},
 			{Source: "Reviews", Target: "Reviews", Key: "of", Array: hostile},
 			{Source: "Idents", Target: "Users", Key: "user", Cascade: true},
 		},
@@ -95,7 +101,7 @@ func TestLinesOfTheMapDoNotCrossWithoutNeed(t *testing.T) {
 	none := func(context.Context) (map[string]uint64, error) { return nil, nil }
 	f := start(t, console.Options{Graph: &console.Graph{
 		Stores: []string{"Authors", "Books", "Idents", "Reviews", "Users"},
-		Mappings: []console.GraphMapping{
+		Mappings: []store.Mapping{
 			{Source: "Books", Target: "Authors", Array: "books"}, {Source: "Idents", Target: "Users", Array: "idents"}, {Source: "Reviews", Target: "Books", Array: "reviews"},
 		},
 		Lag: none, Overflow: func(_, _, _ string) uint64 { return 0 },

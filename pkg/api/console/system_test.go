@@ -12,6 +12,7 @@ import (
 
 	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/backup"
 	"belfry/pkg/walk"
 )
 
@@ -121,7 +122,7 @@ func TestTheSystemShowsBackups(t *testing.T) {
 		"none yet": {console.Backups{Place: "/var/<backups>"}, []string{"/var/&lt;backups&gt;", "There is none yet", "There is no schedule"}},
 		"running":  {console.Backups{Place: "/b", Running: "by belfry on castle"}, []string{"One is being made by belfry on castle"}},
 		"some": {
-			console.Backups{Place: "/b", Next: at(9), Recent: []console.Backup{
+			console.Backups{Place: "/b", Next: at(9), Recent: []backup.Attempt{
 				{Began: at(8), Ended: at(8).Add(3 * time.Second), Scheduled: true, Error: "the disk is <full>"},
 				{ID: "b", Began: at(7), Ended: at(7).Add(1500 * time.Millisecond), Scheduled: true, Size: 3 << 30, Added: 5 << 20, Problems: 2},
 				{ID: "a", Began: at(6), Ended: at(6).Add(time.Second), Size: 2 << 30},

@@ -62,10 +62,13 @@ func (c *Console) users(o *Users) view {
 		get("/users/new", v.newForm),
 		get(one, v.show),
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
-		post(one+"/sessions", v.endSessions), post(one+"/sessions/:id", v.endSession),
+		post(one+"/sessions", v.act(v.Accounts.EndSessions, "All sessions and API keys of the user have ended.")),
+		post(one+"/sessions/:id", v.actOn("id", v.Accounts.EndSession, "The session has ended.")),
 		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
-		post(one+"/factors", v.resetFactors), post(one+"/deletion", v.undoDeletion), post(one+"/changes", v.keepChanges),
-		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.revokeKey),
+		post(one+"/factors", v.resetFactors),
+		post(one+"/deletion", v.act(v.Accounts.UndoDeletionFor, "The account is kept.")),
+		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can't be undone any more.")),
+		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.actOn("id", v.Accounts.EndKey, "The API key is revoked.")),
 	}}
 }
 

@@ -85,6 +85,29 @@ func (v *usersView) change(r *request, do func(ctx context.Context, user store.S
 	return r.Redirect(pathOf("users", user.UUID), notice)
 }
 
+// act is a change that needs nothing but the user.
+func (v *usersView) act(do func(ctx context.Context, uuid string) (store.Stored, error), notice string) func(*request) error {
+	return func(r *request) error {
+		return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
+			_, err := do(ctx, user.UUID)
+			return notice, err
+		})
+	}
+}
+
+// actOn is a change of one thing of the user, which a parameter of the path names.
+func (v *usersView) actOn(param string, do func(ctx context.Context, user, id string) error, notice string) func(*request) error {
+	return func(r *request) error {
+		return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
+			id, err := r.PathParam(param)
+			if err == nil {
+				err = do(ctx, user.UUID, id)
+			}
+			return notice, err
+		})
+	}
+}
+
 // wanted reads what a mark is set to; a form that does not say is refused, rather than taking a right away.
 func wanted(form url.Values) (bool, error) {
 	switch form.Get("to") {
@@ -136,23 +159,6 @@ func (v *usersView) setDisabled(r *request) error {
 	})
 }
 
-func (v *usersView) endSessions(r *request) error {
-	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
-		_, err := v.Accounts.EndSessions(ctx, user.UUID)
-		return "All sessions and API keys of the user have ended.", err
-	})
-}
-
-func (v *usersView) endSession(r *request) error {
-	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
-		id, err := r.PathParam("id")
-		if err == nil {
-			err = v.Accounts.EndSession(ctx, user.UUID, id)
-		}
-		return "The session has ended.", err
-	})
-}
-
 func (v *usersView) sendRecovery(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, form url.Values) (string, error) {
 		address, err := v.Accounts.SendRecovery(ctx, user.UUID, form.Get("address"))
@@ -181,30 +187,6 @@ func (v *usersView) resetFactors(r *request) error {
 		}
 		r.Log(slog.LevelInfo, "second factors were reset in the console", slog.String("user", user.UUID), slog.String("actor", r.Session.User.UUID))
 		return "The second factors of the user are removed, and all sessions and API keys have ended.", nil
-	})
-}
-
-func (v *usersView) undoDeletion(r *request) error {
-	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
-		_, err := v.Accounts.UndoDeletionFor(ctx, user.UUID)
-		return "The account is kept.", err
-	})
-}
-
-func (v *usersView) keepChanges(r *request) error {
-	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
-		_, err := v.Accounts.KeepChangesFor(ctx, user.UUID)
-		return "The changes of address can't be undone any more.", err
-	})
-}
-
-func (v *usersView) revokeKey(r *request) error {
-	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
-		id, err := r.PathParam("id")
-		if err == nil {
-			err = v.Accounts.EndKey(ctx, user.UUID, id)
-		}
-		return "The API key is revoked.", err
 	})
 }
 

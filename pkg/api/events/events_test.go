@@ -2,6 +2,7 @@ package events_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.O
 		store.NewSet([]*store.Store{o.Stores["Authors"], books}, nil)
 		o.Stores["Books"] = books
 		stores := append([]*store.Store{books}, more...)
-		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, EventStreams: config.EventStreams{Clients: 10, Heartbeat: heartbeat, Buffer: 16 << 20}})
+		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, EventStreams: config.EventStreams{Clients: 10, Heartbeat: cmp.Or(heartbeat, 15*time.Second), Buffer: 16 << 20}})
 		b.Cleanup(b.hub.Close)
 		o.Events = b.hub
 	}

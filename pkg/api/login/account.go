@@ -38,7 +38,7 @@ func redirectAccountFailure(x *httpkit.Exchange, target string, err error) error
 
 // ofAccount is the outcome of a change of the account, of whose page it is a parameter.
 func (h *Handler) ofAccount(outcome string) op.Outcome {
-	return op.Outcome{To: withQuery(h.account, outcomeParameter, outcome)}
+	return op.Outcome{To: withQuery(h.AccountRedirect, outcomeParameter, outcome)}
 }
 
 // show has a browser shown a page with secrets. It is a reply to a POST, so that no URL leads to it.

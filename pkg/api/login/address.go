@@ -98,11 +98,11 @@ func (h mails) finishAddress(x *httpkit.Exchange, in addressTokenForm) (o op.Out
 	}
 	switch {
 	case in.Keep:
-		o.To = withQuery(h.address, "change", "kept")
+		o.To = withQuery(h.AddressRedirect, "change", "kept")
 	case undone:
-		o.To = withQuery(h.recovery, "mail", "sent")
+		o.To = withQuery(h.RecoveryRedirect, "mail", "sent")
 	default:
-		o.To = withQuery(h.success, "validation", "email")
+		o.To = withQuery(h.SuccessRedirect, "validation", "email")
 	}
 	return o, nil
 }

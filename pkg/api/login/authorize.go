@@ -107,7 +107,7 @@ func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request stri
 	case once.Repeated(err) != nil, logins.Pending(err) != nil:
 		return op.Outcome{}, err
 	case err == nil && mailed:
-		return op.Outcome{To: withQuery(h.register, "mail", "sent")}, nil
+		return op.Outcome{To: withQuery(h.RegisterRedirect, "mail", "sent")}, nil
 	case err != nil && reason != "":
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason), slog.String("error", err.Error()))
 		query.Set(reasonParameter, reason)

@@ -53,7 +53,7 @@ func startApplications(t *testing.T, change ...any) *apitest.Front {
 	return apitest.StartLogin(t, 1, append(change, func(o *account.Options) {
 		o.Redirects = []string{site, program, "http://127.0.0.1/in"}
 		o.Providers = map[string]oauth.Provider{"github": askingNobody{}}
-	}, func(a *login.Options) { a.Failure = "/failed" })...)[0]
+	}, func(a *login.Options) { a.FailureRedirect = "/failed" })...)[0]
 }
 
 // asking is the query of an application that asks for a login.

@@ -69,7 +69,7 @@ func (h mails) addMailLogin(set *op.Set) {
 
 // requestLogin requests the mail of a login. The reply is the same whether or not there is an account.
 func (h mails) requestLogin(x *httpkit.Exchange, in mailRequestForm) (op.Outcome, error) {
-	asked := withQuery(h.mailLogin, "mail", "sent", "login", in.Login)
+	asked := withQuery(h.MailLoginRedirect, "mail", "sent", "login", in.Login)
 	if in.Code != "" || in.Token != "" {
 		o, err := h.loginByMail(x, mailLoginForm{in.Input, in.Login, in.Code, in.Token, in.Binding})
 		if reason := formReasonOf(err); in.Code != "" && (reason == "denied" || reason == "limited") { // it can be tried again
@@ -136,5 +136,5 @@ func (h mails) loginByMail(x *httpkit.Exchange, in mailLoginForm) (op.Outcome, e
 	if in.HTML {
 		defer h.cookies.setBrowser(x, client)
 	}
-	return h.begun(x, in.HTML, session, withQuery(h.success, "validation", "email"))
+	return h.begun(x, in.HTML, session, withQuery(h.SuccessRedirect, "validation", "email"))
 }

@@ -57,7 +57,7 @@ func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	if err != nil {
 		return op.Outcome{}, err
 	}
-	to := withQuery(h.success, "validation", "email")
+	to := withQuery(h.SuccessRedirect, "validation", "email")
 	if in.HTML && in.Register && in.Token == "" && client.Session != nil && !h.service.ValidatesFirst() {
 		// The form was sent again, in the session that it has begun, which continues.
 		if has, err := h.service.Registration.HasAddress(x.Context(), client.Session, in.Login); has || err != nil {
@@ -73,7 +73,7 @@ func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 		return op.Outcome{}, err
 	}
 	if mailed {
-		return op.Outcome{Status: http.StatusAccepted, To: withQuery(h.register, "mail", "sent")}, nil
+		return op.Outcome{Status: http.StatusAccepted, To: withQuery(h.RegisterRedirect, "mail", "sent")}, nil
 	}
 	if once {
 		defer h.cookies.setBrowser(x, client)
@@ -176,13 +176,13 @@ type addressOnly struct {
 // resendValidation requests the validation mail again; where addresses are validated
 // first, the mail of a registration.
 func (h mails) resendValidation(x *httpkit.Exchange, in addressOnly) (op.Outcome, error) {
-	return h.requestMail(x, in, h.register, h.service.Registration.ResendValidation)
+	return h.requestMail(x, in, h.RegisterRedirect, h.service.Registration.ResendValidation)
 }
 
 // requestRecovery requests the mail of a recovery.
 func (h mails) requestRecovery(x *httpkit.Exchange, in mailForm) (op.Outcome, error) {
 	if in.Token == "" {
-		return h.requestMail(x, addressOnly{in.Input, in.Login}, h.recovery, h.service.Recovery.Request)
+		return h.requestMail(x, addressOnly{in.Input, in.Login}, h.RecoveryRedirect, h.service.Recovery.Request)
 	}
 	o, err := h.recover(x, recoveryForm(in))
 	if errors.Is(err, errs.Denied) && once.Repeated(err) == nil {
@@ -227,7 +227,7 @@ func (h mails) recover(x *httpkit.Exchange, in recoveryForm) (op.Outcome, error)
 	if in.HTML {
 		h.cookies.setBrowser(x, client)
 	}
-	return op.Outcome{To: withQuery(h.recovery, "password", "set")}, nil
+	return op.Outcome{To: withQuery(h.RecoveryRedirect, "password", "set")}, nil
 }
 
 // followLink serves the link of a mail. A page with a form gets the token in its
@@ -247,25 +247,25 @@ func (h mails) followLink(x *httpkit.Exchange) error {
 	switch {
 	case h.repeated(x, err, true):
 	case errors.Is(err, errs.Denied):
-		x.Redirect(withQuery(h.failure, "reason", "token"))
+		x.Redirect(withQuery(h.FailureRedirect, "reason", "token"))
 	case err != nil:
 		return h.redirectFailure(x, err, formReason(err))
 	case landing == post.AddressValidated:
-		x.Redirect(withQuery(h.success, "validation", "email"))
+		x.Redirect(withQuery(h.SuccessRedirect, "validation", "email"))
 	case landing == post.OpenLogin:
-		x.Redirect(withQuery(h.mailLogin, "login", login, "token", token))
+		x.Redirect(withQuery(h.MailLoginRedirect, "login", login, "token", token))
 	case landing == post.OpenLoginElsewhere:
-		x.Redirect(withQuery(h.mailLogin, "browser", "other"))
+		x.Redirect(withQuery(h.MailLoginRedirect, "browser", "other"))
 	case landing == post.OpenAddressChange, landing == post.OpenAddressUndo:
 		change := "confirm"
 		if landing == post.OpenAddressUndo {
 			change = "undo"
 		}
-		x.Redirect(withQuery(h.address, "login", login, "token", token, "change", change))
+		x.Redirect(withQuery(h.AddressRedirect, "login", login, "token", token, "change", change))
 	case landing == post.OpenRecovery:
-		x.Redirect(withQuery(h.recovery, "login", login, "token", token))
+		x.Redirect(withQuery(h.RecoveryRedirect, "login", login, "token", token))
 	default:
-		x.Redirect(withQuery(h.register, "login", login, "token", token))
+		x.Redirect(withQuery(h.RegisterRedirect, "login", login, "token", token))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (h secondFactors) changeFactor(x *httpkit.Exchange, me *sessions.Session, m
 		return op.Outcome{}, err
 	}
 	if s.Secret == "" {
-		return op.Outcome{Status: http.StatusAccepted, To: withQuery(h.account, setupParameter, m.Name)}, nil
+		return op.Outcome{Status: http.StatusAccepted, To: withQuery(h.AccountRedirect, setupParameter, m.Name)}, nil
 	}
 	shown := setup{Secret: s.Secret, URI: s.URI, QR: qrURL(s.PNG)}
 	return op.Outcome{Body: shown, Page: h.show(me, AccountReply{Method: m, Secret: shown.Secret, QR: shown.QR})}, nil
@@ -79,7 +79,7 @@ func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *sessions.Session, m
 	}
 	s, codes, err := h.service.Enrollment.Confirm(x.Context(), m.Name, in.Code, client)
 	if !m.Once && (errors.Is(err, errs.Denied) || errors.Is(err, errs.Limited)) {
-		return op.Outcome{Failed: withQuery(h.account, setupParameter, m.Name)}, err
+		return op.Outcome{Failed: withQuery(h.AccountRedirect, setupParameter, m.Name)}, err
 	}
 	if err != nil {
 		return op.Outcome{}, err

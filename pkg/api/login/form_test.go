@@ -69,7 +69,9 @@ func TestAuthBodies(t *testing.T) {
 
 // HTML forms, and the redirects of their browser.
 func TestAuthForms(t *testing.T) {
-	f := apitest.StartLogin(t, 1, func(a *login.Options) { a.Success, a.Failure = "https://app.example.org/in?a=b#c", "/out?x" }, func(o *account.Options) {
+	f := apitest.StartLogin(t, 1, func(a *login.Options) {
+		a.SuccessRedirect, a.FailureRedirect = "https://app.example.org/in?a=b#c", "/out?x"
+	}, func(o *account.Options) {
 		o.Limits.Account, o.Now = 2, slow()
 	})[0]
 	const in = "https://app.example.org/in?a=b&validation=email#c"
@@ -130,7 +132,7 @@ func TestLinksThatWereTamperedWith(t *testing.T) {
 // Requests that a page of another origin makes a browser send change nothing.
 func TestForgery(t *testing.T) {
 	f := apitest.StartLogin(t, 1, func(a *login.Options) {
-		a.Success, a.TrustedOrigins = "https://app.example.org/in", []string{"https://trusted.example.org"}
+		a.SuccessRedirect, a.TrustedOrigins = "https://app.example.org/in", []string{"https://trusted.example.org"}
 	})[0]
 	session := f.Register("ada@example.com", "a fine password")
 	own, err := url.Parse(f.URL)

@@ -1,12 +1,12 @@
 package login
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"sort"
 
+	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/export"
 	"belfry/pkg/account/method/providers"
@@ -20,13 +20,9 @@ import (
 type Options struct {
 	Service *account.Service
 
-	// Redirect targets of browsers: URLs, or paths on this host.
-	Success, Failure, Register, Recovery, SecondFactor, MailLogin, Address string
+	config.BrowserRedirects
 
 	Export *export.Exporter // of the data of a user; nil: nothing
-
-	// Account is where a form that changes the account leads to; "": Success.
-	Account string
 
 	// AccountPage renders the reply to a form of the account page for who is logged in, and returns its content security policy.
 	// nil: there is no such page, and forms are replied to as programs are.
@@ -46,7 +42,7 @@ type Options struct {
 
 // Origins returns the origins that the options trust.
 func (o Options) Origins() *httpkit.Origins {
-	origins := httpkit.NewOrigins(o.Service.BaseURL(), append([]string{o.Success, o.Failure, o.Register, o.Recovery, o.SecondFactor, o.MailLogin, o.Address, o.Account}, o.TrustedOrigins...)...)
+	origins := httpkit.NewOrigins(o.Service.BaseURL(), append(o.Targets(), o.TrustedOrigins...)...)
 	if o.Service.Providers.PostsCallback() {
 		origins.Open(providers.CallbackPath)
 	}
@@ -61,7 +57,7 @@ type Handler struct {
 	own     *httpkit.Origins // belfry's own alone
 	cookies cookies
 
-	success, failure, register, recovery, second, mailLogin, address, account string
+	config.BrowserRedirects
 
 	authorizePage func(AuthorizePage) ([]byte, error)
 	accountPage   func(me *sessions.Session, r AccountReply) ([]byte, string, error)
@@ -82,8 +78,7 @@ type (
 func NewHandler(calls *httpkit.Calls, origins *httpkit.Origins, o Options) *Handler {
 	return &Handler{
 		service: o.Service, calls: calls, origins: origins, own: httpkit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
-		success: o.Success, failure: o.Failure, register: o.Register, recovery: o.Recovery, second: o.SecondFactor, mailLogin: o.MailLogin, address: o.Address, account: cmp.Or(o.Account, o.Success),
-		authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
+		BrowserRedirects: o.BrowserRedirects, authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
 	}
 }
 
@@ -154,7 +149,7 @@ func (h *Handler) logout(html bool) httpkit.Handler {
 		if err != nil {
 			return err
 		}
-		return op.Outcome{To: h.success}.Send(x, html)
+		return op.Outcome{To: h.SuccessRedirect}.Send(x, html)
 	}
 }
 

@@ -76,5 +76,5 @@ func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, auth
 	if err != nil {
 		return op.Outcome{}, err
 	}
-	return h.begun(x, in.HTML, session, withQuery(h.success, "validation", m.Name))
+	return h.begun(x, in.HTML, session, withQuery(h.SuccessRedirect, "validation", m.Name))
 }

@@ -26,7 +26,7 @@ func (h byProvider) begin(x *httpkit.Exchange, provider string) error {
 	}
 	if client.Session != nil && !h.fromTrustedPage(x) {
 		x.Log(slog.LevelInfo, "a login was refused: a page of another origin began it while a user was logged in")
-		x.Redirect(withQuery(h.failure, "reason", "origin"))
+		x.Redirect(withQuery(h.FailureRedirect, "reason", "origin"))
 		return nil
 	}
 	flow, err := h.service.Providers.Begin(x.Context(), provider, true, client)
@@ -99,7 +99,7 @@ func (h byProvider) callback(x *httpkit.Exchange) error {
 		h.cookies.setSession(x, session)
 	}
 	h.cookies.setBrowser(x, client)
-	x.Redirect(withQuery(h.success, "validation", provider))
+	x.Redirect(withQuery(h.SuccessRedirect, "validation", provider))
 	return nil
 }
 

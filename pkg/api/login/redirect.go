@@ -16,7 +16,7 @@ import (
 // the error's kind or, if the kind has none, the given one. The error itself is
 // logged.
 func (h *Handler) redirectFailure(x *httpkit.Exchange, err error, reason string) error {
-	return redirectFailureTo(x, h.failure, err, reason)
+	return redirectFailureTo(x, h.FailureRedirect, err, reason)
 }
 
 // redirectFailureTo is redirectFailure to another page.

@@ -77,7 +77,7 @@ func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
 			reason = "state"
 		}
 		x.Log(slog.LevelInfo, "a request was repeated", slog.String("done", string(r.Act)), slog.String("reason", reason))
-		x.Redirect(withQuery(h.failure, reasonParameter, reason, doneParameter, string(r.Act)))
+		x.Redirect(withQuery(h.FailureRedirect, reasonParameter, reason, doneParameter, string(r.Act)))
 	}
 	return true
 }
@@ -86,17 +86,17 @@ func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
 func (h *Handler) placeOf(x *httpkit.Exchange, r *once.Repetition) string {
 	switch r.Act {
 	case record.ActPassword:
-		return withQuery(h.recovery, "password", "set")
+		return withQuery(h.RecoveryRedirect, "password", "set")
 	case record.ActUndone:
-		return withQuery(h.recovery, "mail", "sent")
+		return withQuery(h.RecoveryRedirect, "mail", "sent")
 	case record.ActKept:
-		return withQuery(h.address, "change", "kept")
+		return withQuery(h.AddressRedirect, "change", "kept")
 	case record.ActPasskey:
-		return withQuery(h.account, outcomeParameter, "passkey-added")
+		return withQuery(h.AccountRedirect, outcomeParameter, "passkey-added")
 	case record.ActChanged:
-		return withQuery(h.account, outcomeParameter, "password-set")
+		return withQuery(h.AccountRedirect, outcomeParameter, "password-set")
 	case record.ActProven:
-		return withQuery(h.account, outcomeParameter, "proven")
+		return withQuery(h.AccountRedirect, outcomeParameter, "proven")
 	}
 	provider := r.Provider
 	if provider == "" {
@@ -104,8 +104,8 @@ func (h *Handler) placeOf(x *httpkit.Exchange, r *once.Repetition) string {
 	}
 	if secret := h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == record.ActLoggedIn && secret != "" {
 		if factors, err := h.service.Login.PendingFactors(x.Context(), secret); err == nil {
-			return withQuery(h.second, "factors", strings.Join(factors, " "))
+			return withQuery(h.SecondFactorRedirect, "factors", strings.Join(factors, " "))
 		}
 	}
-	return withQuery(h.success, "validation", provider)
+	return withQuery(h.SuccessRedirect, "validation", provider)
 }

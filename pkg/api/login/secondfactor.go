@@ -47,7 +47,7 @@ func (h *Handler) toSecondFactor(x *httpkit.Exchange, err error) bool {
 		return false
 	}
 	h.cookies.set(x, pendingCookie, p.Secret, int(logins.PendingTTL.Seconds()))
-	x.Redirect(withQuery(h.second, "factors", strings.Join(p.Factors, " ")))
+	x.Redirect(withQuery(h.SecondFactorRedirect, "factors", strings.Join(p.Factors, " ")))
 	return true
 }
 
@@ -109,7 +109,7 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 	case in.HTML && session.Application != nil:
 		o, err = op.Outcome{To: h.applicationURL(x, session, err)}, nil
 	case err == nil:
-		o, err = h.begun(x, in.HTML, session, withQuery(h.success, "validation", session.Type))
+		o, err = h.begun(x, in.HTML, session, withQuery(h.SuccessRedirect, "validation", session.Type))
 	}
 	return h.reply(x, in.HTML, o, err)
 }
@@ -142,7 +142,7 @@ func (h secondFactors) ask(x *httpkit.Exchange, m about.Method) error {
 	}
 	err = unlessMailed(in.HTML, err)
 	if in.HTML && secret == "" && client.Session != nil { // no login is pending: it is a step of the session
-		asked := withQuery(h.account, "mail", "sent")
+		asked := withQuery(h.AccountRedirect, "mail", "sent")
 		o := op.Outcome{To: withQuery(asked, reasonParameter, "step-up")}
 		if errs.KindOf(err) == errs.Limited { // a mail was sent before
 			o.Failed = asked
@@ -159,7 +159,7 @@ func (h secondFactors) ask(x *httpkit.Exchange, m about.Method) error {
 
 // askAgain leads a browser to where the second factor is asked for: whether a code was mailed, and why the last try failed.
 func (h secondFactors) askAgain(factors string, mailed bool, reason string) op.Outcome {
-	target := withQuery(h.second, "factors", factors)
+	target := withQuery(h.SecondFactorRedirect, "factors", factors)
 	if mailed {
 		target = withQuery(target, "mail", "sent")
 	}
@@ -208,7 +208,7 @@ func (h secondFactors) stepUp(x *httpkit.Exchange, _ *sessions.Session, in stepU
 	}
 	var o op.Outcome
 	if h.service.Methods.About(in.Type).Sent() { // the mailed code can be tried again
-		o.Failed = withQuery(h.account, "mail", "sent")
+		o.Failed = withQuery(h.AccountRedirect, "mail", "sent")
 	}
 	return o, err
 }

@@ -29,7 +29,7 @@ func start(t *testing.T, change ...any) *apitest.Front {
 			Redirects: []string{"/", "https://app.example.org/in?x=1", "https://app.example.org/out"},
 		}
 	}
-	account := func(o *login.Options) { o.Account = "/account" }
+	account := func(o *login.Options) { o.AccountRedirect = "/account" }
 	return apitest.StartLogin(t, 1, append([]any{site, account}, change...)...)[0]
 }
 

@@ -22,8 +22,7 @@ import (
 func loginOptions(g *serving.Generation, log *slog.Logger) *login.Options {
 	c := &g.Config.Authentication
 	return &login.Options{
-		Service: g.Auth, Success: c.SuccessRedirect, Failure: c.FailureRedirect,
-		Register: c.RegisterRedirect, Recovery: c.RecoveryRedirect, SecondFactor: c.SecondFactorRedirect, MailLogin: c.MailLoginRedirect, Address: c.AddressRedirect, Account: c.AccountRedirect, TrustedOrigins: c.TrustedOrigins,
+		Service: g.Auth, BrowserRedirects: c.BrowserRedirects, TrustedOrigins: c.TrustedOrigins,
 		Activity: func(ctx context.Context, user, cursor string, n int) ([]sessions.Activity, string, error) {
 			return activity(ctx, g, user, cursor, n)
 		}, Export: exporter(g, log),

@@ -21,10 +21,7 @@ func site(g *serving.Generation) *pages.Options {
 			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),
 			MailLogin: c.PageLink(config.MailPage), Account: c.PageLink(config.AccountPage),
 		},
-		Redirects: []string{
-			c.Authentication.SuccessRedirect, c.Authentication.FailureRedirect,
-			c.Authentication.RegisterRedirect, c.Authentication.RecoveryRedirect, c.Authentication.SecondFactorRedirect, c.Authentication.MailLoginRedirect, c.Authentication.AddressRedirect, c.Authentication.AccountRedirect,
-		},
+		Redirects:    c.Authentication.Targets(),
 		Applications: c.Authentication.Redirects, Export: true,
 	}
 	if c.Console.Enabled {

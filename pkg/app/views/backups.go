@@ -32,10 +32,6 @@ func consoleBackups(ctx context.Context, g *serving.Generation) console.Backups 
 	if lease := state.Live(time.Now()); lease != nil {
 		out.Running = "by belfry on " + lease.Host + " since " + lease.Began.Format("2006-01-02 15:04:05") + " UTC"
 	}
-	for _, b := range state.Recent {
-		out.Recent = append(out.Recent, console.Backup{
-			ID: b.ID, Began: b.Began, Ended: b.Ended, Scheduled: b.Scheduled, Size: b.Size, Added: b.Added, Problems: b.Problems, Error: b.Error,
-		})
-	}
+	out.Recent = state.Recent
 	return out
 }

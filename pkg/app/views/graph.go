@@ -35,9 +35,7 @@ func (v *Views) consoleGraph(on *serving.Generation) *console.Graph {
 		if config.Internal(m.Source) || config.Internal(m.Target) {
 			continue
 		}
-		g.Mappings = append(g.Mappings, console.GraphMapping{
-			Source: m.Source, Target: m.Target, Key: m.Key, Array: m.Array, Fields: m.Fields, Cascade: m.Cascade, Condition: m.When != nil,
-		})
+		g.Mappings = append(g.Mappings, m)
 	}
 	return g
 }

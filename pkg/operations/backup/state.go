@@ -48,6 +48,9 @@ type Attempt struct {
 	Error     string    `json:"error,omitempty"`    // why it has failed
 }
 
+// Took returns how long it took.
+func (a Attempt) Took() time.Duration { return a.Ended.Sub(a.Began) }
+
 // Result is how a backup has ended.
 type Result struct {
 	Manifest *Manifest // nil: it was not made
