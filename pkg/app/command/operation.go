@@ -49,6 +49,8 @@ type Operation[In, Out, P any] struct {
 	Text     func(w io.Writer, in In, out *Out) error
 	Show     func(s Streams, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
 	Commands []Command[In, Out]                                       // with flags of their own
+
+	Console *Console[In, Out] // nil: admins don't run it in the console
 }
 
 // none is the progress of work that reports none, and the request of what needs none.
@@ -60,6 +62,7 @@ type Request interface {
 	Route() string
 	Handle(log *slog.Logger, at func() *Place) http.HandlerFunc
 	Lines() []Line
+	Job(h *Host) *Job
 }
 
 // Operations are all of them, in the order of their commands.

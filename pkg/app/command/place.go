@@ -38,6 +38,10 @@ type Place struct {
 	Claims func(ctx context.Context) error // completes what an import of objects with unique values needs
 	Sender func(name string, m config.Mailer) mail.Sender
 
+	// Current is what is served now, which a reload replaces; nil but for a run of the console, which leaves others half of
+	// the time.
+	Current func() *store.Set
+
 	// Of the process that serves alone.
 	Examine func(ctx context.Context) (*Examined, error)
 	Reload  func(ctx context.Context) (*Reloaded, error)
