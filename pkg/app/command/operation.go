@@ -34,6 +34,9 @@ type Operation[In, Out, P any] struct {
 	Served    string // only the process that serves does it; says of a data folder that nobody serves what that means
 	Max       int64  // bytes of In as JSON; 0: 4 KiB
 
+	Bus  Connection // of the command, which does it on the bus, whoever serves: the user of the bus is one of its own
+	Bare bool       // the command needs no configuration
+
 	Creates func(in In) bool                    // the stores need not exist yet; nil: they do
 	Check   func(c *config.Config, in In) error // refuses what no store is opened for; nil: nothing
 	Run     func(ctx context.Context, at *Place, in In, report func(P)) (*Out, error)
@@ -44,8 +47,9 @@ type Operation[In, Out, P any] struct {
 	Broken string               // says of a reply that ends too early what that means; "": nothing
 
 	// Of the command line. With a Help there is a command of the same name: its flags are the fields of In, with tags
-	// of kong, and it prints Out as JSON, or by Text.
+	// of kong, and it prints Out by Text, or as JSON.
 	Help     string
+	Prints   Printed
 	Text     func(w io.Writer, in In, out *Out) error
 	Show     func(s Streams, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
 	Commands []Command[In, Out]                                       // with flags of their own
@@ -68,6 +72,7 @@ type Request interface {
 // Operations are all of them, in the order of their commands.
 var Operations = []Request{
 	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
+	&LetterList, &LetterShow, LetterRetry, LetterDrop, &ListenerList, &ListenerReset, &ListenerConfirm, &BusSetup, BusRole, BusAccount, &EventTail, &EventGet, &EventErase,
 }
 
 // Do does the operation for a configuration. Errors: those of Check, of opening the stores, and of Run; Unavailable if
@@ -199,7 +204,7 @@ func (o *Operation[In, Out, P]) path() string { return "/" + strings.ReplaceAll(
 
 // Route implements Request.
 func (o *Operation[In, Out, P]) Route() string {
-	if o.Own {
+	if o.Own || o.Bare || o.Bus != NoConnection {
 		return ""
 	}
 	return "POST " + o.path()

@@ -25,6 +25,10 @@ type Place struct {
 	Plan *plan.Plan
 	Set  *store.Set // nil for an operation without stores
 
+	// Of an operation on the bus, which has nothing else.
+	Bus    *bus.Client
+	Config *config.Config // nil if flags have named the bus, and nothing else needed it
+
 	Log        *slog.Logger  // of the process that serves; nil in a command
 	Served     bool          // by the process that serves
 	RecheckFor time.Duration // for how long a difference has to persist: others may still apply it
