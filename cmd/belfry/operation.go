@@ -65,7 +65,7 @@ var groups = map[string]string{
 }
 
 // after says where commands of operations are listed: after one of this package, or else after the operation before.
-var after = map[string]string{"reload": "serve", "verify": "config", "export": "import", "backup": "migrate"}
+var after = map[string]string{"reload": "serve", "verify": "config", "export": "import"}
 
 // word is a command, or what commands have in common that begin with the same words.
 type word struct {

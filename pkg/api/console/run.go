@@ -49,7 +49,7 @@ const (
 
 // Runs are the runs of an operation. One is in progress at a time in all processes that share the stores.
 type Runs interface {
-	// Start starts a run with the fields of a form; Conflict while one is in progress. What makes the run fail is logged with the
+	// Start starts a run with the fields of a form; Conflict while one is in progress. The cause of a failure is logged with the
 	// attributes of ctx, which ends before.
 	Start(ctx context.Context, by, request string, form url.Values) error
 	// Stop ends the run that is in progress, if there is one, in any process.
@@ -117,7 +117,7 @@ func (r *Run) Problem() string {
 	return text + " Try again."
 }
 
-// operation returns the operation at a path; nil: there is none.
+// operation returns the operation at a path; nil: no operation has it.
 func (o Options) operation(path string) *Operation {
 	at := slices.IndexFunc(o.Operations, func(op Operation) bool { return op.Path == path })
 	if at < 0 {

@@ -43,7 +43,7 @@ type Flags[In, Out any] interface {
 	Print(s Streams, out *Out) error
 }
 
-// Line is a Command, of whatever types.
+// Line is a Command, of any types.
 type Line struct {
 	Words, Help     string
 	Default, Folder bool // Folder: nothing but the data folder has to be known

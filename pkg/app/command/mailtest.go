@@ -107,7 +107,7 @@ func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 	case errors.Is(err, errs.Canceled):
 		return nil, err
 	default:
-		// Whatever the kind: the operator who asks reads the words of the server, and the cause.
+		// Of any kind: the operator who asks reads the words of the server, and the cause.
 		return nil, errs.New(errs.Unavailable, "the mail to %s was not sent: %s", tested.To, err.Error())
 	}
 }

@@ -30,11 +30,11 @@ import (
 type Operation[In, Out, P any] struct {
 	Name      string // of the work: in the lock of the data folder, in the log, and in the path of the control request
 	Storeless bool   // no store is opened
-	Own       bool   // every command does it itself, without the stores, whoever serves them
+	Own       bool   // every command does it itself, without the stores, also while they are served
 	Served    string // only the process that serves does it; says of a data folder that nobody serves what that means
 	Max       int64  // bytes of In as JSON; 0: 4 KiB
 
-	Bus  Connection // of the command, which does it on the bus, whoever serves: the user of the bus is one of its own
+	Bus  Connection // of the command, which does it on the bus as a user of its own; the process that serves has no part in it
 	Bare bool       // the command needs no configuration
 
 	Creates func(in In) bool                    // the stores need not exist yet; nil: they do
@@ -60,7 +60,7 @@ type Operation[In, Out, P any] struct {
 // none is the progress of work that reports none, and the request of what needs none.
 type none = struct{}
 
-// Request is an Operation, of whatever types.
+// Request is an Operation, of any types.
 type Request interface {
 	// Route is that of the control request, "" for none.
 	Route() string
@@ -71,7 +71,7 @@ type Request interface {
 
 // Operations are all of them, in the order of their commands.
 var Operations = []Request{
-	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
+	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Migration, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
 	&LetterList, &LetterShow, LetterRetry, LetterDrop, &ListenerList, &ListenerReset, &ListenerConfirm, &BusSetup, BusRole, BusAccount, &EventTail, &EventGet, &EventErase,
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // runs are the runs of one kind that admins start in the console. One is in progress at a time in all processes that share
-// the stores: a balancer may send each request of a browser to another of them. What they share is one record, which the
+// the stores: a balancer may send each request of a browser to another of them. They share one record, which the
 // process that runs it writes every few seconds, and in which others ask it to stop.
 type runs[S any] struct {
 	kind    string          // for people

@@ -152,7 +152,7 @@ func followSchema(ctx context.Context, at *Place, name string, report func(store
 		if now := at.Current().Store(name); now == nil || now.SchemaDigest() != of.Schema {
 			return errs.New(errs.Canceled, "the configuration was reloaded meanwhile, with another schema of %s: check again", name)
 		}
-		// Others have the backend and the processors for half of the time, whatever they cost here and now.
+		// Others have the backend and the processors for half of the time, at any cost of a page.
 		if err := backoff.Sleep(ctx, time.Since(began)); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func followSchema(ctx context.Context, at *Place, name string, report func(store
 	return &kept, nil
 }
 
-// countTimeout is how long a run waits for the number of objects: a backend that would have to read them has none at once.
+// countTimeout is how long a run waits for the number of objects: a backend that would have to read them does not know it at once.
 const countTimeout = time.Second
 
 // aboutObjects returns how many objects there are as the backend has it, 0 if that is not known at once.
