@@ -16,6 +16,10 @@ func (a *App) operation(path string) console.Operation {
 	return all[slices.IndexFunc(all, func(o console.Operation) bool { return o.Path == path })]
 }
 
+func (a *App) offers(path string) bool {
+	return slices.ContainsFunc(a.console().Operations, func(o console.Operation) bool { return o.Path == path })
+}
+
 // checkSchema has a run of the console check the objects of a store, and returns what it has found.
 func (a *App) checkSchema(t *testing.T, by, name string) (run *console.Run, found *store.SchemaReport) {
 	t.Helper()

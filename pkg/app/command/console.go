@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/store"
@@ -23,6 +24,7 @@ type Console[In, Out any] struct {
 	About  string // what a run does; "": the help of the command
 	Button string // "": "Run now"
 
+	Offered func(c *config.Config) bool               // with which configurations; nil: with all
 	Choices func(p *plan.Plan, field string) []string // of the texts; nil: they are free
 	Done    func(out *Out) string                     // of an operation that is quick: what happened, which the next page shows
 	Short   func(out Out) Out                         // what other processes show of a result; nil: all of it
@@ -40,7 +42,8 @@ type Host struct {
 // Job is an operation in the console of a process, for as long as that lives.
 type Job struct {
 	console.Operation
-	Wait func() // for the runs of this process
+	Offered func(c *config.Config) bool
+	Wait    func() // for the runs of this process
 }
 
 // Job returns the operation as the console has it; nil if admins don't run it.
@@ -50,7 +53,7 @@ func (o *Operation[In, Out, P]) Job(h *Host) *Job {
 		return nil
 	}
 	name := strings.TrimPrefix(o.path(), "/")
-	j := &Job{Wait: func() {}, Operation: console.Operation{
+	j := &Job{Offered: c.Offered, Wait: func() {}, Operation: console.Operation{
 		Path: cmp.Or(c.Path, name), Title: c.Title, Kind: cmp.Or(c.Kind, o.Name), About: cmp.Or(c.About, o.Help), Button: cmp.Or(c.Button, "Run now"),
 		Fields: func() []console.Field { return shownFields[In](h.Now().Plan, c.Choices) },
 	}}

@@ -99,7 +99,9 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	o.Account = g.Config.PageLink("account")
 	o.Workers = v.measured.workers
 	for _, j := range v.measured.jobs {
-		o.Operations = append(o.Operations, j.Operation)
+		if j.Offered == nil || j.Offered(g.Config) {
+			o.Operations = append(o.Operations, j.Operation)
+		}
 	}
 	o.Graph, o.Live = v.consoleGraph(g), &console.Live{}
 	streamed, _ := serving.EventStores(g.Config, g.Set)
