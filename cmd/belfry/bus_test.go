@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"belfry/config"
+	"belfry/pkg/app/command"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/embedded"
 	"belfry/pkg/event"
@@ -160,15 +162,17 @@ func TestBusFlagsOverrideTheConfiguration(t *testing.T) {
 	belfry(t, 1, "at nats://127.0.0.1:1,nats://127.0.0.1:1:", "dlq", "list", "--url", "nats://me:secret@127.0.0.1:1,127.0.0.1:1")
 
 	for _, c := range []struct {
-		flags busFlags
+		flags command.BusUser
 		want  bus.Auth
 	}{
-		{busFlags{}, bus.Auth{User: "belfry", Password: "secret"}},
-		{busFlags{User: "admin", PasswordFile: password}, bus.Auth{User: "admin", Password: "hidden"}},
-		{busFlags{Creds: password}, bus.Auth{Credentials: password}},
+		{command.BusUser{}, bus.Auth{User: "belfry", Password: "secret"}},
+		{command.BusUser{User: "admin", PasswordFile: password}, bus.Auth{User: "admin", Password: "hidden"}},
+		{command.BusUser{Creds: password}, bus.Auth{Credentials: password}},
 	} {
-		c.flags.Config = external
-		if o, err := c.flags.options(); err != nil || o.Auth != c.want || !strings.HasPrefix(o.URL, "nats://127.0.0.1:1") {
+		read := func() (*config.Config, error) {
+			return configuration{configFile: configFile{Config: external}}.load("")
+		}
+		if o, err := c.flags.Options(read); err != nil || o.Auth != c.want || !strings.HasPrefix(o.URL, "nats://127.0.0.1:1") {
 			t.Errorf("%+v: %+v, %v", c.flags, o, err)
 		}
 	}

@@ -34,11 +34,14 @@ func runtimeLimit(memory uint64) (limit int64, small bool) {
 
 const ballastSize = 256 << 20
 
-// newBallast returns memory that is to stay live, and is never written to: it takes addresses and no memory. The headroom is set as a
-// percentage of the live bytes, and these differ from one collection to the next by the buffers of the password hashes at work, 19 MB
-// each. The percentage of the last collection, which counts until that of this one is set, then gave too much room or too little, and
-// the runtime returned memory to the system that the next hash took back page by page: a tenth of the time of a login. With the
-// ballast the two differ little.
+// newBallast returns memory that is to stay live, and is never written to: it takes addresses and no memory.
+//
+// The headroom is set as a percentage of the live bytes. These differ from one collection to the next by the buffers of
+// the password hashes at work, 19 MB each. The percentage of the last collection counts until that of this one is set, so
+// it gave too much room or too little.
+//
+// The runtime returned memory to the system that the next hash took back page by
+// page: a tenth of the time of a login. With the ballast the two differ little.
 //
 // It is called when belfry has started, before a collection: it needs one, for which the start does not wait.
 func newBallast() []byte {
@@ -50,9 +53,11 @@ func newBallast() []byte {
 }
 
 // tuneCollector lets the heap grow by twice the bytes that the collector scans, plus the headroom, before it runs. By default
-// it runs when the heap has doubled: with 20 MB of live objects many times a second, and with a large cache of blocks, which
-// it does not scan, only after as much memory again is used. The percentage is set again after each collection. With little
-// memory it sets the runtime's limit. GOGC or GOMEMLIMIT in the environment take precedence.
+// it runs when the heap has doubled. With 20 MB of live objects, that is many times a second. With a large cache of blocks,
+// which it does not scan, it is only after as much memory again is used.
+//
+// The percentage is set again after each collection. With little memory it sets the runtime's limit. GOGC or GOMEMLIMIT in
+// the environment take precedence.
 func tuneCollector() {
 	memory := open.Memory() // before a limit is set, which would count
 	if limit, small := runtimeLimit(memory); small {

@@ -24,7 +24,7 @@ type configFile struct {
 	Config string `short:"c" help:"The configuration file (${default})." default:"config/belfry.yaml" env:"BELFRY_CONFIG" placeholder:"FILE"`
 }
 
-// read reads the file. An empty environment variable is none.
+// read reads the file. An empty environment variable counts as unset.
 func (f configFile) read() (*config.Config, error) {
 	name := cmp.Or(f.Config, starter.ConfigFile)
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {

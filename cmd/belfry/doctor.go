@@ -20,7 +20,8 @@ import (
 )
 
 type doctorCmd struct {
-	busFlags
+	configuration
+	command.BusUser
 	Timeout time.Duration `help:"How long all checks may take (${default})." default:"15s" placeholder:"DURATION"`
 	All     bool          `help:"Also show what was checked and is right."`
 	JSON    bool          `name:"json" help:"One JSON object, with all findings."`
@@ -41,7 +42,7 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 		return c.invalid(s, err)
 	}
 	if c.URL != "" || c.User != "" || c.Creds != "" {
-		options, err := c.options()
+		options, err := c.Options(func() (*config.Config, error) { return c.load("") })
 		if err != nil {
 			return err
 		}

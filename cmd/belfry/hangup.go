@@ -64,7 +64,7 @@ func (h *hangups) follow(ctx context.Context) context.Context {
 	return ctx
 }
 
-// terminalClosed reports whether belfry ran in a terminal that is not there any more.
+// terminalClosed reports whether belfry ran in a terminal that no longer exists.
 func (h *hangups) terminalClosed() bool {
 	return slices.ContainsFunc(h.terminals, func(f *os.File) bool { return !isTerminal(f) })
 }

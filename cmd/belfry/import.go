@@ -98,7 +98,7 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	}
 	st := loaded.Stores[c.Store]
 	if st == nil {
-		return o, errs.New(errs.Invalid, "no store %q is configured; there are %s", c.Store, strings.Join(storeNames(loaded), ", "))
+		return o, plan.UnknownStore(loaded, c.Store)
 	}
 	o.Omit, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
 	if c.DryRun {
@@ -136,15 +136,6 @@ func owned(c *config.Config, st *config.Store) func(string) bool {
 	fields = append(fields, "created", "updated")
 	fields = append(fields, st.Private...)
 	return func(name string) bool { return strings.HasPrefix(name, "_") || slices.Contains(fields, name) }
-}
-
-func storeNames(c *config.Config) []string {
-	var names []string
-	for name := range c.Stores {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // open opens the input; the size is -1 if it is unknown.

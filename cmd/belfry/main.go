@@ -36,11 +36,6 @@ type cli struct {
 	Health   healthCmd   `cmd:"" help:"Ask the belfry on this machine whether it is ready."`
 	Config   configCmd   `cmd:"" help:"Check a configuration, or print its schema."`
 	Import   importCmd   `cmd:"" help:"Load a file of objects into a store over HTTP."`
-	Migrate  migrateCmd  `cmd:"" help:"Move stores and binaries to the backends of another configuration."`
-	DLQ      dlqCmd      `cmd:"" name:"dlq" help:"List, redeliver and delete the dead letters of listeners."`
-	Listener listenerCmd `cmd:"" help:"Show the state of listeners, and reset their position."`
-	Bus      busCmd      `cmd:"" help:"Set up a bus whose users have few permissions."`
-	Events   eventsCmd   `cmd:"" help:"Read the log of events."`
 	OpenAPI  openapiCmd  `cmd:"" name:"openapi" help:"Describe the HTTP routes of a configuration (OpenAPI 3.1)."`
 	AsyncAPI asyncapiCmd `cmd:"" name:"asyncapi" help:"Describe events and operations on the bus (AsyncAPI 3)."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

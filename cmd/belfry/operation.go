@@ -23,10 +23,23 @@ type operationCmd struct {
 	line  command.Line
 }
 
+// bareCmd is a command that needs no configuration.
+type bareCmd struct {
+	Flags any `embed:""`
+	line  command.Line
+}
+
+// Run does the operation.
+func (c *bareCmd) Run(ctx context.Context, s streams) error { return runLine(ctx, c.line, nil, s) }
+
 // Run does the operation.
 func (c *operationCmd) Run(ctx context.Context, s streams) error {
+	return runLine(ctx, c.line, c.loadFor, s)
+}
+
+func runLine(ctx context.Context, line command.Line, load func() (*config.Config, error), s streams) error {
 	limitCollector()
-	return c.line.Run(ctx, c.loadFor, command.Streams{
+	return line.Run(ctx, load, command.Streams{
 		In: s.in, Out: s.out, Err: s.err, Terminal: isTerminal(s.err),
 		Password: func(ctx context.Context) (string, error) { return readPassword(ctx, s) },
 		Confirm:  func(ctx context.Context, question string) error { return confirm(ctx, s, question) },
@@ -46,11 +59,13 @@ func (c *operationCmd) loadFor() (*config.Config, error) {
 // groups say what commands are about whose first word they have in common.
 var groups = map[string]string{
 	"access": "Explain who may do what.", "schema": "Check objects against a schema.", "user": "Create and manage users.", "user key": "Create and revoke API keys of a user.",
+	"dlq": "List, redeliver and delete the dead letters of listeners.", "listener": "Show the state of listeners, and reset their position.",
+	"bus": "Set up a bus whose users have few permissions.", "events": "Read the log of events.",
 	"mail": "Try whether mails are sent.", "seal-keys": "Change the key that encrypts cursors and ids of events.", "backup": "Make, list and verify backups.",
 }
 
 // after says where commands of operations are listed: after one of this package, or else after the operation before.
-var after = map[string]string{"reload": "serve", "verify": "config", "export": "import", "backup": "migrate"}
+var after = map[string]string{"reload": "serve", "verify": "config", "export": "import"}
 
 // word is a command, or what commands have in common that begin with the same words.
 type word struct {
@@ -75,7 +90,10 @@ func (w *word) add(line command.Line, words []string) {
 
 // value is the command as a struct with the tags of kong.
 func (w *word) value() reflect.Value {
-	if w.line != nil {
+	switch {
+	case w.line != nil && w.line.Bare:
+		return reflect.ValueOf(bareCmd{Flags: w.line.Flags, line: *w.line})
+	case w.line != nil:
 		return reflect.ValueOf(operationCmd{Flags: w.line.Flags, line: *w.line})
 	}
 	fields, values := []reflect.StructField{}, []reflect.Value{}

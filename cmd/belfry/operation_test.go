@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"belfry/pkg/app"
 	"belfry/pkg/app/command"
+	"belfry/test/kit"
 )
 
 type countRequest struct {
@@ -50,11 +54,47 @@ var countObjects = command.Operation[countRequest, counted, int]{
 	Show: func(s command.Streams, _ countRequest) (func(int), func(error)) {
 		return func(n int) { fmt.Fprintln(s.Err, "counted", n) }, func(error) { fmt.Fprintln(s.Err, "done") }
 	},
+	Console: &command.Console[countRequest, counted]{Title: "Count objects"},
 }
 
-// An operation that is added is a command with help, flags, output and exit code, and a control request of the process
-// that serves, without another line.
-func TestAnAddedOperationIsACommandAndAControlRequest(t *testing.T) {
+// browser is a browser of an admin.
+type browser struct {
+	*testing.T
+	app    *app.App
+	cookie string
+}
+
+func (b *browser) send(method, path, form string, status int) (text string) {
+	b.Helper()
+	r := httptest.NewRequestWithContext(b.Context(), method, "http://"+b.app.HTTPAddress()+path, strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Cookie", b.cookie)
+	w := httptest.NewRecorder()
+	b.app.ServeHTTP(w, r)
+	for _, c := range w.Result().Cookies() {
+		if c.Name == "belfry" {
+			b.cookie = c.Name + "=" + c.Value
+		}
+	}
+	if w.Code != status {
+		b.Fatalf("%s %s: %d instead of %d: %s", method, path, w.Code, status, w.Body)
+	}
+	return w.Body.String()
+}
+
+// shows waits until a page shows all texts.
+func (b *browser) shows(path string, texts ...string) {
+	b.Helper()
+	page := ""
+	kit.WaitFor(b.T, path+" with "+strings.Join(texts, ", "), func() bool {
+		page = b.send("GET", path, "", http.StatusOK)
+		return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(page, text) })
+	})
+}
+
+// An operation that is added is a command with help, flags, output and exit code, a control request of the process
+// that serves, and a run of the console, without another line.
+func TestAnAddedOperationIsACommandAControlRequestAndARunOfTheConsole(t *testing.T) {
 	before := command.Operations
 	command.Operations = slices.Concat(before, []command.Request{&countObjects})
 	t.Cleanup(func() { command.Operations = before })
@@ -79,6 +119,32 @@ func TestAnAddedOperationIsACommandAndAControlRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const page = "/console/count-objects"
+	b := &browser{T: t, app: a}
+	b.send("GET", page, "", http.StatusSeeOther) // to the login
+	say(t, 0, "a fine password\n", "user", "create", "root@example.com", "--admin", "-c", file)
+	b.send("POST", "/console/login", "login=root%40example.com&password=a+fine+password", http.StatusSeeOther)
+	b.shows(page, `href="`+page+`" aria-current="page">Count objects</a>`, "<p>Count the objects of a store.</p>", `<input type="text" id="store" name="store" required`, "Name of the store.",
+		`<input type="number" id="least" name="least" placeholder="N"`, "How many there have to be.", "Run now")
+	b.send("POST", page, "least=3", http.StatusBadRequest)
+	b.send("POST", page, "store=Books&least=three", http.StatusBadRequest)
+	b.send("POST", page, "store=Books&least=3", http.StatusSeeOther)
+	b.shows(page, "Books: 2\n</pre>", ", store Books, least 3, by root@example.com.", `<span class="tag good">done`)
+	started, release := make(chan struct{}), countObjects.Run
+	countObjects.Run = func(ctx context.Context, _ *command.Place, _ countRequest, report func(int)) (*counted, error) {
+		report(12345)
+		close(started)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	b.send("POST", page, "store=Books", http.StatusSeeOther)
+	<-started
+	b.shows(page, "12,345", `action="`+page+`/stop"`)
+	b.send("POST", page, "store=Books", http.StatusConflict)
+	b.send("POST", page+"/stop", "", http.StatusSeeOther)
+	b.shows(page, "the run was stopped.", `<span class="tag bad">failed`, "12,345")
+	countObjects.Run = release
+
 	for _, served := range []bool{true, false} {
 		if out, errOut := say(t, 0, "", args...); out != "Books: 2\n" || errOut != "counted 1\ncounted 2\ndone\n" {
 			t.Errorf("served %t: %q, %q", served, out, errOut)

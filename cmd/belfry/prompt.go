@@ -67,7 +67,7 @@ func readHidden(ctx context.Context, w io.Writer, fd int, prompt string) (string
 	return line, err
 }
 
-// maxLine is the most bytes of a line that is read: no password is as long, in whatever form of Unicode it was typed.
+// maxLine is the most bytes of a line that is read: no password is as long, in any form of Unicode.
 const maxLine = 8 * passwords.MaxPassword
 
 // readLine reads one line, which may lack its end.

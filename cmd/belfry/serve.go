@@ -131,8 +131,8 @@ func serveUntil(ctx context.Context, a *app.App, h *hangups) (reason, failed err
 	}
 }
 
-// isForPeople reports whether a person reads the output, so that it may have text, and a link that gives rights. What a
-// program writes as JSON is collected, kept and read by others, and its output with it.
+// isForPeople reports whether a person reads the output, so that it may have text, and a link that gives rights. Other
+// programs collect and keep the output of one whose log is JSON, and other people read it.
 func isForPeople(l config.Log, out io.Writer) bool {
 	return l.Format != "json" || isTerminal(out)
 }

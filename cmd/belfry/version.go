@@ -21,7 +21,7 @@ func (versionCmd) Run(s streams) error {
 // versionFlag prints the version instead of running a command. That of package kong needs a variable of all commands.
 type versionFlag bool
 
-// BeforeReset runs when the flag is found, whatever else is on the command line.
+// BeforeReset runs when the flag is found, with anything else on the command line.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
 	_, err := fmt.Fprintln(app.Stdout, version())
 	app.Exit(exitDone)

@@ -195,13 +195,9 @@ func (c *population) grow(n int) {
 // check has a run of the view Schemas find objects, which its page lists.
 func (c *population) check() {
 	c.Helper()
-	checks := c.app.console().Schemas.Checks
-	if err := checks.Start(c.Context(), c.user, "r", "Children"); err != nil {
-		c.Fatal(err)
-	}
-	checks.(interface{ Wait() }).Wait()
-	if last, err := checks.Last(c.Context()); err != nil || last.Failing != c.have || len(last.First) != 10 {
-		c.Fatalf("%+v, %v", last, err)
+	run, found := c.app.checkSchema(c.T, c.user, "Children")
+	if run.Err != nil || found.Failing != c.have || len(found.First) != 10 {
+		c.Fatalf("%+v, %+v", run, found)
 	}
 }
 

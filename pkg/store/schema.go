@@ -102,6 +102,11 @@ type SchemaReport struct {
 	Objects int             `json:"objects"` // that were read
 	Failing int             `json:"failing"`
 	First   []FailingObject `json:"first,omitempty"` // the first of them, in the order of their uuids
+
+	// Of a check that people follow while it runs.
+	Store  string `json:"store,omitempty"`
+	Schema string `json:"schema,omitempty"` // its SchemaDigest
+	About  int64  `json:"about,omitempty"`  // how many objects the backend says that there are; 0: not known
 }
 
 // FailingObject is an object that does not match a schema.
@@ -109,6 +114,7 @@ type FailingObject struct {
 	UUID    string       `json:"uuid"`
 	Message string       `json:"message"`
 	Errors  []errs.Field `json:"errors,omitempty"`
+	More    int          `json:"more,omitempty"` // violations that were left out of Errors
 }
 
 const (

@@ -12,6 +12,7 @@ var help = map[string]string{
 	"workers": "guides/listeners",
 	"verify":  "guides/copies",
 	"schemas": "guides/change-model",
+	"backup":  "guides/back-up",
 	"users":   "guides/manage-users",
 	"mails":   "guides/log-in",
 	"system":  "guides/monitor",

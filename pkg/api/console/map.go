@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"belfry/internal/count"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
 )
 
@@ -63,18 +64,18 @@ const (
 	cascadeWorker = "cascade"
 )
 
-func (c *Console) graph(g *Graph, verifier Verifier) view {
+func (c *Console) graph(g *Graph, verification *Operation) view {
 	if g == nil {
 		return view{}
 	}
-	v := mapView{g: g, verifier: verifier, places: layOut(g)}
+	v := mapView{g: g, verification: verification, places: layOut(g)}
 	return view{name: "map", title: "Map", routes: []route{get("/map", v.show)}}
 }
 
 type mapView struct {
-	g        *Graph
-	verifier Verifier // may be nil
-	places   drawing
+	g            *Graph
+	verification *Operation // whose result has Copies; may be nil
+	places       drawing
 }
 
 // mapEdge is a mapping with its state.
@@ -124,7 +125,7 @@ func (v mapView) show(r *request) error {
 			e.Fill = v.g.Fill(m.Source, m.Target, m.Array)
 		}
 		e.Lag = lag[e.Worker]
-		e.verified(run)
+		e.verified(copiesOf(run))
 		edges[i] = e
 	}
 	d := v.places
@@ -138,36 +139,47 @@ func (v mapView) show(r *request) error {
 		drawing
 		All     []mapEdge
 		Problem string
-		Run     *Verification
+		Run     *Run
 	}{d, edges, problem, run})
 }
 
-func (v mapView) last(ctx context.Context) (*Verification, error) {
-	if v.verifier == nil {
+func (v mapView) last(ctx context.Context) (*Run, error) {
+	if v.verification == nil {
 		return nil, nil
 	}
-	return v.verifier.Last(ctx)
+	return v.verification.Runs.Last(ctx)
+}
+
+// copiesOf returns what a verification has found; nil while it is in progress, and after an error.
+func copiesOf(run *Run) *verify.Report {
+	if run == nil {
+		return nil
+	}
+	if found, ok := run.Out.(interface{ Copies() *verify.Report }); ok {
+		return found.Copies()
+	}
+	return nil
 }
 
 // verified adds what the last run has found.
-func (e *mapEdge) verified(run *Verification) {
+func (e *mapEdge) verified(found *verify.Report) {
 	switch {
-	case run == nil || run.Report == nil:
+	case found == nil:
 		return
-	case run.Report.More > 0:
+	case found.More > 0:
 		e.Verified = "with others at least "
 	}
-	for _, full := range run.Report.Full {
+	for _, full := range found.Full {
 		if full.Target == e.Target && full.Array == e.Array {
 			e.Full++
 		}
 	}
-	for _, d := range run.Report.Differences {
+	for _, d := range found.Differences {
 		if d.Source == e.Source && d.Target == e.Target && d.Array == e.Array {
 			e.Differs++
 		}
 	}
-	if e.Verified += differences(e.Differs); e.Differs == 0 && run.Report.More == 0 {
+	if e.Verified += count.Of(e.Differs, "difference"); e.Differs == 0 && found.More == 0 {
 		e.Verified = "no differences"
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
@@ -49,7 +50,7 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 		Overflow: func(source, _, _ string) uint64 { return map[string]uint64{"Books": 9}[source] },
 	}
 	v := &runs{}
-	f := start(t, console.Options{Graph: g, Verify: v})
+	f := start(t, console.Options{Graph: g, Operations: []console.Operation{operation(&command.Verify, v)}})
 	r := is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
 	shows(t, r, `href="/console/objects/Alone"`, "Authors.books", "<code>author</code>", "uuid, title", "on a condition", "deleted with Users", `href="/console/workers/mapping">12<`, `href="/console/workers/cascade">3<`,
 		`<span class="tag warn">9</span>`, "not yet", "1,200 of 3,400", "all but 2", "waits for processes with another configuration to end", "<td>yes</td>", "6 stores and 5 mappings", "⚠ books", "lag 12")
@@ -74,7 +75,7 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 		}
 	}
 
-	v.last = &console.Verification{Run: console.Run{Began: time.Now(), Ended: time.Now()}, Verified: console.Verified{Report: &verify.Report{Differences: []verify.Difference{
+	v.last = &console.Run{Began: time.Now(), Ended: time.Now(), Out: &command.Report{Report: &verify.Report{Differences: []verify.Difference{
 		{Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Reviews", Target: "Books", Array: "reviews"}, {Source: "Idents", Target: "Users"},
 	}, Full: []verify.Full{{Target: "Books", Array: "by"}, {Target: "Books", Array: "reviews"}, {Target: "Books", Array: "reviews"}}}}}
 	shows(t, is(t, f.get(f.Admin, "/console/map"), http.StatusOK), "2 differences", "1 difference<", "no differences", "2 arrays at their limit", "1 array at its limit", "⚠ by", "<strong>this process</strong>")

@@ -85,6 +85,7 @@ func funcs(a assets, base baseurl.URL) template.FuncMap {
 		"field":   field,   // the place that a JSON pointer is to
 		"list":    func(all ...any) []any { return all },
 		"millis":  formatMillis,
+		"pairs":   pairs, // the fields of a value of any operation
 	}
 }
 

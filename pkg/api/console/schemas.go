@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -12,102 +11,29 @@ import (
 	"belfry/pkg/store"
 )
 
-// Schemas is what the view Schemas needs.
-type Schemas struct {
-	Checks SchemaChecker
-	Set    *store.Set
-	Stores []string // those that have a schema, of those that the view Objects shows
-}
+// schemasPath is the page of the operation that checks the objects of a store by its schema, whose progress and result are a
+// store.SchemaReport.
+const schemasPath = "schemas"
 
-// SchemaChecker counts the objects of a store that its schema would refuse, one run at a time, in all processes that share the
-// stores.
-type SchemaChecker interface {
-	// Start starts a run; Conflict while one is in progress. What makes the run fail is logged with the attributes of
-	// ctx, which ends before.
-	Start(ctx context.Context, by, request, store string) error
-	// Stop ends the run that is in progress, if there is one, in whatever process.
-	Stop(ctx context.Context) error
-	// Last returns the run that is in progress, or else the last one, of all processes; nil: none.
-	Last(ctx context.Context) (*SchemaCheck, error)
-}
+// schemasView adds what has become of the objects that a run has found.
+type schemasView struct{ set *store.Set }
 
-// SchemaCheck is a run of a SchemaChecker.
-type SchemaCheck struct {
-	Run
-	SchemaChecked
-}
-
-// SchemaChecked is what a run checks, and what it has found so far.
-type SchemaChecked struct {
-	Store   string
-	Schema  string     // store.SchemaDigest of the schema that objects are checked by
-	About   int64      // how many objects the backend says that there are; 0: not known
-	Objects int        // that were read
-	Failing int        // of them
-	First   []Mismatch `json:",omitempty"` // of those that fail
-}
-
-// Mismatch is an object that does not match its schema.
-type Mismatch struct {
-	UUID, Message string
-	Errors        []errs.Field `json:",omitempty"`
-	More          int          `json:",omitempty"` // violations that are not among Errors
-}
-
-// MaxMismatchErrors is how many violations of one object a run keeps: the page of the object has up to 100.
-const MaxMismatchErrors = 10
-
-// Problem is what people are shown of Err; "" for none.
-func (c *SchemaCheck) Problem() string { return c.problem("") }
-
-// Found is how many objects do not match, in words.
-func (c *SchemaCheck) Found() string {
-	return formatCount(int64(c.Failing)) + " " + count.Noun(c.Failing, "object does not match", "objects do not match")
-}
-
-func (c *Console) schemas(o *Schemas) view {
-	if o == nil {
-		return view{}
-	}
-	v := schemasView{o}
-	return view{name: "schemas", title: "Schemas", routes: []route{
-		get("/schemas", v.show), post("/schemas", v.start), post("/schemas/stop", v.stop),
-	}}
-}
-
-type schemasView struct{ *Schemas }
-
-// schemasPage is what the page shows.
-type schemasPage struct {
-	Stores   []string
-	Chosen   string // of Stores, for the next run
-	Check    *SchemaCheck
+// schemaFound is what a run has found, as it is now.
+type schemaFound struct {
+	store.SchemaReport
 	Outdated string // why what the run has found may be wrong now; "": it holds for the present schema
 	Rows     []mismatchRow
 }
 
 // mismatchRow is an object that a run has found, as it is now.
 type mismatchRow struct {
-	Mismatch
+	store.FailingObject
 	Now string // what has become of it; "": it does not match, or that is not known
 }
 
-func (v schemasView) show(r *request) error {
-	last, err := v.Checks.Last(r.Context())
-	if err != nil {
-		return err
-	}
-	p := schemasPage{Stores: v.Stores, Chosen: r.Query("store"), Check: last}
-	if last != nil {
-		if p.Chosen == "" {
-			p.Chosen = last.Store
-		}
-		v.present(r.Context(), &p)
-	}
-	if r.Partial() {
-		return r.Fragment("schemas", "state", p)
-	}
-	return r.Page("schemas", "Schemas", p)
+// Found is how many objects do not match, in words.
+func (f schemaFound) Found() string {
+	return formatCount(int64(f.Failing)) + " " + count.Noun(f.Failing, "object does not match", "objects do not match")
 }
 
 // presentTime is how long a page waits for what has become of the objects that it lists.
@@ -115,24 +41,39 @@ const presentTime = time.Second
 
 // present compares what a run has found with what there is now: another schema may be served, also by the process that ran it,
 // fields may have become private, and objects have been changed.
-func (v schemasView) present(ctx context.Context, p *schemasPage) {
-	st := v.Set.Store(p.Check.Store)
-	if st == nil || !slices.Contains(v.Stores, p.Check.Store) {
-		p.Outdated = "The store has no schema in the configuration that is served now."
+func (v schemasView) present(ctx context.Context, p *operationPage) {
+	if p.Run == nil {
 		return
 	}
-	if st.SchemaDigest() != p.Check.Schema {
-		p.Outdated = "The schema that is served now is another one: check again."
+	found := schemaFound{}
+	found.SchemaReport, _ = p.Run.Progress.(store.SchemaReport)
+	if out, ok := p.Run.Out.(*store.SchemaReport); ok {
+		found.SchemaReport = *out
+	}
+	defer func() { p.Shown = found }()
+	field := &p.Form[0]
+	if field.Value == "" {
+		field.Value = found.Store
+	}
+	st := v.set.Store(found.Store)
+	switch {
+	case found.Store == "":
+		return // it has only begun
+	case st == nil || !slices.Contains(field.Choices, found.Store):
+		found.Outdated = "The store has no schema in the configuration that is served now."
+		return
+	case st.SchemaDigest() != found.Schema:
+		found.Outdated = "The schema that is served now is another one: check again."
 	}
 	ctx, cancel := context.WithTimeout(store.WithCall(ctx, store.Call{}), presentTime)
 	defer cancel()
-	for _, m := range p.Check.First {
-		row := mismatchRow{Mismatch: m}
-		row.Errors = st.Rules().ConcealedFields(m.Errors)
-		if !p.Check.Running() {
-			row.Now = standing(ctx, st, m.UUID)
+	for _, o := range found.First {
+		row := mismatchRow{FailingObject: o}
+		row.Errors = st.Rules().ConcealedFields(o.Errors)
+		if !p.Run.Running() {
+			row.Now = standing(ctx, st, o.UUID)
 		}
-		p.Rows = append(p.Rows, row)
+		found.Rows = append(found.Rows, row)
 	}
 }
 
@@ -149,27 +90,4 @@ func standing(ctx context.Context, st *store.Store, uuid string) string {
 		return ""
 	}
 	return "matches now"
-}
-
-func (v schemasView) start(r *request) error {
-	form, err := r.Form()
-	if err != nil {
-		return err
-	}
-	name := form.Get("store")
-	if !slices.Contains(v.Stores, name) {
-		return errs.New(errs.Invalid, "choose a store that has a schema")
-	}
-	if err := v.Checks.Start(r.Context(), r.name(), r.ID, name); err != nil {
-		return err
-	}
-	r.Log(slog.LevelInfo, "a schema check was started in the console", slog.String("store", name), slog.String("actor", r.Session.User.UUID))
-	return r.Redirect(pathOf("schemas"), "")
-}
-
-func (v schemasView) stop(r *request) error {
-	if err := v.Checks.Stop(r.Context()); err != nil {
-		return err
-	}
-	return r.Redirect(pathOf("schemas"), "The run is being stopped.")
 }

@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -9,28 +8,11 @@ import (
 	"time"
 
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
-
-// checks are the runs of a checker of schemas, of which the test decides.
-type checks struct {
-	last    *console.SchemaCheck
-	started []string
-	stopped int
-}
-
-func (c *checks) Last(context.Context) (*console.SchemaCheck, error) { return c.last, nil }
-func (c *checks) Stop(context.Context) error                         { c.stopped++; return nil }
-
-func (c *checks) Start(_ context.Context, by, _, name string) error {
-	if c.last != nil && c.last.Running() {
-		return errs.New(errs.Conflict, "a schema check is in progress already")
-	}
-	c.started = append(c.started, by+" "+name)
-	return nil
-}
 
 // versioned is titled, of which there are others.
 type versioned struct {
@@ -42,11 +24,11 @@ func (v versioned) Digest() string { return v.digest }
 
 const schemas = "/console/schemas"
 
-func startSchemas(t *testing.T) (*fixture, *checks, *store.Store) {
+func startSchemas(t *testing.T) (*fixture, *runs, *store.Store) {
 	t.Helper()
 	o := stores(t, nil, store.Options{Name: "Books", Schema: versioned{digest: "now"}, Private: []string{"margin"}}, store.Options{Name: "Plain"})
-	c := &checks{}
-	f := start(t, console.Options{Objects: o, Schemas: &console.Schemas{Checks: c, Set: o.Set, Stores: []string{"Books"}}})
+	c := &runs{}
+	f := start(t, console.Options{Objects: o, Operations: []console.Operation{operation(&command.Schema, c, "Books")}})
 	return f, c, o.Set.Store("Books")
 }
 
@@ -67,10 +49,8 @@ func TestASchemaCheckIsRunShownAndFollowed(t *testing.T) {
 		is(t, f.post(f.Admin, schemas, form("store", other)), http.StatusBadRequest)
 	}
 
-	c.last = &console.SchemaCheck{
-		Run:           console.Run{By: "ada", Began: time.Now(), Request: "r-17"},
-		SchemaChecked: console.SchemaChecked{Store: "Books", Schema: "now", About: 1_000_000, Objects: 12345, Failing: 1},
-	}
+	found := store.SchemaReport{Store: "Books", Schema: "now", About: 1_000_000, Objects: 12345, Failing: 1}
+	c.last = &console.Run{By: "ada", Began: time.Now(), Request: "r-17", In: command.SchemaQuestion{Store: "Books"}, Progress: found}
 	shows(t, is(t, f.get(f.Admin, schemas), http.StatusOK), "12,345 of about 1,000,000 objects read", "1 object does not match", `hx-trigger="every 1s"`, `action="/console/schemas/stop"`)
 	part := is(t, f.get(f.Admin, schemas, "Hx-Request", "true"), http.StatusOK)
 	if shows(t, part, "12,345", `id="state"`); strings.Contains(part.Text, "<html") {
@@ -85,9 +65,10 @@ func TestASchemaCheckIsRunShownAndFollowed(t *testing.T) {
 		f.Must(err)
 	}
 	done := *c.last
-	done.Ended, done.Objects, done.Failing = time.Now(), 1_000_000, 1234
+	found.Objects, found.Failing = 1_000_000, 1234
+	done.Ended, done.Out = time.Now(), &found
 	for _, uuid := range []string{"mended", "wrong", "a/b"} {
-		done.First = append(done.First, console.Mismatch{UUID: uuid, More: 7, Errors: []errs.Field{
+		found.First = append(found.First, store.FailingObject{UUID: uuid, More: 7, Errors: []errs.Field{
 			{Pointer: "/title", Message: hostile, Keyword: "minLength"}, {Pointer: "/margin/who", Message: "must have at most 5 characters, has 12", Keyword: "maxLength"},
 		}})
 	}
@@ -101,18 +82,18 @@ func TestASchemaCheckIsRunShownAndFollowed(t *testing.T) {
 		}
 	}
 	leads(t, f.post(f.Admin, schemas, "store=Books"), schemas)
-	if want := "ada@example.com Books,ada@example.com Books"; strings.Join(c.started, ",") != want || c.stopped != 1 {
+	if want := "ada@example.com store=Books,ada@example.com store=Books"; strings.Join(c.started, ",") != want || c.stopped != 1 {
 		t.Errorf("%v, stopped %d times", c.started, c.stopped)
 	}
 
 	// Another process, or this one since a reload, serves other schemas.
-	done.Schema = "before"
+	found.Schema = "before"
 	shows(t, is(t, f.get(f.Admin, schemas), http.StatusOK), "another one: check again")
-	done.Store = "Plain"
+	found.Store = "Plain"
 	if r := is(t, f.get(f.Admin, schemas), http.StatusOK); !strings.Contains(r.Text, "no schema in the configuration") || strings.Contains(r.Text, "<code>title") {
 		t.Errorf("objects of a store without a schema: %s", r.Text)
 	}
-	done.Store, done.Schema, done.First, done.Failing = "Books", "now", nil, 0
+	found.Store, found.Schema, found.First, found.Failing = "Books", "now", nil, 0
 	shows(t, is(t, f.get(f.Admin, schemas), http.StatusOK), "all objects match")
 	for _, failed := range []struct {
 		err   error
@@ -122,7 +103,7 @@ func TestASchemaCheckIsRunShownAndFollowed(t *testing.T) {
 		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the backend does not reply"), []string{"ended early: the backend does not reply.", "r-17"}},
 		{errs.New(errs.Canceled, "the run was stopped"), []string{"the run was stopped.", "1,000,000"}},
 	} {
-		done.Err = failed.err
+		done.Err, done.Out, done.Progress = failed.err, nil, found
 		page := is(t, f.get(f.Admin, schemas), http.StatusOK)
 		if shows(t, page, append(failed.shows, "incomplete")...); strings.Contains(page.Text, "secret") || strings.Contains(page.Text, "all objects match") {
 			t.Errorf("%v: %s", failed.err, page.Text)
@@ -146,6 +127,6 @@ func TestOnlyAdminsCheckSchemas(t *testing.T) {
 
 func TestWithoutSchemasNothingIsChecked(t *testing.T) {
 	t.Parallel()
-	f := start(t, console.Options{Schemas: &console.Schemas{Checks: &checks{}, Set: store.NewSet(nil, nil)}})
+	f := start(t, console.Options{Operations: []console.Operation{operation(&command.Schema, &runs{})}})
 	shows(t, is(t, f.get(f.Admin, schemas), http.StatusOK), "No store has a schema")
 }

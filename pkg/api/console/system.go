@@ -2,12 +2,9 @@ package console
 
 import (
 	"context"
-	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/walk"
 )
 
@@ -24,15 +21,16 @@ type System struct {
 	Walks      func() []walk.Status               // over all objects
 	Backups    func(ctx context.Context) Backups
 	Reload     func() *Reload // the last one that was requested; nil: none was
-	Mail       *MailTest      // nil: no mails are sent
+	Mail       *Mailer        // nil: no mails are sent
 }
 
-// MailTest is what the page shows of the mailer, and how it is tried.
-type MailTest struct {
-	Mailer, Type, From string
-	Failing            func(ctx context.Context) string                     // why it does not work; "": it does, as far as is known
-	Send               func(ctx context.Context, to string) (string, error) // sends a mail, and returns what happened
+// Mailer is what the page shows of a mailer, which the operation at mailPath tries.
+type Mailer struct {
+	Name, Type, From string
+	Failing          func(ctx context.Context) string // why it does not work; "": it does, as far as is known
 }
+
+const mailPath = "system/mail"
 
 // Reload is an attempt to serve with a changed configuration.
 type Reload struct {
@@ -72,18 +70,20 @@ func (d Disk) Used() int64 {
 // Low reports whether a disk is nearly full.
 func (d Disk) Low() bool { return d.Total > 0 && d.Free*10 < d.Total }
 
-type systemView struct{ System }
+type systemView struct {
+	System
+	tryMail *Operation // may be nil
+}
 
-func (c *Console) system(o *System) view {
+func (c *Console) system(o *System, tryMail *Operation) view {
 	if o == nil {
 		return view{}
 	}
-	v := &systemView{*o}
+	v := &systemView{*o, tryMail}
 	v.Facts = slices.Clone(o.Facts)
 	return view{name: "system", title: "System", routes: []route{
 		get("/system", v.show),
 		get("/system/charts", v.charts),
-		post("/system/mail", v.testMail),
 	}}
 }
 
@@ -105,8 +105,9 @@ type systemPage struct {
 	Complete   int           // others
 	Backups    Backups
 	Reload     *Reload
-	Mail       *MailTest
+	Mail       *Mailer
 	MailFails  string
+	TryMail    *operationPage
 }
 
 func (v *systemView) show(r *request) error {
@@ -115,6 +116,9 @@ func (v *systemView) show(r *request) error {
 	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx), Reload: v.Reload(), Mail: v.Mail}
 	if v.Mail != nil {
 		p.MailFails = v.Mail.Failing(ctx)
+		if v.tryMail != nil {
+			p.TryMail = &operationPage{Operation: *v.tryMail, Form: v.tryMail.Fields()}
+		}
 	}
 	for _, s := range v.Walks() {
 		if s.State() == "complete" {
@@ -127,30 +131,6 @@ func (v *systemView) show(r *request) error {
 		p.Healthy = p.Healthy && c.OK
 	}
 	return r.Page("system", "System", p)
-}
-
-// maxAddress is the longest address that a mail can have.
-const maxAddress = 254
-
-// testMail sends a mail to the address of a form.
-func (v *systemView) testMail(r *request) error {
-	form, err := r.Form()
-	if err != nil {
-		return err
-	}
-	if v.Mail == nil {
-		return notFound("no mails are sent: authentication.providers.email is not configured")
-	}
-	to := strings.TrimSpace(form.Get("to"))
-	if to == "" || len(to) > maxAddress {
-		return errs.New(errs.Invalid, "enter the address to which the mail is sent")
-	}
-	r.Log(slog.LevelInfo, "a mail to test the mailer was requested in the console", slog.String("mailer", v.Mail.Mailer), slog.String("actor", r.Session.User.UUID))
-	done, err := v.Mail.Send(r.Context(), to)
-	if err != nil {
-		return err
-	}
-	return r.Redirect(pathOf("system"), strings.ToUpper(done[:1])+done[1:]+".")
 }
 
 // charts replies with the charts alone, for a page that stays open.

@@ -1,5 +1,7 @@
 package console
 
+import "slices"
+
 // Path is where the console is.
 const Path = "/console"
 
@@ -12,29 +14,30 @@ type Options struct {
 	Graph   *Graph
 	Live    *Live
 	Workers Workers
-	Verify  Verifier
-	Schemas *Schemas
 	Users   *Users
 	Mails   Mails
 	System  *System
 	API     *API
+
+	Operations []Operation
 }
 
 // views returns the views in the order of the navigation.
 func (c *Console) views(o Options) (all []view) {
-	for _, v := range []view{
+	operations, within := c.operations(o)
+	for _, v := range slices.Concat([]view{
 		c.objects(o.Objects),
-		c.graph(o.Graph, o.Verify),
+		c.graph(o.Graph, o.operation("verify")),
 		c.live(o.Live),
 		c.workers(o.Workers),
-		c.verify(o.Verify),
-		c.schemas(o.Schemas),
+	}, operations, []view{
 		c.users(o.Users),
 		c.mails(o.Mails),
-		c.system(o.System),
+		c.system(o.System, o.operation(mailPath)),
 		c.api(o.API),
-	} {
+	}) {
 		if v.name != "" {
+			v.routes = append(v.routes, within[v.name]...)
 			all = append(all, v)
 		}
 	}

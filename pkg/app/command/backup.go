@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -67,6 +68,11 @@ var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
 	},
 	Show:     func(s Streams, _ BackupRequest) (func(backup.Progress), func(error)) { return showBackup(s) },
 	Commands: []Command[BackupRequest, BackupResult]{{Words: "backup make", Help: "Make a backup (default).", Default: true, Flags: &backupFlags{}}},
+	Text:     func(w io.Writer, _ BackupRequest, r *BackupResult) error { return writeBackup(w, r) },
+	Console: &Console[BackupRequest, BackupResult]{
+		Title: "Backup", Button: "Back up now", Offered: func(c *config.Config) bool { return c.Backup != nil },
+		About: "A run makes a backup in the configured place, and removes old ones as the configuration says. System lists the latest.",
+	},
 }
 
 // Maker makes the backups of a process.

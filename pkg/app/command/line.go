@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/bus"
 )
 
 // ErrFound is the error of a command that has printed what it has found: differences, or that somebody may not do
@@ -42,74 +43,202 @@ type Flags[In, Out any] interface {
 	Print(s Streams, out *Out) error
 }
 
-// Line is a Command, of whatever types.
+// Line is a Command, of any types.
 type Line struct {
 	Words, Help     string
 	Default, Folder bool // Folder: nothing but the data folder has to be known
+	Bare            bool // no configuration has to be known
 	Flags           any
 
 	// Run does the operation with the flags, for the configuration that load reads.
 	Run func(ctx context.Context, load func() (*config.Config, error), s Streams) error
 }
 
+// checked is a request that can be refused before the configuration is read.
+type checked interface{ Valid() error }
+
+// confirmed is a request that a person has to confirm; with a question "" they have by a flag.
+type confirmed interface{ Question() string }
+
+// Printed is how a command prints a result.
+type Printed int
+
+// How a command prints a result: as text or one JSON object, as text or lines of JSON, or as text alone.
+const (
+	PrintReport Printed = iota
+	PrintLines          // Out is byLine
+	PrintText
+)
+
+// byLine is a result that consists of many.
+type byLine interface{ WriteLines(w io.Writer) error }
+
+// Rows are results that a command prints while it reads them.
+type Rows[T any] func(row func(T) error) error
+
+func rows[T any](read Rows[T]) *Rows[T] { return &read }
+
+// WriteLines implements byLine.
+func (r *Rows[T]) WriteLines(w io.Writer) error {
+	e := json.NewEncoder(w)
+	return (*r)(func(one T) error { return e.Encode(one) })
+}
+
 // Lines are the commands of the operation.
 func (o *Operation[In, Out, P]) Lines() (all []Line) {
 	commands := o.Commands
 	if o.Help != "" {
-		commands = append(commands, Command[In, Out]{Words: o.Name, Help: o.Help, Flags: &plainFlags[In, Out]{text: o.Text}})
+		commands = append(commands, Command[In, Out]{Words: o.Name, Help: o.Help, Flags: o.plainFlags()})
 	}
 	for _, c := range commands {
 		of := reflect.ValueOf(c.Flags).Elem()
 		fresh := reflect.New(of.Type())
 		fresh.Elem().Set(of)
 		flags := fresh.Interface().(Flags[In, Out])
-		all = append(all, Line{c.Words, c.Help, c.Default, o.Served != "", flags, func(ctx context.Context, load func() (*config.Config, error), s Streams) error {
-			return o.runLine(ctx, flags, load, s)
-		}})
+		l := Line{Words: c.Words, Help: c.Help, Default: c.Default, Folder: o.Served != "", Bare: o.Bare, Flags: flags}
+		var user *BusUser
+		if o.Bus != NoConnection {
+			on := &busFlags{Flags: flags}
+			l.Flags, user = on, &on.BusUser
+		}
+		l.Run = func(ctx context.Context, load func() (*config.Config, error), s Streams) error {
+			return o.runLine(ctx, flags, user, load, s)
+		}
+		all = append(all, l)
 	}
 	return all
 }
 
-func (o *Operation[In, Out, P]) runLine(ctx context.Context, flags Flags[In, Out], load func() (*config.Config, error), s Streams) (err error) {
+func (o *Operation[In, Out, P]) runLine(ctx context.Context, flags Flags[In, Out], user *BusUser, load func() (*config.Config, error), s Streams) (err error) {
 	in, err := flags.Request(ctx, s)
 	if err != nil {
 		return err
 	}
+	if q, ok := any(in).(checked); ok {
+		if err := q.Valid(); err != nil {
+			return err
+		}
+	}
 	if f, ok := flags.(interface{ Finish(err error) error }); ok {
 		defer func() { err = f.Finish(err) }()
+	}
+	show := func(do func(report func(P)) (*Out, error)) error {
+		report, end := o.shown(flags, s, in)
+		out, err := do(report)
+		if end(err); err != nil {
+			return err
+		}
+		return flags.Print(s, out)
+	}
+	switch {
+	case o.Bare:
+		return show(func(report func(P)) (*Out, error) { return o.Run(ctx, &Place{}, in, report) })
+	case user != nil:
+		return o.onBus(ctx, *user, in, load, s, func(ctx context.Context, at *Place) error {
+			return show(func(report func(P)) (*Out, error) { return o.Run(ctx, at, in, report) })
+		})
 	}
 	c, err := load()
 	if err != nil {
 		return err
 	}
-	report, end := func(P) {}, func(error) {}
+	return show(func(report func(P)) (*Out, error) { return o.Do(ctx, c, in, report) })
+}
+
+// shown returns what shows the progress.
+func (o *Operation[In, Out, P]) shown(flags Flags[In, Out], s Streams, in In) (report func(P), end func(error)) {
 	if f, ok := flags.(interface {
 		Show(s Streams) (func(P), func(error))
 	}); ok {
-		report, end = f.Show(s)
-	} else if o.Show != nil {
-		report, end = o.Show(s, in)
+		return f.Show(s)
 	}
-	out, err := o.Do(ctx, c, in, report)
-	if end(err); err != nil {
+	if o.Show != nil {
+		return o.Show(s, in)
+	}
+	return func(P) {}, func(error) {}
+}
+
+// onBus calls a function with the place of an operation on the bus, while the command is connected.
+func (o *Operation[In, Out, P]) onBus(ctx context.Context, user BusUser, in In, load func() (*config.Config, error), s Streams, do func(context.Context, *Place) error) error {
+	at := &Place{}
+	read := func() (c *config.Config, err error) {
+		if at.Config == nil {
+			at.Config, err = load()
+		}
+		return at.Config, err
+	}
+	if o.Check != nil {
+		c, err := read()
+		if err == nil {
+			err = o.Check(c, in)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	options, err := user.Options(read)
+	if err != nil {
 		return err
 	}
-	return flags.Print(s, out)
+	if q, ok := any(in).(confirmed); ok && q.Question() != "" {
+		if err := s.Confirm(ctx, q.Question()); err != nil {
+			return err
+		}
+	}
+	return o.Bus.connect(ctx, options, func(ctx context.Context, b *bus.Client) error {
+		at.Bus = b
+		return do(ctx, at)
+	})
 }
 
 // plainFlags are those of a command that is no more than its operation.
-type plainFlags[In, Out any] struct {
-	In In `embed:""`
-	reportFlag
+func (o *Operation[In, Out, P]) plainFlags() Flags[In, Out] {
+	plain := textFlags[In, Out]{text: o.Text}
+	switch o.Prints {
+	case PrintLines:
+		return &rowsFlags[In, Out]{textFlags: plain}
+	case PrintText:
+		return &plain
+	default:
+		return &reportFlags[In, Out]{textFlags: plain}
+	}
+}
+
+// textFlags are those of a command that prints text alone.
+type textFlags[In, Out any] struct {
+	In   In `embed:""`
 	text func(w io.Writer, in In, out *Out) error
 }
 
 // Request implements Flags.
-func (f *plainFlags[In, Out]) Request(context.Context, Streams) (In, error) { return f.In, nil }
+func (f *textFlags[In, Out]) Request(context.Context, Streams) (In, error) { return f.In, nil }
 
 // Print implements Flags.
-func (f *plainFlags[In, Out]) Print(s Streams, out *Out) error {
+func (f *textFlags[In, Out]) Print(s Streams, out *Out) error { return f.text(s.Out, f.In, out) }
+
+// reportFlags are those of a command that prints one report.
+type reportFlags[In, Out any] struct {
+	textFlags[In, Out]
+	reportFlag
+}
+
+// Print implements Flags.
+func (f *reportFlags[In, Out]) Print(s Streams, out *Out) error {
 	return WriteReport(s.Out, f.JSON, out, func(w io.Writer, out *Out) error { return f.text(w, f.In, out) })
+}
+
+// rowsFlags are those of a command that prints many.
+type rowsFlags[In, Out any] struct {
+	textFlags[In, Out]
+	linesFlag
+}
+
+// Print implements Flags.
+func (f *rowsFlags[In, Out]) Print(s Streams, out *Out) error {
+	if lines, ok := any(out).(byLine); ok && f.JSON {
+		return lines.WriteLines(s.Out)
+	}
+	return f.textFlags.Print(s, out)
 }
 
 // reportFlag is of commands that print one report.

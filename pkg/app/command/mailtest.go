@@ -22,8 +22,8 @@ import (
 
 // MailTest asks for a mail that shows whether a mailer works.
 type MailTest struct {
-	To     string `json:"to"`
-	Mailer string `json:"mailer,omitempty"` // "": that of authentication.providers.email, or default
+	To     string `json:"to" label:"Address" input:"email" required:"" max:"254"`
+	Mailer string `json:"mailer,omitempty" console:"-"` // "": that of authentication.providers.email, or default
 }
 
 // MailTested is what became of it.
@@ -48,6 +48,7 @@ var Mail = Operation[MailTest, MailTested, none]{
 		return tested, err
 	},
 	Commands: []Command[MailTest, MailTested]{{Words: "mail test", Help: "Send a mail, and print what the mail server replies.", Flags: &mailFlags{}}},
+	Console:  &Console[MailTest, MailTested]{Path: "system/mail", Kind: "test mail", Button: "Send a test mail", Done: (*MailTested).Done},
 }
 
 type mailFlags struct {
@@ -106,7 +107,7 @@ func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 	case errors.Is(err, errs.Canceled):
 		return nil, err
 	default:
-		// Whatever the kind: the operator who asks reads the words of the server, and the cause.
+		// Of any kind: the operator who asks reads the words of the server, and the cause.
 		return nil, errs.New(errs.Unavailable, "the mail to %s was not sent: %s", tested.To, err.Error())
 	}
 }

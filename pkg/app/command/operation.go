@@ -30,9 +30,12 @@ import (
 type Operation[In, Out, P any] struct {
 	Name      string // of the work: in the lock of the data folder, in the log, and in the path of the control request
 	Storeless bool   // no store is opened
-	Own       bool   // every command does it itself, without the stores, whoever serves them
+	Own       bool   // every command does it itself, without the stores, also while they are served
 	Served    string // only the process that serves does it; says of a data folder that nobody serves what that means
 	Max       int64  // bytes of In as JSON; 0: 4 KiB
+
+	Bus  Connection // of the command, which does it on the bus as a user of its own; the process that serves has no part in it
+	Bare bool       // the command needs no configuration
 
 	Creates func(in In) bool                    // the stores need not exist yet; nil: they do
 	Check   func(c *config.Config, in In) error // refuses what no store is opened for; nil: nothing
@@ -44,27 +47,32 @@ type Operation[In, Out, P any] struct {
 	Broken string               // says of a reply that ends too early what that means; "": nothing
 
 	// Of the command line. With a Help there is a command of the same name: its flags are the fields of In, with tags
-	// of kong, and it prints Out as JSON, or by Text.
+	// of kong, and it prints Out by Text, or as JSON.
 	Help     string
+	Prints   Printed
 	Text     func(w io.Writer, in In, out *Out) error
 	Show     func(s Streams, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
 	Commands []Command[In, Out]                                       // with flags of their own
+
+	Console *Console[In, Out] // nil: admins don't run it in the console
 }
 
 // none is the progress of work that reports none, and the request of what needs none.
 type none = struct{}
 
-// Request is an Operation, of whatever types.
+// Request is an Operation, of any types.
 type Request interface {
 	// Route is that of the control request, "" for none.
 	Route() string
 	Handle(log *slog.Logger, at func() *Place) http.HandlerFunc
 	Lines() []Line
+	Job(h *Host) *Job
 }
 
 // Operations are all of them, in the order of their commands.
 var Operations = []Request{
-	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
+	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Migration, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
+	&LetterList, &LetterShow, LetterRetry, LetterDrop, &ListenerList, &ListenerReset, &ListenerConfirm, &BusSetup, BusRole, BusAccount, &EventTail, &EventGet, &EventErase,
 }
 
 // Do does the operation for a configuration. Errors: those of Check, of opening the stores, and of Run; Unavailable if
@@ -196,7 +204,7 @@ func (o *Operation[In, Out, P]) path() string { return "/" + strings.ReplaceAll(
 
 // Route implements Request.
 func (o *Operation[In, Out, P]) Route() string {
-	if o.Own {
+	if o.Own || o.Bare || o.Bus != NoConnection {
 		return ""
 	}
 	return "POST " + o.path()

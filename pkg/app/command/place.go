@@ -25,6 +25,10 @@ type Place struct {
 	Plan *plan.Plan
 	Set  *store.Set // nil for an operation without stores
 
+	// Of an operation on the bus, which has nothing else.
+	Bus    *bus.Client
+	Config *config.Config // nil if flags have named the bus, and nothing else needed it
+
 	Log        *slog.Logger  // of the process that serves; nil in a command
 	Served     bool          // by the process that serves
 	RecheckFor time.Duration // for how long a difference has to persist: others may still apply it
@@ -37,6 +41,10 @@ type Place struct {
 
 	Claims func(ctx context.Context) error // completes what an import of objects with unique values needs
 	Sender func(name string, m config.Mailer) mail.Sender
+
+	// Current is what is served now, which a reload replaces; nil but for a run of the console, which leaves others half of
+	// the time.
+	Current func() *store.Set
 
 	// Of the process that serves alone.
 	Examine func(ctx context.Context) (*Examined, error)

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
-
-	"belfry/internal/count"
+	"slices"
+	"time"
 
 	"belfry/config"
+	"belfry/internal/backoff"
+	"belfry/internal/count"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -19,13 +22,13 @@ import (
 // SchemaQuestion asks which objects of a store don't match a schema.
 type SchemaQuestion struct {
 	Store   string `json:"store"`
-	Name    string `json:"name,omitempty"`    // of the schema, for messages; "": that of the configuration
-	Schema  []byte `json:"schema,omitempty"`  // its text
-	Formats bool   `json:"formats,omitempty"` // its format is asserted
+	Name    string `json:"name,omitempty" console:"-"`    // of the schema, for messages; "": that of the configuration
+	Schema  []byte `json:"schema,omitempty"`              // its text
+	Formats bool   `json:"formats,omitempty" console:"-"` // its format is asserted
 }
 
 // Schema reads all objects of a store and reports those that a schema would refuse.
-var Schema = Operation[SchemaQuestion, store.SchemaReport, none]{
+var Schema = Operation[SchemaQuestion, store.SchemaReport, store.SchemaReport]{
 	Name: "schema check", Max: 1 << 20, // more than the largest schema in base64 has
 	Check: func(c *config.Config, q SchemaQuestion) error {
 		if c.Stores[q.Store] == nil {
@@ -37,11 +40,22 @@ var Schema = Operation[SchemaQuestion, store.SchemaReport, none]{
 		_, err := q.compile(c)
 		return err
 	},
-	Run: func(ctx context.Context, at *Place, q SchemaQuestion, _ func(none)) (*store.SchemaReport, error) {
+	Run: func(ctx context.Context, at *Place, q SchemaQuestion, report func(store.SchemaReport)) (*store.SchemaReport, error) {
+		if at.Current != nil {
+			return followSchema(ctx, at, q.Store, report)
+		}
 		return checkSchema(ctx, at.Plan.Config, at.Set, q)
 	},
 	Commands: []Command[SchemaQuestion, store.SchemaReport]{{
 		Words: "schema check", Help: "Count the objects of a store that its schema would refuse, and show the first ten.", Flags: &schemaFlags{},
+	}},
+	Console: &Console[SchemaQuestion, store.SchemaReport]{Title: "Schemas", Path: "schemas", Button: "Check now", Choices: func(p *plan.Plan, _ string) (all []string) {
+		for _, name := range slices.Sorted(maps.Keys(p.Config.Stores)) {
+			if !config.Internal(name) && p.Config.Stores[name].Schema != "" {
+				all = append(all, name)
+			}
+		}
+		return all
 	}},
 }
 
@@ -121,4 +135,60 @@ func checkSchema(ctx context.Context, c *config.Config, set *store.Set, q Schema
 		return nil, errs.New(errs.Invalid, "store %s has no schema in the configuration that is served: name one with --schema, or reload", q.Store)
 	}
 	return s.CheckSchema(ctx, compiled, nil)
+}
+
+// followSchema checks the objects of a store by the schema that is served, for a person who follows it in the console.
+func followSchema(ctx context.Context, at *Place, name string, report func(store.SchemaReport)) (*store.SchemaReport, error) {
+	s := at.Set.Store(name)
+	if s == nil || s.Schema() == nil {
+		return nil, errs.New(errs.Invalid, "store %s has no schema", name)
+	}
+	of := store.SchemaReport{Store: name, Schema: s.SchemaDigest()}
+	report(of)
+	of.About = aboutObjects(ctx, s)
+	began := time.Now()
+	last, err := s.CheckSchema(ctx, s.Schema(), func(r store.SchemaReport) error {
+		report(keptSchemaReport(r, of))
+		if now := at.Current().Store(name); now == nil || now.SchemaDigest() != of.Schema {
+			return errs.New(errs.Canceled, "the configuration was reloaded meanwhile, with another schema of %s: check again", name)
+		}
+		// Others have the backend and the processors for half of the time, at any cost of a page.
+		if err := backoff.Sleep(ctx, time.Since(began)); err != nil {
+			return err
+		}
+		began = time.Now()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	kept := keptSchemaReport(*last, of)
+	return &kept, nil
+}
+
+// countTimeout is how long a run waits for the number of objects: a backend that would have to read them does not know it at once.
+const countTimeout = time.Second
+
+// aboutObjects returns how many objects there are as the backend has it, 0 if that is not known at once.
+func aboutObjects(ctx context.Context, s *store.Store) int64 {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	n, _, err := s.Count(ctx)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// maxViolations is how many violations of one object a run of the console keeps: the page of the object has up to 100.
+const maxViolations = 10
+
+// keptSchemaReport is what a run of the console keeps of a report, with what it is of.
+func keptSchemaReport(r, of store.SchemaReport) store.SchemaReport {
+	r.Store, r.Schema, r.About, r.First = of.Store, of.Schema, of.About, slices.Clone(r.First)
+	for i := range r.First {
+		o := &r.First[i]
+		o.Errors, o.More = shorten(o.Errors, o.More, maxViolations)
+	}
+	return r
 }

@@ -17,8 +17,8 @@ const DifferenceTimeout = 15 * time.Second
 
 // VerifyRequest asks for a verification.
 type VerifyRequest struct {
-	Repair bool `json:"repair,omitempty" help:"Correct the differences."`
-	Deep   bool `json:"deep,omitempty" help:"Read every content of binaries and compare its hash."`
+	Repair bool `json:"repair,omitempty" help:"Correct the differences." console:"button"`
+	Deep   bool `json:"deep,omitempty" help:"Read every content of binaries and compare its hash." label:"Read the content of every file, too"`
 }
 
 // Report is the result of a verification.
@@ -30,6 +30,51 @@ type Report struct {
 // Clean reports whether there are no differences.
 func (r *Report) Clean() bool {
 	return r.Report.Clean() && (r.Binaries == nil || r.Binaries.Clean())
+}
+
+// Copies is what was found about copies.
+func (r *Report) Copies() *verify.Report { return r.Report }
+
+// Found is how many differences of copies and unique values there are.
+func (r *Report) Found() int {
+	found := len(r.Differences) + r.More
+	if u := r.Unique; u != nil {
+		found += len(u.Findings) + u.More
+	}
+	return found
+}
+
+// Shown are the differences that a page lists.
+func (r *Report) Shown() []verify.Difference {
+	return r.Differences[:min(len(r.Differences), maxShown)]
+}
+
+// maxShown is how many differences, and arrays at their limit, a page lists.
+const maxShown = 200
+
+// shortReport is what pages show of a report.
+func shortReport(r Report) Report {
+	copies := *r.Report
+	copies.Differences, copies.More = shorten(copies.Differences, copies.More, maxShown)
+	copies.Full, copies.TooLarge = copies.Full[:min(len(copies.Full), maxShown)], copies.TooLarge[:min(len(copies.TooLarge), maxShown)]
+	if copies.Unique != nil {
+		u := *copies.Unique
+		u.Findings, u.More = shorten(u.Findings, u.More, maxShown)
+		copies.Unique = &u
+	}
+	r.Report = &copies
+	if r.Binaries != nil {
+		b := *r.Binaries
+		b.Differences, b.More = shorten(b.Differences, b.More, 1) // the page says only whether there are any
+		r.Binaries = &b
+	}
+	return r
+}
+
+// shorten returns the first of all, and how many more there are.
+func shorten[T any](all []T, more, most int) ([]T, int) {
+	kept := min(len(all), most)
+	return all[:kept], more + len(all) - kept
 }
 
 // progressInterval is the interval of reports of progress.
@@ -46,6 +91,15 @@ var Verify = Operation[VerifyRequest, Report, verify.Progress]{
 			return err
 		})
 		return r, err
+	},
+	Console: &Console[VerifyRequest, Report]{
+		Title: "Verify", Kind: "verification", Button: "Verify now", Short: shortReport,
+		Stays: func(q VerifyRequest) string {
+			if q.Repair {
+				return "What it had repaired stays repaired."
+			}
+			return ""
+		},
 	},
 }
 

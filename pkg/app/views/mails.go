@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"belfry/pkg/api/console"
-	"belfry/pkg/app/command"
 	"belfry/pkg/app/mailers"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/mail"
@@ -24,24 +23,17 @@ func (folder writtenMails) Read(name string) (mail.Written, error) {
 }
 
 // consoleMail returns what the console shows of the mailer; nil without login by e-mail.
-func (v *System) consoleMail(g *serving.Generation) *console.MailTest {
+func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 	e := g.Config.Authentication.Email
 	if e == nil {
 		return nil
 	}
-	t := &console.MailTest{Mailer: e.Mailer, From: e.From, Type: g.Config.Mailers[e.Mailer].Type}
+	t := &console.Mailer{Name: e.Mailer, From: e.From, Type: g.Config.Mailers[e.Mailer].Type}
 	t.Failing = func(ctx context.Context) string {
 		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
 			return mailers.Failure{Says: says, Since: since}.String()
 		}
 		return v.Elsewhere(ctx, e.Mailer)
-	}
-	t.Send = func(ctx context.Context, to string) (string, error) {
-		tested, err := command.Mail.Run(ctx, v.Place(g), command.MailTest{To: to}, nil)
-		if err != nil {
-			return "", err
-		}
-		return tested.Done(), nil
 	}
 	return t
 }

@@ -12,6 +12,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/api/console"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/messaging"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/part"
@@ -23,6 +24,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/missed"
 	"belfry/pkg/outbox"
+	"belfry/pkg/store"
 	"belfry/pkg/walk"
 )
 
@@ -46,8 +48,7 @@ type Views struct {
 type measured struct {
 	history *history
 	workers *consoleWorkers
-	verify  *verifications
-	schemas *schemaChecks
+	jobs    []*command.Job
 }
 
 // Part ends what the views do beside requests, which the first console of the process begins.
@@ -55,8 +56,9 @@ func (v *Views) Part() serving.Part {
 	return serving.Part{Name: "the console", Start: func(context.Context, *serving.Generation) error { return nil }, Stop: func(ctx context.Context) error {
 		if v.end != nil {
 			v.end()
-			v.measured.verify.Wait()
-			v.measured.schemas.Wait()
+			for _, j := range v.measured.jobs {
+				j.Wait()
+			}
 		}
 		return v.running.Stop(ctx)
 	}}
@@ -75,7 +77,16 @@ func (v *Views) measure(relay *outbox.Relay) {
 	v.running.Every(sampleInterval, workers.measure)
 	var ctx context.Context
 	ctx, v.end = context.WithCancel(context.Background())
-	v.measured = measured{history: h, workers: workers, verify: newVerifications(ctx, v), schemas: newSchemaChecks(ctx, v)}
+	v.measured = measured{history: h, workers: workers}
+	host := &command.Host{
+		Ctx: ctx, Log: v.Log, Now: func() *command.Place { return v.System.Place(v.Served.Now()) },
+		Records: func() *store.Store { return v.Served.Now().Set.Store(config.TokenStore) },
+	}
+	for _, o := range command.Operations {
+		if j := o.Job(host); j != nil {
+			v.measured.jobs = append(v.measured.jobs, j)
+		}
+	}
 }
 
 // Options returns the options of the console, nil for none.
@@ -86,7 +97,12 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	v.measure(g.Relay)
 	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Users: consoleUsers(g), System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
 	o.Account = g.Config.PageLink("account")
-	o.Workers, o.Verify, o.Schemas = v.measured.workers, v.measured.verify, v.consoleSchemas(g)
+	o.Workers = v.measured.workers
+	for _, j := range v.measured.jobs {
+		if j.Offered == nil || j.Offered(g.Config) {
+			o.Operations = append(o.Operations, j.Operation)
+		}
+	}
 	o.Graph, o.Live = v.consoleGraph(g), &console.Live{}
 	streamed, _ := serving.EventStores(g.Config, g.Set)
 	for _, s := range streamed {

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"belfry/pkg/app/command"
+	"belfry/config"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
@@ -19,14 +19,8 @@ import (
 	"belfry/pkg/listener"
 )
 
-type busCmd struct {
-	Setup   busSetupCmd   `cmd:"" help:"Create the streams and consumers of belfry and its listeners, so that their users need no permission to."`
-	Role    busRoleCmd    `cmd:"" help:"Print the permissions of a listener's user, for the configuration of a NATS server."`
-	Account busAccountCmd `cmd:"" help:"Print the account of a listener's user, for the configuration of a NATS server."`
-}
-
-type busSetupCmd struct {
-	busFlags
+// BusSetupRequest asks for the setup of a bus.
+type BusSetupRequest struct {
 	Check    bool          `help:"Change nothing; exit with 1 when something is missing or differs."`
 	Listener []string      `help:"Also set up this listener of your own; may be repeated. The flags below are for it, or for all of them." placeholder:"NAME"`
 	Ordered  bool          `help:"The listener receives the events of an object one after the other."`
@@ -37,47 +31,61 @@ type busSetupCmd struct {
 	From     string        `help:"Start position of a listener that does not exist yet: all, new, a sequence, or a time as RFC 3339 or 36h for ago (${default})." default:"new" placeholder:"PLACE"`
 }
 
-// Run sets up the bus and prints what it found and did.
-func (c *busSetupCmd) Run(ctx context.Context, s streams) error {
-	specs, err := c.specs()
-	if err != nil {
-		return err
-	}
-	loaded, err := c.load("")
-	if err != nil {
-		return err
-	}
-	for _, name := range c.Store {
-		if loaded.Stores[name] == nil {
-			return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.Config, name, strings.Join(slices.Sorted(maps.Keys(loaded.Stores)), ", "))
+// busSetUp is what a setup has found and done, up to an error.
+type busSetUp struct {
+	found  []bus.Diff
+	failed error
+}
+
+// BusSetup sets up the bus.
+var BusSetup = Operation[BusSetupRequest, busSetUp, none]{
+	Name: "bus setup", Help: "Create the streams and consumers of belfry and its listeners, so that their users need no permission to.", Bus: Connected, Prints: PrintText,
+	Check: func(c *config.Config, q BusSetupRequest) error {
+		for _, name := range q.Store {
+			if c.Stores[name] == nil {
+				return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.File(), name, strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
+			}
 		}
-	}
-	var all []bus.Diff
-	err = c.connect(ctx, func(b *bus.Client) (err error) {
-		all, err = command.SetupBus(ctx, loaded, b, specs, c.Check)
-		return err
-	})
-	if lacks := writeFindings(s.out, all); err == nil && lacks {
-		return command.ErrFound
-	}
+		return nil
+	},
+	Run: func(ctx context.Context, at *Place, q BusSetupRequest, _ func(none)) (*busSetUp, error) {
+		specs, err := q.specs()
+		if err != nil {
+			return nil, err
+		}
+		r := &busSetUp{}
+		r.found, r.failed = SetupBus(ctx, at.Config, at.Bus, specs, q.Check)
+		return r, nil
+	},
+	Text: func(w io.Writer, _ BusSetupRequest, r *busSetUp) error {
+		if lacks := writeFindings(w, r.found); r.failed == nil && lacks {
+			return ErrFound
+		}
+		return r.failed
+	},
+}
+
+// Valid implements checked.
+func (q BusSetupRequest) Valid() error {
+	_, err := q.specs()
 	return err
 }
 
 // specs returns the listeners of the flags.
-func (c *busSetupCmd) specs() ([]listener.Spec, error) {
-	spec := listener.Spec{Ordered: c.Ordered, Stores: c.Store, Filters: c.Filter, AckWait: c.AckWait}
-	for _, name := range c.Event {
+func (q BusSetupRequest) specs() ([]listener.Spec, error) {
+	spec := listener.Spec{Ordered: q.Ordered, Stores: q.Store, Filters: q.Filter, AckWait: q.AckWait}
+	for _, name := range q.Event {
 		spec.Events = append(spec.Events, event.Name(name))
 	}
 	var err error
-	if spec.Start, err = parseStart(c.From); err != nil {
+	if spec.Start, err = parseStart(q.From); err != nil {
 		return nil, err
 	}
-	if len(c.Listener) == 0 && (c.Ordered || len(c.Event)+len(c.Store)+len(c.Filter) > 0) {
+	if len(q.Listener) == 0 && (q.Ordered || len(q.Event)+len(q.Store)+len(q.Filter) > 0) {
 		return nil, errs.New(errs.Invalid, "--ordered, --event, --store and --filter are for a listener of your own: name it with --listener")
 	}
 	var all []listener.Spec
-	for _, name := range c.Listener {
+	for _, name := range q.Listener {
 		spec.Name = name
 		all = append(all, spec)
 	}
@@ -130,7 +138,7 @@ func writeFindings(w io.Writer, all []bus.Diff) (lacks bool) {
 	return lacks
 }
 
-// writeRecreation writes the commands that create anew what has settings that the server does not change.
+// writeRecreation writes the commands that recreate what has settings that the server does not change.
 func writeRecreation(w io.Writer, all []bus.Diff) {
 	for _, f := range all {
 		if f.State != bus.Recreate {

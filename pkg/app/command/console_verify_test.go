@@ -1,4 +1,4 @@
-package views
+package command
 
 import (
 	"bytes"
@@ -6,13 +6,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"belfry/internal/logctx"
 	"belfry/pkg/api/console"
-	"belfry/pkg/app/command"
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
@@ -31,7 +31,7 @@ type verifying struct {
 
 // begun is a run that has begun.
 type begun struct {
-	command.VerifyRequest
+	VerifyRequest
 	Progress func(verify.Progress)
 }
 
@@ -44,30 +44,34 @@ func newVerifying(t *testing.T) *verifying {
 	return &verifying{T: t, records: records, began: make(chan begun, 1), finish: make(chan error), result: &verify.Report{Repaired: 3}}
 }
 
+// verifications are the runs of one process.
+type verifications = consoleRuns[VerifyRequest, Report, verify.Progress]
+
 func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verifications {
-	return &verifications{
-		runs: testRuns(ctx, "verification", log, f.records, shortVerified),
-		run: func(ctx context.Context, o command.VerifyRequest, report func(verify.Progress)) (*command.Report, error) {
-			f.began <- begun{o, report}
-			select {
-			case err := <-f.finish:
-				return &command.Report{Report: f.result}, err
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-		},
+	of := Verify
+	of.Run = func(ctx context.Context, _ *Place, q VerifyRequest, report func(verify.Progress)) (*Report, error) {
+		f.began <- begun{q, report}
+		select {
+		case err := <-f.finish:
+			return &Report{Report: f.result}, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+	return testRuns(&of, ctx, log, f.records, &Place{})
 }
 
 // testRuns are the runs of a process that shares a store with others.
-func testRuns[S any](ctx context.Context, kind string, log io.Writer, records *store.Store, short func(S) S) *runs[S] {
-	return &runs[S]{
-		kind: kind, uuid: "run", ctx: ctx, log: slog.New(logctx.NewHandler(slog.NewTextHandler(log, nil))), records: func() *store.Store { return records },
-		beat: time.Millisecond, now: time.Now, short: short,
-	}
+func testRuns[In, Out, P any](of *Operation[In, Out, P], ctx context.Context, log io.Writer, records *store.Store, at *Place) *consoleRuns[In, Out, P] {
+	r := of.Job(&Host{
+		Ctx: ctx, Log: slog.New(logctx.NewHandler(slog.NewTextHandler(log, nil))),
+		Now: func() *Place { now := *at; return &now }, Records: func() *store.Store { return records },
+	}).Runs.(*consoleRuns[In, Out, P])
+	r.beat = time.Millisecond
+	return r
 }
 
-func (f *verifying) last(v *verifications) *console.Verification {
+func (f *verifying) last(v *verifications) *console.Run {
 	f.Helper()
 	last, err := v.Last(f.Context())
 	if err != nil {
@@ -76,8 +80,10 @@ func (f *verifying) last(v *verifications) *console.Verification {
 	return last
 }
 
+func progress(r *console.Run) int64 { return r.Progress.(verify.Progress).Objects }
+
 // ended waits until a process shows that the run has ended.
-func (f *verifying) ended(v *verifications) *console.Verification {
+func (f *verifying) ended(v *verifications) *console.Run {
 	f.Helper()
 	kit.WaitFor(f, "the end of the run", func() bool { return !f.last(v).Ended.IsZero() })
 	return f.last(v)
@@ -99,7 +105,7 @@ func TestVerificationsOfTheConsoleRunOneAtATime(t *testing.T) {
 	}
 	stop()
 	request := logctx.With(t.Context(), slog.String("request", "r-17"))
-	if err := v.Start(request, "ada", "r-17", true, true); err != nil {
+	if err := v.Start(request, "ada", "r-17", url.Values{"repair": {"true"}, "deep": {"true"}}); err != nil {
 		t.Fatal(err)
 	}
 	o := <-f.began
@@ -108,14 +114,14 @@ func TestVerificationsOfTheConsoleRunOneAtATime(t *testing.T) {
 	}
 	before := f.last(v)
 	o.Progress(verify.Progress{Objects: 7})
-	if before.Progress.Objects != 0 || f.last(v).Progress.Objects != 7 {
+	if progress(before) != 0 || progress(f.last(v)) != 7 {
 		t.Error("the progress is not replaced")
 	}
-	if err := v.Start(request, "bob", "", false, false); !errors.Is(err, errs.Conflict) {
+	if err := v.Start(request, "bob", "", nil); !errors.Is(err, errs.Conflict) {
 		t.Errorf("a second run: %v", err)
 	}
 	f.finish <- nil
-	if last := f.ended(v); last.Err != nil || last.Report.Repaired != 3 || last.By != "ada" {
+	if last := f.ended(v); last.Err != nil || last.Out.(*Report).Repaired != 3 || last.By != "ada" {
 		t.Errorf("%+v", last)
 	}
 	v.running.Wait()
@@ -123,12 +129,12 @@ func TestVerificationsOfTheConsoleRunOneAtATime(t *testing.T) {
 		t.Errorf("a run that has succeeded is logged as a failure: %s", log)
 	}
 	for _, end := range []func(){func() { f.finish <- errors.New("no disk") }, stop, cancel} {
-		if err := v.Start(request, "ada", "r-17", false, false); err != nil {
+		if err := v.Start(request, "ada", "r-17", nil); err != nil {
 			t.Fatal(err)
 		}
 		<-f.began
 		end()
-		if last := f.ended(v); last.Err == nil || last.Report != nil || last.Request != "r-17" {
+		if last := f.ended(v); last.Err == nil || last.Out != nil || last.Request != "r-17" {
 			t.Errorf("%+v", last)
 		}
 		v.running.Wait()
@@ -136,7 +142,7 @@ func TestVerificationsOfTheConsoleRunOneAtATime(t *testing.T) {
 	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "no disk") || !strings.Contains(text, "request=r-17") {
 		t.Errorf("the log has not the cause of the one failure: %s", text)
 	}
-	if err := v.Start(request, "ada", "", false, false); !errors.Is(err, errs.Unavailable) {
+	if err := v.Start(request, "ada", "", nil); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("a run while belfry stops: %v", err)
 	}
 }
@@ -145,17 +151,17 @@ func TestVerificationsOfTheConsoleRunOneAtATime(t *testing.T) {
 func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	f, log := newVerifying(t), &bytes.Buffer{}
 	one, other := f.process(t.Context(), log), f.process(t.Context(), log)
-	if err := one.Start(t.Context(), "ada", "r-17", true, false); err != nil {
+	if err := one.Start(t.Context(), "ada", "r-17", url.Values{"repair": {"true"}}); err != nil {
 		t.Fatal(err)
 	}
 	o := <-f.began
-	if err := other.Start(t.Context(), "bob", "", false, false); !errors.Is(err, errs.Conflict) {
+	if err := other.Start(t.Context(), "bob", "", nil); !errors.Is(err, errs.Conflict) {
 		t.Errorf("a second run in another process: %v", err)
 	}
 	o.Progress(verify.Progress{Objects: 7})
 	kit.WaitFor(t, "the progress in another process", func() bool {
 		last := f.last(other)
-		return last != nil && last.Progress.Objects == 7 && last.By == "ada" && last.Repair && last.Ended.IsZero()
+		return last != nil && progress(last) == 7 && last.By == "ada" && last.In.(VerifyRequest).Repair && last.Ended.IsZero()
 	})
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -173,19 +179,19 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	}
 	for _, c := range []struct {
 		err  error
-		want func(*console.Verification) bool
+		want func(*console.Run) bool
 	}{
-		{nil, func(l *console.Verification) bool {
-			return l.Err == nil && len(l.Report.Differences) == 200 && l.Found() == 300 && l.By == "bob"
+		{nil, func(l *console.Run) bool {
+			return l.Err == nil && len(l.Out.(*Report).Differences) == 200 && l.Out.(*Report).Found() == 300 && l.By == "bob"
 		}},
-		{errors.New("open /secret"), func(l *console.Verification) bool {
+		{errors.New("open /secret"), func(l *console.Run) bool {
 			return errs.KindOf(l.Err) == errs.Internal && !strings.Contains(l.Err.Error()+l.Problem(), "secret")
 		}},
-		{errs.Wrap(errors.New("open /secret"), errs.Unavailable, "the disk is full"), func(l *console.Verification) bool {
+		{errs.Wrap(errors.New("open /secret"), errs.Unavailable, "the disk is full"), func(l *console.Run) bool {
 			return strings.Contains(l.Problem(), "the disk is full") && !strings.Contains(l.Err.Error(), "secret")
 		}},
 	} {
-		if err := other.Start(t.Context(), "bob", "", false, false); err != nil {
+		if err := other.Start(t.Context(), "bob", "", nil); err != nil {
 			t.Fatal(err)
 		}
 		<-f.began
@@ -197,7 +203,7 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	}
 
 	// A process that has ended writes nothing more.
-	if err := one.claim(t.Context(), "gone", &run[console.Verified]{Run: console.Run{By: "eve", Began: time.Now()}}); err != nil {
+	if err := one.claim(t.Context(), "gone", &run[state[VerifyRequest, Report, verify.Progress]]{Run: console.Run{By: "eve", Began: time.Now()}, State: state[VerifyRequest, Report, verify.Progress]{In: &VerifyRequest{}}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := f.last(other); !last.Ended.IsZero() {
@@ -207,7 +213,7 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	if last := f.last(other); last.Ended.IsZero() || !strings.Contains(last.Problem(), "the process that ran it has ended") {
 		t.Errorf("%+v", last)
 	}
-	if err := other.Start(t.Context(), "bob", "", false, false); err != nil {
+	if err := other.Start(t.Context(), "bob", "", nil); err != nil {
 		t.Errorf("after a process that has ended: %v", err)
 	}
 	<-f.began

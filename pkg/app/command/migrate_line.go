@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -8,31 +8,33 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
-	"belfry/pkg/app/command"
 	"belfry/pkg/operations/migrate"
 )
 
-type migrateCmd struct {
+// MigrateRequest asks for a migration.
+type MigrateRequest struct {
 	From string `required:"" help:"The configuration of the source." placeholder:"FILE"`
 	To   string `required:"" help:"The configuration of the target." placeholder:"FILE"`
-	JSON bool   `name:"json" help:"Report as JSON."`
 }
 
-// Run copies and compares; after differences the exit code is 1.
-func (c *migrateCmd) Run(ctx context.Context, s streams) error {
-	from, err := config.Load(c.From, os.LookupEnv)
-	if err != nil {
-		return err
-	}
-	to, err := config.Load(c.To, os.LookupEnv)
-	if err != nil {
-		return err
-	}
-	r, err := command.Migrate(ctx, from, to, command.Sometimes(writeMigrated(s.err)))
-	if err != nil {
-		return err
-	}
-	return command.WriteReport(s.out, c.JSON, r, writeMigration)
+// Migration is Migrate. It copies and compares.
+var Migration = Operation[MigrateRequest, MigrateReport, migrate.Progress]{
+	Name: "migrate", Help: "Move stores and binaries to the backends of another configuration.", Bare: true,
+	Run: func(ctx context.Context, _ *Place, q MigrateRequest, report func(migrate.Progress)) (*MigrateReport, error) {
+		from, err := config.Load(q.From, os.LookupEnv)
+		if err != nil {
+			return nil, err
+		}
+		to, err := config.Load(q.To, os.LookupEnv)
+		if err != nil {
+			return nil, err
+		}
+		return Migrate(ctx, from, to, report)
+	},
+	Show: func(s Streams, _ MigrateRequest) (func(migrate.Progress), func(error)) {
+		return Sometimes(writeMigrated(s.Err)), func(error) {}
+	},
+	Text: func(w io.Writer, _ MigrateRequest, r *MigrateReport) error { return writeMigration(w, r) },
 }
 
 func writeMigrated(w io.Writer) func(migrate.Progress) {
@@ -45,7 +47,7 @@ func writeMigrated(w io.Writer) func(migrate.Progress) {
 	}
 }
 
-func writeMigration(w io.Writer, r *command.MigrateReport) error {
+func writeMigration(w io.Writer, r *MigrateReport) error {
 	for _, name := range r.Stayed {
 		fmt.Fprintf(w, "%s: not moved, its place is the same\n", name)
 	}
@@ -59,7 +61,7 @@ func writeMigration(w io.Writer, r *command.MigrateReport) error {
 		fmt.Fprintln(w, note)
 	}
 	if !r.Clean() {
-		_, err := fmt.Fprintln(w, "something differs: it is damaged, was changed meanwhile, or was in the new place before. Stop whatever uses either place, put it right, and migrate again")
+		_, err := fmt.Fprintln(w, "something differs: it is damaged, was changed meanwhile, or was in the new place before. Stop all programs that use either place, put it right, and migrate again")
 		return err
 	}
 	_, err := fmt.Fprintln(w, "everything is in the new place; serve with the new configuration")

@@ -1,13 +1,13 @@
-package views
+package command
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
-	"belfry/config"
 	"belfry/internal/logctx"
 	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
@@ -16,7 +16,7 @@ import (
 )
 
 // runs are the runs of one kind that admins start in the console. One is in progress at a time in all processes that share
-// the stores: a balancer may send each request of a browser to another of them. What they share is one record, which the
+// the stores: a balancer may send each request of a browser to another of them. They share one record, which the
 // process that runs it writes every few seconds, and in which others ask it to stop.
 type runs[S any] struct {
 	kind    string          // for people
@@ -48,14 +48,10 @@ const (
 	runSilence = time.Minute
 )
 
-func newRuns[S any](ctx context.Context, v *Views, kind, uuid string, short func(S) S) *runs[S] {
-	return &runs[S]{
-		kind: kind, uuid: uuid, ctx: ctx, log: v.Log, beat: runBeat, now: time.Now, short: short,
-		// That a run goes forward is no change that listeners have to see.
-		records: func() *store.Store {
-			return v.Served.Now().Set.Store(config.TokenStore).WithOptions(func(o *store.Options) { o.NoEvents = true })
-		},
-	}
+func newRuns[S any](h *Host, kind string) *runs[S] {
+	// That a run goes forward is no change that listeners have to see.
+	records := func() *store.Store { return h.Records().WithOptions(func(o *store.Options) { o.NoEvents = true }) }
+	return &runs[S]{kind: kind, uuid: strings.ReplaceAll(kind, " ", "-"), ctx: h.Ctx, log: h.Log, records: records, beat: runBeat, now: time.Now}
 }
 
 func (r *runs[S]) errRunning() error {
@@ -140,7 +136,7 @@ func (r *runs[S]) share(ctx context.Context, uuid string, stop context.CancelFun
 	}
 }
 
-// Stop ends the run that is in progress, if there is one, in whatever process.
+// Stop ends the run that is in progress, if there is one, in any process.
 func (r *runs[S]) Stop(ctx context.Context) error {
 	asked := ""
 	_, err := r.records().Mutate(asBelfry(ctx), r.uuid, func(now store.Stored) (store.Mutation, error) {
@@ -166,9 +162,6 @@ func (r *runs[S]) Stop(ctx context.Context) error {
 	}
 	return err
 }
-
-// Wait waits for the end of the runs of this process.
-func (r *runs[S]) Wait() { r.running.Wait() }
 
 // current returns the run that is in progress, or else the last one, of all processes; nil: none.
 func (r *runs[S]) current(ctx context.Context) (*run[S], error) {

@@ -1,4 +1,4 @@
-package views
+package command
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,36 +95,50 @@ func (f *checking) serve(books *store.Store, schema store.Validator) {
 	f.books.Store(books.WithOptions(func(o *store.Options) { o.Schema = schema }))
 }
 
+// schemaChecks are the runs of one process.
+type schemaChecks = consoleRuns[SchemaQuestion, store.SchemaReport, store.SchemaReport]
+
 func (f *checking) process(ctx context.Context, log io.Writer) *schemaChecks {
 	if log == nil {
 		log = io.Discard
 	}
-	return &schemaChecks{runs: testRuns[console.SchemaChecked](ctx, "schema check", log, f.records, nil), store: func(name string) *store.Store {
-		if name != "Books" {
-			return nil
-		}
-		return f.books.Load()
-	}}
+	r := testRuns(&Schema, ctx, log, f.records, &Place{})
+	r.host.Now = func() *Place { return &Place{Set: store.NewSet([]*store.Store{f.books.Load()}, nil)} }
+	return r
 }
 
-func (f *checking) last(c *schemaChecks) *console.SchemaCheck {
+// schemaCheck is a run with what it has found.
+type schemaCheck struct {
+	*console.Run
+	store.SchemaReport
+}
+
+func (f *checking) last(c *schemaChecks) *schemaCheck {
 	f.Helper()
 	last, err := c.Last(f.Context())
 	if err != nil {
 		f.Fatal(err)
 	}
-	return last
+	if last == nil {
+		return nil
+	}
+	found := &schemaCheck{Run: last}
+	found.SchemaReport, _ = last.Progress.(store.SchemaReport)
+	if out, ok := last.Out.(*store.SchemaReport); ok {
+		found.SchemaReport = *out
+	}
+	return found
 }
 
 // until waits until a process shows what is expected.
-func (f *checking) until(c *schemaChecks, what string, right func(*console.SchemaCheck) bool) *console.SchemaCheck {
+func (f *checking) until(c *schemaChecks, what string, right func(*schemaCheck) bool) *schemaCheck {
 	f.Helper()
 	kit.WaitFor(f, what, func() bool { last := f.last(c); return last != nil && right(last) })
 	return f.last(c)
 }
 
 // found checks what is shown of a run that has seen one page, or all objects.
-func (f *checking) found(last *console.SchemaCheck, objects int) {
+func (f *checking) found(last *schemaCheck, objects int) {
 	f.Helper()
 	if last.Objects != objects || last.Failing != objects || last.About != checkedBooks || len(last.First) != 10 || last.By != "ada" || last.Store != "Books" || last.Schema != "first" {
 		f.Errorf("%+v", last)
@@ -141,19 +156,16 @@ func TestASchemaCheckOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	if f.last(one) != nil {
 		t.Error("a run before the first")
 	}
-	if err := one.Start(t.Context(), "ada", "r-17", "Authors"); !errors.Is(err, errs.Invalid) {
-		t.Errorf("a check of a store without a schema: %v", err)
-	}
 	f.schema.waitsAt = 501
-	if err := one.Start(t.Context(), "ada", "r-17", "Books"); err != nil {
+	if err := one.Start(t.Context(), "ada", "r-17", url.Values{"store": {"Books"}}); err != nil {
 		t.Fatal(err)
 	}
 	<-f.schema.reached
-	if err := other.Start(t.Context(), "bob", "", "Books"); !errors.Is(err, errs.Conflict) {
+	if err := other.Start(t.Context(), "bob", "", url.Values{"store": {"Books"}}); !errors.Is(err, errs.Conflict) {
 		t.Errorf("a second run in another process: %v", err)
 	}
 	for _, c := range []*schemaChecks{one, other} {
-		last := f.until(c, "the first page", func(l *console.SchemaCheck) bool { return l.Objects > 0 })
+		last := f.until(c, "the first page", func(l *schemaCheck) bool { return l.Objects > 0 })
 		if f.found(last, 500); !last.Running() {
 			t.Errorf("%+v", last)
 		}
@@ -168,7 +180,7 @@ func TestASchemaCheckOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 			t.Errorf("after the stop: %+v", last)
 		}
 	}
-	if err := other.Start(t.Context(), "ada", "", "Books"); err != nil {
+	if err := other.Start(t.Context(), "ada", "", url.Values{"store": {"Books"}}); err != nil {
 		t.Fatal(err)
 	}
 	other.running.Wait()
@@ -189,7 +201,7 @@ func TestASchemaCheckEndsWhenAnotherSchemaIsServed(t *testing.T) {
 	c := f.process(t.Context(), log)
 	books := f.books.Load()
 	f.serve(books, &servesOther{refusing: f.schema, of: f, books: books})
-	if err := c.Start(t.Context(), "ada", "r-17", "Books"); err != nil {
+	if err := c.Start(t.Context(), "ada", "r-17", url.Values{"store": {"Books"}}); err != nil {
 		t.Fatal(err)
 	}
 	c.running.Wait()
@@ -222,7 +234,7 @@ func TestASchemaCheckOfABackendThatIsAwayFails(t *testing.T) {
 	}
 	f.serve(books, f.schema)
 	c, other := f.process(t.Context(), log), f.process(t.Context(), log)
-	if err := c.Start(t.Context(), "ada", "r-17", "Books"); err != nil {
+	if err := c.Start(t.Context(), "ada", "r-17", url.Values{"store": {"Books"}}); err != nil {
 		t.Fatal(err)
 	}
 	c.running.Wait()

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/missed"
 )
 
-// What the consumers of an ordered listener have missed is one row, also when they do not exist any more.
+// What the consumers of an ordered listener have missed is one row, also when they no longer exist.
 func TestListenersAreShownWithWhatTheyHaveMissed(t *testing.T) {
 	since := time.Date(2026, 11, 14, 8, 0, 0, 0, time.UTC)
 	gaps := []missed.Status{
