@@ -40,7 +40,9 @@ func (c *Claims) Trust(complete bool) {
 func (c *Claims) Trusted() bool { return c.records.collection.complete.Load() }
 
 // Proceed has no write wait any more for the claims to be complete, which will take longer.
-func (c *Claims) Proceed() { c.records.collection.once.Do(func() { close(c.records.collection.noWait) }) }
+func (c *Claims) Proceed() {
+	c.records.collection.once.Do(func() { close(c.records.collection.noWait) })
+}
 
 // Refuses reports whether writes that give an object a value are refused until the claims are complete.
 func (c *Claims) Refuses() bool { return c.refuses }
