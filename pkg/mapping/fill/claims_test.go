@@ -2,12 +2,14 @@ package fill
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/test/kit"
@@ -147,6 +149,77 @@ func TestClaimsAreNotTrustedWhileAProcessHasAnotherConfiguration(t *testing.T) {
 	if text := p.logged.String(); !strings.Contains(text, `uuid=b error="a has an equal value in slug`) {
 		t.Errorf("the log does not name the duplicate: %s", text)
 	}
+}
+
+// writing gives objects the same few values until it is stopped, counts that, and returns an error that no write may have.
+func (p *process) writing(seed uint64, writes *atomic.Int64) (stop func() error) {
+	var stopped atomic.Bool
+	ended := make(chan error, 1)
+	books := p.set.Store("Books")
+	go func() {
+		for r := rand.New(rand.NewPCG(seed, 2)); !stopped.Load(); {
+			uuid, slug := fmt.Sprint("b", r.IntN(8)), object.Object{"slug": object.AppendString(nil, fmt.Sprint("s", r.IntN(8)))}
+			var err error
+			switch r.IntN(4) {
+			case 0:
+				err = books.Delete(p.Context(), uuid, 0)
+			case 1:
+				_, err = books.Save(p.Context(), slug, uuid)
+			default:
+				_, err = books.Update(p.Context(), slug, store.UpdateOptions{UUID: uuid})
+			}
+			switch kind := errs.KindOf(err); {
+			case err == nil, kind == errs.Taken, kind == errs.Exists, kind == errs.NotFound, kind == errs.Conflict:
+			default:
+				ended <- err
+				return
+			}
+			writes.Add(1)
+		}
+		ended <- nil
+	}()
+	return func() error {
+		stopped.Store(true)
+		return <-ended
+	}
+}
+
+// Two processes write, one of them without the constraint: no write fails. Once it has gone and the values are collected,
+// each object has its claim, or the log has named it.
+func TestNoWriteFailsBesideAProcessWithoutTheConstraint(t *testing.T) {
+	i := newInstallation(t)
+	var c clock
+	for round := range uint64(5) {
+		other := i.unique().claims(c.shared)
+		p := i.unique([]string{"slug"}).claims(c.shared)
+		var writes, others atomic.Int64
+		stopOther, stop := other.writing(2*round, &others), p.writing(2*round+1, &writes)
+		kit.WaitFor(t, "both have written", func() bool { return writes.Load() > 100 && others.Load() > 100 })
+		p.must(stopOther())
+		other.filler.Close()
+		c.gone(p)
+		before := p.duplicates()
+		since := writes.Load()
+		kit.WaitFor(t, "it has written since", func() bool { return writes.Load() > since+100 })
+		p.must(stop())
+		for _, uuid := range append(before, p.duplicates()...) {
+			if !strings.Contains(p.logged.String(), "uuid="+uuid+` error="`) {
+				t.Errorf("round %d: %s is not named: %s", round, uuid, p.logged)
+			}
+		}
+		p.filler.Close()
+	}
+}
+
+// duplicates are the objects without the claims of their values.
+func (p *process) duplicates() (all []string) {
+	p.Helper()
+	r, err := verify.Run(p.Context(), p.set, verify.Options{})
+	p.must(err)
+	for _, f := range r.Unique.Findings {
+		all = append(all, f.UUID)
+	}
+	return all
 }
 
 // Several processes start at once over existing objects: one reads them. It is killed, and the next one continues.
