@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"belfry/pkg/errs"
@@ -149,6 +150,22 @@ func TestClaimsAreNotTrustedWhileAProcessHasAnotherConfiguration(t *testing.T) {
 	if text := p.logged.String(); !strings.Contains(text, `uuid=b error="a has an equal value in slug`) {
 		t.Errorf("the log does not name the duplicate: %s", text)
 	}
+}
+
+// While processes differ, the claims can't be complete so soon, so no write waits for that.
+func TestNoWriteWaitsForClaimsThatWaitForAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newInstallation(t)
+		before := i.unique()
+		before.must(before.saveBook("a", "x"))
+		p := i.unique([]string{"slug"}).claims(new(clock).shared, func(o *Options) { o.Interval = time.Minute })
+		defer p.filler.Close()
+		began := time.Now()
+		p.must(p.saveBook("b", "y"))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the write took %s", took)
+		}
+	})
 }
 
 // writing gives objects the same few values until it is stopped, counts that, and returns an error that no write may have.
