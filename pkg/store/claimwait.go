@@ -19,7 +19,7 @@ type collection struct {
 	complete atomic.Bool
 	begun    time.Time // when this process opened the claims
 
-	noWait chan struct{} // closed when no write waits any more for the claims to be complete
+	noWait chan struct{} // closed when writes no longer wait for the claims to be complete
 	once   sync.Once
 }
 
@@ -39,7 +39,7 @@ func (c *Claims) Trust(complete bool) {
 // Trusted reports whether the claims are complete.
 func (c *Claims) Trusted() bool { return c.records.collection.complete.Load() }
 
-// Proceed has no write wait any more for the claims to be complete, which will take longer.
+// Proceed has writes no longer wait for the claims to be complete, which will take longer.
 func (c *Claims) Proceed() {
 	c.records.collection.once.Do(func() { close(c.records.collection.noWait) })
 }

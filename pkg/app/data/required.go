@@ -14,8 +14,9 @@ import (
 )
 
 // Required updates the derived data that requests depend on: it creates the claims of existing objects, has stores
-// trust these claims, and builds indexes. It runs in processes of every role, because values are not unique, and
-// requests are refused, until a process has done this work. It is exempt from the rate of other fills.
+// trust these claims, and builds indexes. It runs in processes of every role, because requests are
+// refused, and two objects can get one value, until a process has done this work. It is exempt from the rate of other
+// fills.
 type Required struct {
 	Log *slog.Logger
 
