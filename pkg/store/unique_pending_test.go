@@ -34,6 +34,11 @@ func newPendingScenario(setup []model.Op, clients ...[]model.Op) *pendingScenari
 	return p
 }
 
+func (p *pendingScenario) withoutCrashes() *pendingScenario {
+	p.Scenario = withoutCrashes(p.Scenario)
+	return p
+}
+
 // collected is how far the claims are collected.
 type collected struct {
 	Place    string   // the last object that was read
@@ -42,13 +47,17 @@ type collected struct {
 }
 
 // collecting adds a client that collects the claims of two objects once the clients without the constraint have ended
-// their first operations. Where it crashes, another one continues.
+// their first operations. If it crashes, another one continues.
 func (p *pendingScenario) collecting(after map[int]int) *pendingScenario {
 	op := model.Do("collect", "Books", "all", p.collect)
 	for client, operations := range after {
 		op = model.After(op, client, operations)
 	}
-	p.Clients = append(p.Clients, []model.Op{op, op})
+	all := []model.Op{op}
+	if p.CrashClients {
+		all = append(all, op)
+	}
+	p.Clients = append(p.Clients, all)
 	return p
 }
 
@@ -119,6 +128,8 @@ func pendingScenarios() map[string]*pendingScenario {
 			ops(plain(remove("a")), plain(save("a", x))), ops(save("b", x))).collecting(map[int]int{0: 2}),
 		"a process gets the constraint": newPendingScenario(nil,
 			ops(plain(save("a", x)), update("a", y)), ops(save("b", y))).collecting(map[int]int{0: 1}),
+		"a process gets the constraint, and clocks differ": newPendingScenario(nil, ops(model.Ahead(save("a", x), 10)),
+			ops(plain(save("a", x)), remove("a"))).withoutCrashes().collecting(map[int]int{1: 1}),
 	}
 }
 
