@@ -182,14 +182,12 @@ stores:
 	load.Go(func() {
 		for n := int64(1); !stopped.Load(); {
 			body := fmt.Sprintf(`{"uuid":"b%06d","n":%d,"title":"t","slug":"s%d","isbn":"i%d","author":"a","editor":"e"}`, n, n, n, n)
-			switch status, text := p.do(a, "POST", "/books", body); {
-			case status == http.StatusCreated:
-				written.Store(n)
-				n++
-			default:
+			if status, text := p.do(a, "POST", "/books", body); status != http.StatusCreated {
 				t.Errorf("POST: %d, %s", status, text)
 				return
 			}
+			written.Store(n)
+			n++
 		}
 	})
 	for range 2 {

@@ -123,7 +123,7 @@ func (c *Claims) writeClaim(
 	for range maxAttempts {
 		record, held, right, err := c.readClaim(ctx, on, uuid)
 		own := held.content.Owner == uuid
-		if err != nil || right && !(own && renew) {
+		if err != nil || right && (!own || !renew) {
 			return false, nil, err
 		}
 		content := claimContent{Unique: on.name, Owner: uuid, Revision: record.Revision}
