@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 )
 
 const uniqueSlugs = `
@@ -23,6 +24,20 @@ func (p *place) taken(a *App, value, free string) {
 		p.Errorf("%s: %d %s", value, status, text)
 	}
 	p.want(a, "POST", "/books", fmt.Sprintf(`{"slug":%q}`, free), http.StatusCreated)
+}
+
+// Until the values of a store are collected, two objects can get one. Users may not: rules compare their properties.
+func TestStoresOfAccountsGiveNoValueBeforeAllAreKnown(t *testing.T) {
+	const text = "authentication: {userStore: People, identStore: Logins}\nstores: {Books: {unique: [slug]}, People: {unique: [name]}}\n"
+	p, err := plan.Compile(newPlace(t, "").load(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range p.Stores {
+		if account := o.Name == "People" || o.Name == "Logins"; o.CompleteClaims != account {
+			t.Errorf("%s: %v", o.Name, o.CompleteClaims)
+		}
+	}
 }
 
 // The values are those of the backup, at once, however often it is restored.

@@ -30,11 +30,13 @@ import (
 // them.
 type Claims struct {
 	*core
-	records    *claimRecords
-	unique     []constraint
-	indexing   *indexing
-	locker     Locker
-	fenceAfter time.Duration
+	records     *claimRecords
+	unique      []constraint
+	indexing    *indexing
+	locker      Locker
+	fenceAfter  time.Duration
+	collectWait time.Duration
+	refuses     bool // a write that gives an object a value, until the claims are complete
 }
 
 // newClaims returns the claims of a store, nil without unique fields.
@@ -44,7 +46,8 @@ func newClaims(o *Options, c *core, records *claimRecords, x *indexing) *Claims 
 	}
 	return &Claims{
 		core: c, records: records, unique: constraintsOf(o.Unique), indexing: x, locker: o.Locker,
-		fenceAfter: cmp.Or(o.FenceAfter, fenceAfter),
+		fenceAfter: cmp.Or(o.FenceAfter, fenceAfter), collectWait: cmp.Or(o.CollectWait, collectWait),
+		refuses: o.CompleteClaims,
 	}
 }
 
@@ -86,9 +89,8 @@ func (c *Claims) reserve(ctx context.Context, base driver.Record, out *driver.Wr
 	if len(gained) == 0 {
 		return r, nil
 	}
-	if !c.records.complete.Load() {
-		return nil, errs.New(errs.Unavailable, "the unique values of %s are being collected from its objects: try again",
-			c.name)
+	if err := c.awaitComplete(ctx); err != nil {
+		return nil, err
 	}
 	if err := r.lock(ctx, c.locker, ids); err != nil {
 		return nil, err

@@ -53,17 +53,17 @@ func (c *Claims) Renew(ctx context.Context) error {
 	return err
 }
 
-// Trust says whether every object has its claims, so that a value without a claim is nobody's. Until then no
-// write of this process can give an object a unique value.
-func (c *Claims) Trust(complete bool) { c.records.complete.Store(complete) }
-
-// Trusted reports whether values can be claimed.
-func (c *Claims) Trusted() bool { return c.records.complete.Load() }
-
 // Make makes the claims that an object lacks, and returns those that another object with the same value has. An error
 // says that the object was not checked.
 func (c *Claims) Make(ctx context.Context, uuid string) (made int, taken []UniqueFinding, err error) {
 	return c.eachClaim(ctx, uuid, c.makeClaim)
+}
+
+// Collect is Make after a time in which something wrote the object without claims. It also writes the claims that the
+// object has. A write that read such a claim before the object got the value can then no longer take or release it.
+func (c *Claims) Collect(ctx context.Context, uuid string) (taken []UniqueFinding, err error) {
+	_, taken, err = c.eachClaim(ctx, uuid, c.renewClaim)
+	return taken, err
 }
 
 // Check returns the problems of an object's claims, and changes nothing.
@@ -107,12 +107,30 @@ func (c *Claims) readClaim(
 func (c *Claims) makeClaim(
 	ctx context.Context, on *constraint, uuid string,
 ) (made bool, found *UniqueFinding, err error) {
+	return c.writeClaim(ctx, on, uuid, false)
+}
+
+// renewClaim is makeClaim, and writes a claim that is the object's own again.
+func (c *Claims) renewClaim(
+	ctx context.Context, on *constraint, uuid string,
+) (made bool, found *UniqueFinding, err error) {
+	return c.writeClaim(ctx, on, uuid, true)
+}
+
+func (c *Claims) writeClaim(
+	ctx context.Context, on *constraint, uuid string, renew bool,
+) (made bool, found *UniqueFinding, err error) {
 	for range maxAttempts {
 		record, held, right, err := c.readClaim(ctx, on, uuid)
-		if err != nil || right {
+		own := held.content.Owner == uuid
+		if err != nil || right && (!own || !renew) {
 			return false, nil, err
 		}
-		if held.content.Owner != "" {
+		content := claimContent{Unique: on.name, Owner: uuid, Revision: record.Revision}
+		switch {
+		case own: // perhaps for a write in progress, which the claim still is for
+			content.Revision = max(record.Revision, held.content.Revision)
+		case held.content.Owner != "":
 			switch err := c.awaitRelease(ctx, on, held); {
 			case errors.Is(err, errHeld):
 				return false, c.newFinding(on, uuid, held.content.Owner), nil
@@ -120,9 +138,9 @@ func (c *Claims) makeClaim(
 				return false, nil, err
 			}
 		}
-		_, err = c.records.put(ctx, c.now(), held, claimContent{Unique: on.name, Owner: uuid, Revision: record.Revision})
+		_, err = c.records.put(ctx, c.now(), held, content)
 		if !errors.Is(err, errs.Mismatch) {
-			return err == nil, nil, err
+			return err == nil && !own, nil, err
 		}
 	}
 	return false, nil, c.contended(uuid)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"belfry/pkg/errs"
@@ -16,8 +15,8 @@ import (
 // claimRecords are where a store keeps its claims.
 type claimRecords struct {
 	driver     driver.Store
-	generation string      // of the records: another one after they were lost, or restored
-	complete   atomic.Bool // every object has its claims: new ones can be trusted
+	generation string // of the records: another one after they were lost, or restored
+	collection *collection
 }
 
 // claimSuffix ends the name of a driver's store with claims. It has a dot, which the names of others have not.
@@ -42,7 +41,7 @@ func openClaims(ctx context.Context, backend driver.Backend, name string) (*clai
 			return nil, err
 		}
 		if found {
-			return &claimRecords{driver: d, generation: string(record.Body)}, nil
+			return &claimRecords{driver: d, generation: string(record.Body), collection: newCollection()}, nil
 		}
 		err = d.Put(ctx, driver.Write{UUID: generationUUID, Revision: 1, Body: []byte(newGeneration())})
 		if err != nil && !errors.Is(err, errs.Mismatch) {

@@ -376,7 +376,7 @@ func TestAStoreThatIsNotUsedLeavesIndexesComplete(t *testing.T) {
 func TestReconfiguredChangesUniqueFields(t *testing.T) {
 	f := newShelf(t)
 	slug, both := [][]string{{"slug"}}, [][]string{{"isbn"}, {"slug"}}
-	s := f.open(store.Open, store.Options{Unique: both})
+	s := f.open(store.Open, store.Options{Unique: both, CollectWait: -1})
 	s.Claims().Trust(true)
 	save(t, s, "a", `{"slug":"x","isbn":"1"}`)
 	if !f.reconfigured(s, store.Options{Unique: [][]string{{"slug"}, {"isbn"}}}).Claims().Trusted() {
@@ -387,7 +387,7 @@ func TestReconfiguredChangesUniqueFields(t *testing.T) {
 		t.Error("the claims are trusted although a constraint was removed")
 	}
 	save(t, fewer, "b", `{"isbn":"2"}`) // which nothing claims
-	again := f.reconfigured(fewer, store.Options{Unique: both})
+	again := f.reconfigured(fewer, store.Options{Unique: both, CompleteClaims: true})
 	if again.Claims().Trusted() {
 		t.Error("claims are trusted that were not kept up to date")
 	}

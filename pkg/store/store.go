@@ -123,6 +123,14 @@ type Options struct {
 	// FenceAfter is how long a claim of a unique value counts as one of a write in progress, for which another writer
 	// waits. 0: a second; less: not at all.
 	FenceAfter time.Duration
+
+	// CollectWait is for how long writes wait for the claims of unique values to be complete, from when this process
+	// opens them. 0: a second; less: not at all.
+	CollectWait time.Duration
+
+	// CompleteClaims has a write that gives an object a unique value refused until the claims are complete. Without
+	// it, objects that nobody has read yet can have the same value.
+	CompleteClaims bool
 }
 
 // normalized returns the options with their defaults, and with slices of their own.
@@ -270,7 +278,7 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
 	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
-	now.Unique, now.IndexBinaries = o.Unique, o.IndexBinaries
+	now.Unique, now.CompleteClaims, now.IndexBinaries = o.Unique, o.CompleteClaims, o.IndexBinaries
 	now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 
 	made.indexes = now.Indexes

@@ -3,8 +3,11 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
@@ -142,7 +145,101 @@ func TestAValueIsFreeAfterAChangeAndADeletion(t *testing.T) {
 	}
 }
 
-func TestNoValueIsGivenBeforeAllAreKnown(t *testing.T) {
+// Until the claims are complete, a value that another object has without a claim is given; one that is claimed is not.
+func TestValuesAreGivenBeforeAllAreKnown(t *testing.T) {
+	backend := model.NewMemory()
+	plain, err := store.Open(t.Context(), backend, store.Options{Name: "Books"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, plain, "a", `{"slug":"x"}`)
+	s, err := store.Open(t.Context(), backend, store.Options{Name: "Books", Unique: [][]string{{"slug"}}, CollectWait: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, s, "b", `{"slug":"x"}`)
+	_, err = s.Save(t.Context(), parse(t, `{"slug":"x"}`), "c")
+	kind(t, err, errs.Taken)
+	if _, err := s.Update(t.Context(), parse(t, `{"title":"A"}`), store.UpdateOptions{UUID: "a", Patch: true}); err != nil {
+		t.Error(err)
+	}
+	for uuid, other := range map[string]string{"a": "b", "b": ""} {
+		found, err := s.Claims().Collect(t.Context(), uuid)
+		if err != nil || len(found) > 0 != (other != "") || len(found) > 0 && found[0].Other != other {
+			t.Errorf("%s: %+v, %v", uuid, found, err)
+		}
+	}
+}
+
+// The writes of a store wait together for a second, and no longer than until the claims are complete.
+func TestWritesWaitOnceForTheClaims(t *testing.T) {
+	open := func(t *testing.T) (s *store.Store, took func(ctx context.Context) time.Duration) {
+		t.Helper()
+		s, err := store.Open(t.Context(), model.NewMemory(), store.Options{Name: "Books", Unique: [][]string{{"slug"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		return s, func(ctx context.Context) time.Duration {
+			t.Helper()
+			n++
+			began := time.Now()
+			if _, err := s.Save(ctx, parse(t, fmt.Sprintf(`{"slug":"%d"}`, n)), ""); err != nil {
+				t.Error(err)
+			}
+			return time.Since(began)
+		}
+	}
+	for name, test := range map[string]func(t *testing.T){
+		"the time is over": func(t *testing.T) {
+			_, took := open(t)
+			time.Sleep(600 * time.Millisecond)
+			if first, second := took(t.Context()), took(t.Context()); first != 400*time.Millisecond || second != 0 {
+				t.Errorf("they took %v and %v", first, second)
+			}
+		},
+		"the claims are complete": func(t *testing.T) {
+			s, took := open(t)
+			go func() {
+				time.Sleep(300 * time.Millisecond)
+				s.Claims().Trust(true)
+			}()
+			if first := took(t.Context()); first != 300*time.Millisecond {
+				t.Errorf("it took %v", first)
+			}
+			s.Claims().Trust(false) // of another process, with which this one can't agree so soon
+			if second := took(t.Context()); second != 0 {
+				t.Errorf("it took %v", second)
+			}
+		},
+		"they will not be complete so soon": func(t *testing.T) {
+			s, took := open(t)
+			s.Claims().Proceed()
+			if first := took(t.Context()); first != 0 {
+				t.Errorf("it took %v", first)
+			}
+		},
+		"a caller has less time": func(t *testing.T) {
+			_, took := open(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			if first := took(ctx); first != 250*time.Millisecond {
+				t.Errorf("it took %v", first)
+			}
+		},
+		"a caller has gone": func(t *testing.T) {
+			s, _ := open(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			go cancel()
+			_, err := s.Save(ctx, parse(t, `{"slug":"x"}`), "")
+			kind(t, err, errs.Canceled)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+	}
+}
+
+func TestNoValueIsGivenBeforeAllAreKnownWhereAccountsAre(t *testing.T) {
 	backend := model.NewMemory()
 	plain, err := store.Open(t.Context(), backend, store.Options{Name: "Books"})
 	if err != nil {
@@ -150,8 +247,12 @@ func TestNoValueIsGivenBeforeAllAreKnown(t *testing.T) {
 	}
 	save(t, plain, "a", `{"slug":"x"}`)
 	save(t, plain, "b", `{"slug":"x"}`)
-	s := unique(t, backend, []string{"slug"})
-	s.Claims().Trust(false)
+	s, err := store.Open(t.Context(), backend, store.Options{
+		Name: "Books", Unique: [][]string{{"slug"}}, FenceAfter: -1, CollectWait: -1, CompleteClaims: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, err = s.Save(t.Context(), parse(t, `{"slug":"z"}`), "c")
 	kind(t, err, errs.Unavailable)
 	save(t, s, "d", `{}`)

@@ -29,6 +29,7 @@ type Status struct {
 	Running   bool // a walk is in progress, in this process or another, or was interrupted
 	Waiting   bool // for processes with another configuration to end, if there are any
 	Others    bool // a process with another configuration is known to run
+	Refuses   bool // requests that depend on it are refused until it is filled
 
 	Began, Ended time.Time // of the walk; zero without one
 	Total        int64     // objects when it began, approximately

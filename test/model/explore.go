@@ -86,7 +86,7 @@ func (l label) String() string {
 func (c *Checker) transitions(s *state) []transition {
 	all := make([]transition, 0, len(s.clients)+2*len(s.handlers)+len(s.unacked))
 	for i := range s.clients {
-		if w := &s.clients[i]; w.at < len(c.scenario.Clients[i]) && c.ready(s, &w.process) {
+		if w := &s.clients[i]; w.at < len(c.scenario.Clients[i]) && c.ready(s, &w.process) && c.mayBegin(s, i) {
 			all = append(all, transition{clientStep, i})
 		}
 	}
@@ -118,6 +118,16 @@ func (c *Checker) transitions(s *state) []transition {
 		}
 	}
 	return append(append(all, c.askTransitions(s)...), c.volatileTransitions(s)...)
+}
+
+// mayBegin reports whether other clients have ended what is before the next operation of a client.
+func (c *Checker) mayBegin(s *state, i int) bool {
+	for other, operations := range c.scenario.Clients[i][s.clients[i].at].after {
+		if s.clients[other].at < operations {
+			return false
+		}
+	}
+	return true
 }
 
 // mayCrash reports whether a handler can crash.

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -103,6 +104,7 @@ type Op struct {
 	UUID  string
 	run   func(ctx context.Context, s *store.Store) error
 	ahead uint64
+	after map[int]int // by client: how many operations it has ended before this one begins
 }
 
 // Do makes an operation of a function. It must be deterministic, and make its driver calls one after another.
@@ -113,6 +115,23 @@ func Do(name, store, uuid string, run func(ctx context.Context, s *store.Store) 
 // Ahead has the clock of the client be ahead of that of others during an operation, by some revisions.
 func Ahead(o Op, by uint64) Op {
 	o.ahead = by
+	return o
+}
+
+// Through makes an operation through another store of the same records.
+func Through(o Op, other func(*store.Store) *store.Store) Op {
+	run := o.run
+	o.run = func(ctx context.Context, s *store.Store) error { return run(ctx, other(s)) }
+	return o
+}
+
+// After has an operation begin only once a client has ended its first operations.
+func After(o Op, client, operations int) Op {
+	o.after = maps.Clone(o.after)
+	if o.after == nil {
+		o.after = map[int]int{}
+	}
+	o.after[client] = operations
 	return o
 }
 

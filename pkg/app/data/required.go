@@ -14,8 +14,9 @@ import (
 )
 
 // Required updates the derived data that requests depend on: it creates the claims of existing objects, has stores
-// trust these claims, and builds indexes. It runs in processes of every role, because requests are refused until a
-// process has done this work. It is exempt from the rate of other fills.
+// trust these claims, and builds indexes. It runs in processes of every role, because requests are
+// refused, and two objects can get one value, until a process has done this work. It is exempt from the rate of other
+// fills.
 type Required struct {
 	Log *slog.Logger
 
@@ -68,16 +69,19 @@ func (r *Required) incomplete() (all []string) {
 }
 
 func collecting(s walk.Status) string {
+	means := "two objects can get one value until then, and the log names them"
+	if s.Refuses {
+		means = "new ones are refused until then"
+	}
 	switch {
 	case s.Waiting && !s.Others:
-		return "new unique values of " + s.Store + " are refused until it is known that no process with another " +
-			"configuration runs, within half a minute, and the values of its objects are collected"
+		return "the unique values of " + s.Store + " are collected once it is known that no process with another " +
+			"configuration runs, within half a minute: " + means
 	case s.Waiting:
-		return "new unique values of " + s.Store + " are refused until all processes have the same configuration, " +
-			"and the values of its objects are collected"
+		return "the unique values of " + s.Store + " are collected once all processes have the same configuration: " + means
 	default:
-		return fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): new ones are refused "+
-			"until then", s.Store, s.Done, s.Total)
+		return fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): %s",
+			s.Store, s.Done, s.Total, means)
 	}
 }
 

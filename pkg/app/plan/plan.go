@@ -175,6 +175,8 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	// Uuids of idents can be guessed: they are addresses.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
 	o.Unique, o.Search, o.Maintained = s.Unique, s.Search.Fields, maintainedFields(c, s.Name)
+	// Rules compare properties of users: with the name of another user, one could do what only that user may.
+	o.CompleteClaims = s.Name == c.Authentication.UserStore || s.Name == c.Authentication.IdentStore
 	computed, found := p.compileComputed(s)
 	problems = append(problems, found...)
 	o.Computed = computed

@@ -10,12 +10,12 @@ import (
 	"belfry/pkg/walk"
 )
 
-// claimsAtOnce is how many objects are read at once for their claims: writes are refused until all are done, so a fill
-// that ends sooner is worth more than one that nobody notices.
+// claimsAtOnce is how many objects are read at once for their claims: until all are done, two objects can get one value,
+// or writes are refused, so a fill that ends sooner is worth more than one that nobody notices.
 const claimsAtOnce = 16
 
 // Claims returns the claims of stores with unique fields. A store trusts its claims only once every object has its own:
-// until then a value without a claim may be that of an object, so no write can give an object such a value.
+// until then a value without a claim may be that of an object.
 func Claims(set *store.Set) Works {
 	all := map[string]*work{}
 	for name, s := range set.Stores() {
@@ -38,13 +38,18 @@ func claims(s *store.Store, c *store.Claims) *work {
 		// The generation is another one after a restore or a migration, which copy records without their claims.
 		definition: hashOf(names, c.Generation()),
 		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {
-			_, found, err := c.Make(ctx, o.UUID)
+			found, err := c.Collect(ctx, o.UUID)
 			if err == nil && len(found) > 0 {
 				f := found[0]
 				err = errs.New(errs.Taken, "%s has an equal value in %s: change one of them, then run `belfry verify --repair`", f.Other, strings.Join(f.Fields, ", "))
 			}
 			return err
 		},
-		trust: c.Trust,
+		refuses: c.Refuses(),
+		trust: func(filled, disputed bool) {
+			if c.Trust(filled); disputed {
+				c.Proceed()
+			}
+		},
 	}
 }

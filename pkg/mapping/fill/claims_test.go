@@ -2,12 +2,15 @@ package fill
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/test/kit"
@@ -121,7 +124,8 @@ func TestClaimsAreMadeAgainAfterTheConstraintWasAway(t *testing.T) {
 	}
 }
 
-// A process with another configuration that runs is noticed, and no value is given meanwhile.
+// A process with another configuration that runs is noticed. Values are given meanwhile, and those that are given twice
+// are named once it has gone.
 func TestClaimsAreNotTrustedWhileAProcessHasAnotherConfiguration(t *testing.T) {
 	i := newInstallation(t)
 	var c clock
@@ -129,16 +133,110 @@ func TestClaimsAreNotTrustedWhileAProcessHasAnotherConfiguration(t *testing.T) {
 	p.trusts(true)
 	other := i.unique().claims(c.shared)
 	p.trusts(false)
-	if err := p.saveBook("a", "x"); errs.KindOf(err) != errs.Unavailable {
-		t.Error(err)
+	p.must(p.saveBook("a", "x"))
+	if err := p.saveBook("c", "x"); errs.KindOf(err) != errs.Taken {
+		t.Errorf("a value is given twice that has a claim: %v", err)
 	}
 	other.must(other.saveBook("b", "x"))
+	other.must(other.saveBook("d", "y"))
 	other.filler.Close()
 	c.gone(p)
 	p.trusts(true)
-	if err := p.saveBook("a", "x"); errs.KindOf(err) != errs.Taken {
-		t.Error(err)
+	for _, slug := range []string{"x", "y"} {
+		if err := p.saveBook("c", slug); errs.KindOf(err) != errs.Taken {
+			t.Errorf("%s: %v", slug, err)
+		}
 	}
+	if text := p.logged.String(); !strings.Contains(text, `uuid=b error="a has an equal value in slug`) {
+		t.Errorf("the log does not name the duplicate: %s", text)
+	}
+}
+
+// While processes differ, the claims can't be complete so soon, so no write waits for that.
+func TestNoWriteWaitsForClaimsThatWaitForAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := newInstallation(t)
+		before := i.unique()
+		before.must(before.saveBook("a", "x"))
+		p := i.unique([]string{"slug"}).claims(new(clock).shared, func(o *Options) { o.Interval = time.Minute })
+		defer p.filler.Close()
+		began := time.Now()
+		p.must(p.saveBook("b", "y"))
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the write took %s", took)
+		}
+	})
+}
+
+// writing gives objects the same few values until it is stopped, counts that, and returns an error that no write may have.
+func (p *process) writing(seed uint64, writes *atomic.Int64) (stop func() error) {
+	var stopped atomic.Bool
+	ended := make(chan error, 1)
+	books := p.set.Store("Books")
+	go func() {
+		for r := rand.New(rand.NewPCG(seed, 2)); !stopped.Load(); {
+			uuid, slug := fmt.Sprint("b", r.IntN(8)), object.Object{"slug": object.AppendString(nil, fmt.Sprint("s", r.IntN(8)))}
+			var err error
+			switch r.IntN(4) {
+			case 0:
+				err = books.Delete(p.Context(), uuid, 0)
+			case 1:
+				_, err = books.Save(p.Context(), slug, uuid)
+			default:
+				_, err = books.Update(p.Context(), slug, store.UpdateOptions{UUID: uuid})
+			}
+			switch kind := errs.KindOf(err); {
+			case err == nil, kind == errs.Taken, kind == errs.Exists, kind == errs.NotFound, kind == errs.Conflict:
+			default:
+				ended <- err
+				return
+			}
+			writes.Add(1)
+		}
+		ended <- nil
+	}()
+	return func() error {
+		stopped.Store(true)
+		return <-ended
+	}
+}
+
+// Two processes write, one of them without the constraint: no write fails. Once it has gone and the values are collected,
+// each object has its claim, or the log has named it.
+func TestNoWriteFailsBesideAProcessWithoutTheConstraint(t *testing.T) {
+	i := newInstallation(t)
+	var c clock
+	for round := range uint64(5) {
+		other := i.unique().claims(c.shared)
+		p := i.unique([]string{"slug"}).claims(c.shared)
+		var writes, others atomic.Int64
+		stopOther, stop := other.writing(2*round, &others), p.writing(2*round+1, &writes)
+		kit.WaitFor(t, "both have written", func() bool { return writes.Load() > 100 && others.Load() > 100 })
+		p.must(stopOther())
+		other.filler.Close()
+		c.gone(p)
+		before := p.duplicates()
+		since := writes.Load()
+		kit.WaitFor(t, "it has written since", func() bool { return writes.Load() > since+100 })
+		p.must(stop())
+		for _, uuid := range append(before, p.duplicates()...) {
+			if !strings.Contains(p.logged.String(), "uuid="+uuid+` error="`) {
+				t.Errorf("round %d: %s is not named: %s", round, uuid, p.logged)
+			}
+		}
+		p.filler.Close()
+	}
+}
+
+// duplicates are the objects without the claims of their values.
+func (p *process) duplicates() (all []string) {
+	p.Helper()
+	r, err := verify.Run(p.Context(), p.set, verify.Options{})
+	p.must(err)
+	for _, f := range r.Unique.Findings {
+		all = append(all, f.UUID)
+	}
+	return all
 }
 
 // Several processes start at once over existing objects: one reads them. It is killed, and the next one continues.
@@ -172,7 +270,7 @@ func TestOneProcessMakesTheClaimsAndTheNextContinues(t *testing.T) {
 	if n := next.filler.Targets(); n != 700 {
 		t.Errorf("the next process read %d objects, not those after the first page", n)
 	}
-	if got := claimed.Load(); got < n || got > n+claimsAtOnce {
+	if got := claimed.Load(); got < n || got > n+200+2*claimsAtOnce { // those of the page that was interrupted twice
 		t.Errorf("%d claims were written for %d objects", got, n)
 	}
 }

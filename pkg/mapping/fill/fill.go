@@ -85,6 +85,7 @@ type Filler struct {
 	held      atomic.Bool
 	filling   atomic.Pointer[context.CancelFunc] // ends the fill in progress; nil: none is
 	noticed   bool                               // that Ready is closed; used by run alone
+	skipped   bool                               // stores without objects were; used by Start, and then by run alone
 	rechecked time.Time                          // when all indexes were; used by run alone
 	targets   atomic.Int64                       // that this process has filled
 	polls     atomic.Int64
@@ -208,12 +209,17 @@ func (f *Filler) mayFill() bool {
 	if !f.opts.Fills || f.yielded.Load() || f.held.Load() {
 		return false
 	}
+	return f.ready()
+}
+
+// ready reports whether nothing in this process writes by another definition.
+func (f *Filler) ready() bool {
 	select {
 	case <-f.opts.Ready:
+		return true
 	default:
 		return f.opts.Ready == nil
 	}
-	return true
 }
 
 // Close ends a fill that is in progress: the next start continues it.
@@ -228,6 +234,9 @@ func (f *Filler) run(ctx context.Context) {
 	retries := backoff.New(retryMin, retryMax)
 	for ctx.Err() == nil {
 		err := f.poll(ctx)
+		if err == nil {
+			err = f.skipEmpty(ctx)
+		}
 		if err == nil {
 			err = f.fillDue(ctx)
 		}
@@ -312,8 +321,12 @@ func (f *Filler) disputed(s *state, name string) bool {
 }
 
 // skipEmpty counts stores without objects as filled, where requests depend on it: those to a new installation are not
-// to wait until other processes would have registered.
+// to wait until other processes would have registered. After a reload, this process may write objects by the former
+// configuration until it is ready.
 func (f *Filler) skipEmpty(ctx context.Context) error {
+	if f.skipped || !f.ready() {
+		return nil
+	}
 	for name, w := range f.works {
 		if w.trust == nil || f.current.Load().filled(name, w.definition) {
 			continue
@@ -329,6 +342,7 @@ func (f *Filler) skipEmpty(ctx context.Context) error {
 			return err
 		}
 	}
+	f.skipped = true
 	return nil
 }
 
@@ -347,7 +361,7 @@ func (f *Filler) apply(s *state) {
 	f.current.Store(s)
 	for name, w := range f.works {
 		if w.trust != nil {
-			w.trust(s.filled(name, w.definition))
+			w.trust(s.filled(name, w.definition), s.disputed(name))
 		}
 	}
 }

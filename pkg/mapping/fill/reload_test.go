@@ -1,10 +1,12 @@
 package fill
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"belfry/pkg/errs"
 	"belfry/test/kit"
 )
 
@@ -76,6 +78,46 @@ func TestAFillThatYieldsEnds(t *testing.T) {
 	next := i.process(books("title", "year")).start(c.shared)
 	c.gone(next)
 	next.right()
+}
+
+// A store without objects does not trust its claims beside the former configuration, which may write some without claims.
+func TestAnEmptyStoreTrustsItsClaimsOnceTheFormerConfigurationHasEnded(t *testing.T) {
+	for name, alone := range map[string]bool{"alone": true, "shared": false} {
+		for _, written := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, written), func(t *testing.T) {
+				i := newInstallation(t)
+				var c clock
+				with := func(ready chan struct{}) func(*Options) {
+					return func(o *Options) {
+						if !alone {
+							c.shared(o)
+						}
+						o.Ready = ready
+					}
+				}
+				former := i.unique().claims(with(nil))
+				ended := make(chan struct{})
+				next := i.unique([]string{"slug"}).claims(with(ended))
+				former.filler.Yield()
+				if next.set.Store("Books").Claims().Trusted() {
+					t.Error("the claims are trusted")
+				}
+				if written {
+					former.must(former.saveBook("a", "x"))
+				}
+				former.filler.Close()
+				close(ended)
+				if alone {
+					next.trusts(true)
+				} else {
+					c.gone(next)
+				}
+				if err := next.saveBook("b", "x"); (errs.KindOf(err) == errs.Taken) != written {
+					t.Error(err)
+				}
+			})
+		}
+	}
 }
 
 // What is ready at once, or while nothing was to be done, is filled without another poll.

@@ -57,8 +57,10 @@ type work struct {
 	build     builds                                  // the work is to build these indexes; nil: it is done by fill
 	readyFrom func(ctx context.Context) (bool, error) // whether what the work reads is complete; nil: it is
 
-	// trust is called with whether the work is done, each time the state was read: requests depend on it. nil: none does.
-	trust func(filled bool)
+	// trust is called with whether the work is done, and whether it waits for other processes, each time the state was
+	// read: requests depend on it. nil: none does.
+	trust   func(filled, disputed bool)
+	refuses bool // requests are refused that depend on it, until it is done
 
 	// onEvents says that the work makes up for events that were missed, and onlyAgain that it does nothing else: a new definition does
 	// not begin it.

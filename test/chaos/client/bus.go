@@ -35,6 +35,9 @@ func overBus(ctx context.Context, conn *nats.Conn, op *history.Op) (wrong string
 		r, err := conn.RequestMsgWithContext(one, m)
 		done()
 		if err == nil && replied(op, r, attempts) {
+			if op.Outcome == history.Refused && isTaken(op) {
+				wrong = noOther
+			}
 			return wrong
 		}
 		if err == nil && op.Status != http.StatusServiceUnavailable && op.Status != http.StatusTooManyRequests {

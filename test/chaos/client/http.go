@@ -123,9 +123,18 @@ func conclude(op *history.Op, r *reply, err error) (wrong string) {
 		if !expected(op.Kind, r.status) {
 			return fmt.Sprintf("status %d", r.status)
 		}
+		if isTaken(op) {
+			return noOther
+		}
 	}
 	return ""
 }
+
+// noOther is what is wrong with the refusal of a write because another object has its title: each write sets another one.
+const noOther = "no other object has its title"
+
+// isTaken reports whether a write was refused because of a unique value.
+func isTaken(op *history.Op) bool { return strings.HasPrefix(op.Problem, "taken") }
 
 // expected reports whether a status is one that the requests of the clients can be refused with.
 func expected(kind history.Kind, status int) bool {

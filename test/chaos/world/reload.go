@@ -157,6 +157,7 @@ var models = [][2]string{
 	{"  Parents:\n", "  Parents:\n    computed: {size: 'size(object.title) + size(children)'}\n    indexes: [size]\n"},
 	{"  Registers:\n", "  Registers:\n    indexes: [title, 'value, title']\n"},
 	{"  Toys:\n", "  Toys:\n    search: {fields: [title, note]}\n"},
+	{"  Toys:\n", "  Toys:\n    unique: [title]\n"}, // which no two requests set to the same
 }
 
 // variant changes a configuration in the same way each time.
@@ -193,7 +194,7 @@ func (w *World) valid(r *rand.Rand, u *unit, model func(string) string) (string,
 	}
 	const exposed = ":\n    expose: {list: true}\n"
 	add("  Registers"+exposed, fmt.Sprintf("    schema: %s\n    uuid: client\n    policy: {create: 'true', update: 'true', delete: 'true', list: 'true', get: 'true'}\n", schema))
-	add("  Toys"+exposed, "    fields: {title: {read: 'true', write: 'true'}, note: {write: 'true'}}\n    maxObjectSize: 200KiB\n")
+	add("  Toys"+exposed, "    fields: {title: {write: 'true'}, note: {read: 'true', write: 'true'}}\n    maxObjectSize: 200KiB\n")
 	add("  Smalls"+exposed, "    policy: {create: 'true', update: 'true', delete: 'true', list: 'true', get: 'true'}\n    uuid: client\n")
 	text = model(text)
 	text += "log: {level: " + []string{"debug", "info", "warn"}[r.IntN(3)] + ", format: " + []string{"text", "json"}[r.IntN(2)] + "}\n"
