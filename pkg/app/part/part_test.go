@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -170,5 +171,38 @@ func TestBackgroundEndsWithItsStop(t *testing.T) {
 	<-ended
 	if err := once.Stop(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The first call takes longer than the interval: the next one waits for it.
+func TestCallsFollowEachOther(t *testing.T) {
+	var b Background
+	began, slow := make(chan struct{}, 3), make(chan struct{})
+	var now, most atomic.Int32
+	b.NowAndEvery(time.Microsecond, func(ctx context.Context) bool {
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+		select {
+		case began <- struct{}{}:
+		case <-ctx.Done():
+		}
+		<-slow
+		return true
+	})
+	<-began
+	second := make(chan struct{})
+	b.Every(10*time.Millisecond, func(context.Context) bool { close(second); return false }) // after many intervals
+	<-second
+	if len(began) > 0 {
+		t.Error("a call begins beside another one")
+	}
+	close(slow)
+	<-began
+	<-began
+	if err := b.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d calls at once", most.Load())
 	}
 }
