@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"runtime"
@@ -370,4 +371,66 @@ func TestStoresThatComeAndGoLeaveNothing(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A download takes as long as its client likes. The index that a reload adds, and the arrays, are complete meanwhile.
+func TestAReloadBuildsBesideADownload(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"b1","title":"t"}`, http.StatusCreated)
+	p.want(a, "PUT", "/covers/upload/Books/b1/covers/add", strings.Repeat("x", 9<<20), http.StatusCreated)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.HTTPAddress()+"/covers/Books/b1/covers/0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req) // and reads nothing
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	p.changed(a, "Books: {", "Books: {indexes: [title], ", "fields: title", `fields: "title, uuid"`)
+	kit.WaitUntil(t, func() error {
+		if status, text := p.do(a, "GET", "/books?sort=title", ""); status != http.StatusOK {
+			return errors.New(text)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.served.Retired(ctx); err == nil {
+		t.Error("the download has ended")
+	}
+	// The service is gone, and the download ends as it began.
+	p.changed(a, "binaries: {covers: {expose: {url: /covers}, map: {Books: [covers]}}}", "")
+	if n, err := io.Copy(io.Discard, res.Body); err != nil || n != 9<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	_ = res.Body.Close()
+}
+
+// A command that runs while the configuration changes writes by the one with which it began: what the next one fills follows it.
+func TestACommandEndsBeforeTheNextConfigurationFills(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	for reads, settles := range map[bool]bool{true: true, false: false} {
+		at, done := a.wiring.views.System.Serving(reads)
+		before := a.now()
+		if at.Set != before.Set {
+			t.Error("it has another configuration")
+		}
+		settled := make(chan struct{})
+		a.served.Retire(before, func(context.Context) { close(settled) }, func(context.Context) {})
+		if settles {
+			<-settled
+		}
+		select {
+		case <-settled:
+			if !settles {
+				t.Error("the next configuration fills beside a command that writes")
+			}
+		default:
+		}
+		done()
+		<-settled
+	}
+	p.stop(a)
 }

@@ -202,7 +202,7 @@ func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (
 				known.Indexes().Succeed(s.Indexes())
 			}
 		}
-	}, Retire: func(context.Context) {
+	}, Settle: func(context.Context) {
 		for _, s := range next.Set.Stores() {
 			s.Indexes().Settle()
 		}

@@ -20,7 +20,9 @@ func newVerifications(ctx context.Context, v *Views) *verifications {
 	return &verifications{
 		runs: newRuns(ctx, v, "verification", "verification", shortVerified),
 		run: func(ctx context.Context, q command.VerifyRequest, report func(verify.Progress)) (*command.Report, error) {
-			return command.Verify.Run(ctx, v.System.Place(v.Served.Now()), q, report)
+			at, done := v.System.Serving(command.Verify.Reads(q))
+			defer done()
+			return command.Verify.Run(ctx, at, q, report)
 		},
 	}
 }
