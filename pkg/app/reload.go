@@ -98,11 +98,11 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 		return r, nil
 	}
 	next := before.Next(c, p)
-	retire, err := a.parts.Reload(ctx, before, next, func() { a.served.Replace(next) })
+	settle, retire, err := a.parts.Reload(ctx, before, next, func() { a.served.Replace(next) })
 	if err != nil {
 		return nil, err
 	}
-	a.served.Retire(before, retire)
+	a.served.Retire(before, settle, retire)
 	r.Building = next.Building
 	r.Changed = append(r.Changed, a.wiring.tls.Renew(p)...)
 	if a.reload.Applied != nil {

@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
+	"belfry/config"
+	"belfry/listeners/mapping"
 	"belfry/pkg/app/command"
+	"belfry/pkg/bus"
 	"belfry/test/kit"
+	"belfry/test/kit/tlskit"
 )
 
 const live = `
@@ -204,6 +210,27 @@ func TestAReloadMovesTheMetrics(t *testing.T) {
 	}
 }
 
+// A port of a configuration before is free although a request of it is still in flight.
+func TestAReloadMovesAPortBackWhileARequestLasts(t *testing.T) {
+	for name, text := range map[string]string{
+		"metrics":   live + "metrics: {listen: '%s'}\n",
+		"redirects": strings.Replace(overTLS, "redirect: \"127.0.0.1:0\"", "redirect: '%s'", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
+			tlskit.WriteValid(t, p.path("cert.pem"), p.path("key.pem"), "app.example.com")
+			at := func() string { return fmt.Sprintf(text, fmt.Sprintf("127.0.0.1:%d", kit.FreePort(t))) }
+			first := at()
+			p.config = p.load(first)
+			a, _ := p.reloadable()
+			_, done := a.served.Use()
+			defer done()
+			p.reload(a, at())
+			p.reload(a, first)
+		})
+	}
+}
+
 func TestAReloadChangesTheLogAndBackups(t *testing.T) {
 	p := newPlace(t, live)
 	a, _ := p.reloadable()
@@ -261,4 +288,155 @@ func TestAReloadThatFailsInTheMiddleChangesNothing(t *testing.T) {
 	}
 	p.changed(a, "stores:", "stores:\n  Notes: {expose: {}}")
 	p.want(a, "POST", "/notes", `{}`, http.StatusCreated)
+}
+
+// A backend stays open after a reload has removed it. Its name then shows no other data than a restart would, and the folder is not
+// taken for that of another process.
+func TestABackendThatComesBackIsTheSame(t *testing.T) {
+	with := func(name, folder string) string {
+		return strings.Replace(live, "stores:", "backends: {"+name+": {folder: "+folder+"}}\nstores:\n  Notes: {backend: "+name+", expose: {list: true}}", 1)
+	}
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.reload(a, with("two", "first"))
+	p.want(a, "POST", "/notes", `{"text":"first"}`, http.StatusCreated)
+	p.reload(a, live)
+	for text, says := range map[string]string{
+		with("two", "second"):  "backends.two: is still open with the settings from before",
+		with("three", "first"): "backends.three: has the folder that is still open as backend two",
+	} {
+		p.write("belfry.yaml", text)
+		var problems config.Problems
+		if _, err := a.Reload(context.Background()); !errors.As(err, &problems) || !strings.Contains(problems.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+		p.want(a, "GET", "/notes", "", http.StatusNotFound)
+	}
+	p.reload(a, with("two", "first"))
+	if _, list := p.do(a, "GET", "/notes", ""); !strings.Contains(list, "first") {
+		t.Error(list)
+	}
+}
+
+// The bus has what it had before a reload that fails after the workers have prepared for other mappings.
+func TestAReloadThatFailsLeavesTheConsumers(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	filters := func() string {
+		c, err := a.Bus().JetStream().Consumer(t.Context(), bus.StreamEvents, mapping.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(c.CachedInfo().Config.FilterSubjects)
+	}
+	kit.WaitUntil(t, func() error {
+		if _, err := a.Bus().JetStream().Consumer(t.Context(), bus.StreamEvents, mapping.Name); err != nil {
+			return err
+		}
+		return nil
+	})
+	before := filters()
+	p.write("data/search", "") // in place of the folder of the indexes
+	p.write("belfry.yaml", strings.Replace(live, "stores:", "stores:\n  Notes: {search: {fields: [text]}, map: {Authors: {key: author, target: notes}}}", 1))
+	if _, err := a.Reload(context.Background()); err == nil || !strings.Contains(err.Error(), "search") {
+		t.Fatal(err)
+	}
+	if after := filters(); after != before {
+		t.Errorf("it receives\n%s, before\n%s", after, before)
+	}
+}
+
+// What a reload removes and adds again leaves nothing behind each time.
+func TestStoresThatComeAndGoLeaveNothing(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	round := func() {
+		p.changed(a, "binaries:", "  Notes: {expose: {list: true}, indexes: [text], map: {Authors: {key: author, target: notes}}}\nbinaries:")
+		p.want(a, "POST", "/notes", `{"text":"t"}`, http.StatusCreated)
+		p.changed(a)
+	}
+	goroutines := func() int {
+		_ = a.served.Retired(context.Background())
+		return runtime.NumGoroutine()
+	}
+	round()
+	before := goroutines()
+	const rounds, spare = 20, 10 // connections and timers of others
+	for range rounds {
+		round()
+	}
+	kit.WaitUntil(t, func() error {
+		if now := goroutines(); now > before+spare {
+			return fmt.Errorf("%d goroutines, then %d", before, now)
+		}
+		return nil
+	})
+}
+
+// A download takes as long as its client likes. The index that a reload adds, and the arrays, are complete meanwhile.
+func TestAReloadBuildsBesideADownload(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"b1","title":"t"}`, http.StatusCreated)
+	p.want(a, "PUT", "/covers/upload/Books/b1/covers/add", strings.Repeat("x", 9<<20), http.StatusCreated)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.HTTPAddress()+"/covers/Books/b1/covers/0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req) // and reads nothing
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	p.changed(a, "Books: {", "Books: {indexes: [title], ", "fields: title", `fields: "title, uuid"`)
+	kit.WaitUntil(t, func() error {
+		if status, text := p.do(a, "GET", "/books?sort=title", ""); status != http.StatusOK {
+			return errors.New(text)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.served.Retired(ctx); err == nil {
+		t.Error("the download has ended")
+	}
+	// The service is gone, and the download ends as it began.
+	p.changed(a, "binaries: {covers: {expose: {url: /covers}, map: {Books: [covers]}}}", "")
+	if n, err := io.Copy(io.Discard, res.Body); err != nil || n != 9<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	_ = res.Body.Close()
+}
+
+// A command that runs while the configuration changes writes by the one with which it began: what the next one builds follows it.
+func TestACommandEndsBeforeTheNextConfigurationBuilds(t *testing.T) {
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"b1","title":"t"}`, http.StatusCreated)
+	sorted := func() error {
+		if status, text := p.do(a, "GET", "/books?sort=title", ""); status != http.StatusOK {
+			return errors.New(text)
+		}
+		return nil
+	}
+	for field, reads := range map[string]bool{"title": false, "title, uuid": true} {
+		p.changed(a)
+		if err := a.served.Retired(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at, done := a.wiring.views.System.Serving(reads)
+		if at.Set != a.now().Set {
+			t.Error("it has another configuration")
+		}
+		p.changed(a, "Books: {", fmt.Sprintf("Books: {indexes: [%q], ", field))
+		for range 50 {
+			if !reads && sorted() == nil {
+				t.Fatal("an index is built beside a command that writes without it")
+			}
+		}
+		if reads {
+			kit.WaitUntil(t, sorted)
+		}
+		done()
+		kit.WaitUntil(t, sorted)
+	}
 }

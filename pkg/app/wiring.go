@@ -78,7 +78,7 @@ func newWiring(a *App) *wiring {
 	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self, Reload: a.controlReload}
 	w.views = &views.Views{
 		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow, Filled: w.filling.Status,
-		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status, Removed: w.filling.Removed, Elsewhere: processes.FailsElsewhere, Place: here.Place, Began: began, LastReload: a.lastReload.Load},
+		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status, Removed: w.filling.Removed, Elsewhere: processes.FailsElsewhere, Place: here.Place, Serving: here.Serving, Began: began, LastReload: a.lastReload.Load},
 	}
 
 	clients, mails, sweeps, searches := roles.Has(plan.RoleFront), roles.Has(mail.Name), roles.Has(sweep.Name), roles.Has(plan.RoleSearch)

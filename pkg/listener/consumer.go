@@ -70,7 +70,9 @@ func (r *runner) ensure(ctx context.Context, why purpose) (bus.Diff, error) {
 		if why == comparing {
 			return d, nil
 		}
-		d, _, err = r.put(ctx, d, want)
+		if d, _, err = r.put(ctx, d, want); errors.Is(err, jetstream.ErrConsumerExists) {
+			return r.ensure(ctx, why) // another process has created it, and somebody may have paused it since
+		}
 		return d, err
 	default:
 		return d, bus.Explain(ctx, err, d.What+" can't be read", "")
@@ -148,9 +150,16 @@ func (r *runner) unpause(ctx context.Context, d bus.Diff) (bus.Diff, error) {
 }
 
 // put creates or updates the consumer. One that is deleted while the server updates it is put again later: a reset deletes
-// consumers.
+// consumers. A missing one is only created. An update would resume one that was created and paused meanwhile.
 func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerConfig) (bus.Diff, jetstream.Consumer, error) {
-	after, err := r.bus.JetStream().CreateOrUpdateConsumer(ctx, r.stream, want)
+	put := r.bus.JetStream().CreateOrUpdateConsumer
+	if d.State == bus.Missing {
+		put = r.bus.JetStream().CreateConsumer
+	}
+	after, err := put(ctx, r.stream, want)
+	if errors.Is(err, jetstream.ErrConsumerExists) {
+		return d, nil, err
+	}
 	var api *jetstream.APIError
 	gone := errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeConsumerDoesNotExist
 	if api != nil && api.Code == 400 && !gone {

@@ -50,7 +50,7 @@ func publish(t testing.TB, b *bus.Bus, from, to int) {
 }
 
 // run runs a listener in the background. stop ends it and returns its error.
-func run(t testing.TB, b *bus.Bus, spec listener.Spec) (stop func() error) {
+func run(t testing.TB, b listener.Bus, spec listener.Spec) (stop func() error) {
 	t.Helper()
 	if spec.Name == "" {
 		spec.Name = "test"

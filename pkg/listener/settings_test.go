@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -309,5 +310,72 @@ func TestAListenerThatStartsStaysPaused(t *testing.T) {
 	run(t, b, spec)
 	if err := <-started; err != nil || !paused(t, b, "test") {
 		t.Errorf("it is paused: %v, after %v", paused(t, b, "test"), err)
+	}
+}
+
+// eventfulBus calls a function before a consumer is created or updated, once the server has looked for it: it then updates one that has
+// been created, also to no pause.
+type eventfulBus struct {
+	listener.Bus
+	before func(stream, consumer string)
+}
+
+func (b eventfulBus) JetStream() jetstream.JetStream {
+	return eventfulJetStream{b.Bus.JetStream(), b.before}
+}
+
+type eventfulJetStream struct {
+	jetstream.JetStream
+	before func(stream, consumer string)
+}
+
+func (js eventfulJetStream) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	js.before(stream, c.Durable)
+	return js.JetStream.CreateConsumer(ctx, stream, c)
+}
+
+func (js eventfulJetStream) CreateOrUpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	js.before(stream, c.Durable)
+	updated, err := js.JetStream.CreateOrUpdateConsumer(ctx, stream, c)
+	if err == nil && c.PauseUntil == nil {
+		_, err = js.ResumeConsumer(ctx, stream, c.Durable)
+	}
+	return updated, err
+}
+
+// A worker finds no consumer. Before it creates one, another process does so, and somebody pauses it.
+func TestACreationDoesNotUndoAPause(t *testing.T) {
+	t.Parallel()
+	for consumer, ordered := range map[string]bool{"test": false, "test-7": true} {
+		for what, filters := range map[string][]string{"of the same configuration": nil, "of another one": {"events.*.Store.Saved.Books.*"}} {
+			t.Run(consumer+" "+what, func(t *testing.T) {
+				t.Parallel()
+				b := open(t)
+				spec := listener.Spec{Name: "test", Start: listener.StartAll(), Ordered: ordered}
+				created := spec
+				created.Filters = filters
+				var once sync.Once
+				between := func(stream, name string) {
+					if stream != bus.StreamEvents || name != consumer {
+						return
+					}
+					once.Do(func() {
+						setup(t, b, created, false)
+						pause(t, b, consumer, time.Hour)
+					})
+				}
+				started := make(chan error, 10_000)
+				spec.OnSetupError = func(name string, err error) {
+					if name == "EVENTS."+consumer {
+						started <- err
+					}
+				}
+				spec.Handler = func(context.Context, *listener.Event) error { return nil }
+				run(t, eventfulBus{b, between}, spec)
+				if err := <-started; err != nil || !paused(t, b, consumer) {
+					t.Errorf("it is paused: %v, after %v", paused(t, b, consumer), err)
+				}
+			})
+		}
 	}
 }

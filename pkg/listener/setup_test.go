@@ -227,11 +227,25 @@ type vanishingConsumer struct {
 	vanish func() bool
 }
 
+func (v vanishingConsumer) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	if err := v.gone(stream); err != nil {
+		return nil, err
+	}
+	return v.JetStream.CreateConsumer(ctx, stream, c)
+}
+
 func (v vanishingConsumer) CreateOrUpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	if stream == bus.StreamEvents && v.vanish() {
-		return nil, &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeConsumerDoesNotExist, Description: "consumer does not exist"}
+	if err := v.gone(stream); err != nil {
+		return nil, err
 	}
 	return v.JetStream.CreateOrUpdateConsumer(ctx, stream, c)
+}
+
+func (v vanishingConsumer) gone(stream string) error {
+	if stream == bus.StreamEvents && v.vanish() {
+		return &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeConsumerDoesNotExist, Description: "consumer does not exist"}
+	}
+	return nil
 }
 
 // What a reset deletes while the server updates it is no mistake of the listener, which must neither end nor skip what

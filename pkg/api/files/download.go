@@ -139,6 +139,7 @@ func (h *Handler) send(ctx context.Context, x *httpkit.Exchange, record binary.R
 	defer func() { _ = content.Close() }()
 	describe(x, record, part, status)
 	x.WriteHeader(status)
+	httpkit.Reads(x.Request.Context())
 	clientErr, err := copyContent(x, content, part.length, h.patience)
 	if err != nil && x.Request.Context().Err() == nil {
 		return err

@@ -36,6 +36,7 @@ type Host struct {
 	Ctx     context.Context // ends the runs
 	Log     *slog.Logger
 	Now     func() *Place       // with what is served now
+	Serving Serving             // the same, which stays complete meanwhile
 	Records func() *store.Store // has the state of runs, for all processes
 }
 
@@ -76,7 +77,9 @@ func (o *Operation[In, Out, P]) Job(h *Host) *Job {
 		if err != nil {
 			return "", err
 		}
-		out, err := o.Run(ctx, h.Now(), in, func(P) {})
+		at, done := h.Serving(o.Reads != nil && o.Reads(in))
+		defer done()
+		out, err := o.Run(ctx, at, in, func(P) {})
 		if err != nil {
 			return "", err
 		}
@@ -106,7 +109,8 @@ func (r *consoleRuns[In, Out, P]) Start(request context.Context, by, id string, 
 		return err
 	}
 	return r.start(request, by, id, state[In, Out, P]{In: &in}, func(ctx context.Context, change func(func(*state[In, Out, P]))) error {
-		at := r.host.Now()
+		at, done := r.host.Serving(r.of.Reads != nil && r.of.Reads(in))
+		defer done()
 		at.Current = func() *store.Set { return r.host.Now().Set }
 		out, err := r.of.Run(ctx, at, in, func(p P) {
 			change(func(now *state[In, Out, P]) { now.Progress = p })

@@ -65,7 +65,8 @@ func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verificatio
 func testRuns[In, Out, P any](of *Operation[In, Out, P], ctx context.Context, log io.Writer, records *store.Store, at *Place) *consoleRuns[In, Out, P] {
 	r := of.Job(&Host{
 		Ctx: ctx, Log: slog.New(logctx.NewHandler(slog.NewTextHandler(log, nil))),
-		Now: func() *Place { now := *at; return &now }, Records: func() *store.Store { return records },
+		Now:     func() *Place { now := *at; return &now },
+		Serving: func(bool) (*Place, func()) { now := *at; return &now, func() {} }, Records: func() *store.Store { return records },
 	}).Runs.(*consoleRuns[In, Out, P])
 	r.beat = time.Millisecond
 	return r

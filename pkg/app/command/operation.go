@@ -37,6 +37,7 @@ type Operation[In, Out, P any] struct {
 	Bus  Connection // of the command, which does it on the bus as a user of its own; the process that serves has no part in it
 	Bare bool       // the command needs no configuration
 
+	Reads   func(in In) bool                    // it changes no object; nil: it may
 	Creates func(in In) bool                    // the stores need not exist yet; nil: they do
 	Check   func(c *config.Config, in In) error // refuses what no store is opened for; nil: nothing
 	Run     func(ctx context.Context, at *Place, in In, report func(P)) (*Out, error)
@@ -57,6 +58,9 @@ type Operation[In, Out, P any] struct {
 	Console *Console[In, Out] // nil: admins don't run it in the console
 }
 
+// Serving returns the place of a process that serves, until done is called. With reads it is for work that changes no object.
+type Serving func(reads bool) (at *Place, done func())
+
 // none is the progress of work that reports none, and the request of what needs none.
 type none = struct{}
 
@@ -64,7 +68,7 @@ type none = struct{}
 type Request interface {
 	// Route is that of the control request, "" for none.
 	Route() string
-	Handle(log *slog.Logger, at func() *Place) http.HandlerFunc
+	Handle(log *slog.Logger, at Serving) http.HandlerFunc
 	Lines() []Line
 	Job(h *Host) *Job
 }
@@ -211,7 +215,7 @@ func (o *Operation[In, Out, P]) Route() string {
 }
 
 // Handle serves the control request. The work ends when its client disconnects.
-func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at func() *Place) http.HandlerFunc {
+func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at Serving) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in In
 		limited := io.LimitReader(r.Body, cmp.Or(o.Max, 4<<10))
@@ -228,7 +232,9 @@ func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at func() *Place) http.
 		lines := json.NewEncoder(w)
 		var last line[Out, P]
 		if err == nil {
-			last.Answer, err = o.Run(r.Context(), at(), in, func(p P) {
+			place, done := at(o.Reads != nil && o.Reads(in))
+			defer done()
+			last.Answer, err = o.Run(r.Context(), place, in, func(p P) {
 				if lines.Encode(line[Out, P]{Progress: &p}) == nil {
 					_ = http.NewResponseController(w).Flush()
 				}
@@ -243,11 +249,13 @@ func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at func() *Place) http.
 
 // write replies with what the operation writes. A failure after the first byte closes the connection, so that an
 // incomplete reply is recognized.
-func (o *Operation[In, Out, P]) write(log *slog.Logger, w http.ResponseWriter, r *http.Request, at func() *Place, in In, err error) {
+func (o *Operation[In, Out, P]) write(log *slog.Logger, w http.ResponseWriter, r *http.Request, at Serving, in In, err error) {
 	written := &counter{Writer: w}
 	*o.Output(&in) = written
 	if err == nil {
-		_, err = o.Run(r.Context(), at(), in, func(P) {})
+		place, done := at(o.Reads != nil && o.Reads(in))
+		defer done()
+		_, err = o.Run(r.Context(), place, in, func(P) {})
 	}
 	if err == nil {
 		return

@@ -85,6 +85,7 @@ const progressInterval = 500 * time.Millisecond
 var Verify = Operation[VerifyRequest, Report, verify.Progress]{
 	Name: "verify", Help: "Compare every mapped array with the objects it copies.",
 	Text: func(w io.Writer, _ VerifyRequest, r *Report) error { return r.WriteText(w) }, Show: showVerify,
+	Reads: func(q VerifyRequest) bool { return !q.Repair },
 	Run: func(ctx context.Context, at *Place, q VerifyRequest, report func(verify.Progress)) (r *Report, err error) {
 		err = at.Binaries(ctx, func(services []*binary.Service) (err error) {
 			r, err = verifyAll(ctx, at.Set, services, q, verify.Options{RecheckFor: at.RecheckFor, Alone: !at.Served}, report)

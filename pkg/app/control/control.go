@@ -50,7 +50,7 @@ func (c *Control) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, o := range command.Operations {
 		if route := o.Route(); route != "" {
-			mux.HandleFunc(route, o.Handle(c.Log, func() *command.Place { return c.Here.Place(c.Served.Now()) }))
+			mux.HandleFunc(route, o.Handle(c.Log, c.Here.Serving))
 		}
 	}
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -28,6 +28,17 @@ type Here struct {
 	Reload  func(ctx context.Context) (*command.Reloaded, error)
 }
 
+// Serving is Place of what this process serves now, which stays so until done: work that began with a configuration ends with it, and
+// what a later one fills has the work's writes.
+func (h *Here) Serving(reads bool) (at *command.Place, done func()) {
+	use := h.Served.Use
+	if reads {
+		use = h.Served.Read
+	}
+	now, done := use()
+	return h.Place(now), done
+}
+
 // Place is this process with what it serves.
 func (h *Here) Place(g *serving.Generation) *command.Place {
 	return &command.Place{

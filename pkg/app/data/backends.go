@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -29,6 +30,7 @@ type Backends struct {
 	Metrics prometheus.Registerer
 
 	all map[string]driver.Backend
+	as  map[string]config.Backend // how they were opened
 }
 
 // Part is how a process starts, changes and stops it.
@@ -45,6 +47,8 @@ func (b *Backends) start(ctx context.Context, first *serving.Generation) (err er
 		err = b.Await(ctx, first.Config, name, func() (err error) { opened, err = open.Backend(ctx, of, b.Log, space); return err })
 		return opened, err
 	})
+	b.as = maps.Clone(first.Config.Backends)
+	maps.DeleteFunc(b.as, func(name string, _ config.Backend) bool { return b.all[name] == nil })
 	first.Backends = b.all
 	b.Metrics.MustRegister(b.caches())
 	return err
@@ -58,6 +62,9 @@ func (b *Backends) reload(ctx context.Context, _, next *serving.Generation) (par
 		name := s.Backend
 		if next.Backends[name] != nil {
 			continue
+		}
+		if problems := b.differs(next.Config, name); len(problems) > 0 {
+			return part.Change{}, errors.Join(problems, open.CloseBackends(opened))
 		}
 		d := b.all[name]
 		if d == nil {
@@ -74,9 +81,30 @@ func (b *Backends) reload(ctx context.Context, _, next *serving.Generation) (par
 			merged := maps.Clone(b.all)
 			maps.Copy(merged, opened)
 			b.all = merged
+			for name := range opened {
+				b.as[name] = next.Config.Backends[name]
+			}
 		},
 		Cancel: func() { _ = open.CloseBackends(opened) },
 	}, nil
+}
+
+// differs refuses a backend that is open with other settings, from before a reload that removed it: its name would show other data than
+// after a restart. A folder can't be opened under a second name.
+func (b *Backends) differs(c *config.Config, name string) config.Problems {
+	next := c.Backends[name]
+	if b.all[name] != nil {
+		if reflect.DeepEqual(b.as[name], next) {
+			return nil
+		}
+		return config.Problems{c.Problem("backends."+name, "is still open with the settings from before it was removed: restart belfry, or set those again")}
+	}
+	for other, as := range b.as {
+		if as.File != nil && next.File != nil && as.File.Folder == next.File.Folder {
+			return config.Problems{c.Problem("backends."+name, "has the folder that is still open as backend %s: restart belfry, or use that name", other)}
+		}
+	}
+	return nil
 }
 
 // Stores opens the stores, and reads the keys for sealing.
@@ -86,6 +114,7 @@ type Stores struct {
 	Metrics prometheus.Registerer
 
 	running part.Background
+	relayed map[string]string // the backends of the stores that the relay has, which keeps those that a reload removes
 }
 
 // Part is how a process starts, changes and stops it.
@@ -122,13 +151,22 @@ func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
 	if err != nil {
 		return err
 	}
-	first.Set = set
-	for name, s := range set.Stores() {
-		s.Indexes().Settle() // nothing of this process has other indexes
-		first.Relay.Add(name, s.Driver())
+	first.Set, s.relayed = set, map[string]string{}
+	for _, of := range set.Stores() {
+		of.Indexes().Settle() // nothing of this process has other indexes
+		s.relay(first, of)
 	}
 	s.Metrics.MustRegister(s.counts())
 	return nil
+}
+
+// relay has the events of a store published, once: a store may be removed and added again.
+func (s *Stores) relay(g *serving.Generation, of *store.Store) {
+	backend := g.Config.Stores[of.Name()].Backend
+	if s.relayed[of.Name()] != backend {
+		s.relayed[of.Name()] = backend
+		g.Relay.Add(of.Name(), of.Driver())
+	}
 }
 
 // reload makes the stores of another configuration: over the same records, and new ones.
@@ -156,15 +194,15 @@ func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (
 	}
 	next.Set = store.NewSet(stores, next.Plan.Mappings)
 	return part.Change{Apply: func() {
-		for _, s := range added {
-			next.Relay.Add(s.Name(), s.Driver())
+		for _, of := range added {
+			s.relay(next, of)
 		}
 		for name, s := range next.Set.Stores() {
 			if known := before.Set.Store(name); known != nil {
 				known.Indexes().Succeed(s.Indexes())
 			}
 		}
-	}, Retire: func(context.Context) {
+	}, Settle: func(context.Context) {
 		for _, s := range next.Set.Stores() {
 			s.Indexes().Settle()
 		}

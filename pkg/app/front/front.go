@@ -16,6 +16,7 @@ import (
 	"belfry/pkg/api"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
 )
 
 // HTTP serves HTTP from the beginning of the start: until belfry is ready it replies that it is starting,
@@ -38,9 +39,9 @@ func (f *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		starting.ServeHTTP(w, r)
 		return
 	}
-	now, done := f.Served.Use()
+	now, reads, done := f.Served.UseThenRead()
 	defer done()
-	now.Handler.ServeHTTP(w, r)
+	now.Handler.ServeHTTP(w, r.WithContext(httpkit.WithReads(r.Context(), reads)))
 }
 
 // Waits returns the cause of the start's wait; nil once requests are served.

@@ -74,6 +74,7 @@ func (m *MetricsPort) reload(ctx context.Context, before, next *serving.Generati
 	return part.Change{
 		Apply: func() {
 			m.port = opened
+			former.Withdraw()
 			m.serves.Store(m.server(next))
 		},
 		Cancel: func() { _ = opened.Close() },

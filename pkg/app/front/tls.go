@@ -106,7 +106,10 @@ func (s *TLS) Redirects() serving.Part {
 			former := s.port
 			s.Address = opened.Address() // certificates that are obtained next name it
 			return part.Change{
-				Apply:  func() { s.port = opened },
+				Apply: func() {
+					s.port = opened
+					former.Withdraw()
+				},
 				Cancel: func() { s.Address = former.Address(); _ = opened.Close() },
 				Retire: func(context.Context) { _ = former.Close() },
 			}, nil

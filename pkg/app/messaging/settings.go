@@ -42,9 +42,7 @@ func (c *SettingsCheck) Part() serving.Part {
 }
 
 func (c *SettingsCheck) start(context.Context, *serving.Generation) error {
-	check := func(ctx context.Context) bool { c.check(ctx); return true }
-	c.running.Go(func(ctx context.Context) { check(ctx) })
-	c.running.Every(CheckInterval, check)
+	c.running.NowAndEvery(CheckInterval, func(ctx context.Context) bool { c.check(ctx); return true })
 	c.Metrics.MustRegister(c.collector())
 	return nil
 }

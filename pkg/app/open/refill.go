@@ -21,7 +21,7 @@ func Refill(ctx context.Context, before *fill.Filler, o fill.Options) (*fill.Fil
 		f.Close()
 		before.Resume()
 	}
-	return f, part.Change{Apply: before.Yield, Cancel: cancel, Retire: func(context.Context) {
+	return f, part.Change{Apply: before.Yield, Cancel: cancel, Settle: func(context.Context) {
 		before.Close()
 		close(ready)
 	}}, nil

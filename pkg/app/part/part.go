@@ -35,7 +35,8 @@ type Part[G any] struct {
 type Change struct {
 	Apply  func()                    // when the next configuration is served
 	Cancel func()                    // in place of Apply: another part could not be prepared
-	Retire func(ctx context.Context) // after Apply, once nothing uses the configuration before
+	Settle func(ctx context.Context) // after Apply, once nothing writes with the configuration before
+	Retire func(ctx context.Context) // after Settle, once nothing uses the configuration before: a download can take hours
 }
 
 // Before returns the change with something that is done when it applies, before the rest.
@@ -70,8 +71,8 @@ func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
 }
 
 // Reload prepares all parts, calls swap, which has next served, and changes the parts. If a part can't be prepared, everything is as
-// it was. Call retire once nothing uses the previous generation.
-func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (retire func(context.Context), err error) {
+// it was. Call settle once nothing writes with the previous generation, and then retire once nothing uses it.
+func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (settle, retire func(context.Context), err error) {
 	var prepared []Change
 	for _, p := range l.all() {
 		if p.Reload == nil {
@@ -84,7 +85,7 @@ func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (reti
 					cancel()
 				}
 			}
-			return nil, errs.Wrap(err, errs.KindOf(err), "%s", p.Name)
+			return nil, nil, errs.Wrap(err, errs.KindOf(err), "%s", p.Name)
 		}
 		prepared = append(prepared, c)
 	}
@@ -94,13 +95,16 @@ func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (reti
 			c.Apply()
 		}
 	}
-	return func(ctx context.Context) {
-		for i := len(prepared) - 1; i >= 0; i-- {
-			if retire := prepared[i].Retire; retire != nil {
-				retire(ctx)
+	each := func(phase func(Change) func(context.Context)) func(context.Context) {
+		return func(ctx context.Context) {
+			for i := len(prepared) - 1; i >= 0; i-- {
+				if end := phase(prepared[i]); end != nil {
+					end(ctx)
+				}
 			}
 		}
-	}, nil
+	}
+	return each(func(c Change) func(context.Context) { return c.Settle }), each(func(c Change) func(context.Context) { return c.Retire }), nil
 }
 
 // Stop stops all parts in the reverse order of starting. A part that does not end before ctx is aborted, which the log says and is no

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func (s *script) part(name, fails string) Part[*int] {
 		Reload: func(context.Context, *int, *int) (Change, error) {
 			return Change{
 				Apply: func() { s.note("apply", name) }, Cancel: func() { s.note("cancel", name) },
-				Retire: func(context.Context) { s.note("retire", name) },
+				Settle: func(context.Context) { s.note("settle", name) }, Retire: func(context.Context) { s.note("retire", name) },
 			}, do("prepare")
 		},
 		Stop:  func(context.Context) error { return do("stop") },
@@ -63,11 +64,14 @@ func (s *script) want(t *testing.T, calls ...string) {
 func TestPartsChangeTogether(t *testing.T) {
 	var s script
 	l := s.started(t, s.part("a", ""), Part[*int]{Name: "fixed", Start: func(context.Context, *int) error { return nil }}, s.part("b", ""))
-	retire, err := l.Reload(t.Context(), nil, nil, func() { s.note("swap", "") })
+	settle, retire, err := l.Reload(t.Context(), nil, nil, func() { s.note("swap", "") })
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.want(t, "prepare a", "prepare b", "swap ", "apply a", "apply b")
+	s.calls = nil
+	settle(t.Context())
+	s.want(t, "settle b", "settle a")
 	s.calls = nil
 	retire(t.Context())
 	s.want(t, "retire b", "retire a")
@@ -93,7 +97,7 @@ func TestAPartThatCannotBePreparedLeavesEverythingAsItWas(t *testing.T) {
 			want = append(want, "cancel "+parts[i].Name)
 		}
 		l := s.started(t, parts...)
-		_, err := l.Reload(t.Context(), nil, nil, func() { t.Error("the next configuration is served") })
+		_, _, err := l.Reload(t.Context(), nil, nil, func() { t.Error("the next configuration is served") })
 		if !errors.Is(err, errs.Invalid) || !strings.HasPrefix(errs.Messages(err), parts[at].Name) {
 			t.Errorf("%v", err)
 		}
@@ -170,5 +174,38 @@ func TestBackgroundEndsWithItsStop(t *testing.T) {
 	<-ended
 	if err := once.Stop(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The first call takes longer than the interval: the next one waits for it.
+func TestCallsFollowEachOther(t *testing.T) {
+	var b Background
+	began, slow := make(chan struct{}, 3), make(chan struct{})
+	var now, most atomic.Int32
+	b.NowAndEvery(time.Microsecond, func(ctx context.Context) bool {
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+		select {
+		case began <- struct{}{}:
+		case <-ctx.Done():
+		}
+		<-slow
+		return true
+	})
+	<-began
+	second := make(chan struct{})
+	b.Every(10*time.Millisecond, func(context.Context) bool { close(second); return false }) // after many intervals
+	<-second
+	if len(began) > 0 {
+		t.Error("a call begins beside another one")
+	}
+	close(slow)
+	<-began
+	<-began
+	if err := b.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d calls at once", most.Load())
 	}
 }

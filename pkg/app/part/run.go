@@ -33,6 +33,16 @@ func (b *Background) Every(interval time.Duration, do func(ctx context.Context) 
 	b.Repeat(func() time.Duration { return interval }, do)
 }
 
+// NowAndEvery calls a function now, and then at an interval, until it returns false. One call follows the other: a slow one could
+// replace the result of a later one.
+func (b *Background) NowAndEvery(interval time.Duration, do func(ctx context.Context) bool) {
+	wait := time.Duration(0)
+	b.Repeat(func() time.Duration { return wait }, func(ctx context.Context) bool {
+		wait = interval
+		return do(ctx)
+	})
+}
+
 // intervalCheck is after how long a changed interval counts at the latest.
 const intervalCheck = time.Minute
 

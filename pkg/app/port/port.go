@@ -2,6 +2,7 @@
 package port
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -43,6 +44,16 @@ func (p *Port) Address() string {
 		return ""
 	}
 	return p.listener.Addr().String()
+}
+
+// Withdraw frees the port, which another configuration may use again at once. Its requests continue until Close. p may be nil.
+func (p *Port) Withdraw() {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = p.server.Shutdown(ctx) // which does not wait
 }
 
 // Close ends the port and its requests. p may be nil.

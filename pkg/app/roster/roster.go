@@ -75,14 +75,12 @@ func (l *List) Part() serving.Part {
 	return serving.Part{
 		Name: "the list of processes",
 		Start: func(context.Context, *serving.Generation) error {
-			enroll := func(ctx context.Context) bool {
+			l.running.NowAndEvery(rosterInterval, func(ctx context.Context) bool {
 				if l.Served.Now().Plan.Shared() {
 					l.enroll(ctx)
 				}
 				return true
-			}
-			l.running.Go(func(ctx context.Context) { enroll(ctx) })
-			l.running.Every(rosterInterval, enroll)
+			})
 			return nil
 		},
 		Stop: l.stop,

@@ -94,7 +94,7 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 			}
 		},
 		Cancel: func() { _ = stopOperations(context.WithoutCancel(ctx), next) },
-		Retire: func(ctx context.Context) {
+		Settle: func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, retireTimeout)
 			defer cancel()
 			if err := stopOperations(ctx, before); err != nil {

@@ -12,6 +12,7 @@ type Current struct {
 	mu         sync.RWMutex
 	generation *Generation
 	retiring   sync.WaitGroup  // generations that were replaced, and are still in use
+	settled    <-chan struct{} // closed once the last of them is settled; nil: none was replaced
 	retired    <-chan struct{} // closed once the last of them is retired; nil: none was replaced
 }
 
@@ -30,8 +31,35 @@ func (c *Current) Now() *Generation {
 func (c *Current) Use() (g *Generation, done func()) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	g = c.generation
+	g.inUse.Add(1)
+	g.writing.Add(1)
+	return g, func() {
+		g.writing.Done()
+		g.inUse.Done()
+	}
+}
+
+// Read is Use for work that changes no object, and can last for hours: a later configuration fills arrays and builds indexes beside it.
+func (c *Current) Read() (g *Generation, done func()) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	c.generation.inUse.Add(1)
 	return c.generation, c.generation.inUse.Done
+}
+
+// UseThenRead is Use until reads is called, and then Read. reads may be called several times.
+func (c *Current) UseThenRead() (g *Generation, reads, done func()) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	g = c.generation
+	g.inUse.Add(1)
+	g.writing.Add(1)
+	reads = sync.OnceFunc(g.writing.Done)
+	return g, reads, func() {
+		reads()
+		g.inUse.Done()
+	}
 }
 
 // Replace makes another generation the current one. No new work begins with the previous one.
@@ -41,20 +69,31 @@ func (c *Current) Replace(next *Generation) {
 	c.generation = next
 }
 
-// Retire calls end once nothing uses a generation that was replaced, nor one before it: what end begins may count on that.
-func (c *Current) Retire(before *Generation, end func(context.Context)) {
+// Retire calls settle once nothing writes with a generation that was replaced, nor with one before it, and then end once nothing uses
+// any of them: what these begin may count on that.
+func (c *Current) Retire(before *Generation, settle, end func(context.Context)) {
 	c.mu.Lock()
-	earlier, retired := c.retired, make(chan struct{})
-	c.retired = retired
+	earlierSettled, earlierRetired := c.settled, c.retired
+	settled, retired := make(chan struct{}), make(chan struct{})
+	c.settled, c.retired = settled, retired
 	c.mu.Unlock()
 	c.retiring.Go(func() {
 		defer close(retired)
-		if earlier != nil {
-			<-earlier
-		}
+		await(earlierSettled)
+		before.writing.Wait()
+		settle(context.Background())
+		close(settled)
+		await(earlierRetired)
 		before.inUse.Wait()
 		end(context.Background())
 	})
+}
+
+// await waits for a channel to be closed; nil: for nothing.
+func await(closed <-chan struct{}) {
+	if closed != nil {
+		<-closed
+	}
 }
 
 // Retired waits until all generations that were replaced are retired, or until ctx ends.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -19,7 +20,7 @@ func TestAReloadRetiresWhatNobodyUses(t *testing.T) {
 		t.Fatal("another configuration is served")
 	}
 	ended := make(chan struct{})
-	s.Retire(first, func(context.Context) { close(ended) })
+	s.Retire(first, func(context.Context) {}, func(context.Context) { close(ended) })
 	stopping, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Retired(stopping); !errors.Is(err, errs.Canceled) {
@@ -43,19 +44,53 @@ func TestReloadsRetireInOrder(t *testing.T) {
 		first, second := &Generation{}, &Generation{}
 		s := NewCurrent(first)
 		_, done := s.Use()
-		var ended []string
+		var settled, ended []string
 		s.Replace(second)
-		s.Retire(first, func(context.Context) { ended = append(ended, "first") })
+		s.Retire(first, func(context.Context) { settled = append(settled, "first") }, func(context.Context) { ended = append(ended, "first") })
 		s.Replace(&Generation{})
-		s.Retire(second, func(context.Context) { ended = append(ended, "second") })
+		s.Retire(second, func(context.Context) { settled = append(settled, "second") }, func(context.Context) { ended = append(ended, "second") })
 		synctest.Wait()
-		if len(ended) > 0 {
-			t.Errorf("%q were retired while the first is in use", ended)
+		if len(settled)+len(ended) > 0 {
+			t.Errorf("%q were settled and %q retired while the first is in use", settled, ended)
 		}
 		done()
 		synctest.Wait()
-		if !slices.Equal(ended, []string{"first", "second"}) {
-			t.Errorf("retired are %q", ended)
+		if want := []string{"first", "second"}; !slices.Equal(settled, want) || !slices.Equal(ended, want) {
+			t.Errorf("settled are %q, retired %q", settled, ended)
 		}
 	})
+}
+
+// A reload fills and builds beside work that only reads, but not beside what may write with the configuration before.
+func TestAReloadSettlesBesideReaders(t *testing.T) {
+	for name, c := range map[string]struct {
+		use     func(s *Current) (done func())
+		settles bool
+	}{
+		"a writer":             {func(s *Current) func() { _, done := s.Use(); return done }, false},
+		"a reader":             {func(s *Current) func() { _, done := s.Read(); return done }, true},
+		"a request":            {func(s *Current) func() { _, _, done := s.UseThenRead(); return done }, false},
+		"a request that reads": {func(s *Current) func() { _, reads, done := s.UseThenRead(); reads(); reads(); return done }, true},
+		"both":                 {func(s *Current) func() { _, read := s.Read(); _, use := s.Use(); return func() { read(); use() } }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := &Generation{}
+				s := NewCurrent(first)
+				done := c.use(s)
+				s.Replace(&Generation{})
+				var settled, retired atomic.Bool
+				s.Retire(first, func(context.Context) { settled.Store(true) }, func(context.Context) { retired.Store(true) })
+				synctest.Wait()
+				if settled.Load() != c.settles || retired.Load() {
+					t.Errorf("settled: %v, retired: %v", settled.Load(), retired.Load())
+				}
+				done()
+				synctest.Wait()
+				if !settled.Load() || !retired.Load() {
+					t.Errorf("at last settled: %v, retired: %v", settled.Load(), retired.Load())
+				}
+			})
+		})
+	}
 }

@@ -84,7 +84,7 @@ type Generation struct {
 	Depends    []*probe.Dependency
 	Building   []string // indexes that are being built, as Books.user
 
-	inUse sync.WaitGroup
+	inUse, writing sync.WaitGroup
 }
 
 // NewGeneration returns a generation that the parts of a starting process complete.

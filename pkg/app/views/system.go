@@ -38,6 +38,7 @@ type System struct {
 	Removed    func() []string                                 // mappings whose copies objects keep
 	Elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "": it can
 	Place      func(g *serving.Generation) *command.Place      // in which operations of commands run
+	Serving    command.Serving                                 // the same, which stays complete meanwhile
 	Began      time.Time
 	LastReload func() *console.Reload // nil: none was requested
 }

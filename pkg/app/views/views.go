@@ -79,7 +79,7 @@ func (v *Views) measure(relay *outbox.Relay) {
 	ctx, v.end = context.WithCancel(context.Background())
 	v.measured = measured{history: h, workers: workers}
 	host := &command.Host{
-		Ctx: ctx, Log: v.Log, Now: func() *command.Place { return v.System.Place(v.Served.Now()) },
+		Ctx: ctx, Log: v.Log, Now: func() *command.Place { return v.System.Place(v.Served.Now()) }, Serving: v.System.Serving,
 		Records: func() *store.Store { return v.Served.Now().Set.Store(config.TokenStore) },
 	}
 	for _, o := range command.Operations {

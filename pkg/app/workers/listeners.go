@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/serving"
@@ -21,12 +23,23 @@ type Runner struct {
 	Fail    func(error)
 
 	running map[string]*running // by name
+	ending  []*running          // those that a reload has replaced, while they handle their last events
 }
 
 // running is a listener that runs.
 type running struct {
 	stop context.CancelFunc
 	done chan struct{}
+}
+
+// ended reports whether the listener has handled its last events.
+func (r *running) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // run runs the listeners of those that select events.
@@ -55,7 +68,8 @@ func (l *Runner) run(g *serving.Generation, specs []listener.Spec) {
 // change prepares the listeners whose events, or traces, another configuration changes. It first adds the new events of
 // these listeners, so that they miss no event of the next generation.
 func (l *Runner) change(ctx context.Context, before, next *serving.Generation, was, now []listener.Spec) (part.Change, error) {
-	var changed []listener.Spec
+	var changed, widened []listener.Spec
+	cancel := func() { l.narrow(context.WithoutCancel(ctx), next.Bus, widened) }
 	for i, spec := range now {
 		if slices.Equal(was[i].Filters, spec.Filters) && next.Tracer == before.Tracer {
 			continue
@@ -64,23 +78,44 @@ func (l *Runner) change(ctx context.Context, before, next *serving.Generation, w
 		if len(spec.Filters) == 0 {
 			continue
 		}
+		if len(was[i].Filters) > 0 {
+			widened = append(widened, was[i])
+		}
 		both := spec
 		both.Filters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was[i].Filters, spec.Filters))))
 		if _, err := listener.Setup(ctx, next.Bus, both, false); err != nil {
+			cancel()
 			return part.Change{}, err
 		}
 	}
-	return part.Change{Apply: func() {
-		var ending sync.WaitGroup
+	return part.Change{Cancel: cancel, Apply: func() {
+		l.ending = slices.DeleteFunc(l.ending, (*running).ended)
 		for _, spec := range changed {
 			if r := l.running[spec.Name]; r != nil {
 				r.stop()
-				ending.Go(func() { <-r.done })
+				l.ending = append(l.ending, r)
 				delete(l.running, spec.Name)
+			}
+			if len(spec.Filters) == 0 {
+				l.Missing.forget(spec.Name)
 			}
 		}
 		l.run(next, changed)
 	}}, nil
+}
+
+// narrowTimeout is how long a reload that fails waits for the bus.
+const narrowTimeout = 10 * time.Second
+
+// narrow has listeners receive only their own events again, after a reload that has failed.
+func (l *Runner) narrow(ctx context.Context, b *bus.Bus, specs []listener.Spec) {
+	ctx, cancel := context.WithTimeout(ctx, narrowTimeout)
+	defer cancel()
+	for _, spec := range specs {
+		if _, err := listener.Setup(ctx, b, spec, false); err != nil {
+			l.Log.Warn("a listener also receives the events of the configuration that could not be reloaded, and ignores them: `belfry bus setup` ends that", "listener", spec.Name, "error", err)
+		}
+	}
 }
 
 // end stops all listeners at once: the events that they hold are handled, or redelivered later if ctx ends first.
@@ -88,9 +123,9 @@ func (l *Runner) end(ctx context.Context) error {
 	for _, r := range l.running {
 		r.stop()
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.running)) {
+	for _, r := range slices.AppendSeq(l.ending, maps.Values(l.running)) {
 		select {
-		case <-l.running[name].done:
+		case <-r.done:
 		case <-ctx.Done():
 			return errs.Wrap(ctx.Err(), errs.Canceled, "events are still in flight; they are redelivered later")
 		}
@@ -116,6 +151,13 @@ func (m *Missing) set(consumer string, err error) {
 		return
 	}
 	m.reasons[consumer] = err
+}
+
+// forget drops the reasons of a listener that a reload has ended.
+func (m *Missing) forget(listener string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.reasons, func(consumer string, _ error) bool { return strings.HasSuffix(consumer, "."+listener) })
 }
 
 // Err returns why a built-in listener can't receive events; nil if all can.

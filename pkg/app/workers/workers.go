@@ -79,7 +79,7 @@ func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) 
 		}
 		listen()
 	}
-	change.Retire = func(ctx context.Context) {
+	change.Settle = func(ctx context.Context) {
 		former := before.Sharing
 		if !another {
 			former = nil
