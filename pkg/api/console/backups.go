@@ -6,8 +6,8 @@ import "time"
 type Backups struct {
 	Place   string    // where they are; "": no place is configured
 	Next    time.Time // when the schedule makes the next one; zero: there is no schedule
-	Running string    // who makes one now, and since when; "" is nobody
-	Error   string    // why the state can't be read; "" when it can
+	Running string    // the process that makes one now, and since when; "" for none
+	Error   string    // why the state can't be read; "" if it can
 
 	Recent []Backup // the newest first
 }
@@ -25,7 +25,7 @@ type Backup struct {
 // Took returns how long it took.
 func (b Backup) Took() time.Duration { return b.Ended.Sub(b.Began) }
 
-// Last returns when the latest backup that exists was begun; zero: there is none.
+// Last returns the time at which the latest existing backup began; zero if no backup exists.
 func (b Backups) Last() time.Time {
 	for _, one := range b.Recent {
 		if one.ID != "" {

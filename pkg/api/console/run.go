@@ -19,7 +19,7 @@ type Run struct {
 // Running reports whether the run is in progress.
 func (r *Run) Running() bool { return r.Ended.IsZero() }
 
-// Took is how long a run took, or takes already.
+// Took is the duration of a run, until now if it is in progress.
 func (r *Run) Took() time.Duration {
 	if r.Running() {
 		return time.Since(r.Began).Round(time.Second)
@@ -27,7 +27,7 @@ func (r *Run) Took() time.Duration {
 	return r.Ended.Sub(r.Began).Round(time.Millisecond)
 }
 
-// problem is what people are shown of Err, and of what stays of the run; "" for none.
+// problem describes Err and the remaining effects of the run for people; "" without an error.
 func (r *Run) problem(stays string) string {
 	if r.Err == nil {
 		return ""

@@ -12,22 +12,22 @@ import (
 	"belfry/pkg/store"
 )
 
-// Schemas is what the view Schemas needs.
+// Schemas are the options of the view Schemas.
 type Schemas struct {
 	Checks SchemaChecker
 	Set    *store.Set
-	Stores []string // those that have a schema, of those that the view Objects shows
+	Stores []string // stores of the view Objects that have a schema
 }
 
 // SchemaChecker counts the objects of a store that its schema would refuse, one run at a time, in all processes that share the
 // stores.
 type SchemaChecker interface {
-	// Start starts a run; Conflict while one is in progress. What makes the run fail is logged with the attributes of
-	// ctx, which ends before.
+	// Start starts a run; Conflict while one is in progress. The run outlives ctx. Its error is logged with the
+	// attributes of ctx.
 	Start(ctx context.Context, by, request, store string) error
-	// Stop ends the run that is in progress, if there is one, in whatever process.
+	// Stop ends the run that is in progress, if any, in any process.
 	Stop(ctx context.Context) error
-	// Last returns the run that is in progress, or else the last one, of all processes; nil: none.
+	// Last returns the run in progress, or else the last one, of all processes; nil if there was no run.
 	Last(ctx context.Context) (*SchemaCheck, error)
 }
 
@@ -37,11 +37,11 @@ type SchemaCheck struct {
 	SchemaChecked
 }
 
-// SchemaChecked is what a run checks, and what it has found so far.
+// SchemaChecked is the subject of a run, and its findings so far.
 type SchemaChecked struct {
 	Store   string
 	Schema  string     // store.SchemaDigest of the schema that objects are checked by
-	About   int64      // how many objects the backend says that there are; 0: not known
+	About   int64      // the number of objects by the backend; 0 if it is unknown
 	Objects int        // that were read
 	Failing int        // of them
 	First   []Mismatch `json:",omitempty"` // of those that fail
@@ -57,10 +57,10 @@ type Mismatch struct {
 // MaxMismatchErrors is how many violations of one object a run keeps: the page of the object has up to 100.
 const MaxMismatchErrors = 10
 
-// Problem is what people are shown of Err; "" for none.
+// Problem describes Err for people; "" without an error.
 func (c *SchemaCheck) Problem() string { return c.problem("") }
 
-// Found is how many objects do not match, in words.
+// Found is the number of objects that do not match, in words.
 func (c *SchemaCheck) Found() string {
 	return formatCount(int64(c.Failing)) + " " + count.Noun(c.Failing, "object does not match", "objects do not match")
 }
@@ -77,19 +77,19 @@ func (c *Console) schemas(o *Schemas) view {
 
 type schemasView struct{ *Schemas }
 
-// schemasPage is what the page shows.
+// schemasPage is the data of the page.
 type schemasPage struct {
 	Stores   []string
 	Chosen   string // of Stores, for the next run
 	Check    *SchemaCheck
-	Outdated string // why what the run has found may be wrong now; "": it holds for the present schema
+	Outdated string // why the findings may be wrong now; "" if they are of the present schema
 	Rows     []mismatchRow
 }
 
-// mismatchRow is an object that a run has found, as it is now.
+// mismatchRow is an object that a run has found, in its present state.
 type mismatchRow struct {
 	Mismatch
-	Now string // what has become of it; "": it does not match, or that is not known
+	Now string // its present state; "" if it still does not match, or that is unknown
 }
 
 func (v schemasView) show(r *request) error {
@@ -110,11 +110,11 @@ func (v schemasView) show(r *request) error {
 	return r.Page("schemas", "Schemas", p)
 }
 
-// presentTime is how long a page waits for what has become of the objects that it lists.
+// presentTime is how long a page waits for the present state of the objects that it lists.
 const presentTime = time.Second
 
-// present compares what a run has found with what there is now: another schema may be served, also by the process that ran it,
-// fields may have become private, and objects have been changed.
+// present compares the findings of a run with the present state. Since the run, the schema may have changed, also in
+// the process that ran it, fields may have become private, and objects may have been written.
 func (v schemasView) present(ctx context.Context, p *schemasPage) {
 	st := v.Set.Store(p.Check.Store)
 	if st == nil || !slices.Contains(v.Stores, p.Check.Store) {
@@ -136,7 +136,8 @@ func (v schemasView) present(ctx context.Context, p *schemasPage) {
 	}
 }
 
-// standing says what has become of an object that did not match its schema; "" if that is still so, or is not known.
+// standing describes the present state of an object that did not match its schema; "" if it still does not, or that is
+// unknown.
 func standing(ctx context.Context, st *store.Store, uuid string) string {
 	stored, err := st.Get(ctx, uuid)
 	if errors.Is(err, errs.NotFound) {

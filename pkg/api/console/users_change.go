@@ -67,7 +67,7 @@ func (v *usersView) create(r *request) error {
 	return r.Redirect(pathOf("users", user.UUID), notice)
 }
 
-// change does something with the user whom a path names, and shows them again with a notice.
+// change changes the user that a path names, and shows the user again with a notice.
 func (v *usersView) change(r *request, do func(ctx context.Context, user store.Stored, form url.Values) (notice string, err error)) error {
 	ctx, user, err := v.user(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func (v *usersView) change(r *request, do func(ctx context.Context, user store.S
 	return r.Redirect(pathOf("users", user.UUID), notice)
 }
 
-// wanted reads what a mark is set to; a form that does not say is refused, rather than taking a right away.
+// wanted reads the value of a flag. A form without the value is refused, because a default could revoke a right.
 func wanted(form url.Values) (bool, error) {
 	switch form.Get("to") {
 	case "true":
@@ -111,11 +111,11 @@ func (v *usersView) setAdmin(r *request) error {
 		case a.Admin != admin && admin:
 			return "The field admin is set, but the user is no admin: the rule admins of the configuration is about other fields.", nil
 		case a.Admin != admin:
-			return "The field admin is removed, but the user is an admin still: the rule admins of the configuration is about other fields.", nil
+			return "The field admin is removed, but the user is still an admin: the rule admins of the configuration is about other fields.", nil
 		case admin:
 			return "The user is an admin.", nil
 		}
-		return "The user is no admin any more.", nil
+		return "The user is no longer an admin.", nil
 	})
 }
 
@@ -165,11 +165,11 @@ func (v *usersView) unlink(r *request) error {
 		if err == nil {
 			err = v.Accounts.UnlinkFor(ctx, user.UUID, ident)
 		}
-		return ident + " is no login of the user any more. Sessions continue: end those that may be of somebody else.", err
+		return ident + " is no longer a login of the user. Sessions continue: end those that may belong to somebody else.", err
 	})
 }
 
-// resetFactors needs a recent login of the admin: a stolen session of theirs must not become a way into the accounts of others.
+// resetFactors needs a recent login of the admin: a stolen session must not give access to the accounts of others.
 func (v *usersView) resetFactors(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 		if err := r.console.service.Sessions.RequireFresh(ctx, r.Session); err != nil {
@@ -193,7 +193,7 @@ func (v *usersView) undoDeletion(r *request) error {
 func (v *usersView) keepChanges(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 		_, err := v.Accounts.KeepChangesFor(ctx, user.UUID)
-		return "The changes of address can't be undone any more.", err
+		return "The changes of address can no longer be undone.", err
 	})
 }
 

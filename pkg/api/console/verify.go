@@ -9,15 +9,15 @@ import (
 	"belfry/pkg/mapping/verify"
 )
 
-// Verifier is what the view Verify needs: it compares copies with what they are copies of, one run at a time, in all processes
-// that share the stores.
+// Verifier compares copies with their sources for the view Verify, one run at a time in all processes that share the
+// stores.
 type Verifier interface {
-	// Start starts a run; Conflict while one is in progress. Deep reads the content of every file. What makes
-	// the run fail is logged with the attributes of ctx, which ends before.
+	// Start starts a run; Conflict while one is in progress. Deep reads the content of every file. The run outlives
+	// ctx. Its error is logged with the attributes of ctx.
 	Start(ctx context.Context, by, request string, repair, deep bool) error
-	// Stop ends the run that is in progress, if there is one, in whatever process.
+	// Stop ends the run that is in progress, if any, in any process.
 	Stop(ctx context.Context) error
-	// Last returns the run that is in progress, or else the last one, of all processes; nil: none.
+	// Last returns the run in progress, or else the last one, of all processes; nil if there was no run.
 	Last(ctx context.Context) (*Verification, error)
 }
 
@@ -27,7 +27,7 @@ type Verification struct {
 	Verified
 }
 
-// Verified is what a verification does, and what it has found.
+// Verified are the options of a verification, and its findings.
 type Verified struct {
 	Repair, Deep bool
 	Progress     verify.Progress
@@ -35,10 +35,10 @@ type Verified struct {
 	Binaries     *binary.Report `json:",omitempty"` // nil without binary services
 }
 
-// Problem is what people are shown of Err; "" for none.
+// Problem describes Err for people; "" without an error.
 func (v *Verification) Problem() string {
 	if v.Repair {
-		return v.problem(" What it had repaired stays repaired.")
+		return v.problem(" Its repairs are kept.")
 	}
 	return v.problem("")
 }
@@ -56,7 +56,7 @@ func differences(n int) string {
 // FoundText is Found in words.
 func (v *Verification) FoundText() string { return differences(v.Found()) }
 
-// Found is how many differences a run has found.
+// Found is the number of differences that a run has found.
 func (v *Verification) Found() int {
 	found := len(v.Report.Differences) + v.Report.More
 	if u := v.Report.Unique; u != nil {
