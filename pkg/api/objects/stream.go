@@ -332,7 +332,7 @@ func (s *stream) send() error {
 		var open bool
 		select {
 		case l, open = <-s.pending:
-		default: // the client may wait for what it has a reply to
+		default: // the client may wait for these replies before it sends more
 			if err := flushUsed(out, flush); err != nil {
 				return err
 			}
@@ -358,7 +358,7 @@ func (s *stream) send() error {
 	}
 }
 
-// flushUsed flushes what is buffered, if anything is.
+// flushUsed flushes the buffer unless it is empty.
 func flushUsed(out *bufio.Writer, flush func() error) error {
 	if out.Buffered() == 0 {
 		return nil

@@ -12,11 +12,10 @@ import (
 	"belfry/config"
 )
 
-// ErrFound is the error of a command that has printed what it has found: differences, or that somebody may not do
-// something.
+// ErrFound is the error of a command that has printed its findings, such as differences or a denied access.
 var ErrFound = errors.New("differences were found")
 
-// Streams are those of a command, and what asks the person who types.
+// Streams are the streams of a command, and its prompts.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -28,31 +27,31 @@ type Streams struct {
 // Command is a command of the command line that does an operation.
 type Command[In, Out any] struct {
 	Words, Help string // "user create"
-	Default     bool   // the words without the last do it, too
+	Default     bool   // the words without the last run it, too
 	Flags       Flags[In, Out]
 }
 
 // Flags are the flags and arguments of a command: a pointer to a struct with the tags of kong. Each command line has a
-// copy. They may have further methods: Show as of an Operation, and Finish, which has the error with which the command
-// ends, and returns it.
+// copy. They may have further methods: Show, as in an Operation, and Finish, which gets the error with which the
+// command ends, and returns it.
 type Flags[In, Out any] interface {
-	// Request returns what the command asks for. It is called before the configuration is read.
+	// Request returns the request of the command. It is called before the configuration is read.
 	Request(ctx context.Context, s Streams) (In, error)
-	// Print prints what was done.
+	// Print prints the result.
 	Print(s Streams, out *Out) error
 }
 
-// Line is a Command, of whatever types.
+// Line is a Command of any types.
 type Line struct {
 	Words, Help     string
-	Default, Folder bool // Folder: nothing but the data folder has to be known
+	Default, Folder bool // Folder: the command only needs the data folder
 	Flags           any
 
 	// Run does the operation with the flags, for the configuration that load reads.
 	Run func(ctx context.Context, load func() (*config.Config, error), s Streams) error
 }
 
-// Lines are the commands of the operation.
+// Lines returns the commands of the operation.
 func (o *Operation[In, Out, P]) Lines() (all []Line) {
 	commands := o.Commands
 	if o.Help != "" {
@@ -97,7 +96,7 @@ func (o *Operation[In, Out, P]) runLine(ctx context.Context, flags Flags[In, Out
 	return flags.Print(s, out)
 }
 
-// plainFlags are those of a command that is no more than its operation.
+// plainFlags are the flags of a command that only runs its operation.
 type plainFlags[In, Out any] struct {
 	In In `embed:""`
 	reportFlag
@@ -112,12 +111,12 @@ func (f *plainFlags[In, Out]) Print(s Streams, out *Out) error {
 	return WriteReport(s.Out, f.JSON, out, func(w io.Writer, out *Out) error { return f.text(w, f.In, out) })
 }
 
-// reportFlag is of commands that print one report.
+// reportFlag is a flag of commands that print one report.
 type reportFlag struct {
 	JSON bool `name:"json" help:"Report as JSON." json:"-"`
 }
 
-// linesFlag is of commands that print a line for each of many.
+// linesFlag is a flag of commands that print a line for each item.
 type linesFlag struct {
 	JSON bool `name:"json" help:"One JSON object a line." json:"-"`
 }
