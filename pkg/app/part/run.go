@@ -33,7 +33,7 @@ func (b *Background) Every(interval time.Duration, do func(ctx context.Context) 
 	b.Repeat(func() time.Duration { return interval }, do)
 }
 
-// intervalCheck is after how long a changed interval counts at the latest.
+// intervalCheck is the time after which a changed interval takes effect at the latest.
 const intervalCheck = time.Minute
 
 // Repeat calls a function at an interval, which may change meanwhile, until it returns false.
@@ -72,6 +72,6 @@ func (b *Background) Stop(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return errs.Wrap(ctx.Err(), errs.Canceled, "it is still at work")
+		return errs.Wrap(ctx.Err(), errs.Canceled, "it has not finished")
 	}
 }

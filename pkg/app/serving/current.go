@@ -12,7 +12,7 @@ type Current struct {
 	mu         sync.RWMutex
 	generation *Generation
 	retiring   sync.WaitGroup  // generations that were replaced, and are still in use
-	retired    <-chan struct{} // closed once the last of them is retired; nil: none was replaced
+	retired    <-chan struct{} // closed once the last one is retired; nil: none was replaced
 }
 
 // NewCurrent makes the first generation the current one.
@@ -41,7 +41,7 @@ func (c *Current) Replace(next *Generation) {
 	c.generation = next
 }
 
-// Retire calls end once nothing uses a generation that was replaced, nor one before it: what end begins may count on that.
+// Retire calls end once nothing uses a replaced generation, nor an earlier one, so end may rely on that.
 func (c *Current) Retire(before *Generation, end func(context.Context)) {
 	c.mu.Lock()
 	earlier, retired := c.retired, make(chan struct{})
@@ -72,7 +72,7 @@ func (c *Current) Retired(ctx context.Context) error {
 	}
 }
 
-// Part has a stop wait for replaced generations before it closes their dependencies.
+// Part makes a stop wait for replaced generations before it closes their dependencies.
 func (c *Current) Part() Part {
 	return Part{
 		Name: "what was served before a reload", Start: func(context.Context, *Generation) error { return nil }, Stop: c.Retired,

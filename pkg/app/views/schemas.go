@@ -17,7 +17,7 @@ import (
 // schemaChecks implements console.SchemaChecker.
 type schemaChecks struct {
 	*runs[console.SchemaChecked]
-	store func(name string) *store.Store // as it is served now; nil: there is none
+	store func(name string) *store.Store // as it is served now; nil if it does not exist
 }
 
 var _ console.SchemaChecker = (*schemaChecks)(nil)
@@ -46,7 +46,7 @@ func (c *schemaChecks) Start(request context.Context, by, id, name string) error
 			if now := c.store(name); now == nil || now.SchemaDigest() != first.Schema {
 				return errs.New(errs.Canceled, "the configuration was reloaded meanwhile, with another schema of %s: check again", name)
 			}
-			// Others have the backend and the processors for half of the time, whatever they cost here and now.
+			// A pause as long as each step leaves half of the time of the backend and the processors to others.
 			if err := backoff.Sleep(ctx, time.Since(began)); err != nil {
 				return err
 			}
@@ -57,10 +57,11 @@ func (c *schemaChecks) Start(request context.Context, by, id, name string) error
 	})
 }
 
-// countTimeout is how long a run waits for the number of objects: a backend that would have to read them has none at once.
+// countTimeout is how long a run waits for the number of objects: some backends would have to read all objects to count
+// them.
 const countTimeout = time.Second
 
-// aboutObjects returns how many objects there are as the backend has it, 0 if that is not known at once.
+// aboutObjects returns the number of objects by the backend, 0 if it is not known at once.
 func aboutObjects(ctx context.Context, st *store.Store) int64 {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -71,7 +72,7 @@ func aboutObjects(ctx context.Context, st *store.Store) int64 {
 	return n
 }
 
-// mismatches returns what is kept of objects that do not match.
+// mismatches returns the kept data of objects that do not match.
 func mismatches(first []store.FailingObject) []console.Mismatch {
 	all := make([]console.Mismatch, len(first))
 	for i, o := range first {
@@ -92,7 +93,7 @@ func (c *schemaChecks) Last(ctx context.Context) (*console.SchemaCheck, error) {
 	return &console.SchemaCheck{Run: last.Run, SchemaChecked: last.State}, nil
 }
 
-// consoleSchemas returns what the view Schemas needs.
+// consoleSchemas returns the options of the view Schemas.
 func (v *Views) consoleSchemas(g *serving.Generation) *console.Schemas {
 	s := &console.Schemas{Checks: v.measured.schemas, Set: g.Set}
 	for _, name := range slices.Sorted(maps.Keys(g.Config.Stores)) {

@@ -47,10 +47,10 @@ func (v *verifications) Last(ctx context.Context) (*console.Verification, error)
 	return &console.Verification{Run: last.Run, Verified: last.State}, nil
 }
 
-// maxShared is how many differences, and arrays at their limit, the record has. No page lists more.
+// maxShared is the number of differences, and of arrays at their limit, in the record. No page lists more.
 const maxShared = 200
 
-// shortVerified returns what the record has of a verification.
+// shortVerified returns the part of a verification for the record.
 func shortVerified(v console.Verified) console.Verified {
 	if v.Report != nil {
 		r := *v.Report
@@ -69,7 +69,7 @@ func shortVerified(v console.Verified) console.Verified {
 	}
 	if v.Binaries != nil {
 		b := *v.Binaries
-		if len(b.Differences) > 1 { // the page says only whether there are any
+		if len(b.Differences) > 1 { // the page only shows whether there are any
 			b.Differences, b.More = b.Differences[:1], b.More+len(b.Differences)-1
 		}
 		v.Binaries = &b

@@ -29,7 +29,7 @@ type running struct {
 	done chan struct{}
 }
 
-// run runs the listeners of those that select events.
+// run runs the listeners that select events.
 func (l *Runner) run(g *serving.Generation, specs []listener.Spec) {
 	if l.running == nil {
 		l.running = map[string]*running{}
