@@ -25,7 +25,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Types of the rooms, by the names that other packages use.
+// Types of the subpackages, by the names that other packages use.
 
 // Limits is guess.Limits.
 type Limits = guess.Limits
@@ -156,7 +156,7 @@ const (
 	PasskeyType    = record.PasskeyType
 )
 
-// Constants of the rooms.
+// Constants of the subpackages.
 const (
 	DeletionIndex           = deletion.DeletionIndex
 	FirstAdminTTL           = firstadmin.TTL
@@ -241,7 +241,7 @@ func IsDisabled(user store.Stored) bool { return record.IsDisabled(user) }
 // MaintainedFields are the fields of users, and of idents, that belfry writes, besides reserved and internal ones.
 func MaintainedFields() (users, idents []string) { return record.MaintainedFields() }
 
-// NewBrowser returns a secret for the cookie by which the browser of a repetition is known. It gives no right to anything.
+// NewBrowser returns a secret for the cookie that identifies the browser of a repetition. It grants no rights.
 func NewBrowser() string { return once.NewBrowser() }
 
 // NormalizeAddress returns the form of an e-mail address by which accounts are found. Invalid for text that is not an
