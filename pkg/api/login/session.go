@@ -24,9 +24,9 @@ func NewSessions(service *account.Service) *Sessions {
 	return &Sessions{service, cookiesFor(service)}
 }
 
-// Authenticate implements httpkit.Authenticator. An invalid bearer token is an error, since a program must not
-// unknowingly continue as an anonymous client. An invalid cookie is ignored, since browsers always send it. Browsers
-// send several cookies with one name, if they were set for other paths or hosts: the first valid one counts.
+// Authenticate implements httpkit.Authenticator. An invalid bearer token is an error, so that a program never continues
+// as an anonymous client by mistake. An invalid cookie is ignored, since browsers always send it. Browsers send several
+// cookies with one name, if they were set for other paths or hosts: the first valid one counts.
 func (s *Sessions) Authenticate(x *httpkit.Exchange) (*account.Session, error) {
 	token, ok := x.BearerToken()
 	tokens := []string{token}
