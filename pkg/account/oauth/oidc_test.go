@@ -80,9 +80,9 @@ func TestErrorsSayWhatIsWrongWithAnIDToken(t *testing.T) {
 	}
 	head := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	for want, spoil := range map[string]func(){
-		"is signed by ES512, and accepted are RS256, ES256: configure":       token(head(`{"alg":"ES512"}`) + ".e30.c2ln"),
-		"is signed by HS256, whose key the client has as well, and accepted": token(head(`{"alg":"HS256"}`) + ".e30.c2ln"),
-		"is signed by nobody (none), and accepted":                           token(head(`{"alg":"none"}`) + ".e30."),
+		"is signed by ES512; accepted are RS256, ES256: configure":       token(head(`{"alg":"ES512"}`) + ".e30.c2ln"),
+		"is signed by HS256, whose key the client has as well; accepted": token(head(`{"alg":"HS256"}`) + ".e30.c2ln"),
+		"is signed by nobody (none); accepted":                           token(head(`{"alg":"none"}`) + ".e30."),
 		"is signed by an unknown algorithm":                                  token(head(`{"alg":"made-up"}`) + ".e30.c2ln"),
 		"is encrypted, which belfry does not read":                           token(head(`{"alg":"RSA-OAEP","enc":"A256GCM"}`) + ".a.b.c.d"),
 		"is no JWT":              token("garbage"),

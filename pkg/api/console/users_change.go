@@ -109,9 +109,9 @@ func (v *usersView) setAdmin(r *request) error {
 		case err != nil:
 			return "", err
 		case a.Admin != admin && admin:
-			return "The field admin is set, but the user is no admin: the rule admins of the configuration is about other fields.", nil
+			return "The field admin is set, but the user is no admin: the rule admins of the configuration uses other fields.", nil
 		case a.Admin != admin:
-			return "The field admin is removed, but the user is still an admin: the rule admins of the configuration is about other fields.", nil
+			return "The field admin is removed, but the user is still an admin: the rule admins of the configuration uses other fields.", nil
 		case admin:
 			return "The user is an admin.", nil
 		}
