@@ -87,7 +87,7 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 			{2, "Password123\n", "/password: is one of the most common passwords: choose another", []string{"create", "eve@example.com"}},
 			{2, secret, "unexpected argument", []string{"password", "ada@example.com", secret}},
 			{2, secret, "unknown flag --password", []string{"create", "x@example.com", "--password=" + secret}},
-			{2, secret, "is no e-mail address", []string{"create", "nobody"}},
+			{2, secret, "is not an e-mail address", []string{"create", "nobody"}},
 			{2, secret, "--fields: expected a JSON object", []string{"create", "x@example.com", "--fields", "[]"}},
 			{1, secret, "there is already an account with this login", []string{"create", "ada@example.com"}},
 			{1, "", "there is no user", []string{"disable", "nobody@example.com"}},
@@ -131,7 +131,7 @@ func TestAPIKeysOnTheCommandLine(t *testing.T) {
 	}
 	for _, c := range [][]string{
 		{"--machine: a machine has neither", "create", "x@example.com", "--machine"},
-		{"is no e-mail address", "create"},
+		{"is not an e-mail address", "create"},
 		{"--expires: expected a time", "key", "create", machine.UUID, "x", "--expires", "tomorrow"},
 		{"--expires: expected a time", "key", "create", machine.UUID, "x", "--expires", ""},
 		{"--rule: is empty", "key", "create", machine.UUID, "x", "--rule", ""},

@@ -85,7 +85,7 @@ func TestErrorsSayWhatIsWrongWithAnIDToken(t *testing.T) {
 		"is signed by nobody (none); accepted":                           token(head(`{"alg":"none"}`) + ".e30."),
 		"is signed by an unknown algorithm":                                  token(head(`{"alg":"made-up"}`) + ".e30.c2ln"),
 		"is encrypted, which belfry does not read":                           token(head(`{"alg":"RSA-OAEP","enc":"A256GCM"}`) + ".a.b.c.d"),
-		"is no JWT":              token("garbage"),
+		"is not a JWT":             token("garbage"),
 		"expired 10m":            claim("exp", time.Now().Add(-10*time.Minute).Unix()),
 		"is valid in ":           claim("nbf", time.Now().Add(time.Hour).Unix()),
 		`the audience ["other"]`: claim("aud", "other"),
