@@ -26,20 +26,45 @@ func CheckCode(source []byte) (*Page, error) {
 		p.comment(line, group.Text())
 		quoted[line] = strings.TrimSpace(group.Text()) == quotedText
 	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		literal, ok := n.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING {
+	var inspect func(ast.Node) bool
+	inspect = func(n ast.Node) bool {
+		expression, ok := n.(ast.Expr)
+		if !ok {
 			return true
 		}
-		line := files.Position(literal.Pos()).Line
-		s, err := strconv.Unquote(literal.Value)
-		if err == nil && !quoted[line] && strings.Count(s, " ") >= fewWords && !strings.Contains(s, "\n") {
+		s, others := message(expression)
+		if len(others) == 1 && others[0] == expression {
+			return true
+		}
+		line := files.Position(expression.Pos()).Line
+		if !quoted[line] && strings.Count(s, " ") >= fewWords && !strings.Contains(s, "\n") {
 			p.phrases(line, s)
 		}
-		return true
-	})
+		for _, other := range others {
+			ast.Inspect(other, inspect)
+		}
+		return false
+	}
+	ast.Inspect(file, inspect)
 	slices.SortStableFunc(p.Findings, func(a, b Finding) int { return cmp.Compare(a.Line, b.Line) })
 	return p, nil
+}
+
+// message is the text of a literal, or of several that are put together, with what else is put between them.
+func message(e ast.Expr) (text string, others []ast.Expr) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if s, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+			return s, nil
+		}
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			left, before := message(e.X)
+			right, after := message(e.Y)
+			return left + right, append(before, after...)
+		}
+	}
+	return "", []ast.Expr{e}
 }
 
 // quotedText is the comment on a line whose texts quote another project.

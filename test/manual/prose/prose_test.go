@@ -72,6 +72,10 @@ func TestCommentsAndMessagesOfCode(t *testing.T) {
 			"// F is whatever there is.\n//\n// It has\n// none.\n//\n//\tis none\nfunc F() {\n\tg(`x\n is none of them`, \"is none\", \"a key that is none at all\") // and anew\n}\n",
 			[]string{`3 "whatever"`, `5 "has none"`, `11 "anew"`, `11 "is none"`},
 		},
+		"messages of several literals": {
+			"var n = 1\n\nfunc F() {\n\tg(\"a key that has \" +\n\t\t\"none of them\", \"one \"+f(\"a key that is none at all\")+\" and whatever there is\", 1+n)\n}\n",
+			[]string{`6 "has none"`, `7 "whatever"`, `7 "is none"`},
+		},
 		"quoted texts": {
 			"const a = \"a key that is none at all\" // CEL's text\nconst b = \"a key that is none at all\" // a text\n",
 			[]string{`4 "is none"`},
