@@ -188,7 +188,7 @@ func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2
 		info, changes, err = p.transport.parse(body, "sub")
 	}
 	if err != nil {
-		return claims, []string{"the reply of the userinfo endpoint: omitted, " + err.Error()}, nil //nolint:nilerr // the login does not need it
+		return claims, []string{"the reply of the userinfo endpoint: left out, " + err.Error()}, nil //nolint:nilerr // the login does not need it
 	}
 	signed, _ := claims.Text("sub")
 	if sub, ok := info.Text("sub"); !ok || sub != signed {
