@@ -3,7 +3,6 @@ package config
 import (
 	_ "embed"
 
-	"belfry/config/decode"
 	"belfry/internal/gunzip"
 )
 
@@ -18,12 +17,3 @@ const SchemaName = "belfry.schema.json"
 // Schema returns the JSON Schema of a configuration, for editors. It accepts every configuration that Load accepts, and
 // refuses unknown keys as Load does; what only Load can check, such as references and files, it leaves to Load.
 func Schema() []byte { return gunzip.Bytes(schemaFile) }
-
-// schemaOf makes the schema from the types that a configuration is read into.
-func schemaOf(b *decode.Schema) decode.Fragment {
-	root := b.Section("", &Config{}, "")
-	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	root["title"] = "belfry's configuration"
-	root["description"] = "Printed by `belfry config schema`."
-	return root
-}

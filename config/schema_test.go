@@ -330,3 +330,12 @@ func TestTheSchemaAndBelfryRefuseTheSame(t *testing.T) {
 		}
 	}
 }
+
+// schemaOf makes the schema from the types that a configuration is read into.
+func schemaOf(b *decode.Schema) decode.Fragment {
+	root := b.Section("", &Config{}, "")
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "belfry's configuration"
+	root["description"] = "Printed by `belfry config schema`."
+	return root
+}

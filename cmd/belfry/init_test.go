@@ -15,7 +15,7 @@ func TestInitWritesWhatServeBeginsWith(t *testing.T) {
 	belfry(t, 2, "config/belfry.yaml: cannot be read: no such file or directory; `belfry init` writes one to begin with, --config names another file", "serve")
 	belfry(t, 0, "wrote config/belfry.yaml\n", "init")
 	belfry(t, 0, "config/belfry.yaml: good: ", "config", "check")
-	belfry(t, 1, "belfry: config/belfry.schema.json exists already, and nothing is overwritten", "init")
+	belfry(t, 1, "belfry: config/belfry.schema.json already exists, and nothing is overwritten", "init")
 	for _, template := range starter.Templates() {
 		belfry(t, 0, "Next:\n  cd "+template+"\n  belfry serve", "init", "--template", template, template)
 		belfry(t, 0, "belfry.yaml: good: ", "config", "check", filepath.Join(template, "config", "belfry.yaml"))

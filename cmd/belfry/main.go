@@ -91,7 +91,7 @@ func newParser(c *cli, operations []command.Request, s streams, exit func(int), 
 	c.Plugins = commandsOf(operations)
 	parser, err := kong.New(c, append(more,
 		kong.Name("belfry"),
-		kong.Description("A self-hosted backend: JSON objects in stores, copies that stay right, an event for everything."),
+		kong.Description("A self-hosted backend: JSON objects in stores, maintained copies, and an event for each change."),
 		kong.Vars{"roles": strings.Join(plan.Roles(), ", ")},
 		kong.TypeMapper(reflect.TypeFor[templateName](), templateMapper{}),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

@@ -61,7 +61,7 @@ func TestReloadByCommandAndBySignal(t *testing.T) {
 		}
 		kit.WaitFor(t, "the log says: "+says, func() bool { return strings.Count(logged.String(), says) > before })
 	}
-	hangup("belfry serves with the one before")
+	hangup("belfry serves with the previous one")
 	write("log: {format: json}\n")
 	hangup(`"changed":"limits, log.level"`)
 	other := t.TempDir()

@@ -87,9 +87,9 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 			{2, "Password123\n", "/password: is one of the most common passwords: choose another", []string{"create", "eve@example.com"}},
 			{2, secret, "unexpected argument", []string{"password", "ada@example.com", secret}},
 			{2, secret, "unknown flag --password", []string{"create", "x@example.com", "--password=" + secret}},
-			{2, secret, "is no e-mail address", []string{"create", "nobody"}},
+			{2, secret, "is not an e-mail address", []string{"create", "nobody"}},
 			{2, secret, "--fields: expected a JSON object", []string{"create", "x@example.com", "--fields", "[]"}},
-			{1, secret, "there is an account with this login already", []string{"create", "ada@example.com"}},
+			{1, secret, "there is already an account with this login", []string{"create", "ada@example.com"}},
 			{1, "", "there is no user", []string{"disable", "nobody@example.com"}},
 			{0, "", "ID  TYPE  LAST USED", []string{"sessions", "ada@example.com"}},
 			{0, "", ": all sessions and API keys have ended\n", []string{"end-sessions", "ada@example.com"}},
@@ -131,7 +131,7 @@ func TestAPIKeysOnTheCommandLine(t *testing.T) {
 	}
 	for _, c := range [][]string{
 		{"--machine: a machine has neither", "create", "x@example.com", "--machine"},
-		{"is no e-mail address", "create"},
+		{"is not an e-mail address", "create"},
 		{"--expires: expected a time", "key", "create", machine.UUID, "x", "--expires", "tomorrow"},
 		{"--expires: expected a time", "key", "create", machine.UUID, "x", "--expires", ""},
 		{"--rule: is empty", "key", "create", machine.UUID, "x", "--rule", ""},
@@ -188,7 +188,7 @@ func TestTheCommandReportsThatTheRuleOfAdminsIsAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, errOut := say(t, 1, "a fine password\n", "user", "create", "ada@example.com", "--admin", "-c", file)
-	if !strings.Contains(errOut, "the rule `admins` of the configuration is about other fields") {
+	if !strings.Contains(errOut, "the rule `admins` of the configuration uses other fields") {
 		t.Error(errOut)
 	}
 	say(t, 0, "a fine password\n", "user", "create", "root@example.com", "--fields", `{"role":"root"}`, "-c", file)

@@ -51,20 +51,20 @@ import (
 type Options struct {
 	Users, Idents, Sessions, Tokens *store.Store
 
-	// BaseURL is where clients reach belfry, without a slash at the end.
+	// BaseURL is the URL at which clients reach belfry, without a slash at the end.
 	BaseURL string
 
-	// Cookie is the name of the cookie of sessions; "": belfry. FormerCookies are names that it had before.
+	// Cookie is the name of the cookie of sessions; "": belfry. FormerCookies are its former names.
 	Cookie        string
 	FormerCookies []sessions.FormerCookie
 
-	// Redirects are where applications may get codes: https URLs and URLs with a scheme of their
-	// own, which have to be equal, and http://127.0.0.1/path and http://[::1]/path, with any port.
+	// Redirects are the URLs to which applications may have codes sent: https URLs and URLs with a private scheme,
+	// which must match exactly, and http://127.0.0.1/path and http://[::1]/path, with any port.
 	Redirects []string
 
 	Email     *post.Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
-	Sealer    *seal.Sealer     // encrypts the tokens of providers that keep them, and the secrets of authenticator apps; nil: none are kept, and these are stored as they are
+	Sealer    *seal.Sealer     // encrypts kept tokens of providers, and the secrets of authenticator apps; nil: no tokens are kept, and secrets are stored in plain text
 	Passkeys  *config.Passkeys // nil: no login by passkey
 	Limits    config.Limits
 	Hash      passwords.HashParams // of new passwords; zero: the default ones
@@ -76,13 +76,13 @@ type Options struct {
 
 	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: addresses are shown without places
 
-	Interceptor store.Interceptor // asked before a user is created; may be nil
+	Interceptor store.Interceptor // called before a user is created; may be nil
 	Admins      *policy.UserRule  // of admins; nil: nobody
 	MFA         sessions.MFA      // of users who need a second factor
 	Audit       *policy.UserRule  // of users who may receive the events about the security of all accounts; nil: nobody
 
-	// Previous is the service that the new one replaces. It continues with its limits as far as
-	// they are the same, so that a replacement gives nobody further attempts. nil: none.
+	// Previous is the service that the new one replaces. The new service continues with its counters if the limits are
+	// the same, so that a replacement does not allow further attempts. nil: none.
 	Previous *Service
 
 	Log *slog.Logger     // nil: nothing is logged
@@ -99,8 +99,8 @@ type Service struct {
 	Post     *post.Post
 	Notices  *notices.Notices
 
-	// Methods are those by which users prove their identity, in the order in which people see them. Some can do more than
-	// all can:
+	// Methods are the methods by which users prove their identity, in the order in which they are shown. Some have
+	// further functions:
 	Methods   method.Methods
 	Passwords *passwords.Method
 	Mails     *mails.Method
@@ -203,8 +203,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// methods are those by which users prove their identity, in the order in which people see them. One that is added is
-// added here.
+// methods returns the methods by which users prove their identity, in the order in which they are shown. Add new
+// methods here.
 func methods(s *Service, app *totp.Method, sealer *seal.Sealer, more []NewMethod) method.Methods {
 	all := method.Methods{app, s.Passkeys, s.Mails, &recoverycodes.Method{DB: s.db}, s.Passwords}
 	for _, add := range more {
@@ -213,7 +213,7 @@ func methods(s *Service, app *totp.Method, sealer *seal.Sealer, more []NewMethod
 	return all
 }
 
-// About returns the descriptions of the methods of a service, where e-mail and passkeys are configured or not.
+// About returns the descriptions of the methods of a service with or without e-mail and passkeys.
 func About(email, withPasskeys bool, more ...NewMethod) (all []about.Configured) {
 	s := &Service{Passkeys: &passkeys.Method{}, Mails: &mails.Method{}, Passwords: &passwords.Method{}}
 	if email {
@@ -254,10 +254,10 @@ func (s *Service) composeMails() {
 // Close waits for background work.
 func (s *Service) Close() { s.pending.Wait() }
 
-// BaseURL is where clients reach belfry, without a trailing slash.
+// BaseURL is the URL at which clients reach belfry, without a trailing slash.
 func (s *Service) BaseURL() string { return s.base.String() }
 
-// Base is the same, of which URLs are made.
+// Base is the same, for making URLs.
 func (s *Service) Base() baseurl.URL { return s.base }
 
 // EmailEnabled reports whether login by e-mail is configured.

@@ -10,12 +10,12 @@
 //	notices      mails about events of an account
 //	users        users with their first identity
 //
-//	method/      passwords, mails, passkeys, totp, recoverycodes, providers: how a user proves their identity
-//	flow/        registration, logins, stepup, recovery, enrollment, links, addresses, changes, deletion, firstadmin: what that is good for
+//	method/      passwords, mails, passkeys, totp, recoverycodes, providers: how users prove their identity
+//	flow/        registration, logins, stepup, recovery, enrollment, links, addresses, changes, deletion, firstadmin: the processes
 //
 //	admin        users, for admins
 //	keys         API keys
 //	exports      the export of a user's data, which package export makes
 //
-// Imports go in this order: a room knows those above it. The package comment of each has its states.
+// Imports follow this order: a package imports only packages above it. The package comment of each has its states.
 package account

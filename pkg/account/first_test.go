@@ -83,7 +83,7 @@ func TestTheFirstAdminIsMadeByALink(t *testing.T) {
 	for _, c := range []passwords.Credentials{credentials(ada, "a wrong password"), credentials("bob@example.com", password), credentials("eve@example.com", password)} {
 		_, err := w.Login.LoginAdmin(t.Context(), c, from)
 		w.wantKind(err, errs.Denied)
-		if !strings.Contains(err.Error(), "the login or the password is wrong, or the account is not that of an admin") {
+		if !strings.Contains(err.Error(), "the login or the password is wrong, or the user is not an admin") {
 			t.Errorf("%s: %v", c.Login, err)
 		}
 	}

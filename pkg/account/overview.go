@@ -18,7 +18,7 @@ type Overview struct {
 	HasPassword bool
 	StepUp      StepUpOptions
 	Factors     enrollment.Factors
-	Passkeys    []passkeys.Info // nil where passkeys are not configured
+	Passkeys    []passkeys.Info // nil if passkeys are not configured
 	Sessions    []sessions.Info
 	Addresses   []OwnAddress
 	Deletion    *deletion.Plan // nil: none is planned
@@ -30,9 +30,9 @@ type OwnAddress struct {
 	Address string
 }
 
-// StepUpOptions are how a user can prove their identity again, with StepUp.
+// StepUpOptions are the methods by which a user can authenticate again, with StepUp.
 type StepUpOptions struct {
-	Step     string   // which changes of the account's protection need first, as in errs.StepUp; "" for none
+	Step     string   // the step that is needed before changes of the account's protection, as in errs.StepUp; "" for none
 	Password bool     // by the password
 	Factors  []string // by these types
 }

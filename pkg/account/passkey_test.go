@@ -556,8 +556,8 @@ func TestVectorsOfTheSpecification(t *testing.T) {
 		"PackedRS256":               {"", "Error"},
 		"PackedEdDSA":               {"does not match", ""},
 		"PackedES384":               {"does not match", ""},
-		"TPMES256":                  {"was not asked for", ""},
-		"FIDOU2FES256":              {"was not asked for", ""},
+		"TPMES256":                  {"was not requested", ""},
+		"FIDOU2FES256":              {"was not requested", ""},
 	}
 	for _, v := range vectors {
 		registered, loggedIn := w.VerifyVector(v.Registration, v.Assertion, v.Challenges[0], v.Challenges[1], "nobody")

@@ -6,7 +6,6 @@
 //   - events: Server-Sent Events (/events)
 //   - system: health, readiness, metrics, and the documents that describe the API
 //
-// They share package kit, whose comment says which way a request takes. Each has
-// its routes in its function Mount, and the way of its main request in its
-// package comment.
+// They share package kit, whose comment describes the path of a request. Each has its routes in its function Mount, and
+// the path of its main request in its package comment.
 package api

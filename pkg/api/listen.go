@@ -42,8 +42,8 @@ func RedirectServer(h http.Handler, l *slog.Logger) *http.Server {
 	}
 }
 
-// connectionLog logs what http.Server says about connections. Whatever scans networks fails at the handshake of TLS,
-// or does not begin it; that is for debugging.
+// connectionLog logs the messages of http.Server about connections. Network scanners fail at the TLS handshake, or do
+// not begin it; such messages have the level debug.
 type connectionLog struct{ log *slog.Logger }
 
 // Write implements io.Writer. It receives one line.

@@ -12,10 +12,10 @@ import (
 	"belfry/pkg/store"
 )
 
-// Operations returns the operations of a contract for documents alone: none of them can run.
+// Operations returns the operations of a contract for documents only: they can't run.
 func Operations(k *apimodel.Contract) *op.Set { return operations(k, handlers{}) }
 
-// handlers are what runs operations.
+// handlers run the operations.
 type handlers struct {
 	stores    map[string]*store.Store
 	objects   *objects.Resources
@@ -49,5 +49,5 @@ var domains = []func(*op.Set, handlers){
 	func(set *op.Set, h handlers) { natsapi.Operations(set, h.stores) },
 }
 
-// Operations returns what the Server serves, for documents.
+// Operations returns the operations that the Server serves, for documents.
 func (s *Server) Operations() *op.Set { return s.set }

@@ -35,18 +35,18 @@ import (
 
 // Defaults of Options.
 const (
-	// DefaultMaxBody admits an object of the largest size together with its
-	// mapped arrays, so that what was read can be written back as it is.
+	// DefaultMaxBody admits an object of the largest size together with its mapped arrays, so that an object can be
+	// written as it was read.
 	DefaultMaxBody = 4 << 20
 	DefaultMaxWait = 30 * time.Second
 )
 
-// Options are the options of a Server. All of them may be left out.
+// Options are the options of a Server. All of them are optional.
 type Options struct {
-	Contract *apimodel.Contract // what is served; nil: whether the process is well, and nothing else
+	Contract *apimodel.Contract // what is served; nil: only health checks
 
 	Login     *login.Options          // nil: every client is anonymous
-	Stores    map[string]*store.Store // those that the contract exposes, and perhaps others
+	Stores    map[string]*store.Store // the stores that the contract exposes, and perhaps others
 	Files     []files.Options         // binary services that the contract has
 	Events    *sse.Hub                // of the events for browsers
 	Documents system.Documents        // about the API
@@ -74,12 +74,12 @@ type Options struct {
 
 	ProxyHeader string // in which proxies report that address; "": httpkit.XForwardedFor
 
-	Admin func(ctx context.Context, me *sessions.Session) bool // nil: what Login says; without it nobody is
+	Admin func(ctx context.Context, me *sessions.Session) bool // nil: as Login; without Login nobody is an admin
 	Audit func(ctx context.Context, me *sessions.Session) bool // who may receive the events about the security of accounts; nil: as Admin
 
 	Development bool // a denial says which rule denies
 
-	Base baseurl.URL // where clients reach the server; zero: what Login says
+	Base baseurl.URL // URL at which clients reach the server; zero: that of Login
 }
 
 // Server is the HTTP API. It is safe for concurrent use.
@@ -167,7 +167,7 @@ func New(o Options) *Server {
 	return &Server{router: router, set: set, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire, keep: context.AfterFunc(o.Cut, router.CutOff)}
 }
 
-// siteOf returns the pages for people. The one on which people log in for applications is there without the others, too.
+// siteOf returns the pages for people. The page for logins to applications exists without the others, too.
 func siteOf(o Options) pages.Options {
 	if o.Login == nil {
 		return pages.Options{}
@@ -182,7 +182,7 @@ func siteOf(o Options) pages.Options {
 	return pages.Options{Templates: templates}
 }
 
-// loginHandler returns what serves the operations on accounts, with the pages that they show; nil without accounts.
+// loginHandler returns the handler of the operations on accounts, with their pages; nil without accounts.
 func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Options, site pages.Options) *login.Handler {
 	if o == nil {
 		return nil
@@ -201,7 +201,7 @@ func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Optio
 	return login.NewHandler(calls, origins, of)
 }
 
-// helpOf returns the page about problems, "" where the console, and with it the documentation, is not served.
+// helpOf returns the page about problems, "" if the console, and with it the documentation, is not served.
 func helpOf(o Options) string {
 	if o.Console == nil || o.Login == nil {
 		return ""
@@ -209,7 +209,8 @@ func helpOf(o Options) string {
 	return console.ErrorsPage
 }
 
-// refusalOf returns the page of failures that people see. It is there without the pages, too: forms can be those of a site.
+// refusalOf returns the page of failures for people. It exists without the pages, too: the forms can be on another
+// website.
 func refusalOf(o Options) httpkit.RefusalPage {
 	var site pages.Options
 	var service *account.Service
@@ -251,8 +252,8 @@ func (s *Server) Routes() []string {
 // AllRoutes returns all routes, with those of pages and of the console.
 func (s *Server) AllRoutes() []string { return s.router.AllRoutes() }
 
-// Retire ends the streams that clients send, when another Server, with other rules, serves from now on: clients send the
-// rest to that one. Every other request ends as it began.
+// Retire ends the streams that clients send, because another Server with other rules has replaced this one: clients
+// send the rest to the new Server. All other requests complete with the rules with which they began.
 func (s *Server) Retire() { s.retire(httpkit.ErrReplaced) }
 
 // Drain prepares the shutdown: /readyz replies 503, so that load balancers send no
@@ -260,7 +261,7 @@ func (s *Server) Retire() { s.retire(httpkit.ErrReplaced) }
 // their write are replied to at once. Writes in progress are not affected.
 func (s *Server) Drain() { s.stop() }
 
-// Close drains, and ends what keeps the routes reachable. Nothing uses them any more.
+// Close drains, and releases the resources of the routes, which are no longer used.
 func (s *Server) Close() {
 	s.Drain()
 	s.keep()

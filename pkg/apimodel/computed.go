@@ -7,7 +7,7 @@ type Computed struct{ Name, Expression, Type string }
 
 // schema is the schema of a computed property.
 func (c Computed) schema() *ordered.Object {
-	out := ordered.Of("description", "Computed: `"+c.Expression+"`. Absent where that can't be evaluated.")
+	out := ordered.Of("description", "Computed: `"+c.Expression+"`. Absent if that can't be evaluated.")
 	if c.Type != "" {
 		out.Set("type", c.Type)
 	}

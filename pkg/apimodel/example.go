@@ -180,7 +180,7 @@ func text(schema *ordered.Object) (any, bool) {
 	format, _ := schema.Get("format").(string)
 	least, most := whole(schema.Get("minLength"), 0), whole(schema.Get("maxLength"), math.MaxInt)
 	if s := formatted[format]; s != "" {
-		return s, len(s) >= least && len(s) <= most // longer or shorter it is of another format
+		return s, len(s) >= least && len(s) <= most // with another length it would violate the format
 	}
 	s := "text"
 	for len(s) < least {

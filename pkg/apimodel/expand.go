@@ -15,12 +15,12 @@ func (s *Store) expandable(c *config.Config) []Key {
 	})
 }
 
-// expanded is the schema of what is expanded in an object.
+// expanded is the schema of the expanded objects in an object.
 func (s *Store) expanded(k *Contract) *ordered.Object {
 	properties := &ordered.Object{}
 	for _, key := range s.Expand {
 		target := Ref(k.Store(key.Target).ObjectName())
 		properties.Set(key.Name, ordered.Of("anyOf", []any{target, ordered.Of("type", "array", "items", target)}))
 	}
-	return readOnly(nil, ordered.Of("type", "object", "description", "With `expand`: the objects that the fields name. Those that do not exist, or may not be read, are absent.", "properties", properties))
+	return readOnly(nil, ordered.Of("type", "object", "description", "With `expand`: the objects that the fields name. Objects that do not exist, or that the client may not read, are absent.", "properties", properties))
 }

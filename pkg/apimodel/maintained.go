@@ -6,9 +6,9 @@ import (
 	"belfry/config"
 )
 
-// serverProperties returns the properties that no client sets, and those that the schema of the store does not judge in what
-// clients receive: the owner as well, whom programs set. A uuid that the schema does not declare is one of both, and one
-// that parts of it would refuse.
+// serverProperties returns the properties that no client sets, and those that the schema of the store does not validate
+// in replies, which include the owner, because programs set it. The uuid is among both if the schema does not declare
+// it, or if parts of the schema may refuse it.
 func (s *Store) serverProperties(c *config.Store) (kept, shown map[string]bool) {
 	kept = map[string]bool{"created": true, "updated": true}
 	for _, a := range s.Arrays {

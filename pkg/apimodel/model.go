@@ -21,16 +21,15 @@ import (
 // Contract is the API of a configuration.
 type Contract struct {
 	Version string   // of belfry
-	BaseURL string   // where clients reach it
-	Bus     []string // where programs reach the bus; none when it has no port
+	BaseURL string   // URL at which clients reach it
+	Bus     []string // addresses at which programs reach the bus; empty if it has no port
 	Stores  []*Store // by name, without belfry's own
 	Login   Login
 	Files   []Files          // by name
 	Events  bool             // browsers receive events
 	Routes  config.Documents // the documents that are routes
 
-	// Names are the components that stores take up; others take theirs beside
-	// them.
+	// Names are the components that stores use; others choose theirs beside them.
 	Names Names
 }
 
@@ -39,11 +38,11 @@ type Login struct {
 	Providers []string // besides email
 	Email     bool
 	Users     *Store
-	Cookie    string // the name of that of sessions
-	Secure    bool   // cookies are those of https
+	Cookie    string // the name of the sessions' cookie
+	Secure    bool   // cookies are for https only
 	Uniform   bool   // an unknown login is like a wrong password
 
-	Methods []about.Configured // by which users prove who they are
+	Methods []about.Configured // by which users authenticate
 
 	Deletion      bool // users may delete their accounts
 	Passkeys      bool
@@ -59,7 +58,7 @@ type Files struct {
 	URL      string
 	Restrict config.BinaryRestrict
 	MaxSize  int64
-	Signed   bool                // readers are sent to the storage
+	Signed   bool                // readers are redirected to the storage
 	Places   map[string][]string // nil: any property
 	Stores   []string            // whose objects may have files
 }
@@ -67,9 +66,9 @@ type Files struct {
 // Store is the public side of a store.
 type Store struct {
 	Name, ID     string
-	Expose       *config.Expose  // nil when it has no routes
-	Owner        string          // the property with the uuid of who created the object; "" for none
-	NeedsUser    map[string]bool // operations that are for users who are logged in alone
+	Expose       *config.Expose  // nil if it has no routes
+	Owner        string          // the property with the uuid of the user who created the object; "" for none
+	NeedsUser    map[string]bool // operations that are only for logged-in users
 	ServerUUIDs  bool            // the server makes the uuids of new objects
 	OwnersGet    bool            // the owner of an object may get it
 	Rules        map[string]bool
@@ -82,10 +81,10 @@ type Store struct {
 	Keys         []Key    // properties that name objects of other stores
 	Expand       []Key    // those of Keys that can be expanded
 	ReadOnly     []string // properties that programs set, and clients see
-	Reserved     []string // properties that belfry alone sets, and clients see
+	Reserved     []string // properties that only belfry sets, and clients see
 	Computed     []Computed
-	Unique       [][]string // properties whose values no two objects have in common
-	Refused      []string   // those of them for which a client that sends another value is refused
+	Unique       [][]string // properties whose values are unique
+	Refused      []string   // the ReadOnly ones for which a client's other value is refused
 	Hideable     []string   // properties that some clients see and others don't
 	WriteOnly    []string   // properties that clients set and nobody sees
 	Files        []string   // properties that hold records of files
@@ -106,7 +105,7 @@ type Array struct {
 // Key is a property with the uuid of an object of another store, or with several.
 type Key struct{ Name, Target string }
 
-// Of returns the contract of a configuration, with the methods by which its users prove who they are.
+// Of returns the contract of a configuration, with the methods by which its users authenticate.
 func Of(c *config.Config, methods []about.Configured, version, baseURL string) (*Contract, error) {
 	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Events: true, Routes: c.Documents, Names: Names{}}
 	for _, name := range OwnComponents() {
@@ -143,7 +142,7 @@ func Of(c *config.Config, methods []about.Configured, version, baseURL string) (
 	return k, nil
 }
 
-// Store returns the store with a name, and nil when there is none.
+// Store returns the store with a name, or nil.
 func (k *Contract) Store(name string) *Store {
 	for _, s := range k.Stores {
 		if s.Name == name {
@@ -213,7 +212,7 @@ func filesOf(c *config.Config, name string) Files {
 	return f
 }
 
-// busAddresses returns the host and port of the bus, and nothing when it has no port.
+// busAddresses returns the host and port of the bus; nil if it has no port.
 func busAddresses(c *config.Config) []string {
 	if c.Bus.Listen != "" {
 		host, port, err := net.SplitHostPort(c.Bus.Listen)
@@ -242,7 +241,7 @@ func (s *Store) load(c *config.Store, names Names) error {
 	return s.port(c, data, names)
 }
 
-// defaults are the properties of new objects that the server sets when they are left out.
+// defaults are the properties of new objects that the server sets if they are absent.
 func (s *Store) defaults() []string {
 	if s.compiled == nil {
 		return nil

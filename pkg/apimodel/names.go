@@ -44,8 +44,8 @@ func (n Names) Take(name string) string {
 	return free
 }
 
-// TakeWith reserves a name together with what other names begin with it, and returns it: that of a store, whose schemas have its name and
-// one of the suffixes.
+// TakeWith reserves the name of a store together with the names of its schemas, which are that name with one of the
+// suffixes, and returns it.
 func (n Names) TakeWith(name string, suffixes ...string) string {
 	free := name
 	for i := 2; n.anyTaken(free, suffixes); i++ {
@@ -96,7 +96,7 @@ func (s *Store) PageName() string { return s.ID + "Page" }
 // PartialName is the component that is Partial.
 func (s *Store) PartialName() string { return s.ID + "Partial" }
 
-// suffixes are those of the names above: what the schemas of a store are named besides its own name.
+// suffixes are the suffixes of the names above. The name of a store's schema is the store's name with one of them.
 func suffixes() []string {
 	return []string{"Input", "Update", "Patch", "Event", "Page", "Partial", "Former"}
 }

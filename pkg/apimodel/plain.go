@@ -7,17 +7,18 @@ import (
 	"belfry/internal/ordered"
 )
 
-// Plain rewrites a schema into one that code generators take, which accepts the same values:
+// Plain rewrites a schema for code generators. The result accepts the same values:
 //
-//   - a list of types becomes anyOf with a schema for each, since many generators have one type for a schema. A list of one type
-//     and null stays: it is how OpenAPI 3.1 says nullable.
-//   - an object of which nothing is said gets additionalProperties: true. Generators have others as objects without properties.
-//   - default becomes a part of the description. Generators take a property that has one for always there, in requests too; and
-//     in an update a property that is absent stays as it is.
+//   - a list of types becomes anyOf with a schema for each, since many generators have one type for a schema. A list of
+//     one type and null stays: OpenAPI 3.1 expresses nullable in this way.
+//   - an object without keywords gets additionalProperties: true. Otherwise generators make it an object without
+//     properties.
+//   - default becomes a part of the description. Generators treat a property with a default as always present, in
+//     requests too, but in an update an absent property stays as it is.
 func Plain(s *ordered.Object) *ordered.Object { return plain(s, true) }
 
-// plain is Plain. alone says that the schema alone decides about a value: one that others refer to, as those of allOf, must not say more
-// of properties, which unevaluatedProperties beside it would count.
+// plain is Plain. alone means that no other schema applies to the same value. Otherwise, as within allOf, it must not
+// get further keywords about properties, which would affect an unevaluatedProperties beside it.
 func plain(s *ordered.Object, alone bool) *ordered.Object {
 	out := &ordered.Object{}
 	for _, m := range s.Members() {
@@ -80,7 +81,7 @@ func describeDefault(s *ordered.Object) {
 	s.Set("description", strings.TrimSpace(description+" Default: `"+value+"`."))
 }
 
-// saysMore reports whether a keyword says something of the properties of an object.
+// saysMore reports whether a keyword is about the properties of an object.
 func saysMore(m ordered.Member) bool {
 	switch m.Name {
 	case "type", "title", "description", "readOnly", "writeOnly", "deprecated", "examples", "minProperties", "maxProperties", "required":
@@ -91,7 +92,7 @@ func saysMore(m ordered.Member) bool {
 	return true
 }
 
-// typesOf are the types of a schema that has several, besides null; nil for another one.
+// typesOf returns the types of a schema with several types, without null; nil for another schema.
 func typesOf(s *ordered.Object) []string {
 	var all []string
 	switch types := s.Get("type").(type) {
@@ -118,7 +119,7 @@ func typesOf(s *ordered.Object) []string {
 	return nil
 }
 
-// keywordsOf are the keywords that say something of values of one type alone.
+// keywordsOf are the keywords that apply to values of one type only.
 func keywordsOf(kind string) []string {
 	switch kind {
 	case "string":
@@ -134,11 +135,11 @@ func keywordsOf(kind string) []string {
 	return nil
 }
 
-// split makes a schema for each type of one, with the keywords that are about it.
+// split makes a schema for each type of a schema, with the keywords for that type.
 func split(s *ordered.Object, types []string, alone bool) *ordered.Object {
 	rest := s.Clone()
 	rest.Delete("type")
-	// What was evaluated is known only to keywords of the same schema.
+	// Only keywords of the same schema know which properties and items were evaluated.
 	whole := s.Has("unevaluatedProperties") || s.Has("unevaluatedItems")
 	var kinds []any
 	for _, kind := range types {

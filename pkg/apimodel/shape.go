@@ -18,14 +18,14 @@ type Shape struct {
 	Save   *ordered.Object // of a new object, from a program on the bus
 	Change *ordered.Object // of the fields that such a program replaces
 	Patch  *ordered.Object // of a merge patch (RFC 7396)
-	Former *ordered.Object // of some fields of an object that was
+	Former *ordered.Object // of some fields of a former object
 	Page   *ordered.Object // of a list
-	// Partial is of some fields of an object, as the parameter fields asks for.
+	// Partial is the schema of an object with the fields that the parameter fields requests.
 	Partial *ordered.Object
 	Parts   []Named // schemas that the others refer to, entries of arrays among them
 	Title   string  // of the file's schema; the store's name without one
 
-	// Examples of Object and Input; nil where none could be made up.
+	// Examples of Object and Input; nil if no example was found.
 	Example, NewExample *ordered.Object
 
 	root     *ordered.Object
@@ -33,7 +33,7 @@ type Shape struct {
 	entries  map[string]string // components of arrays
 	compiled *schema.Schema    // nil for none
 
-	maintained map[string]bool // properties that the schema does not judge
+	maintained map[string]bool // properties that the schema does not validate
 }
 
 // Named is a schema that is a component of the document.
@@ -55,7 +55,7 @@ func Time(description string) *ordered.Object {
 	return ordered.Of("type", "string", "format", "date-time", "description", description)
 }
 
-// port translates the schema file of a store, and compiles it as the store does: examples are judged by it.
+// port translates the schema file of a store, and compiles it as the store does: it validates the examples.
 func (s *Store) port(c *config.Store, data []byte, names Names) error {
 	ported, err := schema.Port(c.Schema, data, func(part string) string {
 		if part == "" {
@@ -95,7 +95,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 		s.Title = title
 	}
 	private := set(c.Private)
-	hidden, unset := maps.Clone(private), maps.Clone(private) // what no client sees, and has no place in what one sends
+	hidden, unset := maps.Clone(private), maps.Clone(private) // properties that no client sees, and those that no client sends
 	for property := range c.Fields {
 		if c.NeverRead(property) {
 			hidden[property] = true
@@ -105,7 +105,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	kept, shown := s.serverProperties(c)
 	s.maintained = shown
 	seen := view{parts: s.parts, gone: hidden, free: shown, hideable: set(s.Hideable)}
-	ignored := maps.Clone(kept) // what clients don't set
+	ignored := maps.Clone(kept) // properties that clients don't set
 	for _, property := range s.ReadOnly {
 		if !unset[property] {
 			ignored[property] = true
@@ -126,8 +126,8 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	if len(s.Expand) > 0 && s.Expose != nil {
 		s.Object.Object("properties").Set("_expanded", s.expanded(k))
 	}
-	const creating = "What creates an object. What the server keeps by itself is ignored in it."
-	const replacing = "Fields to replace; those that are absent stay as they are."
+	const creating = "A new object. Properties that the server maintains are ignored."
+	const replacing = "Fields to replace; absent fields stay as they are."
 	s.Input, s.Save = s.input(given, creating), s.input(trusted, creating)
 	given.partial, trusted.partial, seen.partial = true, true, true
 	given.gone, given.free = unset, ignored
@@ -135,7 +135,7 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 	given.patch = true
 	s.Patch = s.input(given, "A merge patch (RFC 7396): objects are merged, null removes a field.")
 	s.Partial, s.Former = s.output(seen, k), s.output(seen, k)
-	s.Partial.Set("description", "The fields of an object that `fields` asks for, and the uuid.")
+	s.Partial.Set("description", "The fields of an object that `fields` requests, and the uuid.")
 	s.Partial.Set("required", []any{"uuid"})
 	if expanded := s.Object.Object("properties").Get("_expanded"); expanded != nil {
 		s.Partial.Object("properties").Set("_expanded", expanded)
@@ -153,23 +153,23 @@ func set(names []string) map[string]bool {
 	return all
 }
 
-// input is the schema of what clients send.
+// input is the schema of the objects that clients send.
 func (s *Store) input(v view, description string) *ordered.Object {
 	seen, _ := v.apply(s.root)
 	out := ordered.Of("type", "object", "description", description)
 	properties := &ordered.Object{}
 	named := seen.Object("properties")
 	if !v.partial && !named.Has("uuid") && !v.gone["uuid"] {
-		properties.Set("uuid", UUID("The object's uuid; without it one is made (UUIDv7)."))
+		properties.Set("uuid", UUID("The object's uuid; by default a new UUIDv7."))
 	}
 	for _, m := range named.Members() {
 		switch {
 		case m.Name == "uuid" && v.free["uuid"] && v.partial:
-			m.Value = ordered.Of("readOnly", true, "description", "That of the path counts.")
+			m.Value = ordered.Of("readOnly", true, "description", "Ignored: the uuid is that of the path.")
 		case m.Name == "uuid" && v.free["uuid"]:
-			m.Value = UUID("The object's uuid; without it one is made (UUIDv7).")
+			m.Value = UUID("The object's uuid; by default a new UUIDv7.")
 		case v.free[m.Name]:
-			// Named only since the schema is closed: what was read can be sent back.
+			// Named only because the schema is closed, so that an object can be sent back as it was read.
 			m.Value = ordered.Of("readOnly", true, "description", "Kept by the server, and ignored.")
 			if slices.Contains(s.Refused, m.Name) {
 				m.Value = ordered.Of("readOnly", true, "description", "Set by programs: a value that differs from the stored one is refused.")
@@ -184,13 +184,13 @@ func (s *Store) input(v view, description string) *ordered.Object {
 	}
 	s.addKeys(properties, v.free, closed(seen))
 	if v.partial && closed(seen) && !properties.Has("uuid") {
-		properties.Set("uuid", ordered.Of("readOnly", true, "description", "That of the path counts."))
+		properties.Set("uuid", ordered.Of("readOnly", true, "description", "Ignored: the uuid is that of the path."))
 	}
 	out.Set("properties", properties)
 	return s.rest(others(out, seen))
 }
 
-// others adds the keywords that the schema does not have yet.
+// others adds the keywords that the schema lacks.
 func others(out, seen *ordered.Object) *ordered.Object {
 	for _, m := range seen.Members() {
 		if !out.Has(m.Name) && m.Name != "title" && m.Name != "readOnly" {
@@ -200,7 +200,7 @@ func others(out, seen *ordered.Object) *ordered.Object {
 	return out
 }
 
-// reservedFor describes a property of users that belfry alone sets.
+// reservedFor describes a property of users that only belfry sets.
 func reservedFor(property string) string {
 	if property == "disabled" {
 		return "The user can't log in. Set by admins."
@@ -229,7 +229,7 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 		}
 	}
 	if s.Owner != "" {
-		properties.Set(s.Owner, readOnly(named.Get(s.Owner), UUID("Whose object it is: the user who created it.")))
+		properties.Set(s.Owner, readOnly(named.Get(s.Owner), UUID("The owner: the user who created the object.")))
 	}
 	s.addKeys(properties, v.gone, closed(seen))
 	for _, property := range s.ReadOnly {
@@ -251,8 +251,8 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 	for _, property := range s.Reserved {
 		properties.Set(property, readOnly(nil, ordered.Of("type", "boolean", "description", reservedFor(property))))
 	}
-	properties.Set("created", readOnly(nil, Time("When the object was created.")))
-	properties.Set("updated", readOnly(nil, Time("When it was last written, by whomever.")))
+	properties.Set("created", readOnly(nil, Time("The time at which the object was created.")))
+	properties.Set("updated", readOnly(nil, Time("The time at which the object was last written, by any writer.")))
 	if !v.partial {
 		required := []any{"uuid"}
 		for _, name := range list(seen.Get("required")) {
@@ -266,7 +266,7 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 	return s.rest(others(out, seen))
 }
 
-// addKeys adds the properties that mappings use and the schema does not have.
+// addKeys adds the properties that mappings use and the schema lacks.
 func (s *Store) addKeys(properties *ordered.Object, without map[string]bool, closed bool) {
 	for _, key := range s.Keys {
 		if !closed && !without[key.Name] && !properties.Has(key.Name) {
@@ -292,7 +292,7 @@ func readOnly(known any, kept *ordered.Object) *ordered.Object {
 
 // writeOnly is the schema of a property that clients set and nobody sees.
 func writeOnly(known any) *ordered.Object {
-	kept := ordered.Of("description", "Kept, and in no reply.")
+	kept := ordered.Of("description", "Stored, and in no reply.")
 	if o, ok := known.(*ordered.Object); ok && o.Len() > 0 {
 		kept = o.Clone()
 	}
@@ -304,7 +304,7 @@ func writeOnly(known any) *ordered.Object {
 func (s *Store) array(a Array, k *Contract) *ordered.Object {
 	name := s.entryName(a, k)
 	return ordered.Of("type", "array", "readOnly", true,
-		"description", "Copies of the objects of "+a.Source+" whose "+a.Key+" is this object's uuid. They follow each change.",
+		"description", "Copies of the objects of "+a.Source+" whose "+a.Key+" is this object's uuid. They are updated after each change.",
 		"items", Ref(name))
 }
 
@@ -315,7 +315,7 @@ func (s *Store) entryName(a Array, k *Contract) string {
 	name := k.Names.Take(s.ID + Identifier(a.Name) + "Entry")
 	s.entries[a.Name] = name
 	source := k.Store(a.Source)
-	entry := ordered.Of("type", "object", "description", "What of "+a.Source+" is copied.", "required", []string{"uuid"})
+	entry := ordered.Of("type", "object", "description", "The copied fields of an object of "+a.Source+".", "required", []string{"uuid"})
 	s.Parts = append(s.Parts, Named{name, entry})
 	properties := ordered.Of("uuid", UUID("The uuid of the object in "+a.Source+"."))
 	for _, field := range a.Fields {
@@ -325,10 +325,10 @@ func (s *Store) entryName(a Array, k *Contract) string {
 	return name
 }
 
-// field is the schema of a property that others copy.
+// field is the schema of a copied property.
 func (s *Store) field(name string) any {
 	if name == "created" || name == "updated" {
-		return Time("When the object was " + name + ".")
+		return Time("The time at which the object was " + name + ".")
 	}
 	if s != nil {
 		if i := slices.IndexFunc(s.Computed, func(c Computed) bool { return c.Name == name }); i >= 0 {
@@ -349,8 +349,7 @@ func (s *Store) field(name string) any {
 // the object.
 const UUIDOnly = "UUIDOnly"
 
-// Written is the schema of the object in the reply to a write. denies says that a get
-// may be refused where it would be made.
+// Written is the schema of the object in the reply to a write. denies means that a get may be refused.
 func (s *Store) Written(denies bool) *ordered.Object {
 	if !denies {
 		return Ref(s.ObjectName())
@@ -358,14 +357,14 @@ func (s *Store) Written(denies bool) *ordered.Object {
 	return ordered.Of("anyOf", []any{Ref(s.ObjectName()), Ref(UUIDOnly)})
 }
 
-// Shown is the schema of an object to which a request led: the uuid alone where a get would be refused.
+// Shown is the schema of the object in a reply: only the uuid if a get would be refused.
 func (s *Store) Shown() *ordered.Object {
 	return s.Written(s.Rules["get"] || len(s.Interceptors["get"]) > 0)
 }
 
 // OnlyUUID is the schema of UUIDOnly.
 func OnlyUUID() *ordered.Object {
-	return ordered.Of("type", "object", "description", "What a write replies to a client that may not get the object.",
+	return ordered.Of("type", "object", "description", "The reply of a write to a client that may not get the object.",
 		"required", []string{"uuid"}, "properties", ordered.Of("uuid", UUID("The object's uuid.")), "additionalProperties", false)
 }
 
@@ -382,8 +381,8 @@ func Record() *ordered.Object {
 			"name", ordered.Of("type", "string", "description", "For people; may be empty."),
 			"size", ordered.Of("type", "integer", "minimum", 0, "description", "Bytes."),
 			"mimetype", ordered.Of("type", "string", "description", "The media type of the upload."),
-			"created", Time("When it was uploaded."),
-			"metadata", ordered.Of("type", "object", "description", "The other fields of the form that it came in.",
+			"created", Time("The time of the upload."),
+			"metadata", ordered.Of("type", "object", "description", "The other fields of the upload's form.",
 				"additionalProperties", ordered.Of("type", "string")),
 		),
 	)

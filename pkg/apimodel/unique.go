@@ -2,7 +2,7 @@ package apimodel
 
 import "strings"
 
-// Uniqueness says which values no two objects have in common; "" for none.
+// Uniqueness describes the unique values of a store; "" for none.
 func (s *Store) Uniqueness() string {
 	var all []string
 	for _, properties := range s.Unique {

@@ -8,12 +8,11 @@ import (
 	"belfry/internal/ordered"
 )
 
-// view rewrites the schema of a store for one representation of its objects. The
-// schema validates stored objects; clients receive them without some fields and
-// with additional ones, or send a part of them. A view never rejects a valid
-// representation: where a keyword can't be kept, the view accepts more. To that end
-// it rewrites every keyword about the object itself (properties, required, allOf,
-// ...), in references too, and leaves the schemas of properties unchanged.
+// view rewrites the schema of a store for one representation of its objects. The schema validates stored objects;
+// clients receive them without some fields and with additional ones, or send a part of them. A view never rejects a
+// valid representation: if a keyword can't be kept, the view accepts more. To that end it rewrites every keyword about
+// the object itself (properties, required, allOf, ...), in references too, and leaves the schemas of properties
+// unchanged.
 type view struct {
 	parts map[string]*ordered.Object // what references mean
 
@@ -24,11 +23,11 @@ type view struct {
 	free map[string]bool
 	// hideable are properties that some clients receive and others don't.
 	hideable map[string]bool
-	// optional need not be there.
+	// optional properties may be absent.
 	optional map[string]bool
-	// partial views show some of an object's properties, each as it has to be.
+	// partial views show some of an object's properties, each in its full form.
 	partial bool
-	// patch views are partial, with null for what is to go.
+	// patch views are partial, with null for properties to remove.
 	patch bool
 
 	followed int // references so far
@@ -47,7 +46,7 @@ func (v *view) apply(s *ordered.Object) (out *ordered.Object, exact bool) {
 		}
 	}
 	if !exact {
-		// What one keyword does not see any more, this one would refuse.
+		// unevaluatedProperties would refuse properties that a relaxed keyword no longer evaluates.
 		out.Delete("unevaluatedProperties")
 	}
 	if closed(out) && len(v.free) > 0 {
@@ -76,7 +75,7 @@ func closed(s *ordered.Object) bool {
 func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object) (exact bool) {
 	switch m.Name {
 	case "default", "examples", "enum", "const", "minProperties", "maxProperties":
-		// They are about whole objects, with what others do not see.
+		// They are about complete objects, with properties that other clients do not see.
 		return false
 	case "$ref":
 		return v.reference(s, m.Value.(string), out)
@@ -184,8 +183,8 @@ func (v *view) mayBeObject(s *ordered.Object, depth int) bool {
 
 func isObject(value any) bool { _, ok := value.(*ordered.Object); return ok }
 
-// patterns keeps what those say that no free property falls under, and none of
-// that the document does not contain. The others still define what an additional property is.
+// patterns keeps the schemas of patterns that match no free property, and drops those of properties that the document
+// does not contain. The other patterns still determine which properties are additional.
 func (v *view) patterns(all, out *ordered.Object) (exact bool) {
 	exact = true
 	kept := &ordered.Object{}
@@ -211,8 +210,8 @@ func (v *view) patterns(all, out *ordered.Object) (exact bool) {
 	return exact && !v.patch
 }
 
-// rest is about properties that nothing else names. Which those are, a part of
-// an object does not say where it depends on what else is there.
+// rest is the schema of properties that no other keyword names. In a part of an object these properties are unknown if
+// they depend on absent ones.
 func (v *view) rest(m ordered.Member, out *ordered.Object) bool {
 	if v.partial && m.Name == "unevaluatedProperties" {
 		return false
@@ -276,13 +275,13 @@ func (v *view) several(m ordered.Member, out *ordered.Object) (exact bool) {
 			restricting = append(restricting, seen)
 		}
 	}
-	// Several of one may hold once each allows more.
+	// Several alternatives of oneOf may match once each allows more.
 	loose := m.Name == "oneOf" && (!exact || v.partial)
 	switch {
 	case m.Name == "allOf" && len(restricting) > 0:
 		require(out, restricting...)
 	case m.Name == "allOf", (loose || m.Name == "anyOf") && len(restricting) < len(all):
-		// Nothing is left that it says.
+		// The keyword is empty now.
 	case loose:
 		require(out, ordered.Of("anyOf", all))
 	default:
@@ -291,7 +290,7 @@ func (v *view) several(m ordered.Member, out *ordered.Object) (exact bool) {
 	return exact
 }
 
-// condition keeps a schema that decides about others only where it is exact.
+// condition keeps a schema that decides about other schemas only if it is exact.
 func (v *view) condition(s *ordered.Object, m ordered.Member, out *ordered.Object) bool {
 	decides := m.Value
 	if m.Name == "then" || m.Name == "else" {

@@ -62,8 +62,8 @@ func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles serving.Role
 
 func (a *App) now() *serving.Generation { return a.served.Now() }
 
-// Withdraw has load balancers send no more requests, and serves those that they send nevertheless, for a time: /readyz
-// is 503. It returns what ends that earlier, as Failed does. Stop has to follow.
+// Withdraw lets /readyz reply 503, so that load balancers send no more requests. For a time, it still serves requests.
+// Like Failed, it returns an error that ends this time early. Stop has to follow.
 func (a *App) Withdraw(d time.Duration) error {
 	a.lifetime.Stop()
 	timer := time.NewTimer(d)
@@ -76,10 +76,11 @@ func (a *App) Withdraw(d time.Duration) error {
 	}
 }
 
-// Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those
-// in flight, publishes their events, and the workers finish the events that they hold. If ctx ends first,
-// the rest is aborted, which the log says and is no error: what was acknowledged is in its record with its event, what was
-// not replied to was not acknowledged, and an event that was not handled is delivered again.
+// Stop stops all parts in the reverse order of starting: belfry accepts no new requests, answers those in flight,
+// publishes their events, and the workers finish the events that they hold.
+//
+// If ctx ends first, the rest is aborted and logged, which is not an error. Each acknowledged write is in its record
+// with its event, a request without a reply was not acknowledged, and an event that was not handled is redelivered.
 func (a *App) Stop(ctx context.Context) error {
 	a.lifetime.Stop()
 	a.changing.Lock() // a reload in progress ends first, and none begins

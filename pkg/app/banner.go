@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/app/plan"
 )
 
-// Banner is the text for a person with the addresses and the data folder, and how the first admin is made; "" if there is nothing to say
-// about that.
+// Banner is a text for people with the addresses, the data folder, and how to create the first admin; "" if an admin
+// exists.
 func (a *App) Banner(firstAdmin string) string {
 	var b strings.Builder
 	b.WriteString("belfry is ready\n")
@@ -19,7 +19,7 @@ func (a *App) Banner(firstAdmin string) string {
 	return b.String()
 }
 
-// Served is what Banner says, as attributes of a log record.
+// Served has the facts of Banner as attributes of a log record.
 func (a *App) Served(firstAdmin string) []any {
 	var attributes []any
 	for _, f := range a.facts(firstAdmin) {
@@ -32,7 +32,7 @@ type fact struct{ name, value string }
 
 func (a *App) facts(firstAdmin string) []fact {
 	scheme := "http://"
-	if a.roles.Has(plan.RoleFront) && a.now().Config.Secure() { // without the role it serves probes only, to programs that know its address and no name
+	if a.roles.Has(plan.RoleFront) && a.now().Config.Secure() { // without the role it only serves probes, for programs that use its address and not its name
 		scheme = "https://"
 	}
 	all := []fact{{"HTTP", scheme + a.HTTPAddress()}}

@@ -77,11 +77,11 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 	}
 	text := problems.Error()
 	for _, want := range []string{
-		`stores.Authors.computed.leak: reads "phone", which not everyone may read who may read the object; say who may read "leak": add a read rule to stores.Authors.fields`,
+		`stores.Authors.computed.leak: reads "phone", which some readers of the object may not read; restrict "leak" as well: add a read rule to stores.Authors.fields`,
 		`stores.Authors.computed.deep: reads "phone"`,
 		`stores.Authors.computed.ghost: reads "secret"`,
 		`stores.Books.unique: "codes" is computed, and an array; a unique value is a string, a number, true or false`,
-		`stores.Books.unique: "rank" is computed from "pages", an array that workers write: a value that another object has would keep them from it`,
+		`stores.Books.unique: "rank" is computed from "pages", an array that workers write: if another object had the value, they could not write the array`,
 		"stores.Books.computed.again: depends on itself: Books.again reads Books.pages reads Pages.total reads Pages.books reads Books.again",
 	} {
 		if !strings.Contains(text, want) {

@@ -229,7 +229,7 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 				if _, err := js.Publish(p.Context(), "dead.mapping", []byte("{}")); err != nil {
 					p.Fatal(err)
 				}
-			}, want: "listener.deadLetters", says: "1 event that",
+			}, want: "listener.deadLetters", says: "1 event could not be handled",
 		},
 		"a paused listener": {
 			spoil: func(p *place) {

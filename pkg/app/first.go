@@ -8,9 +8,9 @@ import (
 	"belfry/pkg/app/plan"
 )
 
-// FirstAdmin says how the first admin is made: by a link, which works once, or by a command; "" where there are users
-// already, and in a process without a console. The link is a secret: whoever has it first is the admin. So it is for
-// the eyes of whoever starts belfry, and never for the log. Without printLink none is made.
+// FirstAdmin describes how to create the first admin: by a link, which works once, or by a command. It returns "" if
+// there are users, and in a process without a console. The link is a secret: the first person to open it becomes the
+// admin. So it is only shown to the person who starts belfry, and is never logged. Without printLink no link is made.
 func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
 	now := a.now()
 	if now.Auth == nil || !a.roles.Has(plan.RoleFront) || !now.Config.Console.Enabled {
@@ -21,7 +21,7 @@ func (a *App) FirstAdmin(ctx context.Context, printLink bool) (string, error) {
 		if !missing || err != nil {
 			return "", err
 		}
-		return "there is none yet; make one with: belfry user create ADDRESS --admin", nil
+		return "there is no admin yet; create one with: belfry user create ADDRESS --admin", nil
 	}
 	token, expires, err := now.Auth.FirstAdmin.Offer(ctx)
 	if token == "" || err != nil {

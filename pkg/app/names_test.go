@@ -169,7 +169,7 @@ stores:
 		})
 	}
 	loaded := p.load("admins: user.id == 'x'\n")
-	if all := strings.Join(plan.Warnings(loaded), "\n"); plan.CheckStrictly(loaded) != nil || !strings.Contains(all, "admins: in the expression at 1:1: user.id is a property that clients may set; the user is user.uuid") {
+	if all := strings.Join(plan.Warnings(loaded), "\n"); plan.CheckStrictly(loaded) != nil || !strings.Contains(all, "admins: in the expression at 1:1: user.id is a property that clients may set; use user.uuid to identify the user") {
 		t.Errorf("user.id without a schema: %q", all)
 	}
 }

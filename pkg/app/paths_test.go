@@ -62,7 +62,7 @@ func checked(t *testing.T, root, text, data string) string {
 			if parts := strings.SplitN(line, ": ", 2); len(parts) == 2 {
 				line = parts[1]
 			}
-			for _, advice := range []string{": what is in this folder is for everybody; choose a folder that has nothing else", "; choose a folder of its own"} {
+			for _, advice := range []string{": the files in this folder are public; choose a folder that has nothing else", "; choose a folder of its own"} {
 				line = strings.ReplaceAll(line, advice, "")
 			}
 			all = append(all, line)

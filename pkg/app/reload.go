@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/operations/doctor"
 )
 
-// Reloading is how a process reads its configuration again.
+// Reloading has the functions with which a process reads its configuration again.
 type Reloading struct {
 	// Read reads the configuration, with the flags of the process.
 	Read func() (*config.Config, error)
@@ -25,21 +25,21 @@ type Reloading struct {
 	Applied func(*config.Config)
 }
 
-// OnReload says how the configuration is read again. Without it there is no reload.
+// OnReload sets how the configuration is read again. Without it there is no reload.
 func (a *App) OnReload(r Reloading) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	a.reload = r
 }
 
-// Reload is what a process does on SIGHUP: it reads the configuration again, and serves with it if all of it is valid
-// and can change while belfry runs. Otherwise nothing changes, and the error is config.Problems that name each key.
-// Requests in flight end with the configuration with which they began.
+// Reload reads the configuration again, as on SIGHUP, and serves with it if all of it is valid and can change while
+// belfry runs. Otherwise nothing changes, and the error is config.Problems that name each key. Requests in flight end
+// with the configuration with which they began.
 func (a *App) Reload(ctx context.Context) (*command.Reloaded, error) {
 	return a.reloadBy(ctx, "SIGHUP")
 }
 
-// reloadBy is Reload, and remembers by what.
+// reloadBy is Reload, and records the trigger.
 func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err error) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
@@ -54,7 +54,7 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	r, err = a.reloadNow(ctx)
 	switch {
 	case err != nil:
-		a.log.Error("the configuration is not reloaded; belfry serves with the one before", "file", a.now().Config.File(), "error", err)
+		a.log.Error("the configuration is not reloaded; belfry serves with the previous one", "file", a.now().Config.File(), "error", err)
 	case len(r.Changed) == 0:
 		a.log.Info("the configuration is reloaded; nothing has changed", "file", r.File)
 	default:
@@ -68,7 +68,7 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	return r, err
 }
 
-// lastReload is what the console shows of a reload.
+// lastReload is a reload for the console.
 func lastReload(r *command.Reloaded, err error, at time.Time, by string) *console.Reload {
 	last := &console.Reload{At: at, By: by}
 	var problems config.Problems
@@ -94,7 +94,7 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 	}
 	r := &command.Reloaded{File: c.File(), Changed: a.changedSince(c, p)}
 	if len(r.Changed) == 0 {
-		r.Changed = a.wiring.tls.Renew(p) // no stream has to end for that
+		r.Changed = a.wiring.tls.Renew(p) // this ends no stream
 		return r, nil
 	}
 	next := before.Next(c, p)
@@ -111,14 +111,14 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 	return r, nil
 }
 
-// changedSince returns the keys and files by which a configuration that was read again differs from the one that is served.
+// changedSince returns the keys and files in which a newly read configuration differs from the served one.
 func (a *App) changedSince(c *config.Config, p *plan.Plan) []string {
 	before := a.now()
 	return append(config.Changed(before.Config, c), before.Plan.Files.Changed(p.Files)...)
 }
 
-// readAgain reads and compiles the configuration. Files may be where nothing answers, such as a file system of the
-// network, or a pipe; whoever waits for them does not wait longer than ctx, and a stop not at all.
+// readAgain reads and compiles the configuration. Reading a file may hang, for example on a network file system, or in
+// a pipe. A caller waits no longer than ctx, and a stop does not wait.
 func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error) {
 	type result struct {
 		config *config.Config
@@ -137,13 +137,13 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 	case r := <-read:
 		return r.config, r.plan, r.err
 	case <-ctx.Done():
-		return nil, nil, errs.Wrap(context.Cause(ctx), errs.Canceled, "the configuration could not be read completely until then")
+		return nil, nil, errs.Wrap(context.Cause(ctx), errs.Canceled, "the configuration could not be read completely in time")
 	case <-a.lifetime.Stopping.Done():
 		return nil, nil, errs.New(errs.Unavailable, "belfry is stopping")
 	}
 }
 
-// controlReload is Reload for a command. What is wrong with the configuration is part of the reply.
+// controlReload is Reload for a command. Problems of the configuration are part of the reply.
 func (a *App) controlReload(ctx context.Context) (*command.Reloaded, error) {
 	r, err := a.reloadBy(ctx, "belfry reload")
 	var problems config.Problems
@@ -157,7 +157,7 @@ func (a *App) controlReload(ctx context.Context) (*command.Reloaded, error) {
 	return r, nil
 }
 
-// outdated reports whether the files have another configuration than this process serves.
+// outdated reports whether the files have a different configuration than this process serves.
 func (a *App) outdated(ctx context.Context) []doctor.Finding {
 	if a.reload.Read == nil {
 		return nil
@@ -167,7 +167,7 @@ func (a *App) outdated(ctx context.Context) []doctor.Finding {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "configuration.broken", Subject: a.now().Config.File(), Says: "the file has changed since belfry read it, and belfry would not start with it: " + examine.MessageOf(err), Do: "correct the file before belfry is restarted"}}
 	}
 	if keys := a.changedSince(c, p); len(keys) > 0 {
-		return []doctor.Finding{{Level: doctor.Warning, Name: "configuration.outdated", Subject: c.File(), Says: "belfry still serves the configuration before: since then " + strings.Join(keys, ", ") + " changed", Do: "`belfry reload` has it read the file"}}
+		return []doctor.Finding{{Level: doctor.Warning, Name: "configuration.outdated", Subject: c.File(), Says: "belfry still serves the previous configuration: since then " + strings.Join(keys, ", ") + " changed", Do: "run `belfry reload`"}}
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	deniedNow = "a policy denies what it does not name"
-	ownedNow  = "is for its owners"
+	deniedNow = "a policy denies operations that it does not name"
+	ownedNow  = "only owners have access"
 )
 
 // partly has policies that do not name everything, in each way in which an operation is reached, and in none.

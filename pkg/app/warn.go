@@ -20,14 +20,14 @@ func warn(g *serving.Generation, roles serving.Roles, log *slog.Logger) {
 			"store", name, "operations", strings.Join(g.Plan.Open[name], ", "))
 	}
 	for _, unknown := range plan.CheckNames(g.Config).Unknown {
-		log.Warn("the configuration names a property that the schema does not have: `belfry config check` refuses it",
+		log.Warn("the configuration names a property that the schema lacks: `belfry config check` refuses it",
 			"key", unknown.Key, "line", unknown.Line, "problem", unknown.Message)
 	}
 	for _, limit := range plan.Unjudged(g.Config) {
-		log.Warn("a schema limits what it does not judge", "problem", limit)
+		log.Warn("a schema limits values that it does not validate", "problem", limit)
 	}
 	for _, writable := range plan.WritableIdents(g.Config) {
-		log.Warn("anybody can write idents", "problem", writable)
+		log.Warn("every client can write idents", "problem", writable)
 	}
 	for _, refused := range plan.RefusedUUIDs(g.Config) {
 		log.Warn("a schema refuses all new objects", "problem", refused)
@@ -64,9 +64,9 @@ func openOverBus(g *serving.Generation) []string {
 	return all
 }
 
-// warnOfTrust says what a changed file of authorities is not used for before the next start.
+// warnOfTrust logs which parts use a changed file of authorities only after the next start.
 func warnOfTrust(g *serving.Generation, log *slog.Logger, changed []string) {
 	if slices.ContainsFunc(changed, func(key string) bool { return key == "ca" || strings.HasPrefix(key, "ca (") }) {
-		log.Info("mailers and providers of logins trust the authorities of ca as they are now; backends, storages, the bus and traces do so from their next start on", "file", g.Config.CA)
+		log.Info("mailers and login providers trust the new authorities of ca; backends, storages, the bus and traces use them only after the next start", "file", g.Config.CA)
 	}
 }

@@ -30,7 +30,7 @@ import (
 
 // wiring is the parts of a process. A part that needs another one has a field for it, or for a function of it.
 type wiring struct {
-	parts []serving.Part // those that the roles of the process need, in the order in which they start
+	parts []serving.Part // the parts that the roles of the process need, in the order in which they start
 
 	metrics *serving.Metrics
 	front   *front.HTTP
@@ -43,12 +43,13 @@ type wiring struct {
 	views   *views.Views
 }
 
-// degradedFirst are the parts whose shortcomings /readyz lists first, in this order.
+// degradedFirst are the parts whose problems /readyz lists first, in this order.
 var degradedFirst = []string{
 	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "unique values and indexes", "the search indexes", "the mailers",
 }
 
-// newWiring makes the parts of a process: first those that others need, then all in the order in which they start.
+// newWiring makes the parts of a process: first the parts that others need, then all parts in the order in which they
+// start.
 func newWiring(a *App) *wiring {
 	served, roles, log, lifetime := a.served, a.roles, a.log, a.lifetime
 	metrics, startup := serving.NewMetrics(), &serving.Startup{}

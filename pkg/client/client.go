@@ -105,7 +105,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// givenUp returns the error of a request that is not repeated any more.
+// givenUp returns the error of a request that is no longer retried.
 func givenUp(ctx context.Context, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return errs.Wrap(ctx.Err(), errs.Canceled, "the request was canceled")

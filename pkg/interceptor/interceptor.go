@@ -18,7 +18,7 @@ import (
 type Request struct {
 	Op            string          `json:"op"` // save, update, delete, get, register
 	Store         string          `json:"store"`
-	UUID          string          `json:"uuid"`                    // empty for register: the user has none yet
+	UUID          string          `json:"uuid"`                    // empty for register, because the user does not exist yet
 	Object        json.RawMessage `json:"object,omitempty"`        // as it would be stored; for get, as it would be returned
 	Stored        json.RawMessage `json:"stored,omitempty"`        // as it is, for update and delete
 	StoredOmitted bool            `json:"storedOmitted,omitempty"` // Stored was too large for a message

@@ -8,20 +8,20 @@ import (
 	"belfry/pkg/apimodel"
 )
 
-// Body is the body of a request, which has to be there.
+// Body is a required body of a request.
 func Body(content *ordered.Object) *ordered.Object {
 	return ordered.Of("required", true, "content", content)
 }
 
-// Optional makes a body one that can be left out.
+// Optional makes a body optional.
 func Optional(body *ordered.Object) *ordered.Object {
 	body.Set("required", false)
 	return body
 }
 
-// Form is a body that is JSON, or an HTML form with the same fields: those of T, see Input. It is an HTML form alone if
-// no field of T is for programs. with has names and schemas in turn, which take the place of those of T; but where
-// programs send a component.
+// Form is a body that is JSON, or an HTML form with the same fields: those of T, see Input. It is only an HTML form if
+// no field of T is for programs. with has alternating names and schemas, which replace those of T, except if programs
+// send a component.
 func Form[T any](with ...any) *ordered.Object {
 	fields := fieldsOf(reflect.TypeFor[T]())
 	html := Content(FormType, formSchema(fields, true, with))
@@ -31,7 +31,7 @@ func Form[T any](with ...any) *ordered.Object {
 	return Body(ordered.Of(JSONType, ordered.Of("schema", formSchema(fields, false, with)), FormType, html.Object(FormType)))
 }
 
-// HTMLForm is a body that is an HTML form alone, with the fields of T.
+// HTMLForm is a body that is only an HTML form, with the fields of T.
 func HTMLForm[T any]() *ordered.Object {
 	return Body(Content(FormType, formSchema(fieldsOf(reflect.TypeFor[T]()), true, nil)))
 }
@@ -93,8 +93,8 @@ type field struct {
 	doc      string
 	kind     reflect.Kind
 	required bool
-	program  bool   // required of programs alone
-	html     bool   // in HTML forms alone
+	program  bool   // required from programs only
+	html     bool   // in HTML forms only
 	hidden   bool   // the documents do not have it
 	password bool   // it is not shown
 	rest     bool   // all other fields

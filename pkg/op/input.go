@@ -14,8 +14,8 @@ import (
 //
 //	type keyForm struct {
 //		op.Input
-//		Name     string `form:"name,required" doc:"What it is for."`
-//		Password string `form:"password,password" doc:"That of the user, if there is one."`
+//		Name     string `form:"name,required" doc:"The purpose of the key."`
+//		Password string `form:"password,password" doc:"The password of the user, if there is one."`
 //		Undo     bool   `form:"undo,html" doc:"An HTML form, which can't DELETE, undoes it."`
 //	}
 //
@@ -29,12 +29,12 @@ import (
 //
 // Further tags for the documents are enum and only, values of a text, and ref, the component that a program sends.
 type Input struct {
-	HTML     bool     // it is an HTML form, which has texts alone
+	HTML     bool     // it is an HTML form, which has only texts
 	Repeated []string // fields that an HTML form has more than once, of which the first counts
 	Rest     object.Object
 }
 
-// Decode reads the fields of a body, which are in Rest, into a struct with an Input, whose Rest has the others then.
+// Decode reads the fields of a body from Rest into a struct with an Input. Rest then has the remaining fields.
 func Decode[T any](body Input) (in T, err error) {
 	v := reflect.ValueOf(&in).Elem()
 	for _, f := range fieldsOf(v.Type()) {
@@ -67,7 +67,7 @@ func Decode[T any](body Input) (in T, err error) {
 	return in, nil
 }
 
-// forPrograms reports whether the fields of T are for programs as well, and not for HTML forms alone.
+// forPrograms reports whether the fields of T are for programs as well, and not only for HTML forms.
 func forPrograms[T any]() bool {
 	return slices.ContainsFunc(fieldsOf(reflect.TypeFor[T]()), func(f field) bool { return !f.html && !f.hidden })
 }

@@ -1,13 +1,14 @@
-// Package op has the operations of the API as values: of HTTP the method and the path, what the documents say, the
-// limit that it counts for, and the handler that runs it; of the bus the subject, the schemas and what runs it. A
-// package adds its operations to a Set beside their handlers, under the conditions of the contract. What serves a Set
-// and what describes it have the same:
+// Package op has the operations of the API as values. An operation over HTTP has a method, a path, the texts of the
+// documents, a limit, and a handler. An operation over the bus has a subject, schemas, and a function that runs it.
+//
+// Each package adds its operations to a Set, beside their handlers and as the contract requires. Servers and documents
+// use the same Set:
 //
 //	contract ──► login.Operations, natsapi.Operations, … ──► Set ──► Mount ──────────► httpkit.Router
 //	                                                           ├───► natsapi.Server
 //	                                                           └───► openapi.Document, asyncapi.Document
 //
-// For a document alone the handlers are nil, and nothing runs.
+// A Set that is only for documents has nil handlers, and can't run.
 package op
 
 import (
@@ -23,7 +24,7 @@ import (
 type Operation struct {
 	Method, Path string // http.MethodGet, "/books/{uuid}"
 
-	// What the documents say.
+	// The texts of the documents.
 	ID, Summary, Description string
 	Tag                      string // set by Set.Add
 	Parameters               []any
@@ -33,7 +34,7 @@ type Operation struct {
 	Security                 []any           // nil: that of the document
 
 	Limit      httpkit.Act // which limits of clients a request counts for; zero: none
-	Navigation bool        // links of pages and redirects lead here: browsers get its failures as pages
+	Navigation bool        // links of pages and redirects open it: browsers get its failures as pages
 	Run        httpkit.Handler
 }
 
@@ -91,10 +92,10 @@ func (s *Set) Get(o Operation) {
 	s.Add(o)
 }
 
-// Page adds a route of GET and HEAD for people and their browsers, which is no part of the API.
+// Page adds a route of GET and HEAD for browsers, which is not part of the API.
 func (s *Set) Page(path string, run httpkit.Handler) { s.pages = append(s.pages, page{path, run}) }
 
-// Missing says why a path lacks a method that others of its kind have: a key of the configuration.
+// Missing sets the reason why a path lacks a method that others of its kind have: a key of the configuration.
 func (s *Set) Missing(method, path, why string) {
 	s.missing = append(s.missing, missing{method, path, why})
 }

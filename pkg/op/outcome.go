@@ -7,15 +7,15 @@ import (
 	"belfry/pkg/httpkit"
 )
 
-// Outcome is what a request led to: the reply to a program, and where the browser of an HTML form continues. The reply
-// may have been sent already.
+// Outcome is the result of a request: the reply to a program, and the redirect for the browser of an HTML form. The
+// reply may already have been sent.
 type Outcome struct {
 	Status int // of the reply to a program; 0: 200 with a body, 204 without
 	Body   any // of that reply, as JSON; nil: none
 
-	To     string                        // where the browser continues
+	To     string                        // redirect target of the browser
 	Page   func(*httpkit.Exchange) error // shows the browser a page instead
-	Failed string                        // where it continues after an error; "": as after any
+	Failed string                        // redirect target after an error; "" for the default
 
 	Problem bool // the browser gets the problem of an error, as a program does
 }

@@ -18,7 +18,7 @@ func IsHTML(x *httpkit.Exchange) bool {
 }
 
 // Fields returns the handler of an operation with fields. It reads them from JSON or an HTML form, runs the operation,
-// and has reply send the outcome or the error. html says of which requests the reply is for a browser.
+// and lets reply send the outcome or the error. html reports whether the reply to a request is for a browser.
 func Fields[T any](html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, in T) (Outcome, error), reply func(x *httpkit.Exchange, html bool, o Outcome, err error) error) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		browser, o := html(x), Outcome{}
@@ -30,7 +30,7 @@ func Fields[T any](html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchan
 	}
 }
 
-// Read reads the fields of a body. That of a program is not read if no field is for programs.
+// Read reads the fields of a body. It does not read a program's body if no field is for programs.
 func Read[T any](x *httpkit.Exchange, html bool) (in T, err error) {
 	if !html && !forPrograms[T]() {
 		return in, nil

@@ -23,7 +23,7 @@ const (
 // Maybe is the security of an operation that needs no credentials, and reads those of users.
 func Maybe() []any { return append([]any{&ordered.Object{}}, Needed()...) }
 
-// Needed is the security of an operation for users who are logged in.
+// Needed is the security of an operation for logged-in users.
 func Needed() []any {
 	return []any{ordered.Of("sessionCookie", []any{}), ordered.Of("bearerToken", []any{})}
 }
@@ -57,7 +57,7 @@ func Reply(description string, content *ordered.Object, headers ...string) *orde
 	return r
 }
 
-// Redirect is a response that leads elsewhere.
+// Redirect is a response that redirects.
 func Redirect(description string, headers ...string) *ordered.Object {
 	return Reply(description, nil, append([]string{"Location", "Cache-Control"}, headers...)...)
 }
@@ -100,7 +100,8 @@ func parameter(name, in, description string, schema *ordered.Object) *ordered.Ob
 	return p
 }
 
-// InterceptorProblems are the statuses with which an interceptor can refuse, besides those of its own failures.
+// InterceptorProblems are the statuses with which an interceptor can refuse, in addition to the statuses of its
+// failures.
 func InterceptorProblems(s *apimodel.Store, act string) []int {
 	if s == nil || len(s.Interceptors[act]) == 0 {
 		return nil

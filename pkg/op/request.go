@@ -13,17 +13,17 @@ import (
 type Request struct {
 	Store   *apimodel.Store
 	Op      string // wire.Save, the last token of the subject
-	Write   bool   // an idempotency key can come with it
+	Write   bool   // it may have an idempotency key
 	Summary string
 
 	Description string
 	Payload     *ordered.Object // the schema of its body, which has no other fields
-	Reply       *ordered.Object // that of the body of the reply
+	Reply       *ordered.Object // the schema of the reply's body
 
 	Run func(ctx context.Context, in *Asked) ([]byte, error)
 }
 
-// Asked is the body of a request, of which all fields are known and those that are required are there.
+// Asked is the validated body of a request: all its fields are known, and the required ones are present.
 type Asked struct {
 	wire.Request               // the fields that operations of every store have
 	Object       object.Object // of wire.Request.Object
@@ -44,7 +44,7 @@ func (s *Set) Requests(store string) (all []Request) {
 	return all
 }
 
-// Fields are the fields of the body, and those that are required.
+// Fields returns the fields of the body, and the required ones.
 func (r *Request) Fields() (all, required []string) {
 	for _, m := range r.Payload.Object("properties").Members() {
 		all = append(all, m.Name)

@@ -44,7 +44,7 @@ func Free(description string) *ordered.Object {
 	return ordered.Of("type", "object", "description", description, "additionalProperties", true)
 }
 
-// Object is an object of which the first properties, so many as needed, are required. Its description can be "".
+// Object is an object whose first properties, as many as needed, are required. Its description can be "".
 func Object(description string, needed int, properties ...any) *ordered.Object {
 	o := Payload(description, needed, properties...)
 	if description == "" {
@@ -53,7 +53,7 @@ func Object(description string, needed int, properties ...any) *ordered.Object {
 	return o
 }
 
-// Payload is an Object with a description, also if it is "": that of a message.
+// Payload is the Object of a message. It always has a description, even if it is "".
 func Payload(description string, needed int, properties ...any) *ordered.Object {
 	o := ordered.Of("type", "object", "description", description)
 	all := ordered.Of(properties...)

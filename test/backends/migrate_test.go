@@ -319,7 +319,7 @@ func TestMigrateRefusesUnsuitableConfigurations(t *testing.T) {
 		from, to string
 		message  string
 	}{
-		{2, good, less, "less.yaml:1:1: stores: has no store Books, which the old configuration has: where should its objects go?"},
+		{2, good, less, "less.yaml:1:1: stores: has no store Books, which the old configuration has: add it, as the place for its objects"},
 		{2, good, less, "less.yaml:1:1: binaries: has no service binary"},
 		{2, wrong, good, "stores.Authors.backend"},
 		{2, good, wrong, "stores.Authors.backend"},

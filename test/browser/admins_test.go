@@ -29,7 +29,7 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.good(t, "console-user-key")
 	for _, step := range []struct{ open, press, shows string }{
 		{"Make an admin…", "Make the user an admin", "The user is an admin."},
-		{"No admin any more…", "Take away the rights of an admin", "The user is no admin any more."},
+		{"No longer an admin…", "Take away the rights of an admin", "The user is no longer an admin."},
 		{"", "Revoke", "The API key is revoked."},
 		{"End all sessions…", "End all sessions and API keys", "All sessions and API keys of the user have ended."},
 		{"Disable…", "Disable the user", "The user is disabled"},

@@ -19,7 +19,7 @@ export interface paths {
         put?: never;
         /**
          * Create an object
-         * @description A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order.
+         * @description If the uuid is taken, the reply is 409, or 412 with `If-None-Match: *`. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order.
          */
         post: operations["createNotes"];
         delete?: never;
@@ -94,7 +94,7 @@ export interface paths {
         put?: never;
         /**
          * Execute several operations
-         * @description Each is judged and answered as if it had been requested alone, one after the other. One that fails does not stop the others, and there is no transaction over several objects.
+         * @description Operations are executed in order, each as if it had been requested alone. A failed operation does not stop the others, and there is no transaction over several objects.
          */
         post: operations["batch"];
         delete?: never;
@@ -146,7 +146,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read the user who is logged in */
+        /** Read the logged-in user */
         get: operations["getMe"];
         put?: never;
         post?: never;
@@ -205,7 +205,7 @@ export interface paths {
         post?: never;
         /**
          * Unlink an ident
-         * @description The last one can't be unlinked: 409.
+         * @description The last ident can't be unlinked: 409.
          */
         delete: operations["unlinkIdent"];
         options?: never;
@@ -221,7 +221,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what happened to the security of one's account
+         * List the events about the security of one's account
          * @description As far as the log of events goes back.
          */
         get: operations["listActivity"];
@@ -303,12 +303,12 @@ export interface paths {
         put: operations["confirmTOTP"];
         /**
          * Set up an authenticator app
-         * @description It is of no use before its confirmation by the same session, within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.
+         * @description The same session has to confirm it within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.
          */
         post: operations["beginTOTP"];
         /**
          * Remove the second factor totp
-         * @description Recovery codes end with the last one.
+         * @description Removing the last factor ends the recovery codes.
          */
         delete: operations["removeFactorTotp"];
         options?: never;
@@ -332,7 +332,7 @@ export interface paths {
         post: operations["changePasskeyFactor"];
         /**
          * Remove the second factor passkey
-         * @description Recovery codes end with the last one.
+         * @description Removing the last factor ends the recovery codes.
          */
         delete: operations["removeFactorPasskey"];
         options?: never;
@@ -350,17 +350,17 @@ export interface paths {
         get?: never;
         /**
          * Add codes by mail as a second factor
-         * @description By the code that was mailed. The reply is that of an authenticator app.
+         * @description By the code that was mailed. The reply is the same as for an authenticator app.
          */
         put: operations["confirmEmailFactor"];
         /**
-         * Ask for the mail with which one adds codes by mail
+         * Request the mail to add codes by mail
          * @description An HTML form confirms the factor with `code`, if it needs one, and removes it with `remove`; the reply is 303, or a page that shows the recovery codes.
          */
         post: operations["beginEmailFactor"];
         /**
          * Remove the second factor email
-         * @description Recovery codes end with the last one.
+         * @description Removing the last factor ends the recovery codes.
          */
         delete: operations["removeFactorEmail"];
         options?: never;
@@ -378,7 +378,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Ask for the mail with a code
+         * Request the mail with a code
          * @description For a login whose second factor is missing, or for the session. The reply to an HTML form is 303.
          */
         post: operations["sendSecondCode"];
@@ -438,7 +438,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Prove again who one is
+         * Authenticate again
          * @description By the second factor if there is one, else by the password. The session is replaced. The reply to an HTML form is 303.
          */
         post: operations["stepUp"];
@@ -455,7 +455,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read when one's account is deleted */
+        /** Read the planned deletion of one's account */
         get: operations["getDeletion"];
         put?: never;
         /**
@@ -463,7 +463,7 @@ export interface paths {
          * @description Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.
          */
         post: operations["planDeletion"];
-        /** Take back the deletion of one's account */
+        /** Cancel the deletion of one's account */
         delete: operations["undoDeletion"];
         options?: never;
         /** The headers that GET has */
@@ -479,8 +479,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Download what is one's own
-         * @description A zip file with the account, the objects that one owns and their files, and a manifest as its last entry: without it the file is incomplete. Needs a login of the last 10 minutes.
+         * Download one's data
+         * @description A zip file with the account, the objects that the user owns and their files, and a manifest as its last entry. Without the manifest the file is incomplete. Needs a login of the last 10 minutes.
          */
         get: operations["export"];
         put?: never;
@@ -503,7 +503,7 @@ export interface paths {
         put: operations["changePassword"];
         /**
          * Log in, or register
-         * @description Other fields are set on the user who registers. The reply to an HTML form is 303; one with `newPassword`, which can't PUT, changes the password of who is logged in.
+         * @description Other fields are set on the user who registers. The reply to an HTML form is 303; a form with `newPassword`, which can't PUT, changes the logged-in user's password.
          */
         post: operations["login"];
         delete?: never;
@@ -523,7 +523,7 @@ export interface paths {
         put?: never;
         /**
          * Send the validation mail again
-         * @description The reply does not reveal whether there is an account. That to an HTML form is 303.
+         * @description The reply does not reveal whether there is an account. The reply to an HTML form is 303.
          */
         post: operations["resendValidation"];
         delete?: never;
@@ -543,8 +543,8 @@ export interface paths {
         /** Set a new password */
         put: operations["recoverPassword"];
         /**
-         * Ask for a mail to set a new password
-         * @description The reply does not reveal whether there is an account. That to an HTML form is 303. With `token` and `password` an HTML form, which can't PUT, sets the new password here.
+         * Request a mail to set a new password
+         * @description The reply does not reveal whether there is an account. The reply to an HTML form is 303. With `token` and `password` an HTML form, which can't PUT, sets the new password here.
          */
         post: operations["forgotPassword"];
         delete?: never;
@@ -583,7 +583,7 @@ export interface paths {
         get?: never;
         /**
          * Replace an address of one's account
-         * @description Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether that belongs to another account.
+         * @description Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether the new address belongs to another account.
          */
         put: operations["changeAddress"];
         /** Replace an address of one's account, by an HTML form */
@@ -605,7 +605,7 @@ export interface paths {
         put?: never;
         /**
          * Confirm or undo a change of address
-         * @description By the token of the mail to the new address, while logged in, or of that to the address which was proven longest. With `keep` the latter says that the change is right, and can't undo it any more. The reply to an HTML form is 303.
+         * @description The token in the mail to the new address confirms the change, while logged in. The token in the mail to the address that was proven longest undoes it, or with `keep` gives up the right to undo it. The reply to an HTML form is 303.
          */
         post: operations["finishAddressChange"];
         delete?: never;
@@ -623,7 +623,7 @@ export interface paths {
         };
         /**
          * Return from a provider
-         * @description For browsers, which providers send here.
+         * @description For browsers, which providers redirect to this URL.
          */
         get: operations["returnFromProvider"];
         put?: never;
@@ -789,7 +789,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What there is on the bus, as an AsyncAPI document */
+        /** The interface on the bus, as an AsyncAPI document */
         get: operations["getAsyncAPI"];
         put?: never;
         post?: never;
@@ -825,23 +825,23 @@ export interface components {
             /** @enum {unknown} */
             color?: "yellow" | "green" | "blue";
             done?: boolean;
-            /** @description Whose object it is: the user who created it. */
+            /** @description The owner: the user who created the object. */
             readonly user?: string;
             /** @description Files, in the order of their indexes. */
             readonly pictures?: components["schemas"]["FileRecord"][];
             /**
              * Format: date-time
-             * @description When the object was created.
+             * @description The time at which the object was created.
              */
             readonly created: string;
             /**
              * Format: date-time
-             * @description When it was last written, by whomever.
+             * @description The time at which the object was last written, by any writer.
              */
             readonly updated: string;
         };
         /**
-         * @description What creates an object. What the server keeps by itself is ignored in it.
+         * @description A new object. Properties that the server maintains are ignored.
          * @example {
          *       "title": "text",
          *       "text": "text",
@@ -857,7 +857,7 @@ export interface components {
             color?: "yellow" | "green" | "blue";
             done?: boolean;
         };
-        /** @description Fields to replace; those that are absent stay as they are. */
+        /** @description Fields to replace; absent fields stay as they are. */
         NotesUpdate: {
             /** @description What the note is about. */
             title?: string;
@@ -876,24 +876,24 @@ export interface components {
         /** @description A page of a list. */
         NotesPage: {
             items: components["schemas"]["Notes"][];
-            /** @description Where the next page starts; absent on the last page. */
+            /** @description The start of the next page; absent on the last page. */
             cursor?: string;
-            /** @description Where the page before ends, for the parameter of that name; absent on the first page. */
+            /** @description The end of the previous page, for the parameter of that name; absent on the first page. */
             before?: string;
-            /** @description How many objects match that the client may see, if that was asked for. */
+            /** @description The number of matching objects that the client may read, if it was requested. */
             count?: {
                 value: number;
                 /**
-                 * @description atLeast: counting reached its limit, and there are at least so many.
+                 * @description atLeast: counting reached its limit, and there are at least as many.
                  * @enum {string}
                  */
                 accuracy: "exact" | "atLeast" | "estimate";
             };
             plan?: components["schemas"]["ListPlan"];
-            /** @description With `development: true` alone: no index supports the list, and which one to declare. Elsewhere the list is refused. */
+            /** @description Only with `development: true`: no index supports the list, and which one to declare. Without `development` the list is refused. */
             warning?: string;
         };
-        /** @description The fields of an object that `fields` asks for, and the uuid. */
+        /** @description The fields of an object that `fields` requests, and the uuid. */
         NotesPartial: {
             /** @description The object's uuid. */
             uuid: string;
@@ -903,37 +903,37 @@ export interface components {
             /** @enum {unknown} */
             color?: "yellow" | "green" | "blue";
             done?: boolean;
-            /** @description Whose object it is: the user who created it. */
+            /** @description The owner: the user who created the object. */
             readonly user?: string;
             /** @description Files, in the order of their indexes. */
             readonly pictures?: components["schemas"]["FileRecord"][];
             /**
              * Format: date-time
-             * @description When the object was created.
+             * @description The time at which the object was created.
              */
             readonly created?: string;
             /**
              * Format: date-time
-             * @description When it was last written, by whomever.
+             * @description The time at which the object was last written, by any writer.
              */
             readonly updated?: string;
         };
         /** @description An event of an object in the stream. */
         NotesEvent: {
-            /** @description That of the event: the same if it is in the log twice. */
+            /** @description The event's id: the same if it is in the log twice. */
             id: string;
             /** @enum {string} */
             event: "Store.Saved" | "Store.Updated" | "Store.Deleted";
             /**
              * Format: date-time
-             * @description When it happened.
+             * @description The time of the event.
              */
             time: string;
             /** @constant */
             store: "Notes";
             /** @description The object's uuid. */
             uuid: string;
-            /** @description That of the object after the event. Revisions of one object grow. */
+            /** @description The object's revision after the event. Revisions of one object increase. */
             revision: string;
             /**
              * @description The object was too large for an event: read it.
@@ -942,20 +942,20 @@ export interface components {
             objectOmitted?: true;
             object?: components["schemas"]["Notes"];
         } | {
-            /** @description That of the event: the same if it is in the log twice. */
+            /** @description The event's id: the same if it is in the log twice. */
             id: string;
             /** @enum {string} */
             event: "Binary.Uploaded" | "Binary.Deleted";
             /**
              * Format: date-time
-             * @description When it happened.
+             * @description The time of the event.
              */
             time: string;
             /** @constant */
             store: "Notes";
             /** @description The object's uuid. */
             uuid: string;
-            /** @description That of the object after the event. Revisions of one object grow. */
+            /** @description The object's revision after the event. Revisions of one object increase. */
             revision: string;
             /**
              * @description The object was too large for an event: read it.
@@ -979,7 +979,7 @@ export interface components {
         Users: {
             /** @description The object's uuid. */
             uuid: string;
-            /** @description Copies of the objects of Idents whose user is this object's uuid. They follow each change. */
+            /** @description Copies of the objects of Idents whose user is this object's uuid. They are updated after each change. */
             readonly idents?: components["schemas"]["UsersIdentsEntry"][];
             /** @description The user is an admin, unless the configuration has another rule. Set by admins. */
             readonly admin?: boolean;
@@ -987,18 +987,18 @@ export interface components {
             readonly disabled?: boolean;
             /**
              * Format: date-time
-             * @description When the object was created.
+             * @description The time at which the object was created.
              */
             readonly created: string;
             /**
              * Format: date-time
-             * @description When it was last written, by whomever.
+             * @description The time at which the object was last written, by any writer.
              */
             readonly updated: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description Fields to replace; those that are absent stay as they are. */
+        /** @description Fields to replace; absent fields stay as they are. */
         UsersUpdate: {
             [key: string]: unknown;
         };
@@ -1006,11 +1006,11 @@ export interface components {
         UsersPatch: {
             [key: string]: unknown;
         };
-        /** @description The fields of an object that `fields` asks for, and the uuid. */
+        /** @description The fields of an object that `fields` requests, and the uuid. */
         UsersPartial: {
             /** @description The object's uuid. */
             uuid: string;
-            /** @description Copies of the objects of Idents whose user is this object's uuid. They follow each change. */
+            /** @description Copies of the objects of Idents whose user is this object's uuid. They are updated after each change. */
             readonly idents?: components["schemas"]["UsersIdentsEntry"][];
             /** @description The user is an admin, unless the configuration has another rule. Set by admins. */
             readonly admin?: boolean;
@@ -1018,18 +1018,18 @@ export interface components {
             readonly disabled?: boolean;
             /**
              * Format: date-time
-             * @description When the object was created.
+             * @description The time at which the object was created.
              */
             readonly created?: string;
             /**
              * Format: date-time
-             * @description When it was last written, by whomever.
+             * @description The time at which the object was last written, by any writer.
              */
             readonly updated?: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description What of Idents is copied. */
+        /** @description The copied fields of an object of Idents. */
         UsersIdentsEntry: {
             /** @description The uuid of the object in Idents. */
             uuid: string;
@@ -1047,15 +1047,15 @@ export interface components {
             mimetype: string;
             /**
              * Format: date-time
-             * @description When it was uploaded.
+             * @description The time of the upload.
              */
             created: string;
-            /** @description The other fields of the form that it came in. */
+            /** @description The other fields of the upload's form. */
             metadata: {
                 [key: string]: string;
             };
         };
-        /** @description What a write replies to a client that may not get the object. */
+        /** @description The reply of a write to a client that may not get the object. */
         UUIDOnly: {
             /** @description The object's uuid. */
             uuid: string;
@@ -1063,37 +1063,37 @@ export interface components {
         /** @description A login provider. */
         Provider: {
             name: string;
-            /** @description The path to open, or for email, to send a form to. */
+            /** @description The path to open; for email, the path to send a form to. */
             url: string;
         };
-        /** @description A session of the user who is logged in. */
+        /** @description A session of the logged-in user. */
         Session: {
-            /** @description What ends it. */
+            /** @description The id by which the session can be ended. */
             id: string;
-            /** @description It is that of this request. */
+            /** @description Whether it is the session of this request. */
             current: boolean;
-            /** @description The provider by which it began. */
+            /** @description The provider or method of the login. */
             type: string;
-            /** @description The configured redirect of the application that it is of. */
+            /** @description The configured redirect of the session's application. */
             application?: string;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description The time of the login.
              */
             created: string;
             /**
              * Format: date-time
-             * @description When it was last used, to about an hour.
+             * @description The time of the last use, to about an hour.
              */
             lastUsed: string;
             /**
              * Format: date-time
-             * @description When it ends unless it is used.
+             * @description The time at which the session ends unless it is used.
              */
             expires: string;
-            /** @description The network address that it began at. */
+            /** @description The network address of the login. */
             address?: string;
-            /** @description Where the address is used, where a database of places is configured and has it. */
+            /** @description The place of the network address, if a database of places is configured and has it. */
             place?: {
                 /** @description In English. */
                 city?: string;
@@ -1102,14 +1102,14 @@ export interface components {
                 /** @description ISO 3166-1, two letters. */
                 countryCode?: string;
             };
-            /** @description The browser or program that it began in. */
+            /** @description The browser or program of the login. */
             userAgent?: string;
             /**
              * @description The browser and the system that the user agent names; absent for other programs.
              * @example Firefox on Linux
              */
             device?: string;
-            /** @description How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider. */
+            /** @description The methods of the login: password, totp, recovery, passkey, link, code, or the name of a provider. */
             methods?: string[];
             /**
              * @description 2 with a second factor.
@@ -1118,64 +1118,64 @@ export interface components {
             aal: 1 | 2;
             /**
              * Format: date-time
-             * @description When its user has last proven who they are.
+             * @description The time of the user's last authentication.
              */
             authenticatedAt: string;
         };
-        /** @description An API key of the user who is logged in. */
+        /** @description An API key of the logged-in user. */
         APIKey: {
-            /** @description What revokes it. */
+            /** @description The id by which the key can be revoked. */
             id: string;
-            /** @description What it is for. */
+            /** @description The purpose of the key. */
             name: string;
-            /** @description The requests that it allows; without it, any. */
+            /** @description The requests that it allows; absent: all. */
             rule?: string;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description The time of its creation.
              */
             created: string;
             /**
              * Format: date-time
-             * @description When it was last used, to about an hour; absent before the first use.
+             * @description The time of the last use, to about an hour; absent before the first use.
              */
             lastUsed?: string;
             /**
              * Format: date-time
-             * @description When it expires; absent: never.
+             * @description The time at which it expires; absent: never.
              */
             expires?: string;
         };
         Deletion: {
             /**
              * Format: date-time
-             * @description When the user has asked for it.
+             * @description The time of the user's request.
              */
             planned: string;
             /**
              * Format: date-time
-             * @description When the account is deleted, unless that is taken back before.
+             * @description The time at which the account is deleted, unless the deletion is canceled.
              */
             deleted: string;
         };
-        /** @description What the authenticator replies to a login, as PublicKeyCredential.toJSON() has it. */
+        /** @description The authenticator's answer to a login, as from PublicKeyCredential.toJSON(). */
         PasskeyAssertion: {
-            /** @description Which passkey it is, in base64url. */
+            /** @description The id of the passkey, in base64url. */
             id: string;
-            /** @description The same. In base64url. */
+            /** @description The same id. In base64url. */
             rawId: string;
             /** @constant */
             type: "public-key";
             response: {
-                /** @description What was signed. In base64url. */
+                /** @description The signed data. In base64url. */
                 clientDataJSON: string;
-                /** @description Of the authenticator. In base64url. */
+                /** @description Data of the authenticator. In base64url. */
                 authenticatorData: string;
                 signature: string;
-                /** @description Whose passkey it is. In base64url. */
+                /** @description The user handle. In base64url. */
                 userHandle?: string;
             };
-            /** @description Of extensions. */
+            /** @description Results of extensions. */
             clientExtensionResults?: {
                 [key: string]: unknown;
             };
@@ -1188,16 +1188,16 @@ export interface components {
             token: string;
             /**
              * Format: date-time
-             * @description When the session ends unless it is used.
+             * @description The time at which the session ends unless it is used.
              */
             expires: string;
             user: components["schemas"]["Users"] | components["schemas"]["UUIDOnly"];
         };
-        /** @description That requests are served. */
+        /** @description The state of the process. */
         Status: {
             /** @constant */
             status: "ok";
-            /** @description What does not work, of `/readyz`: for operators. */
+            /** @description The parts that do not work, for operators; only of `/readyz`. */
             degraded?: string[];
         };
         /** @description With `explain`: how the page was read. */
@@ -1205,18 +1205,18 @@ export interface components {
             reads: {
                 /** @description The fields of the index; absent: objects were read in the order of uuids. */
                 index?: string[];
-                /** @description The one object that was read. */
+                /** @description The only object that was read. */
                 uuid?: string;
-                /** @description What was searched for in the text, instead of an index. */
+                /** @description The words that were searched in the text, instead of an index. */
                 words?: string;
                 /** @description The fields that were searched. */
                 in?: string;
                 /** @description The range of the index, as conditions; absent: all of it. */
                 range?: string[];
                 backward?: boolean;
-                /** @description Which alternative of the filter it is for, if there are several. */
+                /** @description The alternative of the filter, if there are several. */
                 alternative?: number;
-                /** @description Of the range, only what these ranges have as well was read. */
+                /** @description Only objects that are also in these ranges were read. */
                 intersected?: {
                     /** @description Its fields. */
                     index: string[];
@@ -1224,16 +1224,16 @@ export interface components {
                     range: string[];
                 }[];
             }[];
-            /** @description Reads that are left out, for further values that the rule allows. */
+            /** @description The number of omitted reads, for further values that the rule allows. */
             more?: number;
             /**
-             * @description How several reads were combined.
+             * @description The way in which several reads were combined.
              * @enum {string}
              */
             combined?: "merged" | "inTurn";
-            /** @description Of the objects. */
+            /** @description The order of the objects. */
             order: string[];
-            /** @description Conditions that were evaluated on what was read. */
+            /** @description Conditions that were evaluated on the objects that were read. */
             checked?: string[];
             /**
              * @description The rule was evaluated for each object, or it determined what was read.
@@ -1242,20 +1242,20 @@ export interface components {
             rule?: "forEach" | "reads";
             /** @description Objects that were read for this page. */
             read: number;
-            /** @description Of these objects. */
+            /** @description The bytes of these objects. */
             bytes: number;
             /** @description Keys of indexes that were compared for intersections. */
             keys?: number;
-            /** @description Objects that were read because those of the page name them. */
+            /** @description Objects that were read because objects of the page name them. */
             expanded?: number;
             /** @description Objects of this page. */
             returned: number;
         };
-        /** @description The reply to a line of a stream: what was created, or the problem. */
+        /** @description The reply to a line of a stream: the created object, or the problem. */
         StreamLine: {
             /** @description The number of the line. */
             line: number;
-            /** @description That of a request with the line alone. */
+            /** @description The status of a request with only this line. */
             status: number;
             /** @description The object's uuid. */
             uuid?: string;
@@ -1270,50 +1270,50 @@ export interface components {
         StreamNotice: {
             reason: string;
         };
-        /** @description An event about the security of an account, for whoever `authentication.audit` names. */
+        /** @description An event about the security of an account, for the users that `authentication.audit` names. */
         StreamSecurityEvent: {
-            /** @description That of the event: the same if it is in the log twice. */
+            /** @description The event's id: the same if it is in the log twice. */
             id: string;
             /** @enum {string} */
             event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected";
             /**
              * Format: date-time
-             * @description When it happened.
+             * @description The time of the event.
              */
             time: string;
-            /** @description That of users. */
+            /** @description The name of the user store. */
             store: string;
             /** @description The user's uuid. */
             uuid: string;
-            /** @description That of the user. */
+            /** @description The user's revision. */
             revision: string;
-            /** @description The uuid of the user who has done it; null: nobody who is logged in. */
+            /** @description The uuid of the logged-in user who caused the event; null without one. */
             actor: string | null;
-            /** @description What it was done by, such as `http`. */
+            /** @description The interface that was used, such as `http`. */
             origin: string;
-            /** @description The request that it was done by. */
+            /** @description The request that caused the event. */
             ctx?: {
                 /** @description Its id. */
                 request?: string;
-                /** @description Where it came from. */
+                /** @description The network address of the client. */
                 address?: string;
-                /** @description What it was made with. */
+                /** @description The User-Agent header. */
                 userAgent?: string;
             };
             /** @description Details. */
             auth?: {
-                /** @description How: password, passkey, totp, recovery, email, link, or the name of a provider. */
+                /** @description The method: password, passkey, totp, recovery, email, link, or the name of a provider. */
                 method?: string;
-                /** @description The type of the factor, or the uuid of the ident or the id of the key, that it is about. */
+                /** @description The type of the factor, the uuid of the ident or the id of the key that the event is about. */
                 factor?: string;
                 /** @description The id of the session. */
                 session?: string;
                 aal?: number;
-                /** @description Why, in a word. */
+                /** @description The reason, in a word. */
                 reason?: string;
                 /**
                  * Format: date-time
-                 * @description When what is planned happens.
+                 * @description The time of the planned action.
                  */
                 due?: string;
             };
@@ -1323,9 +1323,9 @@ export interface components {
             operations: {
                 /** @enum {string} */
                 method: "POST" | "GET" | "PUT" | "PATCH" | "DELETE";
-                /** @description That of a store for POST, and of an object for the other methods. */
+                /** @description The path of a store for POST, or of an object for the other methods. */
                 path: string;
-                /** @description Those of the operation. Names are case-insensitive. */
+                /** @description The headers of the operation. Names are case-insensitive. */
                 headers?: {
                     /** @description As in a request. */
                     "If-Match"?: string;
@@ -1334,7 +1334,7 @@ export interface components {
                     /** @description As in a request. */
                     "Idempotency-Key"?: string;
                 };
-                /** @description Of POST, PUT and PATCH. PATCH merges (RFC 7396). */
+                /** @description The body of POST, PUT and PATCH. PATCH merges (RFC 7396). */
                 body?: {
                     [key: string]: unknown;
                 };
@@ -1345,23 +1345,23 @@ export interface components {
              */
             atomic?: false;
         };
-        /** @description What each operation led to. */
+        /** @description The result of each operation. */
         BatchResults: {
             results: {
-                /** @description That of the operation alone. */
+                /** @description The status of the operation. */
                 status: number;
-                /** @description ETag, Location, Idempotency-Replayed, Retry-After, where the reply to the operation alone has them. */
+                /** @description ETag, Location, Idempotency-Replayed and Retry-After, if the reply to a single request would have them. */
                 headers?: {
                     [key: string]: string;
                 };
-                /** @description The object; with a status of 400 and above a Problem. */
+                /** @description The object; a Problem if the status is 400 or above. */
                 body?: {
                     [key: string]: unknown;
                 };
             }[];
         };
         /**
-         * @description What went wrong (RFC 9457).
+         * @description An error (RFC 9457).
          * @example {
          *       "type": "urn:belfry:problem:invalid",
          *       "title": "The request is not valid",
@@ -1379,42 +1379,42 @@ export interface components {
         Problem: {
             /**
              * Format: uri
-             * @description What sort of thing it is, for programs.
+             * @description The type of the problem, for programs.
              */
             type: string;
-            /** @description The same for people. */
+            /** @description The type of the problem, for people. */
             title: string;
-            /** @description That of the reply. */
+            /** @description The status of the reply. */
             status: number;
-            /** @description What it is this time. */
+            /** @description This occurrence of the problem. */
             detail?: string;
             /** @description The request's id. */
             instance: string;
             /**
-             * @description Of step-up-required: prove a second factor, prove again who one is, or add a second factor to the account.
+             * @description Only of step-up-required: prove a second factor, authenticate again, or add a second factor to the account.
              * @enum {string}
              */
             step?: "second-factor" | "reauthenticate" | "enroll";
-            /** @description Of the step reauthenticate: how many seconds ago it may have been. */
+            /** @description Only of the step reauthenticate: the greatest age of the authentication, in seconds. */
             maxAge?: number;
-            /** @description Of a login whose second factor is missing: the types that can be used. */
+            /** @description Only of a login whose second factor is missing: the types that can be used. */
             factors?: string[];
-            /** @description Of such a login, where `Prefer: return=representation` was sent: what `POST /auth/second-factor` takes in place of the cookie. */
+            /** @description Only of such a login, with `Prefer: return=representation`: the secret for `POST /auth/second-factor`, instead of the cookie. */
             flow?: string;
-            /** @description Places of the body that are at fault. */
+            /** @description The invalid places of the body. */
             errors?: components["schemas"]["ProblemField"][];
-            /** @description The rule that denies; with `development: true` alone. */
+            /** @description The rule that denies; only with `development: true`. */
             rule?: {
                 operation: string;
                 expression?: string;
                 reason: string;
             };
         };
-        /** @description A place of the body that is at fault. */
+        /** @description An invalid place of the body. */
         ProblemField: {
             /** @description A JSON pointer (RFC 6901); empty for the whole document. */
             pointer: string;
-            /** @description What is expected there. */
+            /** @description The expected value. */
             message: string;
             /** @description The keyword of the store's schema that is violated; absent for other violations. */
             keyword?: string;
@@ -1426,7 +1426,7 @@ export interface components {
             /** @constant */
             status?: 400;
         };
-        /** @description The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it. */
+        /** @description The request needs a login, its token is not valid, or the logged-in user has to take another step first: `step` names it. */
         UnauthenticatedProblem: components["schemas"]["Problem"] & {
             /** @enum {string} */
             type?: "urn:belfry:problem:unauthenticated" | "urn:belfry:problem:step-up-required";
@@ -1440,7 +1440,7 @@ export interface components {
             /** @constant */
             status?: 403;
         };
-        /** @description There is no such thing. */
+        /** @description The resource does not exist. */
         NotFoundProblem: components["schemas"]["Problem"] & {
             /** @enum {string} */
             type?: "urn:belfry:problem:not-found";
@@ -1454,7 +1454,7 @@ export interface components {
             /** @constant */
             status?: 408;
         };
-        /** @description It exists already, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state. */
+        /** @description The object already exists, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state. */
         ConflictProblem: components["schemas"]["Problem"] & {
             /** @enum {string} */
             type?: "urn:belfry:problem:exists" | "urn:belfry:problem:taken" | "urn:belfry:problem:conflict";
@@ -1489,7 +1489,7 @@ export interface components {
             /** @constant */
             status?: 416;
         };
-        /** @description Too much is asked for: more than a limit of the client, or what a rule, an interceptor or a list takes. */
+        /** @description The request exceeds a limit of the client, or the cost that a rule, an interceptor or a list may have. */
         LimitedProblem: components["schemas"]["Problem"] & {
             /** @enum {string} */
             type?: "urn:belfry:problem:limited";
@@ -1524,7 +1524,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["InvalidProblem"];
             };
         };
-        /** @description The request needs a login, its token is not valid, or who is logged in has to take another step first: `step` names it. */
+        /** @description The request needs a login, its token is not valid, or the logged-in user has to take another step first: `step` names it. */
         Unauthenticated: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -1552,7 +1552,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["DeniedProblem"];
             };
         };
-        /** @description There is no such thing. */
+        /** @description The resource does not exist. */
         NotFound: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -1576,7 +1576,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["TooSlowProblem"];
             };
         };
-        /** @description It exists already, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state. */
+        /** @description The object already exists, another object has a value that must be unique (`errors` names the fields), or the request conflicts with the current state. */
         Conflict: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -1640,7 +1640,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["NoSuchRangeProblem"];
             };
         };
-        /** @description Too much is asked for: more than a limit of the client, or what a rule, an interceptor or a list takes. */
+        /** @description The request exceeds a limit of the client, or the cost that a rule, an interceptor or a list may have. */
         Limited: {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -1685,68 +1685,68 @@ export interface components {
         /** @description The object's uuid. */
         UUID: string;
         /**
-         * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+         * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
          * @example "1795234506000007"
          */
         IfMatch: string;
         /**
-         * @description Reply only if it is at none of these; else 304. `*` is any.
+         * @description Only reply if the revision is not one of these; else 304. `*` is any.
          * @example "1795234506000007"
          */
         IfNoneMatch: string;
-        /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+        /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
         IfAbsent: "*";
         /**
-         * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+         * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
          * @example form-17
          */
         IdempotencyKey: string;
         /**
-         * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+         * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
          * @example wait=5
          */
         Prefer: string;
         /**
-         * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+         * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
          * @example return=representation
          */
         PreferSession: string;
     };
     requestBodies: never;
     headers: {
-        /** @description The request's id: in the log, in problems, and in the events that the request causes. */
+        /** @description The request's id, also in the log, in problems, and in the events that the request causes. */
         "X-Request-Id": string;
-        /** @description What the reply is a state of: an object's revision, with a hash of what was received where others, or other requests, see something else; a file's hash. */
+        /** @description The version of the content: an object's revision, or a file's hash. A hash of the reply follows the revision if replies to other clients or requests may differ. */
         Etag: string;
-        /** @description When the file was uploaded. */
+        /** @description The time of the upload. */
         "Last-Modified": string;
-        /** @description Whether the reply may be kept. */
+        /** @description Whether the reply may be cached. */
         "Cache-Control": string;
-        /** @description no: a proxy passes each event on at once. */
+        /** @description no: proxies forward each event at once. */
         "X-Accel-Buffering": string;
-        /** @description Where it is. */
+        /** @description The URL of the new resource. */
         Location: string;
-        /** @description `wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to. */
+        /** @description `wait`: all that the write caused has been applied. `return=representation`: the reply has the result of the request. */
         "Preference-Applied": string;
         /** @description The reply is that of an earlier request with the same Idempotency-Key. */
         "Idempotency-Replayed": "true";
-        /** @description The next page, with rel="next", and the page before, with rel="prev". */
+        /** @description The next page, with rel="next", and the previous page, with rel="prev". */
         Link: string;
         /** @description A page about this type of problem, with rel="help", where the console is served. */
         Help: string;
-        /** @description What PATCH takes. */
+        /** @description The media types that PATCH accepts. */
         "Accept-Patch": string;
-        /** @description What encodings of a body are taken. */
+        /** @description The accepted encodings of a body. */
         "Accept-Encoding": string;
         /** @description The session's cookie. */
         "Set-Cookie": string;
-        /** @description How to say who one is. */
+        /** @description How to authenticate. */
         "Www-Authenticate": string;
-        /** @description Bearer error="insufficient_scope": where the rule of an API key does not allow the request (RFC 6750). */
+        /** @description Bearer error="insufficient_scope": the rule of an API key does not allow the request (RFC 6750). */
         "Insufficient-Scope": string;
         /** @description Seconds after which to try again. */
         "Retry-After": string;
-        /** @description What is left of limits that are more than half used up: r, within t seconds (draft-ietf-httpapi-ratelimit-headers-11). Other replies may have it too. */
+        /** @description The rest of limits that are more than half used up: r, within t seconds (draft-ietf-httpapi-ratelimit-headers-11). Other replies may have it too. */
         Ratelimit: string;
         /** @description These limits: q requests, or bytes, at once, and as many within w seconds. Other replies may have it too. */
         "Ratelimit-Policy": string;
@@ -1754,13 +1754,13 @@ export interface components {
         "Content-Disposition": string;
         /** @description No script of a file runs. */
         "Content-Security-Policy": string;
-        /** @description Parts can be had, in bytes. */
+        /** @description Ranges are supported, in bytes. */
         "Accept-Ranges": string;
-        /** @description Which part it is, and of how many bytes. */
+        /** @description The part, and the size of the whole, in bytes. */
         "Content-Range": string;
         /** @description The hash of the whole file (RFC 9530). */
         "Repr-Digest": string;
-        /** @description Bytes of the file, or of its part. */
+        /** @description The size of the file, or of its part, in bytes. */
         "Content-Length": string;
     };
     pathItems: never;
@@ -1780,7 +1780,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort. */
                 before?: string;
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
+                /** @description The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, even if the schema requires them: each object is then a NotesPartial. */
                 fields?: string;
                 /** @description Count the objects that match. */
                 count?: "exact" | "estimate";
@@ -1817,15 +1817,15 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+                /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
-                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
                  * @example form-17
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -1892,7 +1892,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort. */
                 before?: string;
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
+                /** @description The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, even if the schema requires them: each object is then a NotesPartial. */
                 fields?: string;
                 /** @description Count the objects that match. */
                 count?: "exact" | "estimate";
@@ -1926,17 +1926,17 @@ export interface operations {
     getNotes: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
+                /** @description The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, even if the schema requires them: each object is then a NotesPartial. */
                 fields?: string;
             };
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -1961,7 +1961,7 @@ export interface operations {
                     "application/json": components["schemas"]["Notes"];
                 };
             };
-            /** @description It is at a revision that the client has. */
+            /** @description The object is at a revision that the client has. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -1986,19 +1986,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+                /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
-                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
                  * @example form-17
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2015,7 +2015,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The object as it is now. */
+            /** @description The object after the write. */
             200: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -2048,19 +2048,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+                /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
-                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
                  * @example form-17
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2073,7 +2073,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It was deleted. */
+            /** @description The object was deleted. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -2098,17 +2098,17 @@ export interface operations {
     headNotes: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a NotesPartial then. */
+                /** @description The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, even if the schema requires them: each object is then a NotesPartial. */
                 fields?: string;
             };
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -2131,7 +2131,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is at a revision that the client has. */
+            /** @description The object is at a revision that the client has. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -2156,19 +2156,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+                /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
-                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
                  * @example form-17
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2186,7 +2186,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The object as it is now. */
+            /** @description The object after the write. */
             200: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -2218,17 +2218,17 @@ export interface operations {
     getUsers: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a UsersPartial then. */
+                /** @description The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, even if the schema requires them: each object is then a UsersPartial. */
                 fields?: string;
             };
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -2253,7 +2253,7 @@ export interface operations {
                     "application/json": components["schemas"]["Users"];
                 };
             };
-            /** @description It is at a revision that the client has. */
+            /** @description The object is at a revision that the client has. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -2278,19 +2278,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+                /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
-                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
                  * @example form-17
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2307,7 +2307,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The object as it is now. */
+            /** @description The object after the write. */
             200: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -2340,19 +2340,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+                /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
-                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
                  * @example form-17
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2365,7 +2365,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It was deleted. */
+            /** @description The object was deleted. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -2390,17 +2390,17 @@ export interface operations {
     headUsers: {
         parameters: {
             query?: {
-                /** @description The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, also where the schema requires it: each object is a UsersPartial then. */
+                /** @description The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, even if the schema requires them: each object is then a UsersPartial. */
                 fields?: string;
             };
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -2423,7 +2423,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is at a revision that the client has. */
+            /** @description The object is at a revision that the client has. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -2448,19 +2448,19 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description `*`: only where there is nothing yet, else 412. Tags are refused. */
+                /** @description `*`: only if nothing exists yet, else 412. Tags are refused. */
                 "If-None-Match"?: components["parameters"]["IfAbsent"];
                 /**
-                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.
+                 * @description Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.
                  * @example form-17
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2478,7 +2478,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The object as it is now. */
+            /** @description The object after the write. */
             200: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -2512,7 +2512,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2558,7 +2558,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Those that are configured. */
+            /** @description The configured providers. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -2611,7 +2611,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Those that are configured. */
+            /** @description The configured providers. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -2633,7 +2633,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To the page where a login leads to. */
+            /** @description To the page of a successful login. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -2808,7 +2808,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended. */
+            /** @description The session has ended. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -2833,7 +2833,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -2846,7 +2846,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is unlinked. */
+            /** @description The ident is unlinked. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -2892,26 +2892,26 @@ export interface operations {
                             event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected";
                             /**
                              * Format: date-time
-                             * @description When it happened.
+                             * @description The time of the event.
                              */
                             time: string;
                             /**
-                             * @description Who has done it; absent where that is not known.
+                             * @description The actor; absent if unknown.
                              * @enum {string}
                              */
                             by?: "user" | "admin";
-                            /** @description How the user has proven who they are. */
+                            /** @description The method by which the user logged in. */
                             method?: string;
-                            /** @description The ident, the key or the kind of factor that it is about. */
+                            /** @description The ident, the key or the kind of factor that the event is about. */
                             factor?: string;
                             /** @description The id of the session. */
                             session?: string;
                             aal?: number;
-                            /** @description Why, in a word. */
+                            /** @description The reason, in a word. */
                             reason?: string;
-                            /** @description From which network address. */
+                            /** @description The network address of the client. */
                             address?: string;
-                            /** @description Where the address is used, where a database of places is configured and has it. */
+                            /** @description The place of the network address, if a database of places is configured and has it. */
                             place?: {
                                 /** @description In English. */
                                 city?: string;
@@ -2920,7 +2920,7 @@ export interface operations {
                                 /** @description ISO 3166-1, two letters. */
                                 countryCode?: string;
                             };
-                            /** @description By which program. */
+                            /** @description The User-Agent header of the client. */
                             userAgent?: string;
                             /**
                              * @description The browser and the system that the user agent names; absent for other programs.
@@ -2928,7 +2928,7 @@ export interface operations {
                              */
                             device?: string;
                         }[];
-                        /** @description Of the next page; absent at the end. */
+                        /** @description The cursor of the next page; absent at the end. */
                         cursor?: string;
                     };
                 };
@@ -3009,23 +3009,23 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description What it is for: 1 to 100 bytes. */
+                    /** @description The purpose of the key: 1 to 100 bytes. */
                     name: string;
-                    /** @description When it expires (RFC 3339); never by default. */
+                    /** @description The time at which it expires (RFC 3339); never by default. */
                     expires?: string;
-                    /** @description CEL over `method` and `path` of a request; others are refused. */
+                    /** @description CEL over `method` and `path` of a request; requests for which it is false are refused. */
                     rule?: string;
-                    /** @description That of the user, if there is one. */
+                    /** @description The password of the user, if there is one. */
                     password?: string;
                 };
                 "application/x-www-form-urlencoded": {
-                    /** @description What it is for: 1 to 100 bytes. */
+                    /** @description The purpose of the key: 1 to 100 bytes. */
                     name: string;
-                    /** @description When it expires (RFC 3339); never by default. */
+                    /** @description The time at which it expires (RFC 3339); never by default. */
                     expires?: string;
-                    /** @description CEL over `method` and `path` of a request; others are refused. */
+                    /** @description CEL over `method` and `path` of a request; requests for which it is false are refused. */
                     rule?: string;
-                    /** @description That of the user, if there is one. */
+                    /** @description The password of the user, if there is one. */
                     password?: string;
                 };
             };
@@ -3040,25 +3040,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description What revokes it. */
+                        /** @description The id by which the key can be revoked. */
                         id: string;
-                        /** @description What it is for. */
+                        /** @description The purpose of the key. */
                         name: string;
-                        /** @description The requests that it allows; without it, any. */
+                        /** @description The requests that it allows; absent: all. */
                         rule?: string;
                         /**
                          * Format: date-time
-                         * @description When it was made.
+                         * @description The time of its creation.
                          */
                         created: string;
                         /**
                          * Format: date-time
-                         * @description When it was last used, to about an hour; absent before the first use.
+                         * @description The time of the last use, to about an hour; absent before the first use.
                          */
                         lastUsed?: string;
                         /**
                          * Format: date-time
-                         * @description When it expires; absent: never.
+                         * @description The time at which it expires; absent: never.
                          */
                         expires?: string;
                         /** @description For Authorization: Bearer. It is shown once. */
@@ -3115,7 +3115,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It has ended. */
+            /** @description The key is revoked. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3153,7 +3153,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /**
-                         * @description Whether one is asked for.
+                         * @description Whether a second factor is requested.
                          * @enum {string}
                          */
                         policy: "off" | "optional" | "required";
@@ -3167,11 +3167,11 @@ export interface operations {
                             created: string;
                             /**
                              * Format: date-time
-                             * @description Since when it counts, of one that was added in a limited session.
+                             * @description The time from which it counts, of a factor that was added in a limited session.
                              */
                             from?: string;
                         }[];
-                        /** @description How many recovery codes were not used. */
+                        /** @description The number of unused recovery codes. */
                         recoveryCodes: number;
                     };
                 };
@@ -3213,7 +3213,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
                  * @example return=representation
                  */
                 Prefer?: components["parameters"]["PreferSession"];
@@ -3224,17 +3224,17 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Six digits that the app shows. */
+                    /** @description The six digits that the app shows. */
                     code: string;
                 };
                 "application/x-www-form-urlencoded": {
-                    /** @description Six digits that the app shows. */
+                    /** @description The six digits that the app shows. */
                     code: string;
                 };
             };
         };
         responses: {
-            /** @description It is added. */
+            /** @description The factor is added. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3247,11 +3247,11 @@ export interface operations {
                     "application/json": {
                         /** @description Recovery codes, which are shown once. */
                         recoveryCodes?: string[];
-                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
+                        /** @description The token of the session that replaces the present one, with `Prefer: return=representation`. */
                         token?: string;
                         /**
                          * Format: date-time
-                         * @description When it ends unless it is used.
+                         * @description The time at which the session ends unless it is used.
                          */
                         expires?: string;
                         user?: components["schemas"]["Users"];
@@ -3280,15 +3280,15 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/x-www-form-urlencoded": {
-                    /** @description Six digits that the app shows. */
+                    /** @description The six digits that the app shows. */
                     code?: string;
-                    /** @description The factor is removed. */
+                    /** @description Remove the factor. */
                     remove?: boolean;
                 };
             };
         };
         responses: {
-            /** @description What the app needs. */
+            /** @description The secret for the app. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3297,7 +3297,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @description In base32, to be typed. */
+                        /** @description In base32, for typing. */
                         secret: string;
                         /** @description otpauth://totp/... */
                         uri: string;
@@ -3307,7 +3307,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description Of an HTML form: the page of the account. */
+            /** @description After an HTML form: to the page of the account. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3339,7 +3339,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is removed. */
+            /** @description The factor is removed. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3367,15 +3367,15 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/x-www-form-urlencoded": {
-                    /** @description Of a factor that needs one. */
+                    /** @description The code of a factor that needs one. */
                     code?: string;
-                    /** @description The factor is removed. */
+                    /** @description Remove the factor. */
                     remove?: boolean;
                 };
             };
         };
         responses: {
-            /** @description It is added. */
+            /** @description The factor is added. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3387,11 +3387,11 @@ export interface operations {
                     "application/json": {
                         /** @description Recovery codes, which are shown once. */
                         recoveryCodes?: string[];
-                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
+                        /** @description The token of the session that replaces the present one, with `Prefer: return=representation`. */
                         token?: string;
                         /**
                          * Format: date-time
-                         * @description When it ends unless it is used.
+                         * @description The time at which the session ends unless it is used.
                          */
                         expires?: string;
                         user?: components["schemas"]["Users"];
@@ -3399,7 +3399,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description Of an HTML form: the page of the account. */
+            /** @description After an HTML form: to the page of the account. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3432,7 +3432,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is removed. */
+            /** @description The factor is removed. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3455,7 +3455,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
                  * @example return=representation
                  */
                 Prefer?: components["parameters"]["PreferSession"];
@@ -3466,17 +3466,17 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description Six digits of the mail. */
+                    /** @description The six digits in the mail. */
                     code: string;
                 };
                 "application/x-www-form-urlencoded": {
-                    /** @description Six digits of the mail. */
+                    /** @description The six digits in the mail. */
                     code: string;
                 };
             };
         };
         responses: {
-            /** @description It is added. */
+            /** @description The factor is added. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3489,11 +3489,11 @@ export interface operations {
                     "application/json": {
                         /** @description Recovery codes, which are shown once. */
                         recoveryCodes?: string[];
-                        /** @description Of the session that replaces the present one, where `Prefer: return=representation` was sent. */
+                        /** @description The token of the session that replaces the present one, with `Prefer: return=representation`. */
                         token?: string;
                         /**
                          * Format: date-time
-                         * @description When it ends unless it is used.
+                         * @description The time at which the session ends unless it is used.
                          */
                         expires?: string;
                         user?: components["schemas"]["Users"];
@@ -3522,15 +3522,15 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/x-www-form-urlencoded": {
-                    /** @description Six digits of the mail. */
+                    /** @description The six digits in the mail. */
                     code?: string;
-                    /** @description The factor is removed. */
+                    /** @description Remove the factor. */
                     remove?: boolean;
                 };
             };
         };
         responses: {
-            /** @description Of an HTML form: the recovery codes. */
+            /** @description After an HTML form: the recovery codes. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3551,7 +3551,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page of the account. */
+            /** @description After an HTML form: to the page of the account. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3584,7 +3584,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is removed. */
+            /** @description The factor is removed. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3612,11 +3612,11 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    /** @description For programs: the flow in the reply to the first factor; browsers have a cookie. */
                     flow?: string;
                 };
                 "application/x-www-form-urlencoded": {
-                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    /** @description For programs: the flow in the reply to the first factor; browsers have a cookie. */
                     flow?: string;
                 };
             };
@@ -3631,7 +3631,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page that asks for the code. */
+            /** @description After an HTML form: to the page that asks for the code. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3662,7 +3662,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The new ones; the others have ended. */
+            /** @description The new codes; the others have ended. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3677,7 +3677,7 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            /** @description Of an HTML form: the page of the account. */
+            /** @description After an HTML form: to the page of the account. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3701,7 +3701,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
                  * @example return=representation
                  */
                 Prefer?: components["parameters"]["PreferSession"];
@@ -3717,12 +3717,12 @@ export interface operations {
                      * @enum {string}
                      */
                     type?: "totp" | "passkey" | "email" | "recovery";
-                    /** @description Of totp, email, recovery. */
+                    /** @description The code of totp, email, recovery. */
                     code?: string;
                     credential?: components["schemas"]["PasskeyAssertion"];
-                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    /** @description For programs, with a passkey: the secret of the options; browsers have a cookie. */
                     secret?: string;
-                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    /** @description For programs: the flow in the reply to the first factor; browsers have a cookie. */
                     flow?: string;
                 };
                 "application/x-www-form-urlencoded": {
@@ -3731,19 +3731,19 @@ export interface operations {
                      * @enum {string}
                      */
                     type?: "totp" | "passkey" | "email" | "recovery";
-                    /** @description Of totp, email, recovery. */
+                    /** @description The code of totp, email, recovery. */
                     code?: string;
-                    /** @description What the authenticator replies, as the JSON text of `PublicKeyCredential.toJSON()`. */
+                    /** @description The answer of the authenticator, as the JSON text of `PublicKeyCredential.toJSON()`. */
                     credential?: string;
-                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    /** @description For programs, with a passkey: the secret of the options; browsers have a cookie. */
                     secret?: string;
-                    /** @description For programs: what the reply to the first factor has; browsers have a cookie. */
+                    /** @description For programs: the flow in the reply to the first factor; browsers have a cookie. */
                     flow?: string;
                 };
             };
         };
         responses: {
-            /** @description Logged in, where `Prefer: return=representation` was sent. */
+            /** @description Logged in, with `Prefer: return=representation`. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3767,7 +3767,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page where the browser continues. */
+            /** @description After an HTML form: to the next page. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3796,7 +3796,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
                  * @example return=representation
                  */
                 Prefer?: components["parameters"]["PreferSession"];
@@ -3812,10 +3812,10 @@ export interface operations {
                      * @enum {string}
                      */
                     type?: "totp" | "passkey" | "email" | "recovery";
-                    /** @description Of totp, email, recovery. */
+                    /** @description The code of totp, email, recovery. */
                     code?: string;
                     credential?: components["schemas"]["PasskeyAssertion"];
-                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    /** @description For programs, with a passkey: the secret of the options; browsers have a cookie. */
                     secret?: string;
                     /** Format: password */
                     password?: string;
@@ -3826,11 +3826,11 @@ export interface operations {
                      * @enum {string}
                      */
                     type?: "totp" | "passkey" | "email" | "recovery";
-                    /** @description Of totp, email, recovery. */
+                    /** @description The code of totp, email, recovery. */
                     code?: string;
-                    /** @description What the authenticator replies, as the JSON text of `PublicKeyCredential.toJSON()`. */
+                    /** @description The answer of the authenticator, as the JSON text of `PublicKeyCredential.toJSON()`. */
                     credential?: string;
-                    /** @description Of passkey, for programs: that of the options; browsers have a cookie. */
+                    /** @description For programs, with a passkey: the secret of the options; browsers have a cookie. */
                     secret?: string;
                     /** Format: password */
                     password?: string;
@@ -3838,7 +3838,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Proven, where `Prefer: return=representation` was sent. */
+            /** @description Proven, with `Prefer: return=representation`. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -3861,7 +3861,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page of the account. */
+            /** @description After an HTML form: to the page of the account. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -3917,7 +3917,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
                  * @example return=representation
                  */
                 Prefer?: components["parameters"]["PreferSession"];
@@ -3930,17 +3930,17 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: password
-                     * @description That of the user, if there is one.
+                     * @description The password of the user, if there is one.
                      */
                     password?: string;
                 };
                 "application/x-www-form-urlencoded": {
                     /**
                      * Format: password
-                     * @description That of the user, if there is one.
+                     * @description The password of the user, if there is one.
                      */
                     password?: string;
-                    /** @description The deletion is taken back. */
+                    /** @description Cancel the deletion. */
                     undo?: boolean;
                 };
             };
@@ -3959,26 +3959,26 @@ export interface operations {
                     "application/json": {
                         /**
                          * Format: date-time
-                         * @description When the user has asked for it.
+                         * @description The time of the user's request.
                          */
                         planned: string;
                         /**
                          * Format: date-time
-                         * @description When the account is deleted, unless that is taken back before.
+                         * @description The time at which the account is deleted, unless the deletion is canceled.
                          */
                         deleted: string;
                         /** @description For Authorization: Bearer. After a login it is the cookie's value. */
                         token?: string;
                         /**
                          * Format: date-time
-                         * @description When the session ends unless it is used.
+                         * @description The time at which the session ends unless it is used.
                          */
                         expires?: string;
                         user?: components["schemas"]["Users"] | components["schemas"]["UUIDOnly"];
                     };
                 };
             };
-            /** @description Of an HTML form: to the page of the account. */
+            /** @description After an HTML form: to the page of the account. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -4010,7 +4010,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The account stays. */
+            /** @description The account is kept. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -4088,7 +4088,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
                  * @example return=representation
                  */
                 Prefer?: components["parameters"]["PreferSession"];
@@ -4101,31 +4101,31 @@ export interface operations {
                 "application/json": {
                     /**
                      * Format: password
-                     * @description The present one, if there is one.
+                     * @description The present password, if there is one.
                      */
                     password?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes, and not a weak one.
+                     * @description 8 to 1024 bytes, and not weak.
                      */
                     newPassword: string;
                 };
                 "application/x-www-form-urlencoded": {
                     /**
                      * Format: password
-                     * @description The present one, if there is one.
+                     * @description The present password, if there is one.
                      */
                     password?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes, and not a weak one.
+                     * @description 8 to 1024 bytes, and not weak.
                      */
                     newPassword: string;
                 };
             };
         };
         responses: {
-            /** @description It is changed, where `Prefer: return=representation` was sent. */
+            /** @description The password is changed, with `Prefer: return=representation`. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -4138,7 +4138,7 @@ export interface operations {
                     "application/json": components["schemas"]["IssuedSession"];
                 };
             };
-            /** @description It is changed, and the other sessions have ended. */
+            /** @description The password is changed, and the other sessions have ended. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -4166,7 +4166,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.
+                 * @description `return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.
                  * @example return=representation
                  */
                 Prefer?: components["parameters"]["PreferSession"];
@@ -4181,12 +4181,12 @@ export interface operations {
                     login?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes, and not a weak one, when one is chosen.
+                     * @description A new one has 8 to 1024 bytes, and is not weak.
                      */
                     password: string;
-                    /** @description true to register. */
+                    /** @description Whether to register. */
                     register?: boolean;
-                    /** @description That of the validation mail. */
+                    /** @description The token in the validation mail. */
                     token?: string;
                 } & {
                     [key: string]: unknown;
@@ -4196,16 +4196,16 @@ export interface operations {
                     login?: string;
                     /**
                      * Format: password
-                     * @description 8 to 1024 bytes, and not a weak one, when one is chosen.
+                     * @description A new one has 8 to 1024 bytes, and is not weak.
                      */
                     password?: string;
-                    /** @description true to register. */
+                    /** @description Whether to register. */
                     register?: boolean;
-                    /** @description That of the validation mail. */
+                    /** @description The token in the validation mail. */
                     token?: string;
                     /**
                      * Format: password
-                     * @description The new password of who is logged in.
+                     * @description The logged-in user's new password.
                      */
                     newPassword?: string;
                     /** @description The query of the page by which an application logs in. */
@@ -4216,7 +4216,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Logged in, where `Prefer: return=representation` was sent: for programs, which keep the token. */
+            /** @description Logged in, with `Prefer: return=representation`: for programs, which keep the token. */
             200: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -4250,7 +4250,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page where the browser continues. */
+            /** @description After an HTML form: to the next page. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -4304,7 +4304,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page where the browser continues. */
+            /** @description After an HTML form: to the next page. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -4331,7 +4331,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -4344,29 +4344,29 @@ export interface operations {
                 "application/json": {
                     /** @description The address; `email` is another name for this field. */
                     login?: string;
-                    /** @description That of the mail. */
+                    /** @description The token in the mail. */
                     token: string;
                     /**
                      * Format: password
-                     * @description The new one: 8 to 1024 bytes, and not a weak one.
+                     * @description The new password: 8 to 1024 bytes, and not weak.
                      */
                     password: string;
                 };
                 "application/x-www-form-urlencoded": {
                     /** @description The address; `email` is another name for this field. */
                     login?: string;
-                    /** @description That of the mail. */
+                    /** @description The token in the mail. */
                     token: string;
                     /**
                      * Format: password
-                     * @description The new one: 8 to 1024 bytes, and not a weak one.
+                     * @description The new password: 8 to 1024 bytes, and not weak.
                      */
                     password: string;
                 };
             };
         };
         responses: {
-            /** @description It is set, and every session has ended. */
+            /** @description The password is set, and every session has ended. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -4405,11 +4405,11 @@ export interface operations {
                 "application/x-www-form-urlencoded": {
                     /** @description The address; `email` is another name for this field. */
                     login?: string;
-                    /** @description That of the mail. */
+                    /** @description The token in the mail. */
                     token?: string;
                     /**
                      * Format: password
-                     * @description The new one.
+                     * @description The new password.
                      */
                     password?: string;
                 };
@@ -4425,7 +4425,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page where the browser continues. */
+            /** @description After an HTML form: to the next page. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -4486,15 +4486,15 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    /** @description The new one. */
+                    /** @description The new address. */
                     address: string;
-                    /** @description That of the account, if there is one. */
+                    /** @description The password of the account, if it has one. */
                     password?: string;
                 };
                 "application/x-www-form-urlencoded": {
-                    /** @description The new one. */
+                    /** @description The new address. */
                     address: string;
-                    /** @description That of the account, if there is one. */
+                    /** @description The password of the account, if it has one. */
                     password?: string;
                 };
             };
@@ -4535,9 +4535,9 @@ export interface operations {
         requestBody: {
             content: {
                 "application/x-www-form-urlencoded": {
-                    /** @description The new one. */
+                    /** @description The new address. */
                     address: string;
-                    /** @description That of the account, if there is one. */
+                    /** @description The password of the account, if it has one. */
                     password?: string;
                 };
             };
@@ -4564,7 +4564,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -4577,23 +4577,23 @@ export interface operations {
                 "application/json": {
                     /** @description The address that the mail was sent to; `email` is another name for this field. */
                     login?: string;
-                    /** @description That of the mail. */
+                    /** @description The token in the mail. */
                     token: string;
-                    /** @description The change stays, and the right to undo it ends. */
+                    /** @description Keep the change, and end the right to undo it. */
                     keep?: boolean;
                 };
                 "application/x-www-form-urlencoded": {
                     /** @description The address that the mail was sent to; `email` is another name for this field. */
                     login?: string;
-                    /** @description That of the mail. */
+                    /** @description The token in the mail. */
                     token: string;
-                    /** @description The change stays, and the right to undo it ends. */
+                    /** @description Keep the change, and end the right to undo it. */
                     keep?: boolean;
                 };
             };
         };
         responses: {
-            /** @description It is confirmed; or undone: then every session has ended; or can't be undone any more. */
+            /** @description The change is confirmed, undone, which ends every session, or can no longer be undone. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];
@@ -4603,7 +4603,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description Of an HTML form: the page where the browser continues. */
+            /** @description After an HTML form: to the next page. */
             303: {
                 headers: {
                     Location: components["headers"]["Location"];
@@ -4639,7 +4639,7 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -4670,20 +4670,20 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
                 /** @description The file's name, percent-encoded. */
                 "X-Filename"?: string;
-                /** @description The file's name too, and stronger (RFC 6266). */
+                /** @description The file's name; takes precedence over X-Filename (RFC 6266). */
                 "Content-Disposition"?: string;
-                /** @description What arrives must have this hash: `sha-256=:<base64>:` (RFC 9530). */
+                /** @description The received content must have this hash: `sha-256=:<base64>:` (RFC 9530). */
                 "Content-Digest"?: string;
             };
             path: {
@@ -4757,12 +4757,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4826,7 +4826,7 @@ export interface operations {
                     "*/*": string;
                 };
             };
-            /** @description The client has it. */
+            /** @description The client's copy is current. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -4853,12 +4853,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -4881,7 +4881,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What the file is. */
+            /** @description The headers of the file. */
             200: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -4897,7 +4897,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The client has it. */
+            /** @description The client's copy is current. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -4923,12 +4923,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.
+                 * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
                  * @example "1795234506000007"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
                 /**
-                 * @description `wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.
+                 * @description `wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.
                  * @example wait=5
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -4942,7 +4942,7 @@ export interface operations {
                 property: "pictures";
                 /** @description Its place among the files of the property. */
                 index: number;
-                /** @description That of the file to delete. */
+                /** @description The hash of the file to delete. */
                 hash: string;
             };
             cookie?: never;
@@ -4975,7 +4975,7 @@ export interface operations {
             query?: {
                 /** @description Only these stores; all without it. */
                 store?: "Notes"[];
-                /** @description Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names. */
+                /** @description Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them. */
                 event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
                 /** @description The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log. */
                 lastEventId?: string;
@@ -5014,7 +5014,7 @@ export interface operations {
             query?: {
                 /** @description Only these stores; all without it. */
                 store?: "Notes"[];
-                /** @description Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names. */
+                /** @description Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them. */
                 event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
                 /** @description The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log. */
                 lastEventId?: string;
@@ -5189,7 +5189,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5213,7 +5213,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It is what the client has. */
+            /** @description The client's copy is current. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -5233,7 +5233,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5253,7 +5253,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is what the client has. */
+            /** @description The client's copy is current. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -5273,7 +5273,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5297,7 +5297,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description It is what the client has. */
+            /** @description The client's copy is current. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];
@@ -5317,7 +5317,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Reply only if it is at none of these; else 304. `*` is any.
+                 * @description Only reply if the revision is not one of these; else 304. `*` is any.
                  * @example "1795234506000007"
                  */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
@@ -5337,7 +5337,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description It is what the client has. */
+            /** @description The client's copy is current. */
             304: {
                 headers: {
                     Etag: components["headers"]["Etag"];

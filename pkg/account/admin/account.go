@@ -46,7 +46,7 @@ type IdentInfo struct {
 
 	// Of a passkey.
 	Name           string `json:"name,omitempty"`
-	CloneSuspected string `json:"cloneSuspected,omitempty"` // when its signature counter went back
+	CloneSuspected string `json:"cloneSuspected,omitempty"` // when its signature counter decreased
 }
 
 // Account returns a user as admins see them.
@@ -100,8 +100,7 @@ func (s *Admin) AccountDetails(ctx context.Context, stored store.Stored) (Accoun
 	return a, err
 }
 
-// Accounts returns a page of users in the order of their uuids, and where the next page
-// begins; nil after the last.
+// Accounts returns a page of users in the order of their uuids, and the start of the next page; nil after the last.
 func (s *Admin) Accounts(ctx context.Context, after []byte, limit int) (page []Account, next []byte, err error) {
 	users, next, err := s.DB.Users.Store.Scan(record.AsService(ctx, ""), after, limit)
 	if err != nil {

@@ -19,15 +19,14 @@ import (
 	"belfry/pkg/store"
 )
 
-// The methods of this file and of account.go manage users for admins. They check no
-// rights: the caller has asked sessions.IsAdmin, or holds the data folder. The origin and the actor
-// of the call that ctx carries go into the events. An actor who would no longer be an admin is
-// refused with Conflict.
+// The methods of this file and of account.go manage users for admins. They do not check rights: the caller has checked
+// sessions.IsAdmin, or holds the data folder. The origin and the actor of the call that ctx carries go into the events.
+// An actor who would no longer be an admin is refused with Conflict.
 
 // FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound for an unknown one.
 func (s *Admin) FindUser(ctx context.Context, who string) (store.Stored, error) {
 	ctx = record.AsService(ctx, "")
-	missing := errs.New(errs.NotFound, "there is no user %q: expected a uuid, an e-mail address with which somebody logs in, or the uuid of an ident", who)
+	missing := errs.New(errs.NotFound, "there is no user %q: expected the uuid of a user, the e-mail address of a login, or the uuid of an ident", who)
 	if _, err := record.KnownAddress(who); strings.Contains(who, "@") && err == nil {
 		user, _, err := s.DB.FindOwner(ctx, record.AddressIdentity(who))
 		if err != nil || user.UUID != "" {
@@ -64,7 +63,7 @@ type NewUser struct {
 // CreateUser creates a user with an address, and the event Register; or a machine. Errors:
 // Invalid for an address, a password or fields that can't be used; Exists when the address is taken.
 func (s *Admin) CreateUser(ctx context.Context, u NewUser) (store.Stored, error) {
-	// A form can have characters that no JSON of a client may, such as a NUL.
+	// A form can have characters that are not allowed in a client's JSON, such as a NUL.
 	if _, err := object.Parse(u.Fields.Encode()); err != nil {
 		return store.Stored{}, err
 	}
@@ -120,14 +119,14 @@ func (s *Admin) NewUser(u NewUser) object.Object {
 	return fields
 }
 
-// SetAdmin makes a user an admin, or no longer, as far as the rule of the configuration is
-// about the field admin. NotFound.
+// SetAdmin sets or removes the field admin of a user. The user becomes an admin, or is no longer one, if the rule of
+// the configuration uses this field. NotFound.
 func (s *Admin) SetAdmin(ctx context.Context, uuid string, admin bool) (store.Stored, error) {
 	if err := s.beforeAdmin(ctx, admin); err != nil {
 		return store.Stored{}, err
 	}
 	if !admin && sessions.IsOneself(ctx, uuid) {
-		return store.Stored{}, sessions.OneselfError("take away your own rights of an admin")
+		return store.Stored{}, sessions.OneselfError("remove your own admin rights")
 	}
 	return s.Sessions.ChangeUser(ctx, uuid, func(user *record.User) error {
 		if !user.SetAdmin(admin) {
@@ -137,8 +136,8 @@ func (s *Admin) SetAdmin(ctx context.Context, uuid string, admin bool) (store.St
 	})
 }
 
-// SetDisabled disables a user, or enables them. Disabling ends all sessions of the user,
-// atomically with the mark; they have to log in again once they are enabled. NotFound.
+// SetDisabled disables or enables a user. Disabling atomically ends all sessions of the user, who has to log in again
+// once enabled. NotFound.
 func (s *Admin) SetDisabled(ctx context.Context, uuid string, disabled bool) (store.Stored, error) {
 	if disabled && sessions.IsOneself(ctx, uuid) {
 		return store.Stored{}, sessions.OneselfError("disable yourself")
@@ -230,8 +229,8 @@ func (s *Admin) DeleteUser(ctx context.Context, uuid string) error {
 	return s.DB.Users.Store.Delete(record.Managing(ctx), uuid, 0)
 }
 
-// AnnounceDeletion requests the notice about a client that deletes the object of a user, as a store of users that is exposed may
-// allow. Limited as an announcement is, where users do so themselves.
+// AnnounceDeletion requests the notice about the deletion of a user's object by a client, which an exposed store of
+// users may allow. It is Limited like an announcement if users delete themselves.
 func (s *Admin) AnnounceDeletion(ctx context.Context, stored store.Stored) error {
 	user, err := s.DB.Users.Of(stored)
 	if err != nil {
@@ -245,8 +244,8 @@ func (s *Admin) AnnounceDeletion(ctx context.Context, stored store.Stored) error
 
 // ResetFactors removes all second factors and recovery codes of a user on behalf of an admin, as the methods of
 // manage.go: for a user who has lost them. All sessions of the user end, and a new login needs only the first factor.
-// Nobody does so for themselves: a stolen session would weaken its own account past its own protection. NotFound;
-// Conflict for oneself.
+// Admins can't do so for themselves: a stolen session could otherwise remove the protection of its own account.
+// NotFound; Conflict for oneself.
 func (s *Admin) ResetFactors(ctx context.Context, uuid string) (store.Stored, error) {
 	if sessions.IsOneself(ctx, uuid) {
 		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
@@ -286,8 +285,8 @@ func (s *Admin) EndKey(ctx context.Context, user, id string) error {
 	return s.Keys.RevokeKey(record.Managing(ctx), user, id)
 }
 
-// UndoDeletionFor takes back the plan of a user for an admin, as the methods of manage.go, also after its time. Conflict
-// without a plan; NotFound once the user is deleted.
+// UndoDeletionFor cancels the planned deletion of a user on behalf of an admin, as the methods of manage.go, even after
+// its time. Conflict without a plan; NotFound once the user is deleted.
 func (s *Admin) UndoDeletionFor(ctx context.Context, uuid string) (store.Stored, error) {
 	return s.Deletion.RemovePlan(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(now record.User) error {
 		if now.Plan() == nil {
@@ -308,13 +307,13 @@ func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, 
 	}, func(record.AddressChange) bool { return true })
 }
 
-// UnlinkFor removes an ident of a user on behalf of the caller in ctx. Sessions that began
-// with it stay. NotFound when it is not of the user; Conflict when it is their last one: without any
-// the user could never log in again; use SetDisabled to keep users out.
+// UnlinkFor removes an ident of a user on behalf of the caller in ctx. Sessions that began with it stay. NotFound if it
+// is not an ident of the user; Conflict if it is the last one, because the user could never log in again; use
+// SetDisabled to lock users out.
 func (s *Admin) UnlinkFor(ctx context.Context, user, ident string) error {
 	return s.Links.Remove(record.Managing(ctx), links.Removal{
 		User: user, Ident: ident, Missing: errs.New(errs.NotFound, "the user has no ident with this uuid"),
-		Last:     errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable the user to keep them out, or delete them to free the address"),
+		Last:     errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable the user to lock them out, or delete the user to free the address"),
 		Announce: true, Always: true,
 	})
 }

@@ -16,7 +16,7 @@ func (s *Admin) EndSessions(ctx context.Context, uuid string) (store.Stored, err
 	return s.Sessions.EndAll(ctx, uuid)
 }
 
-// EndSession ends one session of a user. NotFound when it is not theirs.
+// EndSession ends one session of a user. NotFound if it is not a session of the user.
 func (s *Admin) EndSession(ctx context.Context, user, id string) error {
 	err := s.Sessions.Revoke(record.Managing(ctx), user, id)
 	if errors.Is(err, errs.NotFound) {
@@ -28,8 +28,8 @@ func (s *Admin) EndSession(ctx context.Context, user, id string) error {
 // SendRecovery requests the mail with which a user sets a new password, to an address with which
 // they log in: address, or the only one if that is "". It returns the address.
 //
-// Errors: NotFound; Conflict without login by e-mail, for a disabled user, who has no such
-// address, or has several and none is given; Limited within the interval of mails.
+// Errors: NotFound; Conflict without login by e-mail, for a disabled user, and for a user without such an address or
+// with several if none is given; Limited within the interval of mails.
 func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string, error) {
 	if s.Email == nil {
 		return "", errs.New(errs.Conflict, "no mail can be sent: login by e-mail is not configured (authentication.providers.email); set a password instead")
@@ -52,7 +52,7 @@ func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string,
 	case len(addresses) == 0:
 		return "", errs.New(errs.Conflict, "the user has no e-mail address to log in with")
 	case address == "" && len(addresses) > 1:
-		return "", errs.New(errs.Conflict, "the user has several e-mail addresses: say to which one the mail goes")
+		return "", errs.New(errs.Conflict, "the user has several e-mail addresses: name the one for the mail")
 	case address == "":
 		address = addresses[0]
 	case !slices.Contains(addresses, address):

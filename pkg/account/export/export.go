@@ -42,7 +42,7 @@ type Source struct {
 // Options are the options of New.
 type Options struct {
 	Sources []Source
-	Files   map[string]*binary.Service // by name; files of others are left out
+	Files   map[string]*binary.Service // by name; files of other services are omitted
 	Log     *slog.Logger               // nil: nothing is logged
 }
 
@@ -99,8 +99,8 @@ const (
 	maxReads = 20
 )
 
-// Write writes an archive of the data of the user whose call ctx carries. After an error the archive is incomplete, and nobody
-// may be led to take it for complete.
+// Write writes an archive of the data of the user whose call ctx carries. After an error the archive is incomplete, and
+// must not look complete.
 func (e *Exporter) Write(ctx context.Context, to io.Writer, user string, account any) error {
 	out := bufio.NewWriterSize(to, buffered)
 	w := &writer{Exporter: e, user: user, zip: zip.NewWriter(out), files: sha256.New()}
@@ -141,7 +141,7 @@ type writer struct {
 	files    hash.Hash // of the lines of files
 }
 
-// entry writes a whole entry.
+// entry writes a complete entry.
 func (w *writer) entry(ctx context.Context, name string, content io.Reader) (Content, error) {
 	in, err := w.zip.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Now()})
 	if err != nil {
@@ -195,7 +195,8 @@ func (w *writer) store(ctx context.Context, s Source) error {
 	return w.each(ctx, s, func(found store.Stored) error { return w.filesOf(ctx, s, found) })
 }
 
-// each calls f with the objects that the index finds, as they are stored. It may lag: they have to be read again.
+// each calls f with the objects that the index finds, as they are stored. The index may lag, so the objects have to be
+// read again.
 func (w *writer) each(ctx context.Context, s Source, f func(store.Stored) error) error {
 	own := store.WithCall(ctx, store.Call{Origin: event.OriginAuth})
 	filter := "object[" + string(object.AppendString(nil, s.Owner)) + "] == " + string(object.AppendString(nil, w.user))
@@ -219,7 +220,7 @@ func (w *writer) each(ctx context.Context, s Source, f func(store.Stored) error)
 	}
 }
 
-// client returns the context of one get by the user, whose rules may cost what those of one request may.
+// client returns the context of one get by the user. Its rules may have the cost of one request.
 func client(ctx context.Context) context.Context {
 	call := store.CallOf(ctx)
 	call.RuleBudget = policy.NewBudget()
@@ -237,7 +238,7 @@ func (w *writer) object(ctx context.Context, s Source, uuid string) (store.Store
 			text, _ := object.Text(owner)
 			return seen, text == w.user, nil
 		}
-		// The user may not see the owner. It is that of the revision that they see.
+		// The user may not be allowed to read the owner, so the owner of the same revision is used.
 		full, theirs, err := w.owned(ctx, s, uuid)
 		if err != nil || !theirs || full.Revision == seen.Revision {
 			return seen, theirs, err
@@ -304,7 +305,7 @@ func (w *writer) file(ctx context.Context, service *binary.Service, p binary.Pla
 		}
 		name := nameOf(p, record.Name)
 		if record.Hash == lacks {
-			w.o.Log.ErrorContext(ctx, "an export lacks a file whose content the storage has not", "store", p.Store, "uuid", p.UUID, "property", p.Property, "hash", record.Hash)
+			w.o.Log.ErrorContext(ctx, "an export lacks a file because the storage lacks its content", "store", p.Store, "uuid", p.UUID, "property", p.Property, "hash", record.Hash)
 			if w.manifest.Files.Missing++; len(w.manifest.Files.Lost) < maxLost {
 				w.manifest.Files.Lost = append(w.manifest.Files.Lost, name)
 			}

@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/binary"
 )
 
-// Most bytes of a name and of a property in the path of a file: file systems have elements of 255 bytes.
+// Maximum sizes of a name and of a property in the path of a file, in bytes: file systems limit elements to 255 bytes.
 const (
 	maxName     = 180
 	maxProperty = 120

@@ -42,8 +42,8 @@ type Export struct {
 
 // Begin begins an export of the data of the logged-in user. End ends it.
 //
-// Errors: Unauthenticated with a step; Denied for an API key; Limited while another one is in progress, after too many in an
-// hour, and while the process makes too many.
+// Errors: Unauthenticated with a step; Denied for an API key; Limited while another export of the user is in progress,
+// after too many in an hour, and while the process makes too many.
 func (s *Exports) Begin(ctx context.Context, me *sessions.Session) (*Export, error) {
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (e *Export) begin(ctx context.Context) error {
 	})
 }
 
-// lease is that of the export of a user.
+// lease is the lease of a user's export.
 func lease(r *record.Exports) store.Lease {
 	return store.Lease{Holder: &r.Running, Until: &r.Leased, Lasts: exportLease}
 }
@@ -81,7 +81,7 @@ func lease(r *record.Exports) store.Lease {
 func (e *Export) next(r *record.Exports) error {
 	now := e.service.DB.Now()
 	if left := lease(r).Left(now); left > 0 {
-		return guess.Limited("an export of yours is in progress: wait for its end", left)
+		return guess.Limited("your previous export is in progress: wait for its end", left)
 	}
 	var recent []string
 	hourAgo := now.Add(-time.Hour)
@@ -100,7 +100,7 @@ func (e *Export) next(r *record.Exports) error {
 	return nil
 }
 
-// Keep returns a context that ends once the export has to: its session has ended, or another export has taken its lease. The
+// Keep returns a context that ends when the session of the export has ended, or another export has taken its lease. The
 // lease is renewed until stop is called.
 func (e *Export) Keep(ctx context.Context) (kept context.Context, stop func()) {
 	return store.KeepLease(ctx, exportRenewal, func(ctx context.Context) error {
@@ -145,7 +145,7 @@ func (e *Export) change(ctx context.Context, change func(held store.Lease, now t
 	return record.IgnoreNotFound(err)
 }
 
-// ExportedAccount is the account of a user as they see it.
+// ExportedAccount is the account of a user, as the user sees it.
 type ExportedAccount struct {
 	User     json.RawMessage    `json:"user"`
 	Idents   []json.RawMessage  `json:"idents"`

@@ -22,7 +22,7 @@ func Current(f record.Failures, now time.Time) record.Failures {
 	return f
 }
 
-// Wait is how long it takes after failures until the next guess is allowed, of which free ones have no delay.
+// Wait returns how long after failures the next guess has to wait. The first free failures cause no delay.
 func Wait(f record.Failures, free int, now time.Time) time.Duration {
 	over := Current(f, now).Count - free
 	if over < 0 {
@@ -33,7 +33,7 @@ func Wait(f record.Failures, free int, now time.Time) time.Duration {
 		delay = min(accountDelay<<over, accountMaxDelay)
 	}
 	if f.At.Sub(now) > record.ClockTolerance {
-		return 0 // the clock was set back since: when it was is unknown
+		return 0 // the clock was set back since, so the time of the failure is unknown
 	}
 	return max(0, f.At.Add(delay).Sub(now))
 }
@@ -91,7 +91,7 @@ func (l *Accounts) Try(name string, stored record.Failures) error {
 	return nil
 }
 
-// Undo takes a login back that neither failed nor succeeded.
+// Undo removes a login that neither failed nor succeeded.
 func (l *Accounts) Undo(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,8 @@ func ErrWrongCode() *errs.Error {
 	return errs.New(errs.Denied, "the code is wrong, has expired or was used")
 }
 
-// Code makes a try to prove a second factor of a user. verify reports whether it is right, and the time step of a code that has one. The try counts as wrong until it is known to be right, so that concurrent ones do not evade the limit.
+// Code makes a try to prove a second factor of a user. verify reports whether it is right, and the time step of a code
+// that has one. The try counts as wrong until it is known to be right, so that concurrent tries do not evade the limit.
 //
 // Errors: Denied; Limited after too many wrong tries; those of verify, for which the try does not count.
 func (g *Guesses) Code(ctx context.Context, user, method string, verify func(ctx context.Context) (step uint64, ok bool, err error)) error {
@@ -73,9 +74,9 @@ func (g *Guesses) Code(ctx context.Context, user, method string, verify func(ctx
 	err = g.changeTries(ctx, user, func(t *record.Tries) error {
 		denied = nil
 		if t.LastStep > StepAt(g.db.Now().Add(record.ClockTolerance))+StepSkew {
-			t.LastStep = 0 // the clock was set back since: nobody waits until it shows that time again
+			t.LastStep = 0 // the clock was set back since: do not wait until it reaches that time again
 		}
-		if ok && step != 0 && step <= t.LastStep { // a repeated code was not guessed: its owner is no attacker, and an eavesdropper gets nothing
+		if ok && step != 0 && step <= t.LastStep { // a repeated code is not a guess: the user is not an attacker, and an eavesdropper gains nothing
 			t.Failures.Count = max(0, t.Failures.Count-1)
 			denied = errs.Wrap(ErrKnown, errs.Denied, "%s", ErrWrongCode().Message)
 			return nil

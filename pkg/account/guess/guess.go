@@ -1,6 +1,5 @@
-// Package guess limits wrong guesses: of passwords, codes and tokens. One mechanism counts a guess before it is
-// verified, and takes it back if it was right, so that concurrent guesses do not evade a limit. Three policies define
-// what is counted:
+// Package guess limits wrong guesses of passwords, codes and tokens. It counts a guess before it is verified, and
+// removes it if it was right, so that concurrent guesses do not evade a limit. Three policies define what is counted:
 //
 //	by network address   attempts in a minute, and wrong codes in a day   in memory
 //	by account           failed logins, each of which delays the next     in memory, and in the ident
@@ -30,8 +29,8 @@ type Guesses struct {
 	codes     *ratelimit.Limiter // wrong codes by network address
 }
 
-// New counts guesses, and continues with the counters of previous as far as the limits are the same, so that a replacement gives nobody
-// further attempts. previous may be nil.
+// New counts guesses. It continues with the counters of previous if the limits are the same, so that a replacement does
+// not allow further attempts. previous may be nil.
 func New(db *record.Stores, limits config.Limits, previous *Guesses) *Guesses {
 	g := &Guesses{
 		db: db, limits: limits, Accounts: newAccounts(limits.Account, db.Now), addresses: ratelimit.New(limits.Address, db.Now),
@@ -69,9 +68,9 @@ func (g *Guesses) Take(address string) error {
 // Return gives back an attempt that succeeded.
 func (g *Guesses) Return(address string) { g.addresses.Return(address) }
 
-// An attacker who tries many accounts, each a few times, guesses six digits with luck. So if attempts are limited, a
-// network address has this many wrong codes a day for all accounts together. An app has three valid codes at a time, so
-// one of 1,700 addresses finds one in a day.
+// An attacker who tries many accounts, a few times each, may guess six digits. So if attempts are limited, a network
+// address has this many wrong codes a day for all accounts together. An app has three valid codes at a time, so one of
+// 1,700 addresses finds one in a day.
 const (
 	wrongCodes   = 200
 	wrongCodesIn = 24 * time.Hour

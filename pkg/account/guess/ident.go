@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/event"
 )
 
-// Login is a login to an account by an address, against which it counts.
+// Login is a login to an account by an address, which counts against the address.
 type Login struct {
 	record.Identity
 	User   string       // "": nobody has the address
@@ -26,7 +26,7 @@ func (g *Guesses) Fail(l Login, reason string) (write func(ctx context.Context) 
 	return g.recordFailures(l, f, reason)
 }
 
-// Refuse returns a function that records a login that was right but refused.
+// Refuse returns a function that records a login with a right proof that was refused.
 func (g *Guesses) Refuse(l Login, reason string) (write func(ctx context.Context) error) {
 	return g.recordFailures(l, record.Failures{At: g.db.Now()}, reason)
 }
@@ -34,7 +34,7 @@ func (g *Guesses) Refuse(l Login, reason string) (write func(ctx context.Context
 func (g *Guesses) recordFailures(l Login, f record.Failures, reason string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := g.db.Idents.Change(ctx, l.Ident.UUID, func(i *record.Ident) error {
-			if !i.Failures.At.After(f.At.Add(time.Millisecond)) { // else there was a later failure, or a login
+			if !i.Failures.At.After(f.At.Add(time.Millisecond)) { // otherwise there was a later failure, or a login
 				i.Failures = record.Failures{Count: max(f.Count, Current(i.Failures, f.At).Count), At: f.At}
 			}
 			i.Publish(g.db.Audit(event.AuthLoginFailed, l.User, event.AuthDetails{Method: l.Method, Factor: l.Ident.UUID, Reason: reason}))

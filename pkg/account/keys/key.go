@@ -29,7 +29,7 @@ const (
 	maxKeyRule = 1000 // bytes
 )
 
-// never is when a key expires that does not.
+// never is the expiry of a key that does not expire.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 // New is an API key to be made.
@@ -39,7 +39,7 @@ type New struct {
 	Rule    string    // CEL over method and path of a request; "": any request
 }
 
-// Info is an API key as its user sees it.
+// Info is an API key, as its user sees it.
 type Info struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -114,14 +114,14 @@ func (s *Keys) SaveKey(ctx context.Context, k New, user record.User, from sessio
 		return Info{}, "", errs.Wrap(sessions.ErrDisabled, errs.Denied, "the user is disabled: enable them first")
 	}
 	if user.Plan() != nil {
-		return Info{}, "", errs.New(errs.Conflict, "the deletion of the account is planned: take that back first")
+		return Info{}, "", errs.New(errs.Conflict, "the deletion of the account is planned: cancel it first")
 	}
 	keys, err := s.ListOf(ctx, user)
 	if err != nil {
 		return Info{}, "", err
 	}
 	if len(keys) >= maxKeys {
-		return Info{}, "", errs.New(errs.Conflict, "the user has %d API keys, and at most as many are allowed: revoke one first", len(keys))
+		return Info{}, "", errs.New(errs.Conflict, "the user has %d API keys, the maximum: revoke one first", len(keys))
 	}
 	if k.Expires.IsZero() {
 		k.Expires = never
@@ -167,12 +167,12 @@ func (s *Keys) ListOf(ctx context.Context, user record.User) ([]Info, error) {
 	return list, nil
 }
 
-// Revoke ends an API key of the logged-in user. NotFound when it is not theirs.
+// Revoke ends an API key of the logged-in user. NotFound if it is not a key of the user.
 func (s *Keys) Revoke(ctx context.Context, me *sessions.Session, id string) error {
 	return s.RevokeKey(record.AsService(ctx, me.User.UUID), me.User.UUID, id)
 }
 
-// RevokeKey ends an API key of a user. NotFound when it is not theirs.
+// RevokeKey ends an API key of a user. NotFound if it is not a key of the user.
 func (s *Keys) RevokeKey(ctx context.Context, user, id string) error {
 	key, err := s.Sessions.OfUser(ctx, user, id, true)
 	if errors.Is(err, errs.NotFound) {

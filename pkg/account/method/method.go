@@ -1,5 +1,5 @@
-// Package method has the common part of the methods of authentication. Each has a folder here, and knows no other;
-// the flows in belfry/pkg/account/flow know them by this interface.
+// Package method has the common part of the methods of authentication. Each has a folder here, and does not import the
+// others; the flows in belfry/pkg/account/flow use them by this interface.
 //
 //	          Begin                     Prove
 //	login ─────────────► asked for ─────────────► proven ──► it counts, or Forget
@@ -27,15 +27,15 @@ type Method interface {
 	// Enabled reports whether it is configured.
 	Enabled() bool
 
-	// Begin asks a user for an answer, for a login that waits or a session, which flow identifies. Only those that are about.Method.Asked
-	// need it.
+	// Begin sends a code, or makes a challenge, for a pending login or a session, which flow identifies. Only methods
+	// with about.Method.Asked need it.
 	Begin(ctx context.Context, user record.User, flow string) (Challenge, error)
 
-	// Prove reports whether an answer proves that somebody is a user, in a flow. A code of which only one of a time counts has a step.
-	// An error that is Denied says why an answer is wrong.
+	// Prove reports whether an answer proves a user's identity in a flow. A code that is valid once per time step has a
+	// step. A Denied error has the reason why an answer is wrong.
 	Prove(ctx context.Context, user record.User, a Answer, flow string) (step uint64, ok bool, err error)
 
-	// Forget is for an answer that was right and has led to nothing: there is nothing to repeat.
+	// Forget forgets a right answer whose flow failed: it must not count as a repetition.
 	Forget(ctx context.Context, user string, a Answer)
 }
 
@@ -43,19 +43,20 @@ type Method interface {
 type Factor interface {
 	Method
 
-	// Allow says why it can't be added in a session besides the rules of all methods; nil: it can.
+	// Allow returns the reason why it can't be added in a session, in addition to the rules of all methods; nil if it
+	// can.
 	Allow(me *sessions.Session) error
 
 	// Setup begins to add it, and returns data that is shown once. A secret is kept for Enroll, and with the second
-	// factor: SecretOf returns it. Those that are about.Method.Once have nothing to set up.
+	// factor: SecretOf returns it. Methods with about.Method.Once have nothing to set up.
 	Setup(ctx context.Context, me *sessions.Session) (Setup, error)
 
-	// Enroll verifies the code for the setup of the same session, by try, which limits guesses. check is asked with the
-	// user as of the write that adds it; nil: nothing.
+	// Enroll verifies the code for the setup of the same session, by try, which limits guesses. check is called with
+	// the user as of the write that adds it; may be nil.
 	Enroll(ctx context.Context, me *sessions.Session, secret, code string, try Try) (check func(now record.User) error, err error)
 }
 
-// Again is a method by which a logged-in user proves their identity again where they have no second factor.
+// Again is a method by which logged-in users without a second factor authenticate again.
 type Again interface {
 	Method
 	Has(ctx context.Context, user record.User) (bool, error)
@@ -67,14 +68,14 @@ type Login interface {
 	Identify(ctx context.Context, login string, a Answer, from sessions.Client) (Identified, error)
 }
 
-// Try makes a try of a code, within the limits of wrong ones.
+// Try makes a try of a code, within the limits of wrong codes.
 type Try func(verify func(ctx context.Context) (step uint64, ok bool, err error)) error
 
 // Answer is a user's proof of identity.
 type Answer struct {
 	Type   string // the method; "" for that of authenticator apps
 	Code   string
-	Signed Signed // of a method that is about.Method.Script
+	Signed Signed // of a method with about.Method.Script
 }
 
 // Signed is an authenticator's answer to a challenge.
@@ -84,16 +85,16 @@ type Signed struct {
 	Cookie     bool            // Secret comes from a cookie
 }
 
-// Challenge is the data for a client to ask an authenticator. It is empty if a code was sent.
+// Challenge is the data with which a client calls an authenticator. It is empty if a code was sent.
 type Challenge struct {
 	Options json.RawMessage // {"publicKey": ...}, for navigator.credentials
 	Secret  string          // binds the challenge to the client: a cookie, or a field of the answer
-	Name    string          // distinguishes the cookies of challenges, of which each tab has its own
+	Name    string          // distinguishes the cookies of challenges, since each tab has its own
 }
 
 // Setup is the data for adding a second factor. It is shown once.
 type Setup struct {
-	Secret string // in base32, to be typed; "" where a code was sent
+	Secret string // in base32, for typing; "" if a code was sent
 	URI    string // otpauth://totp/…
 	PNG    []byte // the URI as a QR code
 }
@@ -104,10 +105,10 @@ type Identified struct {
 	Ident record.Ident // by which they were found
 	record.Proof
 
-	// Address says that they have proven to have the address of the ident, by a mail to it.
+	// Address means that the user has proven to have the address of the ident, by a mail to it.
 	Address bool
 
-	// Settle records how the login has ended; nil: nothing. ok says that it has succeeded, or waits for a second factor.
+	// Settle records the result of the login; may be nil. ok means that it has succeeded, or waits for a second factor.
 	Settle func(ctx context.Context, ok bool, err error)
 }
 
@@ -124,7 +125,7 @@ func SecretOf(sealer *seal.Sealer, user record.User, name string) (key string, o
 // SetupUUID is the uuid of a session's setup: another session can't confirm it.
 func SetupUUID(session string) string { return record.KindEnrollment + secret.Hex(session) }
 
-// Unasked is embedded by methods that ask for nothing before their answer.
+// Unasked is embedded by methods that need neither a sent code nor a challenge.
 type Unasked struct{}
 
 // Begin implements Method.

@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/account/record"
 )
 
-// Methods are those of a service, in the order in which people see them.
+// Methods are the methods of a service, in the order in which they are shown.
 type Methods []Method
 
 // Get returns a method; nil for one that does not exist.
@@ -58,7 +58,7 @@ func (all Methods) Enabled() (enabled []about.Method) {
 func (all Methods) Usable(f record.Factors, methods []string, mailbox bool, now string) (usable []string) {
 	for _, one := range f.List() {
 		m := all.About(one.Type)
-		first := len(methods) > 0 && methods[0] == one.Type && m.AAL < 2 && m.Login // else it is a provider of that name
+		first := len(methods) > 0 && methods[0] == one.Type && m.AAL < 2 && m.Login // otherwise it is a provider with that name
 		if !first && (!m.Mailbox || !mailbox) && one.From <= now {
 			usable = append(usable, one.Type)
 		}

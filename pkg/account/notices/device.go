@@ -12,20 +12,20 @@ import (
 	"belfry/pkg/account/sessions"
 )
 
-// DeviceTTL is how long a device is known after its last login.
+// DeviceTTL is how long a device is remembered after its last login.
 const DeviceTTL = 365 * 24 * time.Hour
 
 const (
-	// maxDevices is how many hashes of devices are kept of a user: two for each.
+	// maxDevices is the maximum number of hashes of a user's devices: two for each device.
 	maxDevices = 60
 
 	// renewDevice is the minimum between two writes of a device in use.
 	renewDevice = 30 * 24 * time.Hour
 )
 
-// RecordDevice records the device of a login, and notifies the user of one that was not seen before. The first one of a
-// user is not news. It returns the secret of a cookie by which the device will be known; "" if it needs none.
-// An error is logged: it keeps nobody from logging in, and the next login from the device is reported.
+// RecordDevice records the device of a login, and notifies the user of a new device, unless it is the user's first one.
+// It returns the secret of a cookie that will identify the device; "" if none is needed. An error is logged: it does
+// not prevent the login, and the next login from the device is reported.
 func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions.Client) (cookie string) {
 	if s.Email == nil || s.Email.Notices[NoticeDevice] == nil {
 		return ""
@@ -62,14 +62,14 @@ func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions
 // deviceHash is the stored form of the secret of a device.
 func deviceHash(user, browser string) string { return secret.Digest(user + " device " + browser) }
 
-// devicesSince returns the devices that are known still.
+// devicesSince returns the devices that are still remembered.
 func (s *Notices) devicesSince(all []record.Device, since string) []record.Device {
 	old := record.Timestamp(s.DB.Now().Add(-DeviceTTL))
 	return slices.DeleteFunc(slices.Clone(all), func(d record.Device) bool { return d.At <= old || d.Since != since })
 }
 
-// addDevice adds a device to those of a record, and reports whether it was known, by its browser or by its place, and whether the record
-// is changed.
+// addDevice adds a device to a record, and reports whether it was known, by its browser or by its place, and whether
+// the record has changed.
 func (s *Notices) addDevice(d *record.Devices, all []record.Device, browser, place record.Device) (known, changed bool) {
 	now := s.DB.Now()
 	has := func(one record.Device) int {
@@ -92,7 +92,7 @@ func (s *Notices) addDevice(d *record.Devices, all []record.Device, browser, pla
 	return seen >= 0, true
 }
 
-// deviceSecret returns the secret of a device that is known, of those of a client.
+// deviceSecret returns the secret of a known device among a client's secrets.
 func deviceSecret(from sessions.Client, user string, known []record.Device) string {
 	secrets := slices.DeleteFunc(append([]string{from.Device}, from.Devices...), func(secret string) bool { return secret == "" })
 	return secret.FirstValid(secrets, func() func(string) bool {

@@ -33,27 +33,27 @@ const (
 	NoticeDeleted       post.Notice = "deleted"       // an admin has deleted it
 )
 
-// MaxNotices is how many notices of one kind a user gets in NoticePeriod: a thief with the password must not be able
-// to flood the mailbox. Each kind counts on its own, so that many of one do not hide another.
+// MaxNotices is how many notices of one kind a user gets in NoticePeriod: a thief with the password must not be able to
+// flood the mailbox. Each kind is counted separately, so that many notices of one kind do not hide another.
 const (
 	MaxNotices   = 5
 	NoticePeriod = time.Hour
 )
 
-// Announcement is a notice about an act, which is requested before the act: one notice too many, where the act fails in the end,
-// is better than an act without a notice. It becomes durable here.
+// Announcement is a notice about an act that is durably requested before the act. If the act then fails, a superfluous
+// notice is better than an act without a notice.
 type Announcement struct {
 	Kind  post.Notice
 	About string // an address, or the name of a provider or key; "" for nothing
-	To    string // where it goes; "" to the owner address
+	To    string // the recipient; "" for the owner address
 
-	// Always is for an act that must not be refused because of earlier notices: that of an admin, or of a user who has
-	// just proven the recipient's address. A thief with the password must not be able to prevent either.
+	// Always is for an act that must not be refused because of earlier notices: an act of an admin, or of a user who
+	// has just proven the recipient's address. A thief with the password must not be able to prevent either.
 	Always bool
 }
 
-// Announce requests a notice to the owner address of an account. Errors keep the act from being made. Limited where the notice
-// would be left out because there were many of its kind. Two of one kind that come before the mail is sent become one.
+// Announce requests a notice to the owner address of an account. An error prevents the act. Limited if the notice would
+// be omitted because there were many of its kind. Two notices of one kind become one if the mail has not been sent.
 func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement) error {
 	if s.Email == nil || s.Email.Notices[a.Kind] == nil {
 		return nil
@@ -67,7 +67,7 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 			return err
 		}
 		if a.To = found.ForNotices(); a.To == "" {
-			return nil // events and the activity of the account have the act
+			return nil // events and the activity of the account show the act
 		}
 	}
 	err := s.Post.Order(ctx, post.Order{
@@ -87,13 +87,13 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 	})
 	var limited *errs.Error
 	if errors.As(err, &limited) && limited.Kind == errs.Limited {
-		return guess.Limited("too many changes of this kind: the owner of the account gets a mail about each, and has got many", limited.RetryAfter)
+		return guess.Limited("too many changes of this kind: the owner of the account gets a mail about each; wait before the next change", limited.RetryAfter)
 	}
 	return err
 }
 
-// AnnounceToOwner requests a notice about what a mail to one address takes from an account, to the address that is its owner's until then, if
-// that is another one.
+// AnnounceToOwner requests a notice to the owner address of an account about an act by a mail to another address,
+// unless both are the same.
 func (s *Notices) AnnounceToOwner(ctx context.Context, user record.User, acting record.Identity) error {
 	found, err := s.DB.StandingsOf(ctx, user)
 	if to := found.Owner(); err == nil && to != "" && to != acting.ID {
@@ -119,32 +119,32 @@ func (s *Notices) AnnounceToRegistered(ctx context.Context, user record.User, ad
 	return nil
 }
 
-// ActsForOthers reports whether an act on a user is somebody else's.
+// ActsForOthers reports whether an act on a user is by another user.
 func ActsForOthers(ctx context.Context, user string) bool {
 	actor := store.CallOf(ctx).Actor
 	return actor == nil || *actor != user
 }
 
-// Notify requests a notice about an act that takes nothing from the account, or that only its owner can have done. An
-// error is logged, because the act has happened.
+// Notify requests a notice about an act that removes nothing from the account, or that only its owner can have done. An
+// error is only logged, because the act has happened.
 func (s *Notices) Notify(ctx context.Context, user record.User, kind post.Notice) {
 	err := s.Announce(ctx, user, Announcement{Kind: kind})
 	switch {
 	case errors.Is(err, errs.Limited):
-		s.Log.InfoContext(ctx, "auth: a notice was left out, because the user got many", "user", user.UUID, "notice", kind)
+		s.Log.InfoContext(ctx, "auth: a notice was omitted, because the user got many", "user", user.UUID, "notice", kind)
 	case err != nil:
 		s.Log.ErrorContext(ctx, "auth: requesting a notice failed", "user", user.UUID, "notice", kind, "error", err)
 	}
 }
 
-// noticeTimes returns the times of the notices of a mailbox that count still.
+// noticeTimes returns the times of the notices of a mailbox that still count.
 func noticeTimes(mailbox record.Mailbox, now time.Time) []string {
 	return slices.DeleteFunc(slices.Clone(mailbox.Times), func(at string) bool {
 		return at <= record.Timestamp(now.Add(-NoticePeriod)) || at > record.Timestamp(now.Add(record.ClockTolerance))
 	})
 }
 
-// noticeDelay is how long it takes until the next notice of a mailbox.
+// noticeDelay returns the time until the next notice of a mailbox is allowed.
 func noticeDelay(mailbox record.Mailbox, now time.Time) time.Duration {
 	all := noticeTimes(mailbox, now)
 	if len(all) < MaxNotices {
@@ -163,7 +163,7 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, req
 	}
 	user, err := s.DB.Users.Read(ctx, mailbox.User)
 	switch {
-	case errors.Is(err, errs.NotFound) && (kind == NoticeDeleted || kind == NoticeDeletion): // which can have been at once
+	case errors.Is(err, errs.NotFound) && (kind == NoticeDeleted || kind == NoticeDeletion): // the user may have been deleted at once
 	case err != nil:
 		return m, false, record.IgnoreNotFound(err)
 	case user.MarkedDisabled && kind != NoticeDisabled && kind != NoticeDeleted:
@@ -180,7 +180,7 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, req
 		}
 	}
 	data := mail.Data{Login: address, Link: s.Base.String(), Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
-	// Where an admin works does not concern the user.
+	// The place of an admin is not shown to the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)
 		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device

@@ -13,8 +13,8 @@ import (
 // appleIssuer is the issuer of Apple's ID tokens. Its discovery document has named another one at times.
 const appleIssuer = "https://appleid.apple.com"
 
-// NewApple makes the provider "Sign in with Apple". ClientID is the id of a service; PrivateKey takes the place of the
-// client's secret, and PrivateKeyFile is not read.
+// NewApple makes the provider "Sign in with Apple". ClientID is the id of a service; PrivateKey replaces the client's
+// secret, and PrivateKeyFile is not read.
 //
 // Apple sends the browser to the callback by POST, which it requires for the scopes name and email. Only the
 // callback of the first login has the name, as unsigned text, like the name in a form.
@@ -32,11 +32,11 @@ func NewApple(c config.Apple, by Requests) (Provider, error) {
 	return newSite(site, c.Site, []string{"openid", "email", "name"}, by), nil
 }
 
-// maxAppleUser is the most bytes of the user in a callback that are read.
+// maxAppleUser is the maximum size of the user in a callback.
 const maxAppleUser = 2 << 10
 
-// appleName sets the names of a profile by {"name":{"firstName":"...","lastName":"..."},"email":"..."} of the callback. The
-// address there is not read: that in the ID token is signed.
+// appleName sets the names of a profile by {"name":{"firstName":"...","lastName":"..."},"email":"..."} of the callback.
+// The address there is ignored, because the one in the ID token is signed.
 func appleName(profile object.Object, callback url.Values) {
 	text := callback.Get("user")
 	if len(text) > maxAppleUser {

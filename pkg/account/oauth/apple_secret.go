@@ -17,7 +17,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// How long a secret is valid: Apple permits six months. One that leaks, in the log of a proxy for instance, is soon worth nothing.
+// How long a secret is valid. Apple permits six months, but a leaked secret, for example in the log of a proxy, should
+// soon be useless.
 const (
 	appleSecretTTL   = 5 * time.Minute
 	appleSecretReuse = appleSecretTTL / 2

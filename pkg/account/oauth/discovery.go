@@ -58,7 +58,7 @@ func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
 	provider, err := oidc.NewProvider(ctx, p.issuer)
 	var mismatch *oidc.IssuerMismatchError
 	if errors.As(err, &mismatch) {
-		return nil, errs.New(errs.Internal, "the issuer of %s is %.200q: configure it exactly so", p.issuer, mismatch.Discovered)
+		return nil, errs.New(errs.Internal, "the issuer of %s is %.200q: configure exactly this value", p.issuer, mismatch.Discovered)
 	}
 	if err != nil {
 		return nil, knownError(err, wrong)
@@ -76,7 +76,7 @@ func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
 	if !needed || d.UserInfo != "" && !p.safe(d.UserInfo) {
 		return nil, wrong
 	}
-	// A signature by a shared secret proves nothing: the client has the secret too.
+	// A signature by a shared secret is no proof, because the client has the secret too.
 	d.Algorithms = slices.DeleteFunc(d.Algorithms, func(alg string) bool { return alg == "none" || strings.HasPrefix(alg, "HS") })
 	d.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), web.client()), d.Keys)
 	return &d, nil

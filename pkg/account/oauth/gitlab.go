@@ -1,7 +1,6 @@
 package oauth
 
-// gitlab is GitLab.com, or with another base URL one that is managed by oneself. sub is
-// the number of the user in that GitLab.
+// gitlab is GitLab.com, or with another base URL a self-managed GitLab. sub is the number of the user in that GitLab.
 // https://docs.gitlab.com/integration/openid_connect_provider/
 var gitlab = oauth2Site{ //nolint:gosec // URLs, no credentials
 	base:       "https://gitlab.com",

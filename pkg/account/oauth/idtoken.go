@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// expLeeway is how long after its end an ID token is taken: clocks differ.
+	// expLeeway is how long after its expiry an ID token is accepted, because clocks differ.
 	expLeeway = time.Minute
 
-	// nbfLeeway is how much too early it is taken. Providers that send nbf have clocks that are ahead by minutes.
+	// nbfLeeway is how long before nbf it is accepted. Some providers that send nbf have clocks that are minutes ahead.
 	nbfLeeway = 5 * time.Minute
 )
 
-// identifying are the claims that identify the user and the audience of an ID token: they are read as they were sent,
-// or not at all.
+// identifying are the claims that identify the user and the audience of an ID token: they are used only if they need no
+// repair.
 var identifying = []string{
 	"iss", "sub", "aud", "azp", "exp", "nbf", "nonce", "at_hash",
 	"tid", "oid", // Microsoft's
@@ -72,12 +72,12 @@ func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.T
 	return claims, changes, nil
 }
 
-// refused returns the error for an ID token that is not taken.
+// refused returns the error for a refused ID token.
 func (p *oidcProvider) refused(why string) *errs.Error {
 	return errs.New(errs.Invalid, "the ID token of %s %s", p.transport.name, why)
 }
 
-// checkForm says what an ID token is that can't be verified: an encrypted one, or one whose algorithm is not accepted.
+// checkForm returns the reason why an ID token can't be verified: it is encrypted, or its algorithm is not accepted.
 func (p *oidcProvider) checkForm(raw string, accepted []string) error {
 	header, _, _ := strings.Cut(raw, ".")
 	var head struct {
@@ -86,10 +86,10 @@ func (p *oidcProvider) checkForm(raw string, accepted []string) error {
 	}
 	text, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(header, "="))
 	if err != nil || json.Unmarshal(text, &head) != nil {
-		return p.refused("is no JWT")
+		return p.refused("is not a JWT")
 	}
 	if head.Encryption != "" || strings.Count(raw, ".") == 4 {
-		return p.refused("is encrypted, which belfry does not read: configure this client there to get signed ones alone")
+		return p.refused("is encrypted, which belfry does not support: configure this client at the provider to get only signed ones")
 	}
 	if len(accepted) == 0 {
 		accepted = []string{oidc.RS256} // the library's default
@@ -97,11 +97,11 @@ func (p *oidcProvider) checkForm(raw string, accepted []string) error {
 	if slices.Contains(accepted, head.Algorithm) {
 		return nil
 	}
-	return p.refused("is signed by " + algorithmName(head.Algorithm) + ", and accepted are " + strings.Join(accepted, ", ") +
-		": configure this client there to get one of those")
+	return p.refused("is signed by " + algorithmName(head.Algorithm) + "; accepted are " + strings.Join(accepted, ", ") +
+		": configure this client at the provider to get one of those")
 }
 
-// algorithmName is an algorithm as messages name it: others than these may be anything.
+// algorithmName returns the name of an algorithm for messages. Unknown ones may be any text.
 func algorithmName(alg string) string {
 	switch alg {
 	case "HS256", "HS384", "HS512":
@@ -115,14 +115,14 @@ func algorithmName(alg string) string {
 	}
 }
 
-// checkClaims reports why an ID token whose signature is right is not for this login.
+// checkClaims returns the reason why an ID token with a valid signature is not for this login.
 func (p *oidcProvider) checkClaims(idToken *oidc.IDToken, claims object.Object, nonce string, now time.Time) error {
 	const most = 200
 	azp, named := claims["azp"]
 	client, _ := object.Text(azp)
 	switch early := notBefore(claims).Sub(now); {
 	case !p.isIssuer(idToken.Issuer):
-		return p.refused(fmt.Sprintf("is of the issuer %.*q: expected is %q", most, idToken.Issuer, p.issuer))
+		return p.refused(fmt.Sprintf("is of the issuer %.*q: expected %q", most, idToken.Issuer, p.issuer))
 	case !slices.Contains(idToken.Audience, p.config.ClientID):
 		return p.refused(fmt.Sprintf("is for the audience %.*q, and not for the configured clientID", most, idToken.Audience[:min(len(idToken.Audience), 5)]))
 	case named && client != p.config.ClientID:

@@ -12,7 +12,7 @@ import (
 
 // Names instead of a tenant, by the accounts that may log in.
 const (
-	microsoftCommon        = "common"        // anybody
+	microsoftCommon        = "common"        // all accounts
 	microsoftOrganizations = "organizations" // work and school accounts
 	microsoftConsumers     = "consumers"     // personal accounts
 
@@ -20,12 +20,12 @@ const (
 	personalTenant = "9188040d-6c67-4c5b-b112-36a304b66dad"
 )
 
-// guid is how Microsoft writes the ids of tenants and users.
+// guid matches the ids of Microsoft's tenants and users.
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // NewMicrosoft makes the provider of Microsoft's accounts: of a tenant by its id, or common, organizations or
-// consumers; "" is common. A tenant's domain is refused: it can become another's. BaseURL is the URL of the cloud,
-// "" for the global one.
+// consumers; "" is common. A tenant's domain is refused, because it can pass to another tenant. BaseURL is the URL of the
+// cloud, "" for the global one.
 //
 // An ID token names the tenant of its user, in tid and in its issuer. The tenant decides who may log in. The claim
 // oid identifies the user in that tenant: it is immutable and never reused. The same is true of sub, but oid is the
@@ -35,13 +35,13 @@ var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 func NewMicrosoft(c config.Microsoft, by Requests) (Provider, error) {
 	tenant := strings.ToLower(cmp.Or(c.Tenant, microsoftCommon))
 	if !guid.MatchString(tenant) && tenant != microsoftCommon && tenant != microsoftOrganizations && tenant != microsoftConsumers {
-		return nil, errs.New(errs.Invalid, "expected as tenant common, organizations, consumers, or the id of a tenant (no domain)")
+		return nil, errs.New(errs.Invalid, "tenant: expected common, organizations, consumers, or the id of a tenant (not a domain)")
 	}
 	base := strings.TrimSuffix(cmp.Or(c.BaseURL, "https://login.microsoftonline.com"), "/")
 	at := base + "/" + tenant
 	site := oidcSite{
 		name:   "microsoft",
-		needed: []string{"profile"}, // or there is no oid
+		needed: []string{"profile"}, // otherwise there is no oid
 		issuedBy: func(iss string) bool {
 			of, ok := strings.CutPrefix(iss, base+"/")
 			of, isV2 := strings.CutSuffix(of, "/v2.0")

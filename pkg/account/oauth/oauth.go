@@ -8,9 +8,8 @@
 //	                                                  │
 //	Identity ◄── profile ◄── token ◄── Finish(Callback)
 //
-// The package has no state in between: the caller stores the verifier and the
-// secret, and checks that the callback comes from the browser that was
-// redirected, by State or, for OAuth 1, by Redirect.Token.
+// The package keeps no state between the steps. The caller stores the verifier and the secret. By State or, for OAuth
+// 1, by Redirect.Token, the caller checks that the callback comes from the redirected browser.
 //
 // Finish fails with one of these kinds:
 //
@@ -20,10 +19,9 @@
 //   - Internal: the provider refuses belfry itself; the configuration is wrong
 //   - Canceled: the caller's context ended
 //
-// Neither errors nor profiles contain a token, code, secret or verifier: errors
-// of the libraries quote replies and URLs, so they are replaced, not wrapped. Tokens
-// leave the package only in Identity.Tokens, of providers that are configured to
-// keep them, see Keeper.
+// Neither errors nor profiles contain a token, code, secret or verifier: errors of the libraries quote replies and
+// URLs, so they are replaced, not wrapped. Only Identity.Tokens has tokens, for providers that are configured to keep
+// them, see Keeper.
 package oauth
 
 import (
@@ -65,11 +63,11 @@ type Callback struct {
 	Verifier, Secret string
 }
 
-// Identity is the user as the provider knows them.
+// Identity is the user, as the provider knows them.
 type Identity struct {
 	ID      string        // never changes and is never reused, unlike names and addresses
 	Profile object.Object // the provider's data about the user
-	Once    []string      // fields that may be absent, from a later profile as well, which then keeps them: the provider sends them only at the first login, or did not return them now
+	Once    []string      // fields that are kept if they are absent from a later profile: the provider sends them only at the first login, or did not return them now
 	Changes []string      // parts of the profile that were changed, for the log; none identifies the user
 	Tokens  *Tokens       // nil unless the provider is configured to keep them
 }

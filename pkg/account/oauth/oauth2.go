@@ -25,7 +25,7 @@ type oauth2Site struct {
 	query                         map[string]string // of the profile's URL
 	header                        map[string]string // of requests for profiles
 	extra                         []extraDocument
-	base                          string            // of the URLs, where it can be another
+	base                          string            // of the URLs, if it can be replaced
 	offline                       map[string]string // parameters of the login page that a refresh token needs
 	noPKCE                        bool              // the provider refuses a code_verifier
 
@@ -206,8 +206,8 @@ func (p *oauth2Provider) extraField(ctx context.Context, m extraDocument, header
 	return wrapped[m.field], changes, nil
 }
 
-// isTransient reports whether a request may succeed later: a document without which there is a login is left out only if it
-// can't be had then either.
+// isTransient reports whether a request may succeed later. An optional document is omitted only if it would not be
+// available later either.
 func isTransient(err error) bool {
 	kind := errs.KindOf(err)
 	return kind == errs.Unavailable || kind == errs.Canceled
@@ -249,15 +249,15 @@ func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callba
 	return token, nil
 }
 
-// tokenError translates an error of the token endpoint; otherwise is that of a code, or a refresh token,
-// that it does not accept.
+// tokenError translates an error of the token endpoint; otherwise is the error of a code, or a refresh token, that it
+// does not accept.
 func (t *transport) tokenError(err error, otherwise *errs.Error) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
 		// Only known codes are reported: a reply may quote anything.
 		switch r.ErrorCode {
 		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch", "bad_client_secret", "bad_redirect_uri":
-			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL there and in the configuration", t.name, r.ErrorCode)
+			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL at the provider and in the configuration", t.name, r.ErrorCode)
 		case "server_error", "temporarily_unavailable":
 			otherwise = errs.New(errs.Unavailable, "%s reports an error%s; try again later", t.name, reported(r.ErrorCode))
 		}
@@ -291,7 +291,7 @@ func reported(code string) string {
 	}
 }
 
-// codeOf is reported of the code with which a token endpoint refused.
+// codeOf is reported for the error code of a token endpoint.
 func codeOf(err error) string {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {

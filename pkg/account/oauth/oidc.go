@@ -116,7 +116,7 @@ func (p *oidcProvider) isIssuer(iss string) bool {
 	return iss == p.issuer
 }
 
-// identity makes an Identity of a profile and, where the provider sends a part of it there, of the callback.
+// identity makes an Identity of a profile and, if the provider sends a part of it there, of the callback.
 func (p *oidcProvider) identity(profile object.Object, callback url.Values) (Identity, error) {
 	if p.complete != nil {
 		p.complete(profile, callback)
@@ -155,8 +155,8 @@ func nonceOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// recordingKeySet records why keys could not be fetched: the library only returns
-// that as text. It also takes off a byte order mark, before which the library reads no claims.
+// recordingKeySet records why keys could not be fetched, because the library only returns that as text. It also removes
+// a byte order mark, which the library can't parse.
 type recordingKeySet struct {
 	oidc.KeySet
 	err error
@@ -189,7 +189,7 @@ func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2
 		info, changes, err = p.transport.parse(body, "sub")
 	}
 	if err != nil {
-		return claims, []string{"what the userinfo endpoint has: left out, " + err.Error()}, nil //nolint:nilerr // a login can do without
+		return claims, []string{"the reply of the userinfo endpoint: left out, " + err.Error()}, nil //nolint:nilerr // the login does not need it
 	}
 	signed, _ := claims.Text("sub")
 	if sub, ok := info.Text("sub"); !ok || sub != signed {

@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// parse parses a profile, which becomes an object. The fields in exact identify the user; what of the others
-// could not be kept as it was sent is in changes.
+// parse parses a profile, which becomes an object. The fields in exact identify the user. changes lists the changed
+// parts of the others.
 func (t *transport) parse(body []byte, exact ...string) (o object.Object, changes []string, err error) {
 	o, changes, err = repair(body, exact...)
 	if err == nil {
@@ -57,8 +57,8 @@ func isDigits(value []byte) bool {
 	return len(value) > 0
 }
 
-// withoutTokens copies a profile without the fields, at any level, whose names say
-// that they are credentials: profiles are stored and shown.
+// withoutTokens copies a profile without fields, at any level, with names of credentials: profiles are stored and
+// shown.
 func withoutTokens(o object.Object) object.Object {
 	kept := make(object.Object, len(o))
 	for name, value := range o {

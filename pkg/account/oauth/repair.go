@@ -16,11 +16,11 @@ import (
 )
 
 // A profile becomes an object, which is stricter than the JSON of some providers: half an emoji, a NUL character, text
-// in Latin-1, a duplicate member. Such values do not identify the user, and another try has the same ones. So they are
-// repaired or omitted, and the log names them.
+// in Latin-1, a duplicate member. Such values do not identify the user, and a retry would return them again. So they
+// are repaired or omitted, and the log names them.
 //
-// The fields that identify the user are exact: the login fails unless they are as they were sent, since two repaired
-// ids could become equal.
+// The fields that identify the user are exact: the login fails if they need a repair, since two repaired ids could
+// become equal.
 
 // repair parses an object that a provider sent. changes are the changed parts, for the log.
 func repair(body []byte, exact ...string) (o object.Object, changes []string, err error) {
@@ -37,16 +37,16 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 	for _, m := range members {
 		if m.twice || m.changed {
 			if slices.Contains(exact, m.name) {
-				return nil, nil, errs.New(errs.Invalid, "%q is there more than once, or has characters that no text can have", m.name)
+				return nil, nil, errs.New(errs.Invalid, "%q occurs more than once, or has invalid characters", m.name)
 			}
 		}
 		value, less, kept := r.tidy(m.value, 1)
 		if kept {
 			_, err := object.Parse(slices.Concat([]byte(`{"v":`), value, []byte(`}`)))
-			kept = err == nil // what is within it did not nest too deep by itself
+			kept = err == nil // its content is not nested too deeply by itself
 		}
 		switch {
-		case !kept || m.twice || m.changed && strings.Contains(strings.ToLower(m.name), "mail"): // an address can be a right
+		case !kept || m.twice || m.changed && strings.Contains(strings.ToLower(m.name), "mail"): // an address can grant access
 			changes = append(changes, changed(m.name, "left out"))
 			continue
 		case less || m.changed:
@@ -56,14 +56,14 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 	}
 	sent := func(m member) bool { return m.name == "email" }
 	if o["email"] == nil && o["email_verified"] != nil && slices.ContainsFunc(members, sent) {
-		delete(o, "email_verified") // it is about that address, and none of another document
+		delete(o, "email_verified") // it is about that address, and not about one of another document
 		changes = append(changes, changed("email_verified", "left out"))
 	}
 	o, err = object.Parse(o.Encode())
 	return o, changes, err
 }
 
-// changed describes the change of a field. A name that could be a secret is left out: a provider may quote anything.
+// changed describes the change of a field. It omits a name that could be a secret: a provider may send any text.
 func changed(name, what string) string {
 	const most = 32
 	plain := name != "" && len(name) <= most && name[0] >= 'a' && name[0] <= 'z' && !strings.ContainsFunc(name, func(r rune) bool {
@@ -78,10 +78,10 @@ func changed(name, what string) string {
 // repairer repairs one text.
 type repairer struct {
 	exact   []string
-	changed []int // where strings begin that legible has changed, in its result
+	changed []int // the starts of changed strings in the result of legible
 }
 
-// legible returns a text with its strings as a store takes them.
+// legible returns a text with strings that a store accepts.
 func (r *repairer) legible(body []byte) []byte {
 	text := make([]byte, 0, len(body))
 	for i := 0; i < len(body); {
@@ -147,8 +147,8 @@ func legibleString(raw []byte) []byte {
 type member struct {
 	name    string
 	value   []byte
-	changed bool // a string of it was
-	twice   bool // there is another of the name with another value
+	changed bool // a string in it was changed
+	twice   bool // another member has the same name and another value
 }
 
 // members returns the members of an object, each name once; false for other values.
@@ -191,8 +191,8 @@ func (r *repairer) hasChanged(from, to int) bool {
 	return i < len(r.changed) && r.changed[i] < to
 }
 
-// tidy returns a value without members that are there more than once with different values, and whether there were any; ok is false for a
-// value that no object can have otherwise, such as one that nests too deep.
+// tidy returns a value without members that occur more than once with different values, and whether there were any; ok
+// is false for a value that an object still can't have, such as one that is nested too deeply.
 func (r *repairer) tidy(value []byte, depth int) (kept []byte, less, ok bool) {
 	if o, err := object.Parse(slices.Concat([]byte(`{"v":`), value, []byte(`}`))); err == nil {
 		return o["v"], false, true
@@ -241,10 +241,11 @@ func (r *repairer) tidyObject(value []byte, depth int) (kept []byte, less, ok bo
 	return o.Encode(), less, true
 }
 
-// maxProfile is the most bytes of a profile that is stored: of the reply, which may be larger, fields are left out, the largest first.
+// maxProfile is the maximum size of a stored profile in bytes. If the reply is larger, fields are omitted, the largest
+// first.
 const maxProfile = 64 << 10
 
-// bound leaves out the fields of a profile that are too large, or nest too deep to be copied with their ident.
+// bound omits fields of a profile that are too large, or nested too deeply to be copied with their ident.
 func bound(o object.Object, exact ...string) (changes []string) {
 	names := o.Names()
 	for _, name := range names {

@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// oidcSite is the part that is specific to one OpenID Connect provider. All of it is empty for those that are
-// known only by their issuer.
+// oidcSite is the part that is specific to one OpenID Connect provider. It is empty for providers that are known only
+// by their issuer.
 type oidcSite struct {
 	name     string
 	needed   []string                                         // scopes without which there is no id

@@ -14,8 +14,8 @@ import (
 // fieldExpiresIn is the field of a token reply that says for how many seconds the access token is valid.
 const fieldExpiresIn = "expires_in"
 
-// tokenClient is the client of a token endpoint: replies that the library could not read for a field that belfry does not
-// need are repaired.
+// tokenClient is the client of a token endpoint. It repairs replies that the library could not read because of a field
+// that belfry does not need.
 func (t *transport) tokenClient() *http.Client { return &http.Client{Transport: tokenTransport{t}} }
 
 type tokenTransport struct{ *transport }
@@ -50,7 +50,7 @@ func repairTokenReply(body []byte) []byte {
 	return o.Encode()
 }
 
-// lifetime returns the whole seconds of expires_in; 0 if it says nothing.
+// lifetime returns the whole seconds of expires_in; 0 if it has no valid value.
 func lifetime(value json.RawMessage) int64 {
 	const most = 1 << 30 // 34 years
 	text, isText := object.Text(value)

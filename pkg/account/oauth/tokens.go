@@ -34,16 +34,16 @@ func (Tokens) LogValue() slog.Value { return slog.StringValue(redacted) }
 // MarshalText redacts for encoders such as JSON.
 func (Tokens) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// Keeper is a provider whose tokens can be kept. All are but those of OAuth 1.
+// Keeper is a provider whose tokens can be kept: all except those of OAuth 1.
 type Keeper interface {
 	Provider
 
 	// KeepsTokens reports whether Finish returns tokens.
 	KeepsTokens() bool
 
-	// Refresh returns new tokens for a refresh token. A provider that rotates refresh tokens accepts each
-	// once, and may end all of them when it gets one again: two calls with one must not overlap.
-	// Denied: the provider no longer accepts the refresh token; see Finish for others.
+	// Refresh returns new tokens for a refresh token. A provider that rotates refresh tokens accepts each once, and may
+	// end all of them when it receives one again. So two calls with one token must not overlap. Denied: the provider no
+	// longer accepts the refresh token; see Finish for other errors.
 	Refresh(ctx context.Context, refresh string) (Tokens, error)
 }
 
@@ -63,7 +63,7 @@ func (p *oauth2Provider) Refresh(ctx context.Context, refresh string) (Tokens, e
 
 func (p *oidcProvider) KeepsTokens() bool { return p.keeps }
 
-// Refresh ignores an ID token in the reply: it says nothing that the login did not.
+// Refresh ignores an ID token in the reply: it has no new information.
 func (p *oidcProvider) Refresh(ctx context.Context, refresh string) (Tokens, error) {
 	ctx, cancel := p.transport.withTimeout(ctx)
 	defer cancel()
@@ -78,7 +78,7 @@ func (p *oidcProvider) Refresh(ctx context.Context, refresh string) (Tokens, err
 	return p.transport.refresh(ctx, config, refresh)
 }
 
-// refresh returns new tokens for a refresh token, which stays where the provider returns no other.
+// refresh returns new tokens for a refresh token, which is kept if the provider does not return another.
 func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh string) (Tokens, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.tokenClient())
 	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
@@ -91,8 +91,8 @@ func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh s
 	return *tokensOf(config, token), nil
 }
 
-// maxRefreshed is the most bytes of tokens that take the place of others: with larger ones, which nobody keeps, those would be lost. The
-// reply may be larger: it can have an ID token.
+// maxRefreshed is the maximum size of tokens that replace others: larger tokens could not be stored, and the former
+// ones would be lost. The reply may be larger, because it can have an ID token.
 const maxRefreshed = 64 << 10
 
 // tokensOf returns the tokens of a reply. A reply without a scope grants the requested one (RFC 6749,

@@ -51,7 +51,7 @@ func (p *oauth1Provider) Begin(ctx context.Context, b AuthRequest) (Redirect, er
 	config.CallbackURL = b.CallbackURL
 	token, secret, err := config.RequestToken()
 	if err != nil {
-		return Redirect{}, knownError(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL there and in the configuration", p.transport.name))
+		return Redirect{}, knownError(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL at the provider and in the configuration", p.transport.name))
 	}
 	at, err := config.AuthorizationURL(token)
 	if err != nil {

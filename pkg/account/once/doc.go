@@ -1,4 +1,4 @@
-// Package once is about secrets that are valid once but sent twice: codes, tokens of mails, flows, challenges.
+// Package once handles secrets that are valid once but may be sent twice: codes, tokens of mails, flows, challenges.
 //
 //	valid ── used up, atomically ──► in progress ──┬─ the act has succeeded ──► remembered for 10 minutes: a Repetition
 //	                                               └─ the act has failed ─────► nothing to repeat

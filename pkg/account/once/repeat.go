@@ -15,25 +15,25 @@ import (
 )
 
 // A secret that is valid once can be sent twice: a scanner of mails opens a link before its reader does, a double click
-// sends a form again, a page is reloaded. The second time nothing happens. It is no wrong guess either, because the
-// sender knew the secret.
+// sends a form again, a page is reloaded. The second time has no effect. It does not count as a wrong guess either,
+// because the sender knew the secret.
 //
-// So the record in which a secret was used up keeps its hash for a while, and the reply says what the first use did.
-// The same browser, known by a cookie, gets the result. All others get a text that is the same for every account. A
+// So the record of a used secret keeps its hash for a while, and the reply describes the first use. The same browser,
+// identified by a cookie, gets the result. All other clients get a text that is the same for every account. A
 // repetition never makes a session.
 
 // UsedTTL is how long a secret that was used is remembered by its hash.
 const UsedTTL = 10 * time.Minute
 
-// actTexts tell the state to a client that has the secret. They are the same for every account.
+// actTexts describe the state to a client that has the secret. They are the same for every account.
 var actTexts = map[record.Act]string{
 	record.ActConfirmed:  "this link was opened before: the address is confirmed",
 	record.ActRegistered: "the token was used before: the address is registered. Log in",
 	record.ActPassword:   "the token was used before: the new password is set. Log in with it, or request another mail",
-	record.ActLoggedIn:   "this login is finished already. To log in once more, begin again",
+	record.ActLoggedIn:   "this login was already completed. To log in again, start a new login",
 	record.ActAddress:    "the token was used before: the new address is confirmed",
 	record.ActUndone:     "the token was used before: the change of the address was undone",
-	record.ActKept:       "the token was used before: the changes of the address stay",
+	record.ActKept:       "the token was used before: the changes of the address were confirmed",
 	record.ActPasskey:    "this answer was sent before: the passkey was added",
 	record.ActChanged:    "this was sent before: the new password is set",
 	record.ActProven:     "the code was used before: you have proven again who you are",
@@ -45,15 +45,16 @@ type Repetition struct {
 	Act      record.Act
 	Provider string // of a login through a provider, or by a passkey: its name
 
-	// Known says that the request is of the browser of the first use, by a cookie of that browser. It may be sent
-	// where the first use has led.
+	// Known means that the request comes from the browser of the first use, by a cookie of that browser. It may be
+	// redirected as it was at the first use.
 	Known bool
 
 	browser string    // digest of the cookie of the browser of the first use; "" if it had none
-	Nowhere bool      // the result of the first use can't be reached again
+	Nowhere bool      // the browser can't be redirected to the result of the first use again
 	At      time.Time // of the first use, which may be in progress
 
-	// Token is one for a recovery as it was. While it would recover the account, the first use has not.
+	// Token is the token of a recovery before its use. While it could recover the account, the first use has not done
+	// so.
 	Token record.MailedToken
 }
 
@@ -74,7 +75,7 @@ func ErrRepeated(r Repetition, kind errs.Kind) error {
 	return errs.Wrap(&r, kind, "%s", actTexts[r.Act])
 }
 
-// Recognize completes the error of a repetition with whether its browser is that of the first use.
+// Recognize sets in the error of a repetition whether its browser is that of the first use.
 func Recognize(err error, from sessions.Client) error {
 	if r := Repeated(err); r != nil {
 		r.Known = (r.Known || isBrowser(from, r.browser)) && !r.Nowhere
@@ -87,8 +88,8 @@ func isBrowser(from sessions.Client, browser string) bool {
 		slices.ContainsFunc(from.Browsers, func(cookie string) bool { return secret.Matches(byCookie(cookie), browser) })
 }
 
-// byCookie identifies a browser by its cookie. The prefix keeps a cookie from being taken for the id of a
-// session, which is not secret.
+// byCookie identifies a browser by its cookie. The prefix distinguishes a cookie from the id of a session, which is not
+// secret.
 func byCookie(value string) string { return "browser " + value }
 
 // inSession identifies a browser without such a cookie by its session.
@@ -105,10 +106,10 @@ func BrowserDigest(from sessions.Client) string {
 	return ""
 }
 
-// NewBrowser returns a secret for the cookie by which the browser of a repetition is known. It gives no right to anything.
+// NewBrowser returns a secret for the cookie that identifies the browser of a repetition. It grants no rights.
 func NewBrowser() string { return secret.New() }
 
-// maxUsed is how many used secrets a mailbox has.
+// maxUsed is the number of used secrets of a mailbox.
 const maxUsed = 16
 
 // RepetitionOf is the repetition by another use of a secret.
@@ -132,7 +133,7 @@ func (s *Uses) AddUsed(mailbox *record.Mailbox, more ...record.UsedSecret) {
 	mailbox.Used = all[max(0, len(all)-maxUsed):]
 }
 
-// ForgetUsed removes used secrets from a mailbox: their act has failed, so there is nothing to repeat.
+// ForgetUsed removes used secrets from a mailbox, because their act has failed.
 func (s *Uses) ForgetUsed(ctx context.Context, mailbox string, which func(record.UsedSecret) bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), sessions.BackgroundTimeout)
 	defer cancel()
@@ -155,8 +156,8 @@ func (s *Uses) RepeatedToken(mailbox record.Mailbox, token string, purposes []re
 	return nil
 }
 
-// RepeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits can be guessed: it is a
-// repetition only for the browser that has used it, and a wrong code from any other. A link has 256 bits.
+// RepeatedLogin returns the repetition of a login by mail; nil for none. A code of six digits can be guessed, so it is
+// a repetition only from the browser that has used it, and a wrong code from any other browser. A link has 256 bits.
 func (s *Uses) RepeatedLogin(mailbox record.Mailbox, binding, code string, from sessions.Client) *Repetition {
 	for _, u := range s.UnexpiredUsed(mailbox) {
 		typed := secret.TypedCode(code)
@@ -175,8 +176,8 @@ func (s *Uses) RepeatedLogin(mailbox record.Mailbox, binding, code string, from 
 	return nil
 }
 
-// A flow, a challenge and a login that waits for its second factor have records of their own. The write that uses one up removes
-// what is in it, and leaves how it was used.
+// A flow, a challenge and a login that waits for its second factor have records of their own. The write that uses up
+// such a record removes its data, and adds how it was used.
 
 // UsedBefore is the error of another use of a token.
 func UsedBefore(u record.Use, kind errs.Kind) error {
@@ -190,8 +191,8 @@ func (s *Uses) UseUp(t *record.Token, u record.Use) {
 	t.Clear()
 }
 
-// Settle records whether the act for which a token was used up has succeeded. If it has not, there is nothing to repeat, and the record
-// is deleted. It also happens if the client has disconnected: a page that is loaded again disconnects.
+// Settle records whether the act for which a token was used up has succeeded. If the act has failed, the record is
+// deleted. Settle also runs if the client has disconnected, as it does when a page is reloaded.
 func (s *Uses) Settle(ctx context.Context, uuid string, done bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, "")), sessions.BackgroundTimeout)
 	defer cancel()
@@ -220,7 +221,7 @@ const (
 	maxRepeatWaits = 64
 )
 
-// Await calls is until something is the case, or is final, while the first use may be in progress.
+// Await calls is until it reports true or a final result, while the first use may be in progress.
 func (s *Uses) Await(ctx context.Context, begun time.Time, is func() (is, final bool, err error)) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, repeatWait)
 	defer cancel()
@@ -261,5 +262,5 @@ func (s *Uses) AwaitUse(ctx context.Context, uuid string, inProgress func(record
 	return u, err
 }
 
-// NoneElse is for a token that has no use in progress besides the one that has used it up.
+// NoneElse is for a token without another use in progress.
 func NoneElse(record.Token) bool { return false }

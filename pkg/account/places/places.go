@@ -11,10 +11,10 @@ import (
 	"github.com/oschwald/maxminddb-golang/v2"
 )
 
-// MaxSize is the most bytes of a database.
+// MaxSize is the maximum size of a database.
 const MaxSize = 512 << 20
 
-// Place is where a network address is used, to the best knowledge of a database.
+// Place is the place of a network address in a database.
 type Place struct {
 	City        string `json:"city,omitempty"`        // in English
 	Country     string `json:"country,omitempty"`     // in English
@@ -39,12 +39,12 @@ type Database struct {
 	sum    [sha256.Size]byte
 }
 
-// Open returns the database that a file contains. It keeps the content, which a mapped file would not survive: a file that is
-// overwritten in place would end the process.
+// Open returns the database that a file contains. It reads the content into memory: if the file were mapped,
+// overwriting it in place would crash the process.
 func Open(content []byte) (*Database, error) {
 	reader, err := maxminddb.OpenBytes(content)
 	if err != nil {
-		return nil, errors.New("it is not a database in MaxMind's format (.mmdb)")
+		return nil, errors.New("the file is not a database in MaxMind's format (.mmdb)")
 	}
 	if kind := reader.Metadata.DatabaseType; !strings.Contains(kind, "City") && !strings.Contains(kind, "Country") {
 		return nil, fmt.Errorf("expected a database of cities or countries, not of type %q", kind)
@@ -55,7 +55,8 @@ func Open(content []byte) (*Database, error) {
 // Sum is the digest of the content.
 func (d *Database) Sum() [sha256.Size]byte { return d.sum }
 
-// Of returns the place of a network address; nil where the database knows none, for private addresses, and without a database.
+// Of returns the place of a network address; nil if the database lacks it, for private addresses, and without a
+// database.
 func (d *Database) Of(address string) *Place {
 	if d == nil {
 		return nil

@@ -18,7 +18,7 @@ const (
 	MaxChanges = 5
 )
 
-// Kinds of mailboxes of a change: that of the new address, and that of the old one.
+// Kinds of mailboxes of a change: for the new address, and for the old one.
 const (
 	ChangeMailbox = "change"
 	UndoMailbox   = "undo"
@@ -33,8 +33,8 @@ func (s *Post) UndoTTL() time.Duration {
 }
 
 const (
-	// unsentFor is how long the next change waits for a mail that is not sent: longer than mail servers fail, but not
-	// forever if the mailbox no longer exists.
+	// unsentFor is how long the next change waits for an unsent mail: longer than usual failures of mail servers, but
+	// not forever, since the mailbox may no longer exist.
 	unsentFor = 24 * time.Hour
 )
 
@@ -46,7 +46,7 @@ func BindChange(_ context.Context, t *record.MailedToken, mailbox record.Mailbox
 	return nil
 }
 
-// IgnoreUsed returns err unless it is Denied: another call has used up the same token for the same.
+// IgnoreUsed returns err unless it is Denied: another call has used up the same token for the same purpose.
 func IgnoreUsed(err error) error {
 	if errors.Is(err, errs.Denied) {
 		return nil

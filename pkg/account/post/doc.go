@@ -2,8 +2,8 @@
 //
 //	Order ──► the mailbox has the request, which is an event ──► listener mail: Deliver ──► composed, sent, recorded
 //
-// The package that owns the purpose of a mail sets with ComposeBy how it is composed. The token of a mail is made when
-// it is composed: only its hash is stored, and no event contains it.
+// The package that owns the purpose of a mail sets its composer with ComposeBy. The token of a mail is made when it is
+// composed: only its hash is stored, and no event contains it.
 package post
 
 import (

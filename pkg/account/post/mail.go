@@ -22,9 +22,8 @@ import (
 // token, request none. The token is made here: only its hash is stored, and no
 // event contains it.
 //
-// A crash between sending the mail and recording that sends it again, with
-// another token and the same Message-ID; both tokens are valid. errs.Invalid is a
-// permanent error.
+// After a crash between sending and recording, the mail is sent again, with another token and the same Message-ID; both
+// tokens are valid. errs.Invalid is a permanent error.
 func (s *Post) Deliver(ctx context.Context, e *event.Envelope) error {
 	var request record.MailRequest
 	if value := object.Field(e.Object, "mail"); value == nil || s.Email == nil || json.Unmarshal(value, &request) != nil || request.ID == "" {
@@ -51,10 +50,10 @@ func (s *Post) Deliver(ctx context.Context, e *event.Envelope) error {
 	return s.markSent(ctx, e.UUID, request)
 }
 
-// Composer makes the mail of a request. send is false where no mail is to be sent.
+// Composer makes the mail of a request. send is false if no mail has to be sent.
 type Composer func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error)
 
-// ComposeBy says which composer makes the mails of some purposes. That of record.NoticePurpose makes all notices.
+// ComposeBy sets the composer of the mails of some purposes. The composer of record.NoticePurpose makes all notices.
 func (s *Post) ComposeBy(c Composer, purposes ...record.Purpose) {
 	for _, p := range purposes {
 		s.composers[p] = c
@@ -72,8 +71,8 @@ func (s *Post) prepareMail(ctx context.Context, mailbox record.Mailbox, request 
 	return compose(ctx, mailbox, request)
 }
 
-// WithToken returns a composer of mails with a token, of which only the hash is stored before. bind binds it to its
-// purpose; nil: to nothing.
+// WithToken returns a composer of mails with a token, whose hash is stored before. bind binds it to its purpose; nil:
+// to nothing.
 func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration, bind func(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error) Composer {
 	return func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 		token := secret.New()
@@ -132,8 +131,7 @@ func (s *Post) AddToken(mailbox *record.Mailbox, token record.MailedToken, ttl t
 	token.Until = record.Timestamp(until)
 	all = append(all, token)
 	if len(all) > MaxMailedTokens {
-		// Prefer to drop the token of an earlier attempt at the same mail: that
-		// of another mail may have arrived.
+		// Prefer to drop the token of an earlier attempt at the same mail, because another mail may have arrived.
 		old := slices.IndexFunc(all[:MaxMailedTokens], func(t record.MailedToken) bool { return t.Mail == token.Mail })
 		if old < 0 && token.For == record.PurposeUndo {
 			old = leastUndo(all[:MaxMailedTokens], token.User)

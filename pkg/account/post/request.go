@@ -12,8 +12,8 @@ import (
 
 // MailLogin configures logins without a password, by a code or the link of a mail.
 type MailLogin struct {
-	Code, Link         bool          // which of the two there are
-	TTL                time.Duration // of a code, also of one that is a second factor, and of the token of a link
+	Code, Link         bool          // which of the two are configured
+	TTL                time.Duration // of a code, including second factors, and of the token of a link
 	CodeMail, LinkMail *mail.Templates
 }
 
@@ -56,7 +56,7 @@ const (
 	OpenRecovery                      // show the form for a new password, with the token
 	AddressValidated                  // the address is validated; nothing is left to do
 	OpenLogin                         // show a button that logs in with the token
-	OpenLoginElsewhere                // the login was asked for by another browser
+	OpenLoginElsewhere                // another browser requested the login
 	OpenAddressChange                 // show a button that confirms the change of an address
 	OpenAddressUndo                   // show a button that undoes it
 )

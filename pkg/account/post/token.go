@@ -33,10 +33,10 @@ const (
 // MailboxUUID is the uuid of an address's mailbox in the store of tokens.
 func MailboxUUID(address, kind string) string { return record.IdentUUID(address, kind) }
 
-// ErrMailAsked is the cause of a Limited error about a mail: the same was requested a moment ago, and is on its way.
-var ErrMailAsked = errors.New("it was asked for before")
+// ErrMailAsked is the cause of a Limited error about a mail: the same mail was just requested, and will be sent.
+var ErrMailAsked = errors.New("it was requested before")
 
-// AskedByOthers is an error with the cause ErrMailAsked where the mail is for others.
+// AskedByOthers returns an error without the cause ErrMailAsked if the mail is for others.
 func AskedByOthers(err error) error {
 	var limited *errs.Error
 	if !errors.As(err, &limited) {
@@ -58,7 +58,7 @@ func (s *Post) EnqueueAs(ctx context.Context, address, kind string, why record.P
 	return s.Order(ctx, Order{Mailbox: MailboxUUID(address, kind), Address: address, Why: why})
 }
 
-// Order is a mail that is to be requested.
+// Order is a request for a mail.
 type Order struct {
 	Mailbox, Address string
 	Why              record.Purpose
@@ -80,7 +80,7 @@ func (s *Post) Order(ctx context.Context, o Order) error {
 			wait = o.Delay(*m)
 		}
 		if m.UUID != "" && wait > 0 {
-			return &errs.Error{Kind: errs.Limited, Message: "a mail to this address is being sent already", RetryAfter: wait, Err: ErrMailAsked}
+			return &errs.Error{Kind: errs.Limited, Message: "a mail to this address is already being sent", RetryAfter: wait, Err: ErrMailAsked}
 		}
 		m.Address, m.Request, m.Expires = o.Address, request, now.Add(mailRequestTTL)
 		if o.With != nil {
@@ -155,9 +155,9 @@ func (s *Post) ValidToken(mailbox record.Mailbox, token string, purposes []recor
 	return mailbox.Tokens[i], true
 }
 
-// Consume invalidates a token and all others for the same purpose; of those that undo changes, which may be of other
-// accounts, only that of the same change. Of two concurrent calls one is Denied, as a repetition. All that it
-// invalidates are remembered as used for the act; for none, none is.
+// Consume invalidates a token and all others for the same purpose. Tokens that undo changes may be of other accounts,
+// so it invalidates only the token of the same change. Of two concurrent calls one is Denied, as a repetition. All
+// invalidated tokens are remembered as used for the act, if there is an act.
 func (s *Post) Consume(ctx context.Context, v VerifiedToken, act record.Act, from sessions.Client) error {
 	return s.ConsumeIn(ctx, s.DB.Mailboxes, v, act, from)
 }

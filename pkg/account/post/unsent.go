@@ -13,13 +13,13 @@ import (
 	"belfry/pkg/store"
 )
 
-// maxFailing is how many mails that can't be sent end a round.
+// maxFailing is the number of failed mails that end a round.
 const maxFailing = 10
 
-// SendUnsent sends the mails that were requested within a day and are not sent, and reports how many: their events may be lost.
-// It leaves those to the listener that it sends within a time. One that is sent by both at the same moment arrives
-// twice, as after a crash. A mail that can't be composed is left out; after any other error the rest is sent, and another call sends
-// what has failed.
+// SendUnsent sends the mails that were requested within a day and are not sent, because their events may be lost, and
+// reports how many. It first leaves the listener some time to send them. A mail that both send at the same moment
+// arrives twice, as after a crash. It skips mails that can't be composed. After any other error it sends the rest, and
+// another call sends the failed ones.
 func (s *Post) SendUnsent(ctx context.Context, within time.Duration) (sent int, err error) {
 	if s.Email == nil {
 		return 0, nil
@@ -56,7 +56,7 @@ func (s *Post) SendUnsent(ctx context.Context, within time.Duration) (sent int, 
 			sent++
 		}
 		if len(failed) >= maxFailing {
-			return sent, errors.Join(failed...) // none is sent now, and all are tried again
+			return sent, errors.Join(failed...) // no mail can be sent now; all will be retried
 		}
 	}
 	return sent, errors.Join(failed...)

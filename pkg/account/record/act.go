@@ -15,5 +15,5 @@ const (
 	ActPasskey    Act = "passkey"    // a passkey was added
 	ActChanged    Act = "changed"    // the user of a session has changed the password
 	ActProven     Act = "proven"     // the user of a session has proven their identity again
-	ActFirstAdmin Act = "first"      // the first admin was made
+	ActFirstAdmin Act = "first"      // the first admin was created
 )

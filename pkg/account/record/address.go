@@ -10,7 +10,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Most bytes of an e-mail address, of the part before the @ and of a label of a domain, by RFC 5321 and RFC 1035.
+// Maximum sizes of an e-mail address, of the part before the @ and of a label of a domain in bytes, by RFC 5321 and RFC
+// 1035.
 const (
 	maxAddress = 254
 	maxLocal   = 64
@@ -27,17 +28,18 @@ func NormalizeAddress(text string) (string, error) {
 	}
 	at := strings.LastIndexByte(address, '@')
 	if at > maxLocal {
-		return "", errAddress("has more than 64 bytes before the @, which no address has")
+		return "", errAddress("has more than 64 bytes before the @, the maximum of an address")
 	}
 	for label := range strings.SplitSeq(address[at+1:], ".") {
 		if len(label) > maxLabel {
-			return "", errAddress("the part after the @ is no domain: a part of it has more than 63 bytes")
+			return "", errAddress("the part after the @ is not a domain: a label has more than 63 bytes")
 		}
 	}
 	return address, nil
 }
 
-// KnownAddress is NormalizeAddress of an address that may be that of an account: there may be longer ones, of earlier releases.
+// KnownAddress is NormalizeAddress for an address of an existing account, which may be longer, because earlier releases
+// allowed that.
 func KnownAddress(text string) (string, error) {
 	at := strings.LastIndexByte(text, '@')
 	if at < 1 || at == len(text)-1 {
@@ -46,22 +48,20 @@ func KnownAddress(text string) (string, error) {
 	local, domain := text[:at], text[at+1:]
 	domain, err := idna.Lookup.ToASCII(domain)
 	if err != nil || !utf8.ValidString(text) {
-		return "", errAddress("the part after the @ is no domain")
+		return "", errAddress("the part after the @ is not a domain")
 	}
 	address := local + "@" + domain
-	// A mail has the part before the @ in quotes if dots are where they must not be without.
+	// In a mail the part before the @ is quoted if it has dots in places that are only allowed in quotes.
 	if len((&mail.Address{Address: address}).String()) > maxAddress+len("<>") {
 		return "", errAddress("is longer than an address can be")
 	}
-	// Only ASCII has a lower case that is safe: that of other letters can be the
-	// same as in somebody else's address.
+	// Only ASCII can safely be converted to lower case: other letters could become equal to another address.
 	for i := range len(address) {
 		if address[i] <= ' ' || address[i] >= 0x7f {
 			return "", errAddress("only ASCII letters are accepted before the @")
 		}
 	}
-	// Dots may be one after the other, or last before the @: there are providers that gave away such addresses. So they
-	// are accepted, with the characters of other addresses.
+	// Consecutive dots, or a dot before the @, are accepted, because some providers have issued such addresses.
 	usual := strings.ReplaceAll(local, ".", "") + "@" + domain
 	if parsed, err := mail.ParseAddress(usual); local[0] == '.' || err != nil || parsed.Name != "" || parsed.Address != usual {
 		return "", errAddress("expected an address such as ada@example.com")
@@ -70,5 +70,5 @@ func KnownAddress(text string) (string, error) {
 }
 
 func errAddress(why string) error {
-	return &errs.Error{Kind: errs.Invalid, Message: "the login is no e-mail address", Fields: []errs.Field{{Pointer: "/login", Message: why}}}
+	return &errs.Error{Kind: errs.Invalid, Message: "the login is not an e-mail address", Fields: []errs.Field{{Pointer: "/login", Message: why}}}
 }

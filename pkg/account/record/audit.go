@@ -7,8 +7,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Audit makes an event about the security of a user's account. It is written atomically with the record of the write
-// that it is about, so it is as durable as that: nobody logs in without a trace.
+// Audit makes an event about the security of a user's account. It is written atomically with the record that it is
+// about, so it is as durable as the record: every login leaves a trace.
 func (s *Stores) Audit(name event.Name, user string, details event.AuthDetails) store.ExtraEvent {
 	return func(e *event.Envelope) {
 		text, _ := json.Marshal(details) // strings and a number
@@ -23,7 +23,7 @@ func (s *Stores) Audit(name event.Name, user string, details event.AuthDetails) 
 const (
 	ReasonPassword   = "password"      // it was wrong
 	ReasonNoAdmin    = "no-admin"      // the password was right, at the login of admins
-	ReasonDisabled   = "disabled"      // the account is
+	ReasonDisabled   = "disabled"      // the account is disabled
 	ReasonLogout     = "logout"        // the user logged out in this session
 	ReasonRevoked    = "revoked"       // by the user in another session, or by an admin
 	ReasonReplaced   = "replaced"      // by that of another login in the same browser

@@ -33,10 +33,10 @@ func (*Meta) owner() string { return "" }
 // Publish adds an event to the write of the record.
 func (m *Meta) Publish(events ...store.ExtraEvent) { m.events = append(m.events, events...) }
 
-// Write has a field written although it is as it was: also a list or a map that is empty.
+// Write forces the write of an unchanged field, even of an empty list or map.
 func (m *Meta) Write(name string) { m.written = append(m.written, name) }
 
-// Clear removes all fields of the stored record which are not set afterwards.
+// Clear removes all fields of the stored record that are not set afterwards.
 func (m *Meta) Clear() {
 	*m = Meta{Stored: m.Stored, Created: m.Created, Updated: m.Updated, cleared: true}
 }
@@ -48,7 +48,7 @@ type pointer[T any] interface {
 	owner() string // the user whose record it is
 }
 
-// kind says how a value is written.
+// kind is the way in which a value is written.
 type kind int
 
 const (
@@ -112,7 +112,7 @@ func kindOf(t reflect.Type) kind {
 	}
 }
 
-// decode reads a stored record into a value of its type. A field that has another type is as one that is absent.
+// decode reads a stored record into a value of its type. A field with another type counts as absent.
 func (c *codec) decode(into reflect.Value, m *Meta, stored store.Stored) error {
 	m.Stored = stored
 	return object.Each(stored.Body, func(name string, value []byte) bool {
@@ -233,7 +233,7 @@ func (f field) normal(t reflect.Type, stored []byte) []byte {
 	return f.encode(v, f.keep)
 }
 
-// clear removes all fields that are not the store's.
+// clear removes all fields except those of the store.
 func (c *codec) clear(fields object.Object, body []byte) {
 	_ = object.Each(body, func(name string, _ []byte) bool {
 		switch name {

@@ -10,7 +10,7 @@ import (
 type Factor struct {
 	Type    string `json:"-"` // its method
 	Created string `json:"created"`
-	From    string `json:"from,omitempty"`   // since when it counts, where it was added without a second factor
+	From    string `json:"from,omitempty"`   // the time from which it counts, if it was added without a second factor
 	Secret  string `json:"secret,omitempty"` // of a method that keeps one
 }
 
@@ -23,7 +23,7 @@ type Factors struct {
 	RecoveryCreated string   // when the codes were made
 }
 
-// In which order second factors are shown, and in which they are stored. Others follow by name.
+// The orders in which second factors are shown, and stored. Others follow by name.
 var (
 	shown  = []string{"totp", "passkey", "email"}
 	stored = []string{"totp", "email", "passkey"}

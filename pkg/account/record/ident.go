@@ -37,7 +37,7 @@ type Ident struct {
 	// Of a passkey.
 	Name           string      `record:"name" left:"stays, ends, undoes, stays"`
 	Credential     *Credential `record:"_credential" left:"stays, ends, undoes, stays"`
-	CloneSuspected string      `record:"cloneSuspected" left:"stays, ends, undoes, stays"` // when its signature counter went back
+	CloneSuspected string      `record:"cloneSuspected" left:"stays, ends, undoes, stays"` // when its signature counter decreased
 }
 
 // Lease is the right to refresh tokens.
@@ -58,7 +58,7 @@ type Credential struct {
 
 func (i *Ident) owner() string { return i.User }
 
-// ProvenSince returns since when an ident is proven; "" for one that is not.
+// ProvenSince returns the time since when an ident is proven; "" for an unproven one.
 func (i Ident) ProvenSince() string {
 	if !i.Proven {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Email is the provider that knows people by their addresses.
+// Email is the provider whose identities are e-mail addresses.
 const Email = "email"
 
 // Identity is a user's identity for a provider. An ident represents it.
@@ -37,8 +37,7 @@ func AddressIdentity(login string) Identity {
 // UUID is the uuid of the ident.
 func (id Identity) UUID() string { return IdentUUID(id.ID, id.Provider) }
 
-// IdentUUID is the uuid of the ident of a provider's user. An id that is no
-// valid uuid is represented by its hash.
+// IdentUUID is the uuid of the ident of a provider's user. An id that is not a valid uuid is represented by its hash.
 func IdentUUID(id, provider string) string {
 	if uuid := id + "_" + provider; object.ValidUUID(uuid) {
 		return uuid
@@ -77,7 +76,7 @@ func (id Identity) matches(ident Ident) error {
 
 // ErrTaken returns the error for an identity that belongs to another user.
 func (id Identity) ErrTaken() error {
-	return errs.New(errs.Exists, "there is an account with this login already")
+	return errs.New(errs.Exists, "there is already an account with this login")
 }
 
 // FindOwner returns the user that an identity belongs to, and the ident. The
@@ -85,7 +84,7 @@ func (id Identity) ErrTaken() error {
 func (s *Stores) FindOwner(ctx context.Context, id Identity) (user User, ident Ident, err error) {
 	ident, err = s.Idents.Read(ctx, id.UUID())
 	if errors.Is(err, errs.NotFound) {
-		// As many reads as for a known identity, so that their time is the same.
+		// As many reads as for a known identity, so that both take the same time.
 		_, err := s.Users.Read(ctx, id.UUID())
 		return user, ident, IgnoreNotFound(err)
 	}

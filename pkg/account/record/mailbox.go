@@ -69,10 +69,10 @@ func (t MailedToken) Recovers(user User) bool {
 	return user.UUID != "" && t.User == user.UUID && t.Epoch == user.Epoch
 }
 
-// MailLogin is a login by mail in progress. It is bound to the browser, or the pending login, that asked for it: the
-// code by itself, which has six digits, is useless. That is also why a plain hash of it is enough.
+// MailLogin is a login by mail in progress. It is bound to the browser, or the pending login, that requested it: the
+// code by itself, which has six digits, is useless. So a plain hash of it suffices.
 type MailLogin struct {
-	Binding string `json:"binding"`      // digest of the secret that has to come with the code
+	Binding string `json:"binding"`      // digest of the secret that has to be sent with the code
 	Method  string `json:"method"`       // MethodCode or MethodLink
 	To      string `json:"to,omitempty"` // the address, where the mailbox is that of a user
 	Mail    string `json:"mail"`         // id of the MailRequest
@@ -90,8 +90,8 @@ func (l MailLogin) IsFor(user User) bool {
 	return user.UUID != "" && l.User == user.UUID && l.Epoch == user.Epoch && !user.MarkedDisabled
 }
 
-// UsedSecret is a token, a code or a link of a mail that was used. Its mailbox has it, so that it is written with the write that
-// uses it up: of two uses at once one succeeds, and the other finds this.
+// UsedSecret is a token, a code or a link of a mail that was used. It is in the mailbox, so that it is written
+// atomically with the use: of two concurrent uses one succeeds, and the other finds this.
 type UsedSecret struct {
 	Hash    string  `json:"hash"`
 	For     Purpose `json:"for"`

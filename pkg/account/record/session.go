@@ -8,8 +8,8 @@ import (
 // KeyType is the type of sessions that are API keys.
 const KeyType = "key"
 
-// Session is the record of a session, or of an API key. All of them end with the epoch of their user, which each act changes by which
-// somebody gets an account back.
+// Session is the record of a session, or of an API key. All of them end with the epoch of their user. Each act that
+// returns an account to its owner changes the epoch.
 type Session struct {
 	Meta
 
@@ -37,8 +37,8 @@ func (s *Session) owner() string { return s.User }
 // IsKey reports whether a record is an API key.
 func (s Session) IsKey() bool { return s.Provider == KeyType }
 
-// Proven returns how the user of a session has proven their identity. A session of an earlier release began with one
-// factor. An API key has no time: nobody proves anything with it.
+// Proven returns the proof of identity of a session's user. A session of an earlier release began with one factor. An
+// API key has no time, since it is not a proof of identity.
 func (s Session) Proven() Proof {
 	p := s.complete()
 	if p.At.IsZero() && !s.IsKey() {
@@ -47,13 +47,13 @@ func (s Session) Proven() Proof {
 	return p
 }
 
-// Proof is how somebody has proven their identity.
+// Proof is a user's proof of identity.
 type Proof struct {
 	Provider string    `record:"type" left:"ends, ends, ends, ends"`            // the type of the session
 	Methods  []string  `record:"methods" left:"ends, ends, ends, ends"`         // in the order of the steps
 	AAL      int       `record:"aal" left:"ends, ends, ends, ends"`             // 1, or 2 if the methods are two factors together
 	At       time.Time `record:"authenticatedAt" left:"ends, ends, ends, ends"` // the last time
-	Limited  bool      `record:"_limited" left:"ends, ends, ends, ends"`        // the user has a second factor that could not be asked for
+	Limited  bool      `record:"_limited" left:"ends, ends, ends, ends"`        // the user has a second factor that could not be requested
 	Again    bool      // the session replaces one whose user has proven their identity again
 }
 

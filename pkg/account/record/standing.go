@@ -9,14 +9,14 @@ import (
 )
 
 // An account belongs to the owner address: of its present addresses, the one that was proven first. That address gets a
-// notice of every act that takes something from the account, and it alone can undo a change of the account's addresses.
-// An added address never precedes it, however early it is added.
+// notice of every act that removes something from the account, and only that address can undo a change of the account's
+// addresses. An added address never precedes it, however early it is added.
 
 // Standing is an e-mail address of an account.
 type Standing struct {
 	Address string
-	Since   string // when its owner proved to have the address and the account; "" for one that nobody has proven
-	Added   bool   // to an account that was there already
+	Since   string // when its owner proved to have the address and the account; "" for an unproven address
+	Added   bool   // to an existing account
 }
 
 // Standings are the addresses by which an account can be reached.
@@ -25,7 +25,8 @@ type Standings struct {
 	Provider string // the address that the oldest login at a provider has verified; "" for none. It proves nothing here
 }
 
-// ProvenNow returns since when an address is proven that is now: later than all others of its user, also where the clock was set back.
+// ProvenNow returns the time for an address that is proven now. It is later than the times of all other addresses of
+// the user, even if the clock was set back.
 func (s *Stores) ProvenNow(ctx context.Context, user string) (string, error) {
 	found, err := s.StandingsOf(ctx, UserOf(user))
 	at := Timestamp(s.Now())
@@ -63,7 +64,7 @@ func (s *Stores) StandingsOf(ctx context.Context, user User) (found Standings, e
 	return found, nil
 }
 
-// verifiedByProvider returns the address in the profile of a provider that says it has verified it; "" for none.
+// verifiedByProvider returns the address in a provider's profile that the provider has verified; "" for none.
 func verifiedByProvider(profile []byte) string {
 	var p struct {
 		Email         string `json:"email"`
@@ -83,8 +84,9 @@ func verifiedByProvider(profile []byte) string {
 	return address
 }
 
-// Owner returns the address that was proven longest. Without one it is the only address, if the account was registered with it;
-// else "": of several that nobody has proven, or one that was added, any may be a stranger's.
+// Owner returns the address that was proven longest. Without a proven address it is the only address, if the account
+// was registered with it. Otherwise it is "", because an added address, or any of several unproven ones, may be a
+// stranger's.
 func (f Standings) Owner() string {
 	for _, a := range f.All {
 		if a.Since != "" {
@@ -97,8 +99,8 @@ func (f Standings) Owner() string {
 	return ""
 }
 
-// ForCodes returns the address to which codes go that are a second factor: the one that was proven longest, or else the only
-// one; "" for none.
+// ForCodes returns the address for codes that are a second factor: the address that was proven longest, or else the
+// only one; "" for none.
 func (f Standings) ForCodes() string {
 	if owner := f.Owner(); owner != "" || len(f.All) != 1 {
 		return owner
@@ -109,7 +111,7 @@ func (f Standings) ForCodes() string {
 // ForNotices returns the address at which mails about the account reach its owner; "" for none.
 func (f Standings) ForNotices() string { return cmp.Or(f.ForCodes(), f.Provider) }
 
-// Since returns since when an address is proven; "" for one that is not.
+// Since returns the time since when an address is proven; "" for an unproven one.
 func (f Standings) Since(address string) string {
 	for _, a := range f.All {
 		if a.Address == address {

@@ -40,15 +40,14 @@ func Open(users, idents, sessions, tokens *store.Store, now func() time.Time) *S
 	}
 }
 
-// Links is the table of the record of links for the first admin. It makes no events: that belfry starts is
-// not a change that listeners and readers of the log have to see.
+// Links is the table of the record of links for the first admin. It makes no events, because listeners and readers of
+// the log do not need to see a start of belfry.
 func (s *Stores) Links() Mailboxes {
 	return Mailboxes{s.Mailboxes.Store.WithOptions(func(o *store.Options) { o.NoEvents = true }), s.Mailboxes.codec}
 }
 
-// ClockTolerance is how far ahead the clock of another process may be. A later time was
-// stored before the clock was set back: belfry does not wait until the clock shows that
-// time again.
+// ClockTolerance is how far ahead the clock of another process may be. A time further ahead was stored before the clock
+// was set back: belfry does not wait until the clock reaches it again.
 const ClockTolerance = time.Minute
 
 // AsService returns a context whose writes are belfry's own, for the request
@@ -61,8 +60,7 @@ func AsService(ctx context.Context, user string) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// Managing returns a context whose writes are not restricted as those of clients are, on
-// behalf of the caller.
+// Managing returns a context for writes on behalf of the caller, without the restrictions of clients.
 func Managing(ctx context.Context) context.Context {
 	call := store.CallOf(ctx)
 	return store.WithCall(ctx, store.Call{Origin: call.Origin, Actor: call.Actor, Ctx: call.Ctx})
@@ -71,7 +69,7 @@ func Managing(ctx context.Context) context.Context {
 // timeFormat makes text that sorts like the times.
 const timeFormat = object.TimeFormat
 
-// Timestamp returns a time as records have it.
+// Timestamp returns a time in the format of records.
 func Timestamp(t time.Time) string { return object.FormatTime(t) }
 
 // Time returns the time that Timestamp has written; the zero time for another text.

@@ -62,8 +62,7 @@ func (t Table[T, P]) Change(ctx context.Context, uuid string, change func(P) err
 	return t.Of(stored)
 }
 
-// entry is a pointer to a record of any type. Code that needs no more than that is not generic, which keeps the program
-// small.
+// entry is a pointer to a record of any type. Code that only needs this is not generic, which keeps the program small.
 type entry interface {
 	meta() *Meta
 	owner() string
@@ -84,7 +83,7 @@ func (c *codec) mutation(now store.Stored, record entry, change func() error) (s
 	return store.Mutation{Fields: c.changes(m, value), ExtraEvents: m.events}, nil
 }
 
-// ChangeAt is Change of a record that is as it was read. Mismatch when another write came first.
+// ChangeAt is Change of a record at the revision that was read. Mismatch if another write came first.
 func (t Table[T, P]) ChangeAt(ctx context.Context, read Meta, change func(P) error) (T, error) {
 	return t.Change(ctx, read.UUID, func(now P) error {
 		if now.meta().Revision != read.Revision {
@@ -94,7 +93,7 @@ func (t Table[T, P]) ChangeAt(ctx context.Context, read Meta, change func(P) err
 	})
 }
 
-// Attempts is how often a write is repeated because other requests change the same record.
+// Attempts is the maximum number of attempts of a write while other requests change the same record.
 const Attempts = 10
 
 // ErrContention returns the error after Attempts.
@@ -102,7 +101,7 @@ func ErrContention() error {
 	return errs.New(errs.Conflict, "others keep changing the same login: try again")
 }
 
-// Put is Change, and creates a record that does not exist: change gets an empty one then.
+// Put is Change, but creates a missing record: change then gets an empty one.
 func (t Table[T, P]) Put(ctx context.Context, uuid string, change func(P) error) error {
 	return untilWritten(func() error { _, err := t.Change(ctx, uuid, change); return err }, func() (bool, error) {
 		var record T
@@ -114,7 +113,7 @@ func (t Table[T, P]) Put(ctx context.Context, uuid string, change func(P) error)
 	})
 }
 
-// Ensure is Change, and creates a record that does not exist before, as first makes it.
+// Ensure is Change, but first creates a missing record by first.
 func (t Table[T, P]) Ensure(ctx context.Context, uuid string, first func(P), change func(P) error) error {
 	return untilWritten(func() error { _, err := t.Change(ctx, uuid, change); return err }, func() (bool, error) {
 		var record T
@@ -124,8 +123,8 @@ func (t Table[T, P]) Ensure(ctx context.Context, uuid string, first func(P), cha
 	})
 }
 
-// untilWritten changes a record, and creates it if it does not exist, until neither is too late. create reports whether nothing is left to
-// change after it.
+// untilWritten changes a record, or creates a missing one, and retries if another write came first. create reports
+// whether no change is left after it.
 func untilWritten(change func() error, create func() (complete bool, err error)) error {
 	for range Attempts {
 		if err := change(); !errors.Is(err, errs.NotFound) {

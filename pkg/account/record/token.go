@@ -13,10 +13,10 @@ type Token struct {
 
 	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
 
-	// Use is how the token was used up. Nothing else is left of it then.
+	// Use describes how the token was used up. It then has no other data.
 	Use *Use `record:"_use" left:"stays, stays, stays, stays"`
 
-	// Of all that is bound to a user and the epoch: logins that wait for a second factor, codes for applications.
+	// Of tokens that are bound to a user and the epoch: logins that wait for a second factor, codes for applications.
 	User  string  `record:"_user" left:"ends, ends, ends, ends"` // of a flow: the user to link the identity to
 	Epoch *uint64 `record:"_epoch" left:"ends, ends, ends, ends"`
 	Proof
@@ -49,7 +49,7 @@ const (
 	KindRegistration = "registration-" // of an address, without a token
 )
 
-// Proven returns how the user of a token has proven their identity.
+// Proven returns the proof of identity of a token's user.
 func (t Token) Proven() Proof {
 	p := t.complete()
 	if p.At.IsZero() {
@@ -75,18 +75,19 @@ type Use struct {
 	Answer   string `json:"answer,omitempty"`  // digest of the answer
 	Done     bool   `json:"done,omitempty"`    // the act has succeeded; absent while it is in progress
 
-	// Application says that it was for an application: its browser was sent there with a code, which is sent once.
+	// Application means that it was for an application: the browser was redirected there with a code, which is sent
+	// once.
 	Application bool `json:"application,omitempty"`
 }
 
-// Application is a request of an application to log somebody in (RFC 6749, section 4.1.1): a native application, or a site of another
-// origin. The login ends with a code that is sent to the application, which exchanges it for a token, instead of a session of the
-// browser.
+// Application is a request of an application to log a user in (RFC 6749, section 4.1.1): a native application, or a
+// website of another origin. The login ends with a code that is sent to the application, which exchanges it for a
+// token, instead of a session of the browser.
 type Application struct {
-	Redirect  string `json:"redirect"`         // where the browser takes the code
+	Redirect  string `json:"redirect"`         // the URL to which the browser takes the code
 	Name      string `json:"name"`             // the configured redirect that allows it
 	Challenge string `json:"challenge"`        // of PKCE, by S256
-	State     string `json:"state,omitempty"`  // returned as it is
+	State     string `json:"state,omitempty"`  // returned unchanged
 	Client    string `json:"client,omitempty"` // client_id; the exchange has to repeat it
 }
 
@@ -94,8 +95,7 @@ type Application struct {
 // loopback interface or claim a scheme, so a login for one needs the user's consent each time.
 func (a *Application) Native() bool { return !strings.HasPrefix(a.Redirect, "https://") }
 
-// Location returns where to redirect the browser to with parameters for the application, and
-// with its state.
+// Location returns the redirect URL of the browser, with parameters for the application and its state.
 func (a *Application) Location(parameters url.Values) string {
 	if a.State != "" {
 		parameters.Set("state", a.State)
@@ -116,8 +116,8 @@ type Tries struct {
 	Expires  time.Time `record:"expires" left:"stays, stays, stays, stays"`
 }
 
-// Devices are those from which a user has logged in. The record says nothing about them: it has hashes, of which those of one browser are
-// different for each of its users.
+// Devices are the devices from which a user has logged in. The record only has hashes, and one browser has different
+// hashes for each of its users.
 type Devices struct {
 	Meta
 

@@ -8,32 +8,32 @@ import (
 	"belfry/pkg/store"
 )
 
-// User is the record of a user. Fields that it has not here are the user's own, and stay.
+// User is the record of a user. All fields that this type lacks are the user's own, and are kept.
 type User struct {
 	Meta
 
 	Password string `record:"password" left:"is set, is set, ends, is set"` // its encoded hash; a login by mail removes it
 	Epoch    uint64 `record:"_epoch" left:"is set, is set, is set, is set"` // how often all sessions were ended
 
-	// PasswordByMail says that the password proves only the mailbox: see Proof.
+	// PasswordByMail means that the password proves only the mailbox: see Proof.
 	PasswordByMail bool `record:"_passwordByMail" left:"is set, is set, ends, ends"`
 
 	DeviceEpoch uint64          `record:"_deviceEpoch" left:"is set, is set, is set, is set"` // the epoch before which no device is known
 	Factors     Factors         `record:"_factors" left:"stays, ends, undoes, stays"`
 	Changes     []AddressChange `record:"_addressChanges" left:"ends, ends, ends, stays"` // a recovery ends only the rights of its own address
 
-	// Unlinked are the idents that are being unlinked, with the latest revision at which each was marked. They no longer count as
-	// logins of the user. Because every unlinking writes the user's record, two concurrent ones cannot each take the other's ident for
-	// the last. Linking an ident again first makes a new revision of it and then removes the mark, unless the new revision was marked
-	// meanwhile.
+	// Unlinked are the idents that are being unlinked, with the latest revision at which each was marked. They no
+	// longer count as logins of the user. Every unlinking writes the user's record, so two concurrent ones can't remove
+	// the last two idents. Linking an ident again first makes a new revision of it and then removes the mark, unless
+	// the new revision was marked meanwhile.
 	Unlinked map[string]uint64 `record:"_unlinked" left:"stays, is set, is set, stays"`
 
 	DeleteAt        time.Time `record:"_deleteAt" left:"ends, ends, undoes, stays"`
 	DeletionPlanned time.Time `record:"_deletionPlanned" left:"ends, ends, undoes, stays"` // when
 	Deferred        bool      `record:"_deletionDeferred" left:"ends, ends, undoes, stays"`
 
-	// The internal fields determine Admin and Disabled: a field that a client set before belfry reserved its name makes
-	// nobody an admin. Only an admin sets them.
+	// The internal fields determine Admin and Disabled: a field that a client set before belfry reserved its name does
+	// not make its user an admin. Only admins set the internal fields.
 	Admin          bool `record:"admin" left:"stays, stays, stays, stays"`
 	Disabled       bool `record:"disabled" left:"stays, stays, stays, stays"`
 	MarkedAdmin    bool `record:"_admin" left:"stays, stays, stays, stays"`
@@ -87,17 +87,17 @@ func (u User) SameEpoch(other User) bool { return u.Epoch == other.Epoch }
 // EndSessions ends all sessions with the write of the user.
 func (u *User) EndSessions() { u.Epoch++ }
 
-// SetPassword sets the hash of a password, or removes it if it is "", and ends all sessions. byMail says that it proves
-// only the mailbox.
+// SetPassword sets the hash of a password, or removes it if it is "", and ends all sessions. byMail means that it
+// proves only the mailbox.
 func (u *User) SetPassword(hash string, byMail bool) {
 	u.Password, u.PasswordByMail = hash, byMail
 	u.EndSessions()
 }
 
-// ForgetDevices forgets all devices with the end of all sessions, which follows.
+// ForgetDevices forgets all devices. The caller ends all sessions afterwards.
 func (u *User) ForgetDevices() { u.DeviceEpoch = u.Epoch + 1 }
 
-// SetAdmin marks a user as an admin, or removes the mark, and reports whether that makes a difference.
+// SetAdmin marks a user as an admin, or removes the mark, and reports whether that changes the user.
 func (u *User) SetAdmin(admin bool) bool {
 	differs := u.MarkedAdmin != admin || u.has("admin") != admin
 	u.Admin, u.MarkedAdmin = admin, admin
@@ -105,7 +105,7 @@ func (u *User) SetAdmin(admin bool) bool {
 	return differs
 }
 
-// SetDisabled marks a user as disabled, or removes the mark, and reports whether that makes a difference.
+// SetDisabled marks a user as disabled, or removes the mark, and reports whether that changes the user.
 func (u *User) SetDisabled(disabled bool) bool {
 	differs := u.MarkedDisabled != disabled || u.has("disabled") != disabled
 	u.Disabled, u.MarkedDisabled = disabled, disabled
@@ -146,19 +146,19 @@ func (u *User) EndPlan() { u.DeleteAt, u.DeletionPlanned, u.Deferred = time.Time
 // IsDue reports whether the time of a planned deletion has passed. The account is closed then.
 func (u User) IsDue(now time.Time) bool { return !u.DeleteAt.IsZero() && !now.Before(u.DeleteAt) }
 
-// AddressChange is a change of address, or the removal of one that was proven. It is in the record of its user from the request on, so
-// that all that decides about it is in one record: whether it can still be confirmed, or undone, which user may, and which changes came after
-// it.
+// AddressChange is a change of address, or the removal of a proven one. It is in the record of its user from the
+// request on. So one record decides whether it can still be confirmed or undone, who may do so, and which changes came
+// after it.
 type AddressChange struct {
 	ID    string `json:"id"`
 	Ident string `json:"ident"`           // the uuid of the ident that is replaced or removed
 	From  string `json:"from,omitempty"`  // its address
-	Since string `json:"since,omitempty"` // since when that was proven; "" if it was not
+	Since string `json:"since,omitempty"` // the time since when it was proven; "" if it was not
 	To    string `json:"to,omitempty"`    // the new address; "" for a removal
 	At    string `json:"at"`
 
-	// Holder is the only address that can undo the change: the owner address of the account when it was requested; "" for
-	// none, and in a change that a release requested which did not know it.
+	// Holder is the only address that can undo the change: the owner address of the account when it was requested; ""
+	// for none, and in a change that was requested with a release without this field.
 	Holder string `json:"holder,omitempty"`
 	Proven bool   `json:"proven,omitempty"` // Holder was proven then
 	Kept   bool   `json:"kept,omitempty"`   // the right to undo it has ended

@@ -1,4 +1,4 @@
-// Package secret makes secrets of random bits, hashes and seals them, and reads them as people type them.
+// Package secret makes secrets of random bits, hashes and seals them, and normalizes typed ones.
 package secret
 
 import (
@@ -21,8 +21,8 @@ const Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-
 // New returns 256 random bits as text.
 func New() string { return Random(Size) }
 
-// Random returns the text of so many random bytes. It does not begin with a hyphen, so that a token can be the argument of a flag:
-// belfry import --token $TOKEN.
+// Random returns a number of random bytes as text. It does not begin with a hyphen, so that a token can be the argument
+// of a flag: belfry import --token $TOKEN.
 func Random(size int) string {
 	raw := make([]byte, size)
 	for {
@@ -33,8 +33,8 @@ func Random(size int) string {
 	}
 }
 
-// Digest is the hash of a secret, which is stored in its place. Secrets have 256
-// random bits, so a plain hash can't be inverted by search.
+// Digest is the hash of a secret, which is stored instead of it. Secrets have 256 random bits, so a plain hash can't be
+// inverted by search.
 func Digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return B64.EncodeToString(sum[:])

@@ -25,8 +25,7 @@ func TypedCode(text string) string {
 	}, text)
 }
 
-// TypedToken returns a token as it was made, which may have hyphens: without spaces, line breaks and invisible
-// characters.
+// TypedToken normalizes a typed token, which may have hyphens. It removes spaces, line breaks and invisible characters.
 func TypedToken(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isGap(r) {
@@ -36,5 +35,6 @@ func TypedToken(text string) string {
 	}, text)
 }
 
-// isGap reports whether a character comes of how a text was shown: a space, a line break, or one that can't be seen.
+// isGap reports whether a character is a result of the display of a text: a space, a line break, or an invisible
+// character.
 func isGap(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }

@@ -51,13 +51,13 @@ func (s *Sessions) RequireSecond(ctx context.Context, me *Session) error {
 	return nil
 }
 
-// AsksForSecond reports whether a login of the user would be asked for a second factor.
+// AsksForSecond reports whether a login of the user would need a second factor.
 func (s *Sessions) AsksForSecond(ctx context.Context, me *Session) bool {
 	return me.User.Factors.Any() && s.PolicyOf(ctx, me.Visible) != MFAOff
 }
 
-// missingStep returns the step that a user has to take before a session is of use, by the configuration; "" for none. An
-// API key was made by somebody who has taken it.
+// missingStep returns the step that the configuration requires before a session can be used; "" for none. The user of
+// an API key has taken it before creating the key.
 func (s *Sessions) missingStep(ctx context.Context, me *Session) string {
 	switch {
 	case me.Limited && s.AsksForSecond(ctx, me):
@@ -71,8 +71,8 @@ func (s *Sessions) missingStep(ctx context.Context, me *Session) string {
 	}
 }
 
-// RequireComplete returns an Unauthenticated error with an errs.StepUp for a session whose user has to take a step before it is
-// of use for anything but that step.
+// RequireComplete returns an Unauthenticated error with an errs.StepUp for a session whose user first has to take a
+// step.
 func RequireComplete(me *Session) error {
 	if me == nil || me.Missing == "" {
 		return nil
@@ -80,7 +80,7 @@ func RequireComplete(me *Session) error {
 	message := "a second factor is required here: prove yours first"
 	switch {
 	case me.Limited:
-		message = "your second factor can't be asked for after a login by a mail, or by a password that was set by one: log in in another way, use a recovery code, or add another second factor, which counts a day later"
+		message = "your second factor can't be used after a login by a mail, or by a password that was set by one: log in by another method, use a recovery code, or add another second factor, which counts a day later"
 	case me.Missing == errs.StepEnroll:
 		message = "a second factor is required here: add one to your account first"
 	}
@@ -121,7 +121,7 @@ const (
 	MFARequired = "required" // users without one must add one
 )
 
-// MFA says who needs a second factor. The zero value is MFAOptional.
+// MFA configures which users need a second factor. The zero value is MFAOptional.
 type MFA struct {
 	Policy   string           // "" is MFAOptional
 	Required *policy.UserRule // users who need one under any policy; nil: nobody

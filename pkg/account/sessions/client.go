@@ -15,9 +15,8 @@ func (s *Sessions) VisibleUser(ctx context.Context, session *Session) (store.Sto
 	return s.DB.Users.Store.Shown(store.WithCall(ctx, call), session.User.Stored)
 }
 
-// LoggedIn returns the user of a session that has just been issued as a get of the user would
-// return them, as they are now: only the uuid if a get would be refused. Nothing here
-// fails: the session has begun.
+// LoggedIn returns the present user of a new session, as a get would return the user: only the uuid if a get would be
+// refused. It never fails, because the session has begun.
 func (s *Sessions) LoggedIn(ctx context.Context, session *Session) store.Stored {
 	user, err := s.DB.Users.Store.Get(record.AsService(ctx, session.User.UUID), session.User.UUID)
 	if err != nil {
@@ -33,23 +32,23 @@ type Client struct {
 	Address   string // network address
 	UserAgent string
 	Session   *Session // the session that the request carries; nil for none
-	Device    string   // the secret of the cookie by which the device is known; "" for none
-	Binding   string   // the secret of a login by mail that the client asked for; "" for none
-	Browser   string   // the secret of the cookie by which the browser of a repetition is known; "" for none
+	Device    string   // the secret of the cookie that identifies the device; "" for none
+	Binding   string   // the secret of a login by mail that the client requested; "" for none
+	Browser   string   // the secret of the cookie that identifies the browser of a repetition; "" for none
 	Devices   []string // further values of the cookie of Device, of which browsers send several; the valid one counts
 	Browsers  []string // the same of Browser
 	Cookie    bool     // the secret of the flow that the request continues, such as Binding, comes from a cookie
 
-	// Application is the application of the login. The login ends with a code for it and not with a session,
-	// and does not change the session that the request carries. nil: for the client itself.
+	// Application is the application of the login. The login issues a code for it instead of a session, and does not
+	// change the session of the request. nil: the login is for the client itself.
 	Application *record.Application
 }
 
 // BackgroundTimeout limits background work.
 const BackgroundTimeout = 30 * time.Second
 
-// RunInBackground runs work that a reply does not wait for. Errors are logged: no
-// promise depends on this work. do may be nil: there is nothing to do.
+// RunInBackground runs work that a reply does not wait for. Errors are only logged: no promise depends on this work. do
+// may be nil.
 func (s *Sessions) RunInBackground(ctx context.Context, what string, do func(ctx context.Context) error) {
 	if do == nil {
 		return

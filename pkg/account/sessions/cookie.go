@@ -8,13 +8,13 @@ import (
 // DefaultCookie is the name of the cookie of sessions, unless Options has another one.
 const DefaultCookie = "belfry"
 
-// FormerCookie is a name that the cookie of sessions had.
+// FormerCookie is a former name of the sessions' cookie.
 type FormerCookie struct {
 	Name  string
-	Until time.Time // when it is no longer read: no session is as old
+	Until time.Time // when it is no longer read, because all its sessions have ended
 }
 
-// CookieNames returns the name of the cookie of sessions, and after it those by which it is read as well.
+// CookieNames returns the name of the sessions' cookie, followed by the former names that are still read.
 func (s *Sessions) CookieNames() []string {
 	names := []string{s.Cookie}
 	for _, f := range s.Former {

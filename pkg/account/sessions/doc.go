@@ -1,4 +1,5 @@
-// Package sessions has the sessions of users: it starts, replaces, lists and ends them, and says what a session may do.
+// Package sessions has the sessions of users: it starts, replaces, lists and ends them, and decides what a session may
+// do.
 //
 // # States of a session
 //
@@ -34,7 +35,7 @@ type Sessions struct {
 	Auditors *policy.UserRule // may be nil
 	Pending  *sync.WaitGroup  // background work that no reply waits for
 	Places   *places.Database // may be nil
-	Cookie   string           // the name of that of sessions
+	Cookie   string           // the name of the sessions' cookie
 	Former   []FormerCookie   // its names before
 	rules    keyRules
 }

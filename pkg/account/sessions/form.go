@@ -5,7 +5,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// RequireTexts reports Invalid for fields of a form that are empty: names and values in turn.
+// RequireTexts returns Invalid for empty fields of a form. names and values alternate.
 func RequireTexts(message string, fields ...string) error {
 	var missing []errs.Field
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -19,7 +19,7 @@ func RequireTexts(message string, fields ...string) error {
 	return &errs.Error{Kind: errs.Invalid, Message: message, Fields: missing}
 }
 
-// StateError is returned for a callback that belongs to no flow of this browser.
+// StateError is returned for a callback without a flow of this browser.
 func StateError() error {
-	return errs.New(errs.Mismatch, "this login was not begun here, has been finished, or took too long")
+	return errs.New(errs.Mismatch, "this login was started in another browser, is finished, or took too long")
 }

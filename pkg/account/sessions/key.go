@@ -30,7 +30,7 @@ func RequireLogin(me *Session) error {
 	return errs.Wrap(ErrInsufficientScope, errs.Denied, "an API key can't do this: log in")
 }
 
-// keyOf returns the key that a session is; nil for that of a login.
+// keyOf returns the key of a session; nil for the session of a login.
 func (s *Sessions) keyOf(session record.Session) *Key {
 	if !session.IsKey() {
 		return nil
@@ -51,7 +51,7 @@ type keyRules struct {
 	all map[string]*policy.RequestRule
 }
 
-// compiled returns a compiled rule; nil, which never holds, for one that can't be compiled.
+// compiled returns a compiled rule; nil, which is always false, if it can't be compiled.
 func (r *keyRules) compiled(expression string) *policy.RequestRule {
 	r.mu.Lock()
 	rule, known := r.all[expression]

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Info is a session as its user sees it.
+// Info is a session, as its user sees it.
 type Info struct {
 	ID      string `json:"id"`
 	Current bool   `json:"current"`
@@ -38,7 +38,7 @@ func (s *Sessions) List(ctx context.Context, me *Session) ([]Info, error) {
 	return s.ListOf(ctx, me.User, me.ID)
 }
 
-// ListOf returns the sessions of a user, the oldest first. current is the id of the one that asks.
+// ListOf returns the sessions of a user, the oldest first. current is the id of the session of the request.
 func (s *Sessions) ListOf(ctx context.Context, user record.User, current string) ([]Info, error) {
 	list := []Info{}
 	for session, err := range s.AllOf(ctx, user) {
@@ -94,13 +94,12 @@ func (s *Sessions) endExcessSessions(ctx context.Context, user record.User) erro
 	return nil
 }
 
-// RevokeOwn ends a session of the logged-in user. NotFound when it is
-// not theirs.
+// RevokeOwn ends a session of the logged-in user. NotFound if it is another user's.
 func (s *Sessions) RevokeOwn(ctx context.Context, me *Session, id string) error {
 	return s.Revoke(record.AsService(ctx, me.User.UUID), me.User.UUID, id)
 }
 
-// Revoke ends a session of a user. NotFound when it is not theirs.
+// Revoke ends a session of a user. NotFound if it is another user's.
 func (s *Sessions) Revoke(ctx context.Context, user, id string) error {
 	_, err := s.OfUser(ctx, user, id, false)
 	if errors.Is(err, errs.NotFound) {
@@ -112,7 +111,7 @@ func (s *Sessions) Revoke(ctx context.Context, user, id string) error {
 	return s.End(ctx, id, s.DB.AuditEnd(user, id, record.ReasonRevoked))
 }
 
-// OfUser returns a session of a user, or an API key. NotFound when it is not theirs.
+// OfUser returns a session of a user, or an API key. NotFound if it is another user's.
 func (s *Sessions) OfUser(ctx context.Context, user, id string, key bool) (record.Session, error) {
 	if !object.ValidUUID(id) {
 		return record.Session{}, errs.New(errs.NotFound, "the id is not valid")
@@ -124,8 +123,8 @@ func (s *Sessions) OfUser(ctx context.Context, user, id string, key bool) (recor
 	return session, err
 }
 
-// EndAll ends all sessions and API keys of a user, and the tokens of recovery mails, atomically:
-// also those that an index does not find yet. NotFound.
+// EndAll ends all sessions and API keys of a user, and the tokens of recovery mails, atomically, including those that
+// an index does not find yet. NotFound.
 func (s *Sessions) EndAll(ctx context.Context, uuid string) (store.Stored, error) {
 	return s.ChangeUser(ctx, uuid, func(user *record.User) error {
 		user.EndSessions()

@@ -10,15 +10,15 @@ import (
 	"belfry/pkg/event"
 )
 
-// Origin is where a request came from. The device and the place are derived when they are read, and not stored.
+// Origin is the origin of a request. The device and the place are derived when they are read, and not stored.
 type Origin struct {
 	Address   string        `json:"address,omitempty"` // of the network
-	Place     *places.Place `json:"place,omitempty"`   // of the address; nil where it is not known
+	Place     *places.Place `json:"place,omitempty"`   // of the address; nil if it is unknown
 	UserAgent string        `json:"userAgent,omitempty"`
-	Device    string        `json:"device,omitempty"` // for people: the browser and the system, which a client can claim to be
+	Device    string        `json:"device,omitempty"` // for people: the browser and the system, as claimed by the client
 }
 
-// OriginOf returns where a request came from.
+// OriginOf returns the origin of a request.
 func (s *Sessions) OriginOf(address, userAgent string) Origin {
 	return Origin{Address: address, Place: s.Places.Of(address), UserAgent: userAgent, Device: deviceOf(userAgent)}
 }
@@ -40,11 +40,11 @@ func deviceOf(userAgent string) string {
 	return browser + " on " + system
 }
 
-// Activity is an event about the security of an account as its user sees it: what happened, from where, and who did it.
+// Activity is an event about the security of an account, as its user sees it: the event, its origin, and its actor.
 type Activity struct {
 	Event event.Name `json:"event"`
 	Time  string     `json:"time"`
-	By    string     `json:"by,omitempty"` // user or admin; absent where that is not known, as of a failed login
+	By    string     `json:"by,omitempty"` // user or admin; absent if unknown, as of a failed login
 	event.AuthDetails
 	Origin
 }
@@ -64,7 +64,7 @@ func (s *Sessions) ActivityOf(e *event.Envelope) Activity {
 		a.By = byUser
 	case e.Actor != nil || e.Origin == event.OriginCommand:
 		a.By = byAdmin
-		return a // where an admin works does not concern the user
+		return a // the origin of an admin's request is not shown to the user
 	}
 	a.Origin = s.OriginOf(e.Ctx.Address, e.Ctx.UserAgent)
 	return a

@@ -13,8 +13,7 @@ import (
 // ErrDisabled is in the error of a login to an account that is disabled.
 var ErrDisabled = errors.New("the account is disabled")
 
-// DisabledError is for users who have proven their identity: others must not learn that there
-// is an account.
+// DisabledError is for users who have proven their identity: other clients must not learn that the account exists.
 func DisabledError() error {
 	return errs.Wrap(ErrDisabled, errs.Denied, "this account is disabled: contact the operator of this service")
 }
@@ -34,8 +33,8 @@ func (s *Sessions) IsAdmin(ctx context.Context, me *Session) bool {
 	return me != nil && me.Key == nil && s.Admins.Holds(ctx, me.Visible)
 }
 
-// MayAudit reports whether the user of a session may receive the events about the security of all accounts, by the rule of
-// the configuration. An API key may not, nor may a session that is not of use before another step.
+// MayAudit reports whether the user of a session may receive the events about the security of all accounts, by the rule
+// of the configuration. An API key may not, nor may a session whose user first has to take a step.
 func (s *Sessions) MayAudit(ctx context.Context, me *Session) bool {
 	return me != nil && me.Key == nil && me.Missing == "" && s.Auditors.Holds(ctx, me.Visible)
 }
@@ -48,7 +47,7 @@ func (s *Sessions) IsAdminUser(ctx context.Context, user record.User) (bool, err
 
 // DeletedError is for users who have proven their identity.
 func DeletedError() error {
-	return errs.Wrap(ErrDisabled, errs.Denied, "this account is being deleted, as its user has asked")
+	return errs.Wrap(ErrDisabled, errs.Denied, "this account is being deleted at its user's request")
 }
 
 // IsOneself reports whether the user is the actor. A command has no actor.
@@ -57,8 +56,8 @@ func IsOneself(ctx context.Context, uuid string) bool {
 	return actor != nil && *actor == uuid
 }
 
-// OneselfError refuses changes that could remove the last admin: an admin who changes others is one
-// still. So no users have to be counted, whose number is not bounded.
+// OneselfError refuses changes that could remove the last admin. An admin who changes other users remains an admin, so
+// belfry does not have to count users, whose number is not bounded.
 func OneselfError(what string) error {
 	return errs.New(errs.Conflict, "you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)
 }

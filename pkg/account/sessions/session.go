@@ -34,16 +34,16 @@ type Session struct {
 	User    record.User   // with all fields
 	Visible object.Object // as rules see the user: the fields that the user may see
 	Expires time.Time
-	Key     *Key // the API key that it is of; nil after a login
+	Key     *Key // the API key of the session; nil after a login
 
 	Type            string    // the provider of the login
 	Application     string    // the configured redirect of the application that the session is of; "" for a browser or a program
 	Methods         []string  // by which the user has proven their identity, as in event.AuthDetails
 	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
 	AuthenticatedAt time.Time // the last time that they have; zero for an API key
-	Limited         bool      // the user has a second factor that could not be asked for
+	Limited         bool      // the user has a second factor that could not be requested
 	PasswordSet     time.Time // when the session began because its user changed the password; zero otherwise
-	Missing         string    // a step that the user has to take before the session is of use, as in errs.StepUp; "" for none
+	Missing         string    // a step that the user first has to take, as in errs.StepUp; "" for none
 }
 
 // ForRules returns the view of a session for rules; nil without one.
@@ -54,7 +54,7 @@ func (me *Session) ForRules() *policy.Session {
 	return &policy.Session{AAL: me.AAL, AuthenticatedAt: me.AuthenticatedAt, StepUp: me.Key == nil}
 }
 
-// HasPassword reports whether a session is of a user with a password.
+// HasPassword reports whether the user of a session has a password.
 func HasPassword(s *Session) bool {
 	return s != nil && s.User.Password != ""
 }
@@ -65,27 +65,27 @@ type Issued struct {
 	Session
 	Token string
 
-	// Application is the application of the login, also when it failed; nil for the client itself.
-	// Code is "" unless it succeeded. There is no session yet.
+	// Application is the application of the login, also if the login failed; nil for the client itself. Code is ""
+	// unless the login succeeded. There is no session yet.
 	Application *record.Application
 	Code        string
 
-	Device string // the secret of a new cookie by which the device will be known; "" for none
+	Device string // the secret of a new cookie that will identify the device; "" for none
 }
 
-// Start starts a session of a user who has proven their identity. The session that the client had before ends: no token
+// Start starts a session of a user who has proven their identity. The client's previous session ends, so that no token
 // outlives a login.
 func (s *Sessions) Start(ctx context.Context, user record.User, p record.Proof, c Client) (Issued, error) {
 	return s.Save(record.AsService(ctx, user.UUID), user, New{ID: secret.Random(IDSize), Proof: p}, c)
 }
 
-// Replace starts a session in place of that of the client, of the same browser, program or application. The former one has
-// ended when it returns: somebody else may have its token.
+// Replace replaces the session of the client by a new one of the same browser, program or application. The former
+// session has ended when Replace returns, because somebody else may have its token.
 func (s *Sessions) Replace(ctx context.Context, user record.User, p record.Proof, c Client) (Issued, error) {
 	return s.ReplaceBy(ctx, user, New{Proof: p}, c)
 }
 
-// ReplaceBy is Replace by a session with more than a proof.
+// ReplaceBy is Replace by a session with further data besides the proof.
 func (s *Sessions) ReplaceBy(ctx context.Context, user record.User, n New, c Client) (Issued, error) {
 	ctx, before := record.AsService(ctx, user.UUID), c.Session
 	c.Session = nil
@@ -108,8 +108,8 @@ func (s *Sessions) RequireOpen(user record.User) error {
 	return nil
 }
 
-// UserOf returns the user of a token that stands for a login which has not become a session yet. If all sessions of the
-// user have ended since, the login has ended too: the error is ended. Denied for a disabled user.
+// UserOf returns the user of a token for a login without a session yet. If all sessions of the user have ended since,
+// the login has ended too, and the error is ended. Denied for a disabled user.
 func UserOf(ctx context.Context, db *record.Stores, login record.Token, ended error) (record.User, error) {
 	user, err := db.Users.Read(ctx, login.User)
 	switch {
@@ -125,14 +125,14 @@ func UserOf(ctx context.Context, db *record.Stores, login record.Token, ended er
 	return user, nil
 }
 
-// New is a session to be saved. application is "" for that of a browser or a program.
+// New returns a session to save. application is "" for a browser or a program.
 type New struct {
 	record.Proof
 	ID, Application string
 	PasswordSet     bool
 }
 
-// Save stores a session, and ends those that are too many.
+// Save stores a session, and ends sessions beyond the limit.
 func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) (Issued, error) {
 	if err := s.RequireOpen(user); err != nil {
 		return Issued{}, err
@@ -221,8 +221,7 @@ func (s *Sessions) Authenticate(ctx context.Context, token string) (*Session, er
 	return me, nil
 }
 
-// Causes of errors that are of the token of a request, and of nothing else, for programs that sent it in Authorization (RFC 6750,
-// section 3.1).
+// Causes of errors about the token of a request, for programs that sent it in Authorization (RFC 6750, section 3.1).
 var (
 	ErrInvalidToken      = errors.New("the token is not valid")             // Unauthenticated
 	ErrInsufficientScope = errors.New("the token is not for such requests") // Denied
@@ -233,8 +232,8 @@ func EndedError() error {
 	return errs.Wrap(ErrInvalidToken, errs.Unauthenticated, "your session has ended: log in again")
 }
 
-// CheckActive reports EndedError for a session that has ended since the
-// request began, which may be long ago: a slow body or provider delays it.
+// CheckActive returns EndedError for a session that has ended since the request began. A slow body or provider can
+// delay a request for long.
 func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
 	_, err := s.DB.Sessions.Store.Get(ctx, me.ID)
 	if errors.Is(err, errs.NotFound) {
@@ -256,8 +255,8 @@ func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
 	return nil
 }
 
-// ChangeCurrent changes the logged-in user. It reports EndedError when all sessions were ended since the request began,
-// also if there is nothing to change.
+// ChangeCurrent changes the logged-in user. It returns EndedError if all sessions were ended since the request began,
+// even if there is nothing to change.
 func (s *Sessions) ChangeCurrent(ctx context.Context, me *Session, change func(*record.User) error) (record.User, error) {
 	return s.DB.Users.Change(record.AsService(ctx, me.User.UUID), me.User.UUID, func(now *record.User) error {
 		if !now.SameEpoch(me.User) {

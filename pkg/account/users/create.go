@@ -18,8 +18,7 @@ func (s *Users) Create(ctx context.Context, reg New) (record.User, error) {
 	return s.CreateAs(record.AsService(ctx, ""), func(uuid string) context.Context { return record.AsService(ctx, uuid) }, reg)
 }
 
-// CreateAs is Create with the context in which the ident is written, and that in
-// which the user is, by the user's uuid.
+// CreateAs is Create with two contexts: for the write of the ident, and, by the user's uuid, for the write of the user.
 func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context.Context, reg New) (record.User, error) {
 	uuid := object.NewUUID()
 	if err := s.DB.Users.Store.Check(ctx, reg.Fields, uuid); err != nil {
@@ -99,12 +98,12 @@ func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident)
 type Identity struct {
 	record.Identity
 	Keep func(*record.Ident) // sets the tokens of the provider in its ident; nil without tokens
-	Must bool                // a login whose ident was not written has not succeeded
+	Must bool                // the login fails if its ident was not written
 
 	// Further fields of a linked identity.
 	Passkey *record.Credential
 	Name    string             // of a passkey
-	Single  bool               // it is Exists also for the user who has it
+	Single  bool               // Exists even for the user who has it
 	Events  []store.ExtraEvent // published with its ident
 }
 

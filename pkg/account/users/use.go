@@ -52,8 +52,8 @@ func (s *Users) AnyOwned(ctx context.Context, idents []string, user string) (boo
 // maxNamed is how many idents of a user are read to find an address.
 const maxNamed = 10
 
-// Address returns the e-mail address with which a user logs in, or else the uuid of another ident; "" for a user without
-// idents. It identifies the user to people: users choose their other fields themselves.
+// Address returns the e-mail address with which a user logs in, or else the uuid of another ident; "" for a user
+// without idents. It identifies the user to people, because users can choose their other fields.
 func (s *Users) Address(ctx context.Context, user string) (string, error) {
 	other, read := "", 0
 	for ident, err := range s.DB.Idents.Owned(record.AsService(ctx, ""), user) {
@@ -71,10 +71,10 @@ func (s *Users) Address(ctx context.Context, user string) (string, error) {
 	return other, nil
 }
 
-// FirstAdminUUID is the uuid of the record of links for the first admin. That of a mailbox ends with its kind.
+// FirstAdminUUID is the uuid of the record of links for the first admin. The uuid of a mailbox ends with its kind.
 const FirstAdminUUID = "first-admin"
 
-// EndFirstAdmin removes all links. Callers that make an admin call it first.
+// EndFirstAdmin removes all links. It is called before a user becomes an admin.
 func (s *Users) EndFirstAdmin(ctx context.Context) error {
 	_, err := s.DB.Links().Change(ctx, FirstAdminUUID, func(m *record.Mailbox) error {
 		if len(m.Tokens) == 0 {

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// Breaches finds passwords that are in the data of breaches by the range API of Have I Been Pwned, or of a server with the same API.
-// That server learns the first 20 bits of a SHA-1, which some thousand known passwords share, and not which of them was meant.
+// Breaches finds passwords that are in the data of breaches by the range API of Have I Been Pwned, or of a server with
+// the same API. That server only learns the first 20 bits of a SHA-1, which some thousand known passwords share.
 type Breaches struct {
 	URL      string        // without the slash before the range
 	Timeout  time.Duration // of a lookup, with all of its reply
-	MinCount int           // least number of occurrences that refuses a password
+	MinCount int           // minimum number of occurrences for a refusal
 
 	Transport http.RoundTripper // nil: http.DefaultTransport
 }
@@ -28,11 +28,11 @@ type Breaches struct {
 const (
 	rangeSize = 5 // digits of a hash that the server learns
 
-	// maxRange is the greatest reply that is read, in bytes. Those of Have I Been Pwned have about 40 KB.
+	// maxRange is the maximum size of a reply, in bytes. Replies of Have I Been Pwned have about 40 KB.
 	maxRange = 1 << 20
 )
 
-// client follows no redirects: nothing but the configured URL is reached.
+// client follows no redirects, so only the configured URL is requested.
 func (b *Breaches) client() *http.Client {
 	return &http.Client{Transport: b.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
@@ -60,7 +60,7 @@ func (b *Breaches) count(ctx context.Context, password string) (int, error) {
 	return countIn(resp.Body, hash[rangeSize:])
 }
 
-// countIn reads lines of the rest of a hash, a colon and how often it occurs. Padding occurs 0 times.
+// countIn reads lines with the rest of a hash, a colon and a number of occurrences. Padding has 0 occurrences.
 func countIn(body io.Reader, rest string) (int, error) {
 	limited := &io.LimitedReader{R: body, N: maxRange}
 	for lines := bufio.NewScanner(limited); ; {

@@ -14,7 +14,7 @@ import (
 //go:embed common.bloom
 var commonFilter []byte
 
-// loadCommon decodes the filter when the first password is checked: the start of belfry does not wait for it.
+// loadCommon decodes the filter when the first password is checked, so that the start of belfry does not wait for it.
 var loadCommon = sync.OnceValue(func() *bloom.BloomFilter {
 	var f bloom.BloomFilter
 	if _, err := f.ReadFrom(bytes.NewReader(commonFilter)); err != nil {
@@ -26,5 +26,5 @@ var loadCommon = sync.OnceValue(func() *bloom.BloomFilter {
 // Fold returns the form in which passwords are compared with the list.
 func Fold(password string) string { return strings.ToLower(password) }
 
-// isCommon reports whether a password is on the list. One in a million others is taken for one that is.
+// isCommon reports whether a password is on the list. One in a million others is a false positive.
 func isCommon(password string) bool { return loadCommon().TestString(Fold(password)) }

@@ -15,13 +15,14 @@ const MaxScore = 4
 
 // Limits of an estimate, whose time grows much faster than the lengths of a password and of its substitutes for letters.
 const (
-	// maxEstimated is how many characters of a password are estimated. They are not bytes, of which Japanese has three for
-	// each: the ten characters of 32 bytes could not get the highest score, however many followed.
+	// maxEstimated is how many characters of a password are estimated. The limit is not in bytes, because Japanese
+	// characters have three bytes each: with a limit of 32 bytes, a password of any length could not get the highest
+	// score.
 	maxEstimated = 32
 
 	maxOwnText  = 256 // characters of a text of the user
 	maxOwnWords = 32
-	minOwnWord  = 3 // bytes; parts that are shorter are in most passwords
+	minOwnWord  = 3 // bytes; shorter parts are in most passwords
 )
 
 // estimate returns the score of a password: 0 to MaxScore, for fewer than 10^3, 10^6, 10^8, 10^10 guesses, and for more.
@@ -29,7 +30,7 @@ func estimate(password string, own []string) int {
 	return zxcvbn.PasswordStrength(password, own).Score
 }
 
-// isGuessable reports whether a password has a lower score than it must have.
+// isGuessable reports whether the score of a password is too low.
 func (c *Checker) isGuessable(ctx context.Context, password string, own []string) (bool, error) {
 	if c.MinScore == 0 {
 		return false, nil
@@ -42,8 +43,8 @@ func (c *Checker) isGuessable(ctx context.Context, password string, own []string
 	return c.estimate(beginning(password, maxEstimated), wordsOf(own)) < c.MinScore, nil
 }
 
-// beginning returns the first characters of a text. It reads text that is not UTF-8 as Latin-1, which a form may send:
-// the library does not estimate the strength of malformed text.
+// beginning returns the first characters of a text. It reads text that is not UTF-8 as Latin-1, which a form may send,
+// because the library does not estimate malformed text.
 func beginning(text string, most int) string {
 	if !utf8.ValidString(text) {
 		text = latin1(text[:min(len(text), most)])
@@ -67,7 +68,7 @@ func latin1(text string) string {
 }
 
 // wordsOf returns the first guesses from a user's own texts, such as an address and a name: each text, and its words.
-// They are cut as passwords are, or a long address would not be found in a password that begins with it.
+// They are truncated like passwords, so that a long address is found in a password that begins with it.
 func wordsOf(texts []string) []string {
 	words := []string{}
 	add := func(word string) {

@@ -1,4 +1,4 @@
-// Package weak finds passwords that attackers try first: the most common ones, those that are easy to guess, and those that are in the
+// Package weak finds passwords that attackers try first: common passwords, guessable passwords, and passwords in the
 // data of breaches.
 package weak
 
@@ -11,7 +11,7 @@ import (
 	"belfry/internal/prom"
 )
 
-// Reason says why a password is refused.
+// Reason is the reason why a password is refused.
 type Reason string
 
 // The reasons. They are values of a query and of a label as well.
@@ -23,17 +23,17 @@ const (
 
 func reasons() []Reason { return []Reason{Common, Guessable, Breached} }
 
-// Refusal is a password that must not be used. Message says why, and what to do; neither has the password.
+// Refusal is the refusal of a password. Message has the reason and the remedy, but not the password.
 type Refusal struct {
 	Reason  Reason
 	Message string
 }
 
-// Options say which passwords are refused; by default none is.
+// Options configure which passwords are refused; by default all are accepted.
 type Options struct {
-	Common   bool      // those of the list of common passwords
-	MinScore int       // those whose strength is estimated as less, of 0 to MaxScore; 0: nothing is estimated
-	Breaches *Breaches // those that are found there; nil: none
+	Common   bool      // passwords on the list of common passwords are refused
+	MinScore int       // passwords with a lower estimated score, 0 to MaxScore, are refused; 0: nothing is estimated
+	Breaches *Breaches // passwords that are found there are refused; nil: none
 
 	// Slot waits until a strength may be estimated, which takes processor time. nil: at once.
 	Slot func(context.Context) (release func(), err error)
@@ -78,9 +78,10 @@ func New(o Options) *Checker {
 	return c
 }
 
-// Check returns why a password must not be used; nil if it may be. own are texts of its user, such as the address and the name: they are
-// guessed first. A password is looked up elsewhere after it has passed all other checks, and is accepted where the lookup fails: users
-// can choose passwords while another service is unavailable. The error is that of Slot.
+// Check returns the reason why a password must not be used; nil if it may be used. own are texts of its user, such as
+// the address and the name, which attackers guess first. A password that has passed all other checks is looked up at
+// another service. It is accepted if the lookup fails, so that users can choose passwords while that service is
+// unavailable. The error is that of Slot.
 func (c *Checker) Check(ctx context.Context, password string, own []string) (*Refusal, error) {
 	r, err := c.check(ctx, password, own)
 	if r != nil {
@@ -114,5 +115,5 @@ func (c *Checker) lookUp(ctx context.Context, password string) *Refusal {
 	if n == 0 || n < c.Breaches.MinCount {
 		return nil
 	}
-	return &Refusal{Breached, "appears in data breaches (" + times(n) + "), so attackers try it: choose another, and change it wherever else you use it"}
+	return &Refusal{Breached, "appears in data breaches (" + times(n) + "), so attackers try it: choose another, and change it everywhere else you use it"}
 }

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// New returns a Server of options that no configuration has: their contract has what they serve.
+// New returns a Server with options that no configuration produces. Their contract lists everything that they serve.
 func New(o api.Options) *api.Server {
 	k := contract(&o)
 	k.Events = o.Events != nil
@@ -55,7 +55,7 @@ func ServeFiles(o *api.Options, service files.Options, f apimodel.Files) {
 	o.Files = append(o.Files, service)
 }
 
-// loginOf is what a service offers.
+// loginOf returns the login that a service offers.
 func loginOf(s *account.Service) apimodel.Login {
 	code, link := s.Mails.Logins()
 	l := apimodel.Login{

@@ -73,7 +73,7 @@ func apply[T any](change []any, to *T) {
 	}
 }
 
-// backend returns the one that a test gives, or one in a new folder.
+// backend returns the backend that a test passes, or a new one in a new folder.
 func (f *Front) backend(change []any) driver.Backend {
 	f.Helper()
 	for _, c := range change {

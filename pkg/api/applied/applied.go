@@ -195,8 +195,8 @@ func (s *pendingWait) receive(r report) {
 	s.finishIfDone()
 }
 
-// hasApplied reports whether with a report an event is applied: an attempt has succeeded, and the reports of all
-// attempts before it are known.
+// hasApplied reports whether a report completes an event: an attempt has succeeded, and the reports of all earlier
+// attempts have arrived.
 func (s *pendingWait) hasApplied(m mark, r report) bool {
 	if r.Attempt <= 0 {
 		return !r.Part

@@ -16,8 +16,9 @@ type API struct {
 	document func() (map[string]json.RawMessage, error) // without servers
 }
 
-// NewAPI returns the API of an OpenAPI document, which is asked for when the view is first used. In the console its only
-// server is the origin of the page: requests go where the page comes from, with its session, under whatever name belfry is reached.
+// NewAPI returns the API of an OpenAPI document, which is requested when the view is first used. In the console the
+// only server of the document is the origin of the page. So requests go to the host name by which the browser reaches
+// belfry, with the session of the page.
 func NewAPI(document func() ([]byte, error)) *API {
 	return &API{sync.OnceValues(func() (map[string]json.RawMessage, error) {
 		whole, err := document()

@@ -109,7 +109,7 @@ func acceptsGzip(x *httpkit.Exchange) bool {
 	return strings.Contains(x.Request.Header.Get("Accept-Encoding"), "gzip")
 }
 
-// asset serves a file to anybody: it is the same in every belfry of this version.
+// asset serves a file without a login: it is the same in every belfry of this version.
 func (c *Console) asset(x *httpkit.Exchange) error {
 	name, err := x.PathParam("name")
 	if err != nil {

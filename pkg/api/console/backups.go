@@ -10,13 +10,13 @@ import (
 type Backups struct {
 	Place   string    // where they are; "": no place is configured
 	Next    time.Time // when the schedule makes the next one; zero: there is no schedule
-	Running string    // who makes one now, and since when; "" is nobody
-	Error   string    // why the state can't be read; "" when it can
+	Running string    // the process that makes one now, and since when; "" for none
+	Error   string    // why the state can't be read; "" if it can
 
 	Recent []backup.Attempt // the newest first
 }
 
-// Last returns when the latest backup that exists was begun; zero: there is none.
+// Last returns the time at which the latest existing backup began; zero if no backup exists.
 func (b Backups) Last() time.Time {
 	for _, one := range b.Recent {
 		if one.ID != "" {

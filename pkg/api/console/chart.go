@@ -25,7 +25,7 @@ type Series struct {
 // Point is a value at a time.
 type Point struct {
 	At    time.Time
-	Value float64 // NaN: there is none
+	Value float64 // NaN: no value
 }
 
 // The size of a chart, in the units of its viewBox.

@@ -21,7 +21,7 @@ type Console struct {
 	version  string
 	account  string // see Options
 
-	docs sync.Map // pages of the documentation that were asked for, by base path and URL: *rendered
+	docs sync.Map // requested pages of the documentation, by base path and URL: *rendered
 }
 
 // view is a part of the console, with an entry in the navigation.
@@ -36,8 +36,8 @@ type route struct {
 	method, path string // below /console
 	act          httpkit.Act
 	handle       func(*request) error
-	anyone       bool // it is served to who is not an admin, too
-	step         bool // it is served to an admin whose session is of no use for the rest yet
+	anyone       bool // it is also served to clients that are not admins
+	step         bool // it is also served to an admin whose session still lacks a step
 	script       bool // a script asks for it: its errors are problem documents
 }
 
@@ -51,13 +51,13 @@ func post(path string, h func(*request) error) route {
 	return route{method: http.MethodPost, path: path, act: httpkit.Write, handle: h}
 }
 
-// limitedAs has a route count against other limits than reads or writes.
+// limitedAs counts a route against limits other than those of reads and writes.
 func limitedAs(act httpkit.Act, r route) route {
 	r.act = act
 	return r
 }
 
-// forAnyone is a route that is served to who is not an admin, too: the handler says what they may.
+// forAnyone is a route that is also served to clients that are not admins. Its handler decides what they may do.
 func forAnyone(r route) route {
 	r.anyone = true
 	return r
@@ -127,7 +127,7 @@ func (c *Console) handle(r *httpkit.Router, viewName string, rt route) {
 	r.Handle(rt.method, Path+rt.path, h)
 }
 
-// start leads to the first view.
+// start redirects to the first view.
 func (c *Console) start(r *request) error {
 	if len(c.nav) == 0 {
 		return r.Page("start", "Console", nil)
@@ -136,7 +136,7 @@ func (c *Console) start(r *request) error {
 	return nil
 }
 
-// nothing replies for a path that no view has.
+// nothing replies to requests for paths that no view has.
 func (c *Console) nothing(r *request) error {
 	return notFound("the console has no page %s", httpkit.Truncate(strings.ToValidUTF8(r.Request.URL.Path, ""), 200))
 }

@@ -16,8 +16,8 @@ const (
 	maxDiffLength = 300 // bytes of a line
 )
 
-// diff compares two texts by line. Sides that are too long to compare line by line are shown as replaced. What is shown is
-// bounded.
+// diff compares two texts by line. Sides that are too long to compare line by line are shown as replaced. The result
+// has at most maxDiffShown lines.
 func diff(before, after string) []change {
 	a, b := linesOf(before), linesOf(after)
 	head := 0
@@ -42,7 +42,7 @@ func diff(before, after string) []change {
 	return bounded(all)
 }
 
-// linesOf returns the lines of a text; an empty one has none.
+// linesOf returns the lines of a text; nil for an empty one.
 func linesOf(text string) []string {
 	if text == "" {
 		return nil
@@ -97,7 +97,7 @@ func compare(a, b []string) (all []change) {
 	return all
 }
 
-// bounded leaves out equal lines far from changes, and what is too much.
+// bounded omits equal lines that are far from changes, and the lines beyond the limit.
 func bounded(all []change) (shown []change) {
 	near := make([]bool, len(all))
 	for i, c := range all {

@@ -2,20 +2,20 @@
 // by the server from templates (templates), with htmx for partial updates and small scripts as
 // files (assets); all of it is embedded.
 //
-// # The way of a request
+// # The path of a request
 //
 //   - kit.Router and the filters of the API: hosts, cross-site request forgery, the start.
-//   - Console.guard sets the headers of security, refuses a POST of another origin, counts the
-//     request against the limits of the API, and lets only admins pass: who is not logged in is
-//     sent to the login page, who is not an admin gets 403. An admin whose session lacks a step, such as a second factor that
-//     is required, is led to where it is taken (askStep); so is one for whom a handler returns an error with an errs.StepUp, as
-//     sessions.Sessions.RequireFresh does.
-//   - The handler of the view, which calls stores and services as that admin: request.Call.
+//   - Console.guard sets the security headers, refuses a POST from another origin, counts the request against the
+//     limits of the API, and admits only admins. Clients that are not logged in are redirected to the login page, and
+//     users who are not admins get 403.
+//   - askStep redirects an admin whose session lacks a step, such as a required second factor, to the page for that
+//     step. It does the same if a handler returns an error with an errs.StepUp, as sessions.Sessions.RequireFresh does.
+//   - The handler of the view calls stores and services as that admin: request.Call.
 //   - It renders a page or a fragment of one. An error that it returns becomes a page, or a
 //     message in the page where htmx has sent the request.
 //
-// The documentation (docs.go) has a way of its own: anybody reads it, no session is read, and its pages are those that package
-// manual has embedded. help.go says which of them each view and field links to.
+// The documentation (docs.go) is served differently: it needs no login, no session is read, and its pages are those
+// that package manual embeds. help.go says which of them each view and field links to.
 //
 // # Adding a view
 //
@@ -36,6 +36,5 @@
 //  6. <name>_test.go, and the view in the table of views in test/browser. TestNoViewOfTheConsoleScansAStore in pkg/app opens
 //     what links lead to, and counts what it reads; bench/load measures the views that it lists.
 //
-// Titles are set with a redirect: a POST that succeeded ends with request.Redirect, which shows a notice
-// on the next page.
+// A successful POST ends with request.Redirect, which shows a notice on the next page.
 package console

@@ -38,7 +38,7 @@ func (c *Console) mountDocs(r *httpkit.Router) {
 	r.HandleGet(DocsPath+"/*", c.public(c.docsPage))
 }
 
-// public serves a page to anybody: it is the same for all, so no session is read, not even for the limits.
+// public serves a page without a login: it is the same for all clients, so no session is read, not even for the limits.
 func (c *Console) public(handle httpkit.Handler) httpkit.Handler {
 	limited := c.calls.Limit(httpkit.Read, handle)
 	return func(x *httpkit.Exchange) error {
@@ -68,7 +68,7 @@ type docsData struct {
 	Error  string
 }
 
-// Current reports whether a page is the one that is shown.
+// Current reports whether a page is the current one.
 func (d docsData) Current(p *manual.Page) bool { return p == d.Page }
 
 // Open reports whether a part of the contents is shown with its pages.

@@ -15,15 +15,15 @@ import (
 // FirstAdminPath is the page on which the first admin is made, by the token of a link.
 const FirstAdminPath = Path + "/first"
 
-// firstForm is what the page shows.
+// firstForm is the data of the page.
 type firstForm struct {
 	Token, Login string
 	Problem      string
 	Fields       []errs.Field
 }
 
-// firstPage shows the form for the first admin to who has a link. Who has none learns nothing: the reply is
-// the same whether or not there is an admin.
+// firstPage shows the form for the first admin to clients with a link. Without a valid link, the reply is the same
+// whether or not an admin exists.
 func (c *Console) firstPage(r *request) error {
 	token, from := r.Query("token"), c.sessions.KnownBrowser(r.Exchange, r.client())
 	if err := c.service.FirstAdmin.Check(r.Context(), token, from); err != nil {
@@ -33,7 +33,8 @@ func (c *Console) firstPage(r *request) error {
 	return r.Page("first", "Make the first admin", firstForm{Token: token})
 }
 
-// firstAgain replies to a link that does not work. The browser that has made the first admin with it is where that has led.
+// firstAgain replies to a link that does not work. It redirects the browser that created the first admin with the link
+// to the console.
 func (c *Console) firstAgain(r *request, err error) error {
 	if again := once.Repeated(err); again != nil && again.Known {
 		return r.Redirect(Path, "")
@@ -71,7 +72,7 @@ func (c *Console) makeFirst(r *request) error {
 	return r.Redirect(Path, "You are the first admin of this belfry.")
 }
 
-// client describes who sends a request that may log in.
+// client describes the client of a request that may log in.
 func (r *request) client() sessions.Client {
 	from := sessions.Client{Address: r.Address, UserAgent: r.UserAgent()}
 	if r.Session != nil && r.Session.Key == nil {

@@ -74,7 +74,7 @@ func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 	is(t, f.post(cookie.Value, "/console/logout", ""), http.StatusSeeOther)
 	shows(t, is(t, f.get("", "/console/login"), http.StatusOK), "login by e-mail is not configured")
 	r = is(t, f.post("", "/console/login", "login=ada@example.com&password=wrong"), http.StatusForbidden)
-	shows(t, r, "the login or the password is wrong, or the account is not that of an admin")
+	shows(t, r, "the login or the password is wrong, or the user is not an admin")
 	leads(t, f.post("", "/console/login", "login=ada@example.com&password=a+fine+password"), "/console")
 	for _, line := range f.Logs.Lines() {
 		if strings.Contains(line, token) || strings.Contains(line, "a fine password") {

@@ -41,8 +41,8 @@ func (c *Console) guard(viewName string, rt route) httpkit.Handler {
 	}
 }
 
-// setHeaders sets what holds for all replies of the console. Its pages are for no other origin, those
-// that may use the API included: they would read what admins see.
+// setHeaders sets the headers of all replies of the console. No other origin may read its pages, not even those that
+// may use the API.
 func setHeaders(x *httpkit.Exchange) {
 	x.Header().Del("Access-Control-Allow-Origin")
 	x.Header().Del("Access-Control-Allow-Credentials")
@@ -54,7 +54,7 @@ func setHeaders(x *httpkit.Exchange) {
 	x.SetHeader("Cache-Control", httpkit.NoStore)
 }
 
-// admit calls the handler of a route for who may use it.
+// admit calls the handler of a route if the client may use it.
 func (c *Console) admit(r *request, rt route) (err error) {
 	if err := c.own.RefuseForgery(r.Exchange); err != nil {
 		r.CloseConnection()
@@ -70,7 +70,7 @@ func (c *Console) admit(r *request, rt route) (err error) {
 		return rt.handle(r)
 	case rt.anyone || admin && rt.step:
 		if missing != nil {
-			c.calls.Anonymous(r.Exchange) // the session has no rights but to take the step
+			c.calls.Anonymous(r.Exchange) // the session may only take the step
 		}
 		return rt.handle(r)
 	case r.Session == nil && rt.script:
@@ -85,7 +85,7 @@ func (c *Console) admit(r *request, rt route) (err error) {
 	}
 }
 
-// askLogin leads to the login page, and from there back to the page that was asked for.
+// askLogin redirects to the login page, and from there back to the requested page.
 func (r *request) askLogin() {
 	r.seeOther(withNext(Path+"/login", r.shownPage()))
 }
@@ -102,7 +102,7 @@ func (r *request) shownPage() string {
 	}
 }
 
-// withNext returns a target that leads on to a page of the console.
+// withNext returns a target that then redirects to a page of the console.
 func withNext(target, next string) string {
 	if inConsole(next) && next != Path {
 		target += "?next=" + url.QueryEscape(next)
@@ -120,7 +120,7 @@ func (r *request) localPath(text string) string {
 	return within
 }
 
-// inConsole reports whether a target, from a query, is a page of the console, and no other origin in any browser.
+// inConsole reports whether a target from a query is a page of the console, and no browser takes it for another origin.
 func inConsole(target string) bool {
 	if strings.ContainsAny(target, "\\\r\n\t") {
 		return false

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// maxIndented bounds JSON that is indented for people, in bytes. What is nested deeply has thousands of blanks for each byte:
-// a megabyte of it would become gigabytes.
+// maxIndented bounds JSON that is indented for people, in bytes. Indenting deeply nested JSON adds thousands of spaces
+// for each byte, so a megabyte would become gigabytes.
 const maxIndented = 1 << 20
 
-// indent returns JSON for people. What would be too large is returned on one line, and what is no JSON as it is. Hidden characters are escaped in both.
+// indent returns JSON for people. JSON that would become too large is returned on one line, and text that is not JSON
+// is returned unchanged. Hidden characters are escaped in both.
 func indent(text []byte) string {
 	if indentedSize(text) > maxIndented {
 		return legible(string(text))
@@ -22,7 +23,7 @@ func indent(text []byte) string {
 	return legible(b.String())
 }
 
-// indentedSize returns how many bytes JSON without blanks has once it is indented, or a few more.
+// indentedSize returns the size of compact JSON after indentation in bytes, or slightly more.
 func indentedSize(text []byte) int {
 	size, depth, quoted := len(text), 0, false
 	for i := 0; i < len(text); i++ {

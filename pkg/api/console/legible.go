@@ -16,7 +16,8 @@ var (
 	plainIndex = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 )
 
-// field returns the place that a JSON pointer is to as configurations and filters name it: address.city, tags[2]. Pointers are for programs.
+// field converts a JSON pointer to the notation of configurations and filters: address.city, tags[2]. Pointers are for
+// programs.
 func field(pointer string) string {
 	var b strings.Builder
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -34,8 +35,9 @@ func field(pointer string) string {
 	return legible(b.String())
 }
 
-// legible returns a text that others wrote with its hidden characters as JSON escapes them. Controls of the direction
-// of text let "photo\u202egnp.exe" be read as another name, and move what is beside it. In JSON the value stays the same, so a text that is edited is, too.
+// legible escapes the hidden characters of other people's text as in JSON. Controls of the text direction make
+// "photo\u202egnp.exe" look like another name, and move the text beside it. In JSON the value stays the same, even when
+// the escaped text is edited and saved.
 func legible(text string) string {
 	if strings.IndexFunc(text, hides) < 0 {
 		return text

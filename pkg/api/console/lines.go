@@ -21,7 +21,7 @@ type spark struct {
 	Points        string // of the line; "" when there is nothing to draw
 	Area          string // below it
 	Max           string // the highest value
-	Summary       string // in words, for who does not see the line
+	Summary       string // in words, for readers who can't see the line
 }
 
 // lagLine draws the lag of a listener. A line needs two measurements.

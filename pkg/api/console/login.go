@@ -14,10 +14,10 @@ import (
 	"belfry/pkg/errs"
 )
 
-// loginForm is what the login page shows.
+// loginForm is the data of the login page.
 type loginForm struct {
 	Next, Login string
-	Email       bool           // there is a login by e-mail
+	Email       bool           // login by e-mail is configured
 	Methods     []about.Method // of other logins
 	Script      bool           // one of them needs the script
 	Providers   []string       // OAuth
@@ -34,7 +34,7 @@ func (c *Console) form(next string) loginForm {
 	return f
 }
 
-// loginPage shows the login page. An admin needs none.
+// loginPage shows the login page. An admin who is logged in is redirected.
 func (c *Console) loginPage(r *request) error {
 	f := c.form(r.Query("next"))
 	if r.admin {
@@ -44,7 +44,7 @@ func (c *Console) loginPage(r *request) error {
 	return r.Page("login", "Log in", f)
 }
 
-// target is where a login leads.
+// target returns the page that a login redirects to.
 func (f loginForm) target() string {
 	if f.Next == "" {
 		return Path
@@ -70,7 +70,8 @@ func (c *Console) logIn(r *request) error {
 	})
 }
 
-// logInBy logs in by another method, as POST /auth/{method} does. The script has asked for a challenge before, where there is one.
+// logInBy logs in by another method, as POST /auth/{method} does. If the method has a challenge, the script has
+// requested it before.
 func (c *Console) logInBy(r *request, m about.Method) error {
 	values, err := r.Form()
 	if err != nil {
@@ -89,7 +90,7 @@ func (c *Console) logInBy(r *request, m about.Method) error {
 	})
 }
 
-// enter logs in, and leads to where the login began, or to where its second factor is asked for.
+// enter logs in, and redirects to the page on which the login began, or to the page that asks for its second factor.
 func (c *Console) enter(r *request, f loginForm, logIn func(ctx context.Context) (sessions.Issued, error)) error {
 	var session sessions.Issued
 	_, _, err := c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
@@ -108,7 +109,7 @@ func (c *Console) enter(r *request, f loginForm, logIn func(ctx context.Context)
 	return r.failLogin(f, err)
 }
 
-// failLogin shows the login page with why a login failed, and returns an error that is about something else.
+// failLogin shows the login page with the reason why a login failed. It returns errors that are not about the login.
 func (r *request) failLogin(f loginForm, err error) error {
 	status := http.StatusForbidden
 	switch errs.KindOf(err) {
@@ -138,15 +139,15 @@ func (c *Console) logOut(r *request) error {
 	return nil
 }
 
-// name returns how the user who is logged in is shown: by the address of a login, by a name that the user has, or else by the
-// uuid. Workers may not have copied the idents into the user yet.
+// name returns the shown name of the logged-in user: the address of a login, a name of the user, or else the uuid.
+// Workers may not have copied the idents into the user yet.
 func (r *request) name() string {
 	if logins := loginsIn(r.Session.Visible["idents"]); len(logins) > 0 {
 		return strings.TrimSuffix(logins[0], "_email")
 	}
 	address, err := r.console.service.Users.Address(r.Context(), r.Session.User.UUID)
 	if err != nil {
-		r.RecordError(err) // the page is shown all the same
+		r.RecordError(err) // the page is shown anyway
 	}
 	return cmp.Or(address, nameIn(r.Session.Visible.Encode()), r.Session.User.UUID)
 }

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Graph is what the view Map needs: the stores and how their objects are copied and deleted with each other.
+// Graph is the data of the view Map: the stores, and the mappings that copy and delete their objects.
 type Graph struct {
 	Stores   []string // by name
 	Mappings []store.Mapping
@@ -22,23 +22,23 @@ type Graph struct {
 	// Overflow returns how many entries of an array the worker of this process has refused since it started. nil: other processes
 	// apply the mappings.
 	Overflow func(source, target, array string) uint64
-	// Fill returns how far an array is filled from the objects that there were before its mapping; nil: this process
-	// does not know.
+	// Fill returns the progress of filling an array from the objects that existed before its mapping; nil if this
+	// process does not know it.
 	Fill func(source, target, array string) Fill
 }
 
-// Fill is how far an array is filled.
+// Fill is the progress of filling an array.
 type Fill struct {
 	Known     bool
 	Done      bool
-	Repairing bool // it is filled again, as events were missed
+	Repairing bool // it is filled again because events were missed
 	Waiting   bool // for a process with another configuration, which runs
 
 	Targets, Total int64 // objects with the array: filled, and all, approximately
 	Failed         int64 // arrays that can't be written
 }
 
-// Text says how far an array is filled.
+// Text describes the progress of filling an array.
 func (f Fill) Text() string {
 	switch {
 	case !f.Known:
@@ -161,7 +161,7 @@ func copiesOf(run *Run) *verify.Report {
 	return nil
 }
 
-// verified adds what the last run has found.
+// verified adds the findings of the last run.
 func (e *mapEdge) verified(found *verify.Report) {
 	switch {
 	case found == nil:
@@ -184,8 +184,8 @@ func (e *mapEdge) verified(found *verify.Report) {
 	}
 }
 
-// drawing is a graph in layers: each store is to the right of those that are copied into it, as far as there is no
-// circle.
+// drawing is a graph in layers: each store is to the right of the stores that are copied into it, unless they form a
+// cycle.
 type drawing struct {
 	Width, Height int
 	Nodes         []node
@@ -267,8 +267,8 @@ func nodeOf(s string, x, y, width int) node {
 	return node{Name: s, X: x, Y: y, Width: width, Height: nodeHeight, TextX: x + width/2, TextY: y + nodeHeight/2 + 5}
 }
 
-// layersOf returns the connected stores by how many mappings are on the longest way to them. Mappings that close a
-// circle do not count.
+// layersOf returns the connected stores by the number of mappings on the longest path to them. Mappings that close a
+// cycle do not count.
 func layersOf(g *Graph, connected map[string]bool) (layers [][]string) {
 	into := map[string][]string{}
 	for _, m := range g.Mappings {
@@ -306,7 +306,7 @@ func layersOf(g *Graph, connected map[string]bool) (layers [][]string) {
 	return slices.DeleteFunc(layers, func(l []string) bool { return len(l) == 0 })
 }
 
-// untangle orders the stores of each layer, so that few lines cross: each store goes to the mean row of those that
+// untangle orders the stores of each layer, so that few lines cross: each store goes to the mean row of the stores that
 // mappings connect it with.
 func untangle(layers [][]string, g *Graph) {
 	row := map[string]float64{}

@@ -75,8 +75,8 @@ type objectsView struct {
 	history History
 }
 
-// store returns the store that the path names. Only those that are shown exist here: belfry's internal stores hold
-// sessions and tokens.
+// store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores
+// hold sessions and tokens.
 func (v *objectsView) store(r *request) (StoreInfo, *store.Store, error) {
 	name, err := r.PathParam("store")
 	if err != nil {
@@ -88,7 +88,7 @@ func (v *objectsView) store(r *request) (StoreInfo, *store.Store, error) {
 	return StoreInfo{}, nil, notFound("there is no store %s", httpkit.Truncate(strings.ToValidUTF8(name, ""), 100))
 }
 
-// writable is store for what changes the objects.
+// writable is store for handlers that change objects.
 func (v *objectsView) writable(r *request) (StoreInfo, *store.Store, error) {
 	info, st, err := v.store(r)
 	if err == nil && info.Fixed {
@@ -106,8 +106,8 @@ func (v *objectsView) shown(name string) (StoreInfo, *store.Store) {
 	return StoreInfo{}, nil
 }
 
-// countTime is how long the page of all stores waits for their counts: a backend that would have to read
-// its objects for it has none.
+// countTime is how long the page of all stores waits for their counts: some backends would have to read all objects to
+// count them.
 const countTime = 50 * time.Millisecond
 
 // storeRow is a row of the page of all stores.
@@ -148,7 +148,7 @@ type objectRow struct {
 	Cells         []string
 }
 
-// Bounds of what a list shows.
+// Bounds of a list.
 const (
 	listPage     = 50
 	maxListBytes = 1 << 20

@@ -14,8 +14,8 @@ import (
 // Bounds of what is read before a deletion.
 const (
 	maxCascade      = 100 // objects
-	maxCascadeReads = 50  // objects whose own are looked for, once for each mapping
-	maxNaming       = 500 // objects that name one of these: anybody can name any target of a mapping that asks for the same owner
+	maxCascadeReads = 50  // objects whose dependents are searched, once for each mapping
+	maxNaming       = 500 // objects that name one of these: any user can name any target of a mapping that requires the same owner
 
 	// maxLinks is how many objects are read to find whether the admin is deleted with an object.
 	maxLinks = 1000
@@ -34,7 +34,7 @@ type cascadedObject struct {
 	Admin bool // it is a user who is an admin
 }
 
-// deletion is what the page before a deletion shows.
+// deletion is the data of the page before a deletion.
 type deletion struct {
 	Store    StoreInfo
 	UUID     string
@@ -48,7 +48,7 @@ type deletion struct {
 	Refused  string // why nothing can be deleted; "" where it can
 }
 
-// askDelete lists what is deleted with an object, and asks.
+// askDelete lists the objects that are deleted with an object, and asks for confirmation.
 func (v *objectsView) askDelete(r *request) error {
 	if _, _, err := v.writable(r); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (v *objectsView) askDelete(r *request) error {
 	return r.Page("objects_delete", "Delete "+shown.UUID, d)
 }
 
-// cascade adds the objects that are deleted with one, as the worker finds them: by the indexes of keys, and from each of
-// them on. It ends at the bounds; More says that there are, or may be, others.
+// cascade adds the objects that are deleted with an object. It finds them as the worker does, recursively by the
+// indexes of keys. It ends at the bounds; More means that there are, or may be, others.
 func (v *objectsView) cascade(ctx context.Context, name string, target store.Stored, d *deletion) error {
 	type node struct {
 		store string
@@ -186,13 +186,13 @@ func (v *objectsView) delete(r *request) error {
 	return r.Redirect(pathOf("objects", info.Name), shown.UUID+" has been deleted.")
 }
 
-// refuseOwn reports Conflict if a deletion takes the admin who asks for it. An admin who deletes others is one
-// still, so that no deletion here takes the last one.
+// refuseOwn returns Conflict if a deletion would delete the admin who requests it. Admins who delete only others remain
+// admins, so no deletion here removes the last admin.
 //
-// It goes from the admin to the objects that cascade to them: unlike the objects that a deletion takes,
-// these are few, however much there is.
+// The search begins at the admin and follows the objects that cascade to them. There are few of these, however many
+// objects a deletion removes.
 func (v *objectsView) refuseOwn(ctx context.Context, admin string, info StoreInfo, target store.Stored) error {
-	ctx = store.WithCall(ctx, store.Call{}) // not as a client: what is read decides, and is not shown
+	ctx = store.WithCall(ctx, store.Call{}) // not as a client: the objects are only used for the decision, and are not shown
 	if info.Users && target.UUID == admin {
 		return errs.New(errs.Conflict, "you can't delete yourself: you may be the last admin; ask another one, or use `belfry user delete` beside the data")
 	}

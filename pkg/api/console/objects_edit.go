@@ -14,13 +14,13 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// checked is what is wrong with a text that is being edited.
+// checked is the result of checking a text that is being edited.
 type checked struct {
 	OK      bool
 	Stored  bool // it is the object as it is stored
 	Problem string
 	Fields  []violation
-	Ignored []string // fields that belfry keeps, whatever is written there
+	Ignored []string // fields that belfry keeps, so their values are ignored
 }
 
 // failed sets what is wrong.
@@ -62,7 +62,7 @@ func (v *objectsView) create(r *request) error {
 	return r.Redirect(pathOf("objects", info.Name, "object", stored.UUID), "The object has been created.")
 }
 
-// again shows a form with what is wrong with it; other errors are returned.
+// again shows a form with its problems; other errors are returned.
 func (r *request) again(err error, text, name, title string, data func(checked) any) error {
 	switch kind := errs.KindOf(err); kind {
 	case errs.Invalid, errs.Exists, errs.Taken, errs.TooLarge, errs.Denied, errs.Conflict:
@@ -134,11 +134,11 @@ func sorted(text string) string {
 	return indent(o.Encode())
 }
 
-// errConflict says that an object is not at the revision that was shown.
+// errConflict means that an object is no longer at the revision that was shown.
 var errConflict = errs.New(errs.Mismatch, "the object has been changed since")
 
-// save writes what differs between the object as it was shown and the edited one. A field that is not there any more is
-// removed. Fields that an admin may not set stay as they are.
+// save writes the differences between the object as it was shown and the edited one. It removes fields that the edited
+// object lacks. Fields that an admin may not set stay as they are.
 func save(ctx context.Context, st *store.Store, shown store.Stored, edited object.Object) error {
 	before, err := shown.Object()
 	if err != nil {
@@ -154,8 +154,8 @@ func save(ctx context.Context, st *store.Store, shown store.Stored, edited objec
 	return err
 }
 
-// changes returns the fields that differ, nil for those that are removed. A number that is written otherwise differs: whoever
-// edits it sees its digits, and may mean them.
+// changes returns the fields that differ, nil for those that are removed. Numbers differ if their digits do, even with
+// the same value: the admin sees the digits, and may want them.
 func changes(st *store.Store, before, edited object.Object) object.Object {
 	old, next, fields := st.Rules().SettableByInterceptor(before), st.Rules().SettableByInterceptor(edited), object.Object{}
 	for name, value := range next {
@@ -171,7 +171,7 @@ func changes(st *store.Store, before, edited object.Object) object.Object {
 	return fields
 }
 
-// check replies with what is wrong with a text that is being edited, of a new or of an existing object.
+// check replies with the problems of a text that is being edited, of a new or an existing object.
 func (v *objectsView) check(r *request) error {
 	_, st, err := v.store(r)
 	if err != nil {
@@ -216,7 +216,7 @@ func checkText(ctx context.Context, st *store.Store, uuid, text string) (c check
 				delete(candidate, name)
 			}
 		}
-		ctx = store.WithCall(ctx, store.Call{}) // not as a client: what is private stays in the object, and the schema may require it
+		ctx = store.WithCall(ctx, store.Call{}) // not as a client: private fields stay in the object, and the schema may require them
 	}
 	settable := st.Rules().SettableByInterceptor(edited)
 	for name := range edited {
@@ -233,7 +233,7 @@ func checkText(ctx context.Context, st *store.Store, uuid, text string) (c check
 	return c, nil
 }
 
-// place returns what an error says to people, of malformed JSON with the line.
+// place returns an error's message for people. For malformed JSON it has the line.
 func place(err error, text string) string {
 	message, _ := messageOf(err)
 	var offset int

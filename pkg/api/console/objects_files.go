@@ -80,7 +80,7 @@ func (v *objectsView) file(r *request, index bool) (*binary.Service, binary.Plac
 	return nil, p, notFound("%s has no files %s", info.Name, httpkit.Truncate(p.Property, 100))
 }
 
-// filePolicy is the Content-Security-Policy of a file. It is saved, not shown; a browser that shows it all the same gives it
+// filePolicy is the Content-Security-Policy of a file. It is saved, not shown. A browser that shows it anyway gives it
 // an origin of its own, without scripts.
 const filePolicy = "default-src 'none'; sandbox"
 
@@ -110,7 +110,7 @@ func (v *objectsView) download(r *request) error {
 	r.SetHeader("Content-Type", "application/octet-stream")
 	r.SetHeader("Content-Length", strconv.FormatInt(record.Size, 10))
 	r.SetHeader("Content-Disposition", attachment(record))
-	// Where the connection has no deadlines, that of the server holds.
+	// If the connection does not support deadlines, the server's deadline applies.
 	_ = http.NewResponseController(r.Exchange).SetWriteDeadline(time.Now().Add(transferTime))
 	r.WriteHeader(http.StatusOK)
 	if r.Request.Method == http.MethodHead {
@@ -140,7 +140,7 @@ func (v *objectsView) upload(r *request) error {
 	if err != nil {
 		return err
 	}
-	// Where the connection has no deadlines, those of the server hold.
+	// If the connection does not support deadlines, the server's deadlines apply.
 	conn := http.NewResponseController(r.Exchange)
 	_ = conn.SetReadDeadline(time.Now().Add(transferTime))
 	_ = conn.SetWriteDeadline(time.Now().Add(transferTime + time.Minute))
@@ -176,21 +176,21 @@ func (v *objectsView) upload(r *request) error {
 	return r.Redirect(pathOf("objects", place.Store, "object", place.UUID), "The file has been added.")
 }
 
-// renew returns the context of a request that has taken long: the admin has to be one still.
+// renew returns the context of a request that has taken long, after it has checked that the user is still an admin.
 func (r *request) renew(ctx context.Context) (context.Context, error) {
 	session, err := r.console.calls.Reauthenticate(r.Exchange)
 	if err != nil {
 		return nil, err
 	}
 	if session == nil || session.ID != r.Session.ID || !r.console.service.Sessions.IsAdmin(r.Context(), session) {
-		return nil, errs.New(errs.Denied, "your session ended during the upload, or you are no admin any more")
+		return nil, errs.New(errs.Denied, "your session ended during the upload, or you are no longer an admin")
 	}
 	call := store.CallOf(ctx)
 	call.User, call.Actor = session.Visible, nil
 	return store.WithCall(ctx, call), nil
 }
 
-// deleteFile removes a file that its hash names besides its place.
+// deleteFile removes a file, named by its place and its hash.
 func (v *objectsView) deleteFile(r *request) error {
 	service, place, err := v.file(r, true)
 	if err != nil {
@@ -202,7 +202,7 @@ func (v *objectsView) deleteFile(r *request) error {
 	}
 	_, err = service.Delete(ctx, place, form.Get("hash"))
 	if errors.Is(err, errs.Mismatch) {
-		err = errs.Wrap(err, errs.Mismatch, "another file is at this place by now: open the object again")
+		err = errs.Wrap(err, errs.Mismatch, "the file at this place was replaced: open the object again")
 	}
 	if err != nil {
 		return err

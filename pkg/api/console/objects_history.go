@@ -31,7 +31,7 @@ type historyEvent struct {
 	Actor   person
 	Changes []change
 	Record  string // of a file
-	Omitted bool   // the event does not have all that changed
+	Omitted bool   // the event lacks a part of the change
 }
 
 // objectHistory shows the newest events of an object, of a deleted one too, or those before a sequence of the log.
@@ -84,11 +84,11 @@ func (v *objectsView) objectHistory(r *request) error {
 // person is a user who did something.
 type person struct {
 	UUID    string // "" for nobody
-	Address string // of a login; "" for none, and for a user who does not exist any more
+	Address string // of a login; "" for a user without one, or who no longer exists
 	URL     string // of the user's page; "" without an address
 }
 
-// nameActors looks for the addresses of those who caused events, for each once.
+// nameActors looks up the address of each actor of the events once.
 func (r *request) nameActors(ctx context.Context, events []historyEvent) error {
 	addresses := map[string]string{}
 	for i := range events {
@@ -111,8 +111,8 @@ func (r *request) nameActors(ctx context.Context, events []historyEvent) error {
 	return nil
 }
 
-// historyEvent returns an event as the history shows it, without what never leaves the server. older is the object after the event
-// before it, nil if that is not known.
+// historyEvent returns an event as the history shows it, without the fields that never leave the server. older is the
+// object after the previous event, nil if that is not known.
 func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) historyEvent {
 	h := historyEvent{LogEvent: e, What: string(e.Event)}
 	if e.Actor != nil {
@@ -123,7 +123,7 @@ func (v *objectsView) historyEvent(st *store.Store, e LogEvent, older []byte) hi
 		h.Changes = diff("", visibleText(st, e.Object))
 		h.Omitted = e.ObjectOmitted
 	case event.StoreUpdated:
-		// Previous has no entry for a field that was absent: that it is new shows by the event before alone.
+		// Previous has no entry for a field that was absent, so only the previous event shows that the field is new.
 		after, known := visible(st, e.Object), visible(st, older)
 		before, shown := object.Object{}, object.Object{}
 		for name, value := range e.Previous {
@@ -165,7 +165,7 @@ func fieldLines(o object.Object) string {
 	return strings.Join(lines[1:len(lines)-1], "\n")
 }
 
-// visible returns an object of an event without what never leaves the server.
+// visible returns an object of an event without the fields that never leave the server.
 func visible(st *store.Store, body []byte) object.Object {
 	if len(body) == 0 {
 		return nil

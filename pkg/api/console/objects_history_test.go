@@ -38,7 +38,7 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 		}
 	})
 	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
-	shows(t, r, "does not exist any more", "Store.Deleted", "somebody", "mapping",
+	shows(t, r, "no longer exists", "Store.Deleted", "somebody", "mapping",
 		`<del>-   &#34;title&#34;: &#34;Ema&#34;</del>`, `<ins>+   &#34;title&#34;: &#34;Emma&#34;,</ins>`, `<ins>+   &#34;year&#34;: 1815</ins>`, `<del>-   &#34;gone&#34;: true,</del>`)
 	if strings.Contains(r.Text, "secret-note") {
 		t.Error("the history shows a private field")

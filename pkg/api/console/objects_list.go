@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// listForm is what the page of a list shows.
+// listForm is the data of the page of a list.
 type listForm struct {
 	Store             StoreInfo
 	Words             string // q
@@ -22,7 +22,7 @@ type listForm struct {
 	Columns           []string
 	Rows              []objectRow
 	Next, Prev, First string // URLs of other pages; "" for none
-	Count             string // how many objects match; "": it was not asked for
+	Count             string // how many objects match; "" if it was not requested
 	CountURL          string // of the same page with the exact count
 	EstimateURL       string // and with an estimate
 	Plan              string // how the page was read
@@ -95,7 +95,7 @@ func (v *objectsView) list(r *request) error {
 	return r.Page("objects_list", info.Name, f)
 }
 
-// countText says how many objects match.
+// countText returns the number of matching objects in words.
 func countText(c *store.Count) string {
 	switch {
 	case c == nil:

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// objectPage is what the page of an object shows.
+// objectPage is the data of the page of an object.
 type objectPage struct {
 	Store                  StoreInfo
 	UUID, Created, Updated string
@@ -31,13 +31,13 @@ type objectPage struct {
 	Conflict *conflict // another write came first
 }
 
-// conflict is what a write has met.
+// conflict is a write of another client that came first.
 type conflict struct {
 	Current string   // what can be edited, as JSON, at the current revision
 	Diff    []change // from there to what was sent
 }
 
-// copies are copies by one mapping, or the objects that they come from.
+// copies are the copies by one mapping, or their sources.
 type copies struct {
 	Store, Field string // the other store; the array that holds the copies
 	Key          string
@@ -50,7 +50,7 @@ type copies struct {
 // maxCopies is how many copies of one mapping a page shows.
 const maxCopies = 50
 
-// one returns the object that the path names: as the admin sees it, and with all its fields, by which mappings decide.
+// one returns the object that the path names: as the admin sees it, and with all its fields, which mappings need.
 func (v *objectsView) one(r *request) (info StoreInfo, st *store.Store, shown, full store.Stored, err error) {
 	info, st, err = v.store(r)
 	if err != nil {
@@ -83,7 +83,7 @@ func (v *objectsView) object(r *request) error {
 	return r.Page("objects_one", shown.UUID+" · "+info.Name, p)
 }
 
-// page collects what the page of an object shows. It reads nothing but the object.
+// page collects the data of the page of an object. It reads only the object.
 func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, full store.Stored) (objectPage, error) {
 	p := objectPage{Store: info, UUID: shown.UUID, Revision: shown.Revision, History: v.history != nil}
 	p.Created, _ = object.Text(object.Field(shown.Body, "created"))
@@ -192,7 +192,7 @@ func (r *request) revision() (uint64, error) {
 	return revision, nil
 }
 
-// messageOf returns what an error says to people.
+// messageOf returns an error's message for people.
 func messageOf(err error) (string, []errs.Field) {
 	e := asError(err)
 	if e == nil || e.Kind == errs.Internal {

@@ -59,7 +59,7 @@ func TestAnAdminLogsInToTheConsoleByAPasskey(t *testing.T) {
 
 	challenge, cookie := f.challenge(options)
 	body := answer(c.Get(challenge), "/console/users")
-	shows(t, is(t, f.post("", form, body), http.StatusForbidden), "begin again", `action="`+form+`"`, `value="/console/users"`) // another browser
+	shows(t, is(t, f.post("", form, body), http.StatusForbidden), "start again", `action="`+form+`"`, `value="/console/users"`) // another browser
 	is(t, f.post("", form, body, "Cookie", cookie, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
 	r := f.post("", form, body, "Cookie", cookie)
 	leads(t, r, "/console/users")

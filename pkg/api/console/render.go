@@ -25,10 +25,10 @@ var templates embed.FS
 
 const html = "text/html; charset=utf-8"
 
-// errNotAdmin marks the error of who is logged in and not an admin.
+// errNotAdmin marks the error for a logged-in user who is not an admin.
 var errNotAdmin = errors.New("not an admin")
 
-// pages are the templates of pages, by name: each has the layout, what is shared, and its own content.
+// pages are the templates of pages, by name: each has the layout, the shared templates, and its own content.
 type pages map[string]*template.Template
 
 // loadedPages are the pages by the path of the base URL, which links in them have.
@@ -69,7 +69,7 @@ func funcs(a assets, base baseurl.URL) template.FuncMap {
 			return base.Below(path), err
 		},
 		"base": base.Path,  // what precedes each path of belfry's
-		"at":   base.Below, // where a path is that a handler has made, with the query
+		"at":   base.Below, // the URL of a path and query that a handler has made
 		"path": func(segments ...string) string { return base.Below(pathOf(segments...)) },
 		"help": func(topic string) (string, error) { // where the documentation of a part of the console is
 			path, err := helpAt(topic)
@@ -103,7 +103,7 @@ func pathOf(segments ...string) string {
 // formatTime returns a time to the second, in UTC.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// formatStamp returns a time of an object to the second, and what is no time as it is.
+// formatStamp returns a time of an object to the second. It returns text that is not a time unchanged.
 func formatStamp(text string) string {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -142,12 +142,12 @@ func formatCount(n int64) string {
 	return text
 }
 
-// page is what a template of a page gets.
+// page is the data of a page's template.
 type page struct {
 	Title   string
 	Nav     []link
 	Admin   bool   // an admin is logged in
-	User    string // who is logged in: an address, else a uuid; "" for nobody
+	User    string // the logged-in user: an address, else a uuid; "" for nobody
 	Notice  string
 	Help    string // path of the page of the documentation about this one
 	Version string
@@ -197,7 +197,7 @@ func (r *request) render(status int, name, block string, data any) error {
 	return nil
 }
 
-// failure is what the page of an error shows.
+// failure is the data of an error's page.
 type failure struct {
 	Heading, Detail string
 	Fields          []errs.Field
@@ -206,7 +206,8 @@ type failure struct {
 	NotAdmin        bool
 }
 
-// fail replies with the page of an error, or with a message for htmx. What belfry can't render goes to the router.
+// fail replies with the page of an error, or with a message for htmx. If rendering fails, it returns the error to the
+// router.
 func (r *request) fail(err error) error {
 	if r.Replied() {
 		return err

@@ -15,14 +15,14 @@ import (
 
 // The most bytes of a form.
 const (
-	maxForm     = 4 << 20  // an object of the largest size, percent-encoded, twice, as a conflict has it
-	maxOpenForm = 64 << 10 // of somebody who is no admin, or not yet
+	maxForm     = 4 << 20  // two objects of the largest size, percent-encoded, as in a conflict
+	maxOpenForm = 64 << 10 // of a client that is not an admin
 )
 
 // request is a request to a view.
 type request struct {
 	*httpkit.Exchange
-	Session *sessions.Session // of the admin; nil where anyone is served and nobody is logged in
+	Session *sessions.Session // of the admin; nil on a route for anyone if nobody is logged in
 
 	console *Console
 	view    string
@@ -30,9 +30,9 @@ type request struct {
 	policy  string // Content-Security-Policy
 }
 
-// Call returns the context of what the admin does with stores: as a client, so that fields which never leave the
-// server stay hidden, interceptors are asked and events have the actor; and trusted, since being an admin
-// is checked here, so rules that are for clients do not apply.
+// Call returns the context for the admin's calls of stores. They are calls of a client: fields that never leave the
+// server stay hidden, interceptors are called, and events name the actor. They are also trusted: the console has
+// checked that the user is an admin, so rules for clients do not apply.
 func (r *request) Call() (context.Context, error) {
 	ctx, err := r.console.calls.Client(r.Exchange)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *request) Form() (url.Values, error) {
 	return form, err
 }
 
-// Submitted returns the fields of the form that a POST has sent, and the context of what the admin does with them.
+// Submitted returns the fields of the form that a POST has sent, and the context for the admin's calls of stores.
 func (r *request) Submitted() (url.Values, context.Context, error) {
 	form, err := r.Form()
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *request) Submitted() (url.Values, context.Context, error) {
 // Query returns a parameter of the URL.
 func (r *request) Query(name string) string { return r.Exchange.Query().Get(name) }
 
-// Redirect leads the browser to a page of the console, which shows the notice; "" for none.
+// Redirect redirects the browser to a page of the console, which shows the notice; "" for none.
 func (r *request) Redirect(target, notice string) error {
 	if notice != "" {
 		r.setNotice(notice, noticeAge)
@@ -84,7 +84,7 @@ func (r *request) Redirect(target, notice string) error {
 	return nil
 }
 
-// seeOther leads the browser, or htmx in it, to another page.
+// seeOther redirects the browser, or htmx in it, to another page.
 func (r *request) seeOther(target string) {
 	if r.Partial() {
 		r.SetHeader("Hx-Redirect", target)
@@ -101,12 +101,12 @@ const (
 	maxNotice    = 300
 )
 
-// setNotice has the next page show a text; a negative age removes it.
+// setNotice makes the next page show a text; a negative age removes it.
 func (r *request) setNotice(text string, age int) {
 	r.console.sessions.SetCookie(r.Exchange, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(httpkit.Truncate(text, maxNotice))), age)
 }
 
-// takeNotice returns the notice of the page before, and removes it.
+// takeNotice returns the notice of the previous page, and removes it.
 func (r *request) takeNotice() string {
 	cookies := r.console.sessions.Cookie(r.Exchange, noticeCookie)
 	if len(cookies) > 0 {

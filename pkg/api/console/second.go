@@ -23,8 +23,8 @@ const (
 	secondCookie = "belfry-console-second"
 )
 
-// proofPage is what a page shows on which somebody proves who they are. Its forms are sent to Action, and below Action to what a method is
-// asked by.
+// proofPage is the data of a page on which users authenticate. Its forms are sent to Action. Requests for the challenge
+// or code of a method are sent to paths below it.
 type proofPage struct {
 	Action, Next, Submit string
 	Password             bool
@@ -33,7 +33,7 @@ type proofPage struct {
 	Problem              string
 }
 
-// proof is what the forms of such a page have sent.
+// proof is the content of such a form.
 type proof struct {
 	method.Answer
 	password, next string
@@ -51,7 +51,7 @@ func (r *request) proof() (proof, error) {
 	return p, err
 }
 
-// asked returns the page with the factors that it can ask for: those that are configured.
+// asked returns the page with the factors that it can request: those that are configured.
 func (c *Console) asked(p proofPage, next string, factors []string) proofPage {
 	if inConsole(next) {
 		p.Next = next
@@ -69,8 +69,8 @@ func (p proofPage) Script() bool {
 	return slices.ContainsFunc(p.Factors, func(m about.Method) bool { return m.Script })
 }
 
-// refused returns the page with why a proof was refused, and the status of the reply; an error that is about something else has
-// none.
+// refused returns the page with the reason why a proof was refused, and the status of the reply. The status is 0 for
+// errors that are not about the proof.
 func (p proofPage) refused(r *request, err error) (proofPage, int) {
 	switch kind := errs.KindOf(err); kind {
 	case errs.Invalid, errs.Denied, errs.Conflict, errs.Limited:
@@ -84,7 +84,7 @@ func (p proofPage) refused(r *request, err error) (proofPage, int) {
 	return p, 0
 }
 
-// sentTo is where the browser continues after a code was mailed.
+// sentTo returns the page that the browser is redirected to after a code was mailed.
 func sentTo(path, next string) string {
 	query := url.Values{"mail": {"sent"}}
 	if inConsole(next) {
@@ -93,7 +93,7 @@ func sentTo(path, next string) string {
 	return path + "?" + query.Encode()
 }
 
-// askSecond leads to the page that completes a login.
+// askSecond redirects to the page that completes a login.
 func (c *Console) askSecond(r *request, p *logins.PendingLogin, next string) {
 	c.sessions.SetCookie(r.Exchange, secondCookie, p.Secret, int(logins.PendingTTL.Seconds()))
 	r.seeOther(withNext(secondPath, next))
@@ -103,8 +103,8 @@ func (c *Console) secondPage(r *request) error {
 	return c.showSecond(r, r.Query("next"), r.Query("mail") == "sent", nil)
 }
 
-// showSecond shows the page that completes a login, with why the last try failed. It is the login page when the login has to
-// begin again.
+// showSecond shows the page that completes a login, with the reason why the last try failed. If the login has to start
+// again, it shows the login page.
 func (c *Console) showSecond(r *request, next string, mailed bool, failed error) error {
 	err := failed
 	var factors []string
@@ -134,7 +134,7 @@ func (c *Console) pending(r *request) string {
 
 func (c *Console) forgetSecond(r *request) { c.sessions.SetCookie(r.Exchange, secondCookie, "", -1) }
 
-// completeLogin logs in who has a second factor.
+// completeLogin completes a login with a second factor.
 func (c *Console) completeLogin(r *request) error {
 	f, err := r.proof()
 	if err != nil {
@@ -154,8 +154,8 @@ func (c *Console) completeLogin(r *request) error {
 	return nil
 }
 
-// ask is the route that asks for the answer of a method, below a path: it sends a code, or sends the script a challenge. That is for the
-// login that waits if pending, or for nothing, and else for the session.
+// ask is the route below a path by which a method is started: it mails a code, or returns a challenge to the script. If
+// pending, it is for the login that waits for its second factor; otherwise for the session.
 func (c *Console) ask(m about.Method, path string, pending bool, show func(r *request, next string, mailed bool, failed error) error) route {
 	handle := func(r *request) error {
 		from, secret := r.client(), ""

@@ -9,8 +9,8 @@ import (
 
 const stepUpPath = Path + "/step-up"
 
-// askStep leads an admin to where they take a step that is missing, and from there back to the page that they were on.
-// Who has no second factor, and needs one, reads so in place of any page.
+// askStep redirects an admin to the page for a missing step, and from there back. An admin without a required second
+// factor sees a page that says so instead.
 func (r *request) askStep(step string) error {
 	switch {
 	case step != errs.StepEnroll:
@@ -24,12 +24,12 @@ func (r *request) askStep(step string) error {
 	}
 }
 
-// stepUpPage shows the page on which an admin proves again who they are.
+// stepUpPage shows the page on which an admin authenticates again.
 func (c *Console) stepUpPage(r *request) error {
 	return c.showStepUp(r, r.Query("next"), r.Query("mail") == "sent", nil)
 }
 
-// showStepUp shows the page with why the last try failed.
+// showStepUp shows the page with the reason why the last try failed.
 func (c *Console) showStepUp(r *request, next string, mailed bool, failed error) error {
 	if errors.Is(failed, errs.Unauthenticated) { // the session has ended meanwhile
 		r.Session, r.admin = nil, false
@@ -60,5 +60,5 @@ func (c *Console) stepUp(r *request) error {
 		return c.showStepUp(r, f.next, c.service.Methods.About(f.Type).Sent(), err)
 	}
 	c.sessions.Issue(r.Exchange, session)
-	return r.Redirect(c.form(f.next).target(), "You have proven who you are. Now do again what you wanted to do.")
+	return r.Redirect(c.form(f.next).target(), "You have proven who you are. Now repeat your action.")
 }

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/walk"
 )
 
-// System is what the view System needs. All functions are safe for concurrent use and return within a moment.
+// System is the data of the view System. All functions are safe for concurrent use and return within a moment.
 type System struct {
 	Facts      []Fact // about the program and the process
 	ConfigFile string
@@ -17,17 +17,17 @@ type System struct {
 	Disks      func() []Disk                      // of the folders that belfry writes
 	Charts     func() (charts []Chart)            // of the last hour
 	Ready      func(ctx context.Context) string   // why /readyz is 503; "" when it is not
-	Warnings   func(ctx context.Context) []string // what does not keep the process from serving, and should be known
+	Warnings   func(ctx context.Context) []string // problems that do not keep the process from serving
 	Walks      func() []walk.Status               // over all objects
 	Backups    func(ctx context.Context) Backups
-	Reload     func() *Reload // the last one that was requested; nil: none was
+	Reload     func() *Reload // the last one that was requested; nil without one
 	Mail       *Mailer        // nil: no mails are sent
 }
 
-// Mailer is what the page shows of a mailer, which the operation at mailPath tries.
+// Mailer describes a mailer which the operation at mailPath tries.
 type Mailer struct {
 	Name, Type, From string
-	Failing          func(ctx context.Context) string // why it does not work; "": it does, as far as is known
+	Failing          func(ctx context.Context) string // why it does not work; "" if it works, as far as is known
 }
 
 const mailPath = "system/mail"
@@ -37,8 +37,8 @@ type Reload struct {
 	At       time.Time
 	By       string   // "SIGHUP"
 	Changed  []string // keys; none: nothing had changed
-	Building []string // indexes that were to be built
-	Refused  string   // why nothing was changed; "": it was not refused
+	Building []string // indexes that have to be built
+	Refused  string   // why nothing was changed; "" if it was not refused
 }
 
 // Fact is something about the process.
@@ -53,7 +53,7 @@ type Check struct {
 	Took time.Duration
 }
 
-// Disk is the space where a folder is.
+// Disk is the space of a folder's disk.
 type Disk struct {
 	What, Folder string
 	Free, Total  int64 // bytes
@@ -90,12 +90,12 @@ func (c *Console) system(o *System, tryMail *Operation) view {
 // checksTime is how long the page waits for checks; one that takes longer is shown as failed.
 const checksTime = 2 * time.Second
 
-// systemPage is what the page shows.
+// systemPage is the data of the page.
 type systemPage struct {
 	Facts      []Fact
 	Checks     []Check
 	Healthy    bool
-	NotReady   string // why load balancers send no requests; "": they do
+	NotReady   string // why load balancers send no requests; "" if they do
 	Warnings   []string
 	Disks      []Disk
 	Charts     []drawnChart

@@ -16,14 +16,14 @@ import (
 	"belfry/pkg/store"
 )
 
-// Users is what the view Users needs.
+// Users are the options of the view Users.
 type Users struct {
 	Accounts Accounts
 	Store    string // the name of the user store
 	Mails    bool   // mails can be sent to users
 }
 
-// Accounts manages users on behalf of the caller whom a context carries. *admin.Admin does.
+// Accounts manages users on behalf of the caller in the context. *admin.Admin does.
 type Accounts interface {
 	Accounts(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
 	FindUser(ctx context.Context, who string) (store.Stored, error)
@@ -86,7 +86,7 @@ type userList struct {
 	First          bool   // this is the first page
 }
 
-// list shows a page of users, or leads to the one who is looked for.
+// list shows a page of users, or redirects to the user that the query names.
 func (v *usersView) list(r *request) error {
 	ctx, err := r.Call()
 	if err != nil {
@@ -139,7 +139,7 @@ func loginsIn(array []byte) (logins []string) {
 	var idents []struct {
 		UUID string `json:"uuid"`
 	}
-	_ = json.Unmarshal(array, &idents) // there may be none
+	_ = json.Unmarshal(array, &idents) // the field may be absent
 	for _, i := range idents {
 		logins = append(logins, i.UUID)
 	}
@@ -156,17 +156,17 @@ func nameIn(user []byte) string {
 	return ""
 }
 
-// userPage is what the page of one user shows.
+// userPage is the data of a user's page.
 type userPage struct {
 	userRow
 	Store     string // the name of the user store
-	Self      bool   // it is the admin who looks
+	Self      bool   // the user is the admin who sees the page
 	Mails     bool
 	Machine   bool     // the user has no ident
 	Addresses []string // of idents by e-mail
 	JSON      string   // the fields of the user
 
-	NewKey  *keys.Info // that has just been made
+	NewKey  *keys.Info // that was just created
 	Token   string     // of it
 	KeyForm keyForm
 }

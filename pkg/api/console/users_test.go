@@ -285,8 +285,8 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 	f := startUsers(t, func(o *account.Options) { o.Passwords.Common, o.Passwords.MinScore = true, 2 })
 	shows(t, is(t, f.get(f.Admin, "/console/users/new"), http.StatusOK), `for="login"`, `name="admin"`)
 	for form, says := range map[string]string{
-		"kind=person&login=nobody": "is no e-mail address", "kind=person&login=" + bob: "there is an account with this login already",
-		"kind=person&login=eve@example.com&password=short": "must have 8 to 1024 bytes", "": "is no e-mail address",
+		"kind=person&login=nobody": "is not an e-mail address", "kind=person&login=" + bob: "there is already an account with this login",
+		"kind=person&login=eve@example.com&password=short": "must have 8 to 1024 bytes", "": "is not an e-mail address",
 		"kind=person&login=eve@example.com&password=football":         "is one of the most common passwords: choose another",
 		"kind=person&login=zvorkblin@example.com&password=Zvorkblin1": "is too easy to guess",
 		"kind=machine&name=a%00b":                                     "a NUL character", "kind=person&login=eve@example.com&name=%00": "a NUL character",

@@ -95,7 +95,7 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 		shows []string
 	}{
 		{errors.New("open /secret/folder: no such file"), []string{"The server failed", "r-17", "Try again"}},
-		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the storage of files does not reply"), []string{"ended early: the storage of files does not reply.", "r-17", "stays repaired"}},
+		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the storage of files does not reply"), []string{"ended early: the storage of files does not reply.", "r-17", "Its repairs are kept"}},
 		{errs.New(errs.Canceled, "the run was stopped"), []string{"the run was stopped"}},
 	} {
 		done.Err, done.Stays = c.err, "What it had repaired stays repaired."

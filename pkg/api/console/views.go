@@ -2,13 +2,13 @@ package console
 
 import "slices"
 
-// Path is where the console is.
+// Path is the path of the console.
 const Path = "/console"
 
-// Options are the options of Mount. A view whose option is missing is not there.
+// Options are the options of Mount. A view whose option is missing does not exist.
 type Options struct {
 	Version string // of the program
-	Account string // path of the page where somebody adds a second factor to their account; "" for none
+	Account string // path of the page on which users add a second factor to their accounts; "" for none
 
 	Objects *Objects
 	Graph   *Graph

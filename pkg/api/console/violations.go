@@ -9,14 +9,14 @@ import (
 	"belfry/pkg/object"
 )
 
-// violation is what is wrong with a place in a text that is being edited.
+// violation is a problem at a place in a text that is being edited.
 type violation struct {
 	errs.Field
 	Line int // of the text, from 1; 0 for the text as a whole
 }
 
-// violationsIn returns the violations with the lines of a text where they are. One of a place that the text lacks has
-// the line of the innermost object or array around it.
+// violationsIn returns the violations with their lines in a text. If the text lacks the place, the line is that of the
+// innermost object or array around it.
 func violationsIn(text string, found []errs.Field) []violation {
 	all := make([]violation, len(found))
 	var root wantedLines
@@ -24,7 +24,7 @@ func violationsIn(text string, found []errs.Field) []violation {
 		all[i].Field = f
 		root.add(f.Pointer, &all[i].Line)
 	}
-	// What is malformed is one problem, whose line its message has, and may be nested deeply.
+	// Malformed text is one problem, whose message has the line. It may be nested too deeply for the reader of lines.
 	if _, err := object.Parse([]byte(text)); err == nil && len(all) > 0 {
 		l := &lineReader{text: text, decoder: json.NewDecoder(strings.NewReader(text)), line: 1}
 		l.value(&root, 0)
@@ -79,7 +79,8 @@ func (l *lineReader) next() (json.Token, int) {
 	return token, l.line
 }
 
-// value reads a value, and sets the lines of the places in it. named is the line of its name; 0 if it has none.
+// value reads a value, and sets the lines of the places in it. named is the line of its name; 0 for a value without a
+// name.
 func (l *lineReader) value(w *wantedLines, named int) {
 	token, line := l.next()
 	if named > 0 {

@@ -16,11 +16,11 @@ import (
 	"belfry/pkg/listener/replay"
 )
 
-// Workers is what the view Workers needs: the listeners of the bus, belfry's own and others, and their dead letters.
+// Workers is the data of the view Workers: the listeners of the bus, belfry's own and others, and their dead letters.
 type Workers interface {
 	// Listeners returns the state of all listeners, by name.
 	Listeners(ctx context.Context) ([]Worker, error)
-	// Measured returns the listeners that History has states of, sorted. Neither asks the bus.
+	// Measured returns the listeners that History has states of, sorted. Neither sends requests to the bus.
 	Measured() []string
 	// History returns the states of a listener in the last hour, the oldest first.
 	History(name string) []Sample
@@ -39,7 +39,7 @@ type Workers interface {
 // Worker is the state of a listener.
 type Worker struct {
 	replay.Listener
-	Missed string // what it has missed; "": nothing
+	Missed string // what it has missed; "" for nothing
 }
 
 // Bounds of the pages.
@@ -69,7 +69,8 @@ func (r *request) busContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), busTime)
 }
 
-// withoutBus returns what an error of the bus says, where a view shows the rest without it; other errors are returned.
+// withoutBus returns the message of an error of the bus, for views that show the rest without it. Other errors are
+// returned.
 func (r *request) withoutBus(err error) (problem string, other error) {
 	if err == nil {
 		return "", nil
@@ -90,13 +91,13 @@ func (r *request) withoutBus(err error) (problem string, other error) {
 type workerRow struct {
 	Worker
 	Lag      spark
-	Measured time.Time // where the bus is unavailable: when the state is of; else zero
+	Measured time.Time // the time of the state if the bus is unavailable; else zero
 }
 
-// workersPage is what the page of all listeners shows.
+// workersPage is the data of the page of all listeners.
 type workersPage struct {
 	Rows    []workerRow
-	Problem string // why the bus could not be asked; the rows are what was measured before
+	Problem string // why the bus did not reply; the rows are earlier measurements
 }
 
 func (v workersView) list(r *request) error {
@@ -124,7 +125,7 @@ func (v workersView) list(r *request) error {
 	return r.Page("workers", "Workers and listeners", p)
 }
 
-// measured returns the last state of a listener that was measured, and false without one.
+// measured returns the last measured state of a listener, and false without one.
 func (v workersView) measured(name string) (row workerRow, known bool) {
 	history := v.workers.History(name)
 	if len(history) == 0 {
@@ -165,11 +166,11 @@ func (v workersView) one(r *request) error {
 	return notFound("there is no listener %s: it has no consumer on the bus", httpkit.Truncate(name, 100))
 }
 
-// workerPage is what the page of a listener shows.
+// workerPage is the data of a listener's page.
 type workerPage struct {
 	workerRow
 	Chart   drawnChart
-	Problem string // why the bus could not be asked; the state is what was measured before
+	Problem string // why the bus did not reply; the state is an earlier measurement
 }
 
 // workerChart is the chart of a listener's lag and of its events in flight.
@@ -193,7 +194,7 @@ func (v workersView) reset(r *request) error {
 	}
 	from := strings.TrimSpace(form.Get("from"))
 	if from == "" {
-		return errs.New(errs.Invalid, "say where the listener is to begin: a sequence, a time, an age such as 36h, all, or new")
+		return errs.New(errs.Invalid, "enter where the listener begins: a sequence, a time, an age such as 36h, all, or new")
 	}
 	sequence, err := v.workers.Reset(r.Context(), name, from)
 	if err != nil {
@@ -255,8 +256,8 @@ func (v workersView) letter(r *request) error {
 		return err
 	}
 	id, err := strconv.ParseUint(text, 10, 63)
-	if err != nil || id == 0 { // the bus takes 0 for no number
-		return notFound("there is no dead letter of this number")
+	if err != nil || id == 0 { // the bus treats 0 as no number
+		return notFound("there is no dead letter with this number")
 	}
 	ctx, cancel := r.busContext()
 	defer cancel()
@@ -292,7 +293,7 @@ func (v workersView) act(r *request) error {
 	for _, text := range ids {
 		id, err := strconv.ParseUint(text, 10, 63)
 		if err != nil || id == 0 {
-			return errs.New(errs.Invalid, "a dead letter has a number")
+			return errs.New(errs.Invalid, "ids: expected the numbers of dead letters")
 		}
 		err = do(r.Context(), id)
 		switch errs.KindOf(err) {

@@ -1,6 +1,6 @@
 // Package events serves the events of package sse at /events.
 //
-// # The way of a stream
+// # The path of a stream
 //
 //	GET /events
 //	  httpkit.Router     filters: CORS, cross-site request forgery
@@ -42,7 +42,7 @@ type Handler struct {
 	stopping context.Context // ends all streams
 }
 
-// NewHandler returns what serves the events of a hub, until stopping ends.
+// NewHandler returns the handler that serves the events of a hub until stopping ends.
 func NewHandler(stopping context.Context, calls *httpkit.Calls, hub *sse.Hub) *Handler {
 	return &Handler{hub, calls, stopping}
 }
@@ -75,8 +75,7 @@ func (h *Handler) serve(x *httpkit.Exchange) error {
 	})
 }
 
-// parseSubscription parses the query. A parameter that is unknown is Invalid: a filter that
-// is ignored would return too much.
+// parseSubscription parses the query. An unknown parameter is Invalid: ignoring a filter would return too much.
 func parseSubscription(r *http.Request) (sse.Subscription, error) {
 	var s sse.Subscription
 	query, err := httpkit.ParseQuery(r.URL.RawQuery)
@@ -159,7 +158,7 @@ func (s *stream) send(data []byte) error {
 	return s.control.Flush()
 }
 
-// expire keeps a client that reads nothing from delaying a server that stops.
+// expire prevents a client that reads nothing from delaying the server's stop.
 func (s *stream) expire() { _ = s.control.SetWriteDeadline(time.Now().Add(stopTimeout)) }
 
 // identify returns the current owner of the request's cookie or token. A stream

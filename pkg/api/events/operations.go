@@ -17,7 +17,7 @@ func Operations(set *op.Set, h *Handler) {
 	}
 	set.Component("StreamNotice", streamNotice())
 	set.Component("StreamSecurityEvent", securityEvent())
-	set.Tag("Events", "What happens, as it happens.")
+	set.Tag("Events", "Events in real time.")
 	query := func(name, description string, values []string) *ordered.Object {
 		items := op.Text("")
 		if len(values) > 0 {
@@ -39,7 +39,7 @@ func Operations(set *op.Set, h *Handler) {
 			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
 		Parameters: []any{
 			query("store", "Only these stores; all without it.", streamedStores(set.Contract)),
-			query("event", "Only these events; without it, all but `Auth.*`, those about the security of accounts, which are for whoever `authentication.audit` names.", names),
+			query("event", "Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them.", names),
 			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
 				"description", "The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log."),
 			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
@@ -71,7 +71,7 @@ func eventStream(k *apimodel.Contract) *ordered.Object {
 		all = append(all, apimodel.Ref(k.Store(name).EventName()))
 	}
 	all = append(all, apimodel.Ref("StreamSecurityEvent"), apimodel.Ref("StreamNotice"))
-	return op.Content("text/event-stream", ordered.Of("type", "string", "description", "contentSchema is that of the data of each message.",
+	return op.Content("text/event-stream", ordered.Of("type", "string", "description", "contentSchema is the schema of the data of each message.",
 		"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
 }
 
@@ -82,19 +82,19 @@ func streamNotice() *ordered.Object {
 
 // securityEvent is the data of an event about the security of an account.
 func securityEvent() *ordered.Object {
-	return op.Object("An event about the security of an account, for whoever `authentication.audit` names.", 8,
-		"id", op.Text("That of the event: the same if it is in the log twice."),
+	return op.Object("An event about the security of an account, for the users that `authentication.audit` names.", 8,
+		"id", op.Text("The event's id: the same if it is in the log twice."),
 		"event", op.OneOf(event.Auth(), ""),
-		"time", apimodel.Time("When it happened."),
-		"store", op.Text("That of users."),
+		"time", apimodel.Time("The time of the event."),
+		"store", op.Text("The name of the user store."),
 		"uuid", apimodel.UUID("The user's uuid."),
-		"revision", op.Text("That of the user."),
-		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the user who has done it; null: nobody who is logged in."),
-		"origin", op.Text("What it was done by, such as `http`."),
-		"ctx", op.Object("The request that it was done by.", 0, "request", op.Text("Its id."), "address", op.Text("Where it came from."), "userAgent", op.Text("What it was made with.")),
+		"revision", op.Text("The user's revision."),
+		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the logged-in user who caused the event; null without one."),
+		"origin", op.Text("The interface that was used, such as `http`."),
+		"ctx", op.Object("The request that caused the event.", 0, "request", op.Text("Its id."), "address", op.Text("The network address of the client."), "userAgent", op.Text("The User-Agent header.")),
 		"auth", op.Object("Details.", 0,
-			"method", op.Text("How: password, passkey, totp, recovery, email, link, or the name of a provider."),
-			"factor", op.Text("The type of the factor, or the uuid of the ident or the id of the key, that it is about."),
+			"method", op.Text("The method: password, passkey, totp, recovery, email, link, or the name of a provider."),
+			"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that the event is about."),
 			"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
-			"reason", op.Text("Why, in a word."), "due", apimodel.Time("When what is planned happens.")))
+			"reason", op.Text("The reason, in a word."), "due", apimodel.Time("The time of the planned action.")))
 }

@@ -63,8 +63,8 @@ func (h *Handler) find(x *httpkit.Exchange) (context.Context, binary.Record, tim
 	return ctx, record, timesOf(record.Created, object.Revision), err
 }
 
-// changed evaluates the preconditions in the order of RFC 9110, 13.2.2: a date counts only without the tags that say
-// more. It reports whether the client's cached contents do not include this one.
+// changed evaluates the preconditions in the order of RFC 9110, 13.2.2: a date counts only without the more precise
+// tags. It reports whether none of the client's cached contents is this one.
 func changed(x *httpkit.Exchange, hash string, at times) (bool, error) {
 	match, err := httpkit.IfMatch(x.Request.Header)
 	if err != nil {
@@ -106,10 +106,10 @@ func (h *Handler) redirect(ctx context.Context, x *httpkit.Exchange, record bina
 	return true, nil
 }
 
-// holdsHereAlone reports whether a request has conditions that hold for a content here, and may not in the storage.
-// Clients send them there too, where tags are others, and the date is that of the content: one that was stored long ago
-// for another file would be "not modified". If-Range with another tag may be of an earlier reply of the storage, which
-// compares it.
+// holdsHereAlone reports whether a request has conditions that the storage could evaluate differently. Clients send
+// their conditions to the storage too, which has other tags, and whose date is that of the content: content that was
+// stored long ago for another file would be "not modified". If-Range with another tag may come from an earlier reply of
+// the storage, which compares it.
 func holdsHereAlone(h http.Header, hash string) bool {
 	for _, name := range [...]string{"If-Match", "If-Modified-Since", "If-Unmodified-Since"} {
 		if len(h[name]) > 0 {
@@ -144,7 +144,7 @@ func (h *Handler) send(ctx context.Context, x *httpkit.Exchange, record binary.R
 	if err != nil && x.Request.Context().Err() == nil {
 		return err
 	}
-	// That a client disconnects is logged, and does not count as a failure.
+	// A disconnected client is logged, and does not count as a failure.
 	x.RecordError(clientErr)
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package files serves the binaries of objects.
 //
-// # The way of an upload
+// # The path of an upload
 //
 //	PUT /binaries/upload/Books/{uuid}/cover/0
 //	  httpkit.Router          filters: CORS, cross-site request forgery
@@ -13,7 +13,7 @@
 //	                      authenticate the client again, writes the record
 //	  httpkit.Exchange        201 or 200 with the record, its ETag and Location
 //
-// # The way of a download
+// # The path of a download
 //
 //	GET /binaries/Books/{uuid}/cover/0
 //	  Handler.get          preconditions and Range (range.go)
@@ -42,7 +42,7 @@ import (
 // Options are the options of a Handler.
 type Options struct {
 	Service  *binary.Service
-	Presign  time.Duration // readers are redirected to a URL that is valid for this long, if the storage has such; 0: never
+	Presign  time.Duration // readers are redirected to a URL that is valid for this long, if the storage supports it; 0: never
 	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
 	Memory   *Memory       // of uploads in flight, which services share; nil: one of its own
 }
@@ -52,7 +52,7 @@ type Handler struct {
 	service  *binary.Service
 	calls    *httpkit.Calls
 	stores   map[string]bool            // whose objects can have binaries
-	left     map[string]config.Restrict // of exposed stores: what objects lack, their files lack too
+	left     map[string]config.Restrict // of exposed stores: the restrictions of objects apply to their files
 	url      string
 	presign  time.Duration
 	patience time.Duration
@@ -68,11 +68,10 @@ const (
 	upload        = "/upload"
 )
 
-// NewHandler returns what serves the binary service of a contract. It serves the objects of stores that
-// are exposed, that have a policy, or that the service's Properties name: all others,
-// such as the store of sessions, are internal. It does not serve stores that hide
-// objects which the client may not read. Of a store whose objects can't be read or
-// updated over HTTP, files can't be read or changed.
+// NewHandler returns what serves the binary service of a contract. It serves stores that are exposed, that have a
+// policy, or that the service's Properties name: all others, such as the store of sessions, are internal. It does not
+// serve stores that hide objects which the client may not read. If the objects of a store can't be read or updated over
+// HTTP, its files can't be read or changed either.
 func NewHandler(calls *httpkit.Calls, k *apimodel.Contract, f apimodel.Files, o Options) *Handler {
 	h := &Handler{
 		service: o.Service, calls: calls, stores: map[string]bool{}, left: map[string]config.Restrict{}, url: f.URL,
@@ -95,7 +94,7 @@ func NewHandler(calls *httpkit.Calls, k *apimodel.Contract, f apimodel.Files, o 
 	return h
 }
 
-// delete is DELETE on a binary, which its hash names besides its place.
+// delete is DELETE on a binary, named by its place and its hash.
 func (h *Handler) delete(x *httpkit.Exchange) error {
 	place, err := h.place(x)
 	if err != nil {
@@ -136,8 +135,8 @@ func ifMatch(x *httpkit.Exchange) (httpkit.Tags, error) {
 	}
 	match, err := httpkit.IfMatch(x.Request.Header)
 	if date := x.Request.Header["If-Unmodified-Since"]; err == nil && !match.Given && len(date) == 1 {
-		if _, malformed := http.ParseTime(date[0]); malformed == nil { // else it is to be ignored (RFC 9110, 13.1.4)
-			return httpkit.Tags{}, errs.New(errs.Invalid, "If-Unmodified-Since is not supported here, where a second can have several writes: send If-Match")
+		if _, malformed := http.ParseTime(date[0]); malformed == nil { // a malformed date is ignored (RFC 9110, 13.1.4)
+			return httpkit.Tags{}, errs.New(errs.Invalid, "If-Unmodified-Since is not supported here because one second can have several writes: send If-Match")
 		}
 	}
 	return match, err

@@ -89,8 +89,7 @@ func (f *inflow) Read(p []byte) (int, error) {
 // connection, while the client would wait for the reply.
 func (f *inflow) unread() bool { return !f.ended && (f.bytes > 0 || f.length < 0) }
 
-// extendReply gives the client time to read the reply, however long the upload
-// took.
+// extendReply gives the client time to read the reply after a long upload.
 func (f *inflow) extendReply(patience time.Duration) {
 	_ = f.control.SetWriteDeadline(time.Now().Add(patience))
 }
@@ -101,7 +100,7 @@ type outflow struct {
 	control *http.ResponseController
 	pace    pace
 	length  int64 // of the content
-	err     error // why the client can't be sent more
+	err     error // why nothing more can be sent to the client
 }
 
 // copyContent writes a content of the length in the reply's headers to the client.
@@ -138,9 +137,8 @@ func (f *outflow) extend() time.Time {
 	return now
 }
 
-// ReadFrom implements io.ReaderFrom. It sends a file in pieces, each of them by the
-// operating system (sendfile). net/http does not check the Content-Length there, so
-// this does.
+// ReadFrom implements io.ReaderFrom. It sends a file in pieces, each of them by the operating system (sendfile).
+// net/http does not check the Content-Length there, so ReadFrom does.
 func (f *outflow) ReadFrom(r io.Reader) (sent int64, err error) {
 	rest := io.LimitedReader{R: r, N: f.length}
 	if limited, ok := r.(*io.LimitedReader); ok {

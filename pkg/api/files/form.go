@@ -55,9 +55,8 @@ func openForm(body io.Reader, boundary string) (*form, error) {
 	return f, nil
 }
 
-// terminated appends the line break that package multipart wants after the last
-// boundary, and an error instead of io.EOF, so that a body without its last boundary
-// is not taken for complete.
+// terminated appends the line break that package multipart expects after the last boundary, and an error instead of
+// io.EOF, so that a body without its last boundary is not treated as complete.
 func terminated(body io.Reader) io.Reader {
 	return io.MultiReader(body, strings.NewReader("\r\n"), truncation{})
 }
@@ -142,7 +141,7 @@ func encoded(part *multipart.Part) bool {
 
 func (f *form) field(name string, value io.Reader) error {
 	if name == "" || len(name) > maxFieldName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return errs.New(errs.Invalid, "a field of the form has no name, or not one of at most %d bytes of text", maxFieldName)
+		return errs.New(errs.Invalid, "a field of the form needs a name of UTF-8 text, at most %d bytes long", maxFieldName)
 	}
 	if f.fields[name] != nil {
 		return errs.New(errs.Invalid, "the form has the field %q twice", name)

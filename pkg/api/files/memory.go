@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Limits of the memory of uploads in flight. A client may take hours for an upload, and
-// all that time the storage may hold a part of it in memory.
+// Limits of the memory of uploads in flight. A client may take hours for an upload, and the storage may hold a part of
+// it in memory all that time.
 const (
 	uploadMemory  = 256 << 20 // of all uploads of the process
 	addressMemory = 64 << 20  // of the uploads of one address
@@ -35,9 +35,9 @@ func newMemory(total, share int64, patience time.Duration) *Memory {
 	return &Memory{total: total, share: share, patience: patience, byAddress: map[string]int64{}, freed: make(chan struct{})}
 }
 
-// reserve reserves bytes for an upload of an address. If they are not free at once it
-// calls check, whose error ends the upload, and waits. Limited when the address uses too
-// many, Unavailable when all do; Canceled.
+// reserve reserves bytes for an upload of an address. If they are not free at once it calls check, whose error ends the
+// upload, and waits. The error is Limited if the address uses too many bytes, Unavailable if all addresses together do,
+// or Canceled.
 func (m *Memory) reserve(ctx context.Context, address string, bytes int64, check func() error) (release func(), err error) {
 	bytes = min(bytes, m.share)
 	release = func() { m.free(address, bytes) }
@@ -64,15 +64,15 @@ func (m *Memory) reserve(ctx context.Context, address string, bytes int64, check
 	}
 }
 
-// try reserves at once, or returns the error of an upload that waited in vain and a
-// channel that is closed when it is worth trying again.
+// try reserves at once. Otherwise it returns a channel that is closed when bytes are released, and the error for an
+// upload that can't wait any longer.
 func (m *Memory) try(address string, bytes int64) (<-chan struct{}, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case m.byAddress[address]+bytes > m.share:
 		return m.freed, &errs.Error{Kind: errs.Limited, RetryAfter: m.patience,
-			Message: "too many uploads of your address are in flight: send fewer at once, or try again later"}
+			Message: "too many uploads from your address are in flight: send fewer at once, or try again later"}
 	case m.used+bytes > m.total:
 		return m.freed, &errs.Error{Kind: errs.Unavailable, RetryAfter: m.patience, Message: "too many uploads are in flight: try again later"}
 	}

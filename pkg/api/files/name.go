@@ -35,8 +35,8 @@ func fileName(header map[string][]string) (string, error) {
 	return toUTF8(value), nil
 }
 
-// checkExtended refuses a Content-Disposition, well-formed otherwise, with a filename* that is not as in RFC 8187. mime
-// leaves such a parameter out, and undecodable bytes of one in parts.
+// checkExtended refuses an otherwise well-formed Content-Disposition whose filename* violates RFC 8187. mime omits such
+// a parameter, and of one in parts the bytes that it can't decode.
 func checkExtended(disposition string) error {
 	value, given := extended(parameters(disposition))
 	if !given {

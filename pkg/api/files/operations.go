@@ -23,7 +23,7 @@ func Operations(set *op.Set, f apimodel.Files, h *Handler) {
 		addDownload(set, f, f.URL+place, h.get)
 	}
 	if !f.Restrict.Delete {
-		hash := op.Path(hashParam, "That of the file to delete.", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$"))
+		hash := op.Path(hashParam, "The hash of the file to delete.", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$"))
 		set.Add(op.Operation{
 			Method: http.MethodDelete, Path: f.URL + place + "/{" + hashParam + "}", ID: "delete" + f.ID + "File", Summary: "Delete a file",
 			Description: "The indexes of later files decrease.",
@@ -56,8 +56,8 @@ func placeParameters(set *op.Set, f apimodel.Files, act string, index *ordered.O
 		op.Path("property", "The property that holds the records of the files.", property), index)...)
 }
 
-// allowing are the stores whose objects have the routes of an operation, get or
-// update: files of others have none either.
+// allowing returns the stores whose objects have the routes of an operation, get or update. The files of other stores
+// lack these routes, too.
 func allowing(k *apimodel.Contract, stores []string, act string) []string {
 	return slices.DeleteFunc(slices.Clone(stores), func(name string) bool {
 		s := k.Store(name)
@@ -78,7 +78,7 @@ func index(add bool) *ordered.Object {
 	return op.Path("index", description, schema)
 }
 
-// askedOf are the statuses with which interceptors of the stores can refuse.
+// askedOf returns the statuses with which interceptors of the stores can refuse.
 func interceptorProblems(set *op.Set, f apimodel.Files, act string) []int {
 	var all []int
 	for _, name := range f.Stores {
@@ -99,10 +99,10 @@ func addUpload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) 
 		Method: http.MethodPut, Path: path, ID: "upload" + f.ID + "File", Summary: "Add or replace a file",
 		Parameters: append(placeParameters(set, f, "update", index(true)), append(op.Parameters("IfMatch", "Prefer"),
 			op.Header("X-Filename", "The file's name, percent-encoded."),
-			op.Header("Content-Disposition", "The file's name too, and stronger (RFC 6266)."),
-			op.Header("Content-Digest", "What arrives must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
-		// The first type is that which generated clients send: not a range of types, which belfry refuses as a type. No type of a schema
-		// for the bytes: generators take a format for text, and refuse what a program has.
+			op.Header("Content-Disposition", "The file's name; takes precedence over X-Filename (RFC 6266)."),
+			op.Header("Content-Digest", "The received content must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
+		// Generated clients send the first type, so it is not a range of types, which belfry refuses. The schema of the
+		// bytes has no type: generators treat a format as text, and refuse bytes.
 		Body:     op.Body(ordered.Of(op.BytesType, ordered.Of("schema", bytes), op.AnyType, ordered.Of("schema", bytes), op.MultipartType, ordered.Of("schema", parts))),
 		Replies:  ordered.Of("200", record("It replaced a file."), "201", record("It was added.", "Location")),
 		Problems: append(interceptorProblems(set, f, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429),
@@ -116,7 +116,7 @@ func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler
 	file := func(description string, headers ...string) *ordered.Object {
 		return op.Reply(description, ordered.Of(op.AnyType, ordered.Of("schema", op.Raw())), append(headers, about...)...)
 	}
-	known := op.Reply("The client has it.", nil, "Etag", "Last-Modified", "Cache-Control")
+	known := op.Reply("The client's copy is current.", nil, "Etag", "Last-Modified", "Cache-Control")
 	dates := []any{
 		op.Header("If-Modified-Since", "Without If-None-Match: reply only if the file was uploaded, or its object written, since; else 304."),
 		op.Header("If-Unmodified-Since", "Without If-Match: 412 if the file was uploaded, or its object written, since."),
@@ -140,7 +140,7 @@ func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler
 	set.Add(op.Operation{
 		Method: http.MethodHead, Path: path, ID: "head" + f.ID + "File", Summary: "The headers of a file",
 		Parameters: append(placeParameters(set, f, "get", index(false)), append(op.Parameters("IfMatch", "IfNoneMatch"), dates...)...),
-		Replies:    ordered.Of("200", op.Reply("What the file is.", nil, about...), "304", known),
+		Replies:    ordered.Of("200", op.Reply("The headers of the file.", nil, about...), "304", known),
 		Problems:   append(interceptorProblems(set, f, "get"), 400, 401, 403, 404, 412, 429),
 		Limit:      httpkit.Read, Run: run,
 	})

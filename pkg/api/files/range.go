@@ -20,7 +20,7 @@ func (u unsatisfiable) Error() string {
 	return fmt.Sprintf("the range begins after the end: the content has %d bytes", u.size)
 }
 
-// Problem is the problem document that the error is replied with.
+// Problem returns the problem document of the reply.
 func (u unsatisfiable) Problem() httpkit.Problem {
 	return httpkit.Problem{
 		Type: "range", Title: "Range not satisfiable", Status: http.StatusRequestedRangeNotSatisfiable, Detail: u.Error(),

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// times are when a file and its object were last written, in the seconds that dates of HTTP have.
+// times are the times at which a file and its object were last written, in seconds, as in dates of HTTP.
 type times struct {
 	uploaded time.Time // zero: unknown
 	written  time.Time // its object
@@ -22,8 +22,8 @@ func timesOf(created string, revision uint64) times {
 
 func (t times) known() bool { return !t.uploaded.IsZero() }
 
-// header returns the Last-Modified of a reply that is sent now. It is never in the future, where another process's clock
-// may be (RFC 9110, 8.8.2.1).
+// header returns the Last-Modified of a reply that is sent now. It is never in the future, even if the clock of the
+// process that wrote the file is ahead (RFC 9110, 8.8.2.1).
 func (t times) header(now time.Time) string {
 	if t.uploaded.After(now) {
 		return now.UTC().Format(http.TimeFormat)
@@ -31,8 +31,8 @@ func (t times) header(now time.Time) string {
 	return t.uploaded.Format(http.TimeFormat)
 }
 
-// condition returns the date of a precondition. One that is not a date is ignored, as RFC 9110 demands, and so is one
-// about a file whose time is unknown.
+// condition returns the date of a precondition. A malformed date is ignored, as RFC 9110 demands, and so is the date if
+// the time of the file is unknown.
 func (t times) condition(h http.Header, name string) (since time.Time, given bool) {
 	lines := h[name]
 	if len(lines) != 1 || !t.known() {
@@ -42,10 +42,10 @@ func (t times) condition(h http.Header, name string) (since time.Time, given boo
 	return since, err == nil
 }
 
-// unchangedSince reports whether a client that read what is at the place at a time, or has the file of that Last-Modified,
-// has this file. That the file is older proves nothing: when an earlier one of the array is deleted, or the array
-// is written by an admin, an older file moves to its place. So either the date is that of this file, or
-// nothing of the object has been written since.
+// unchangedSince reports whether a client that read the place at a time, or has the file with that Last-Modified, has
+// this file. An older time of the file is no proof: an older file moves to this place when an earlier file of the array
+// is deleted, or when an admin writes the array. So either the date is that of this file, or the object has not been
+// written since.
 func (t times) unchangedSince(since time.Time) bool {
 	return since.Equal(t.uploaded) || !since.Before(t.written)
 }

@@ -30,8 +30,7 @@ var inlineTypes = map[string]bool{
 // regardless of the other headers.
 var codeTypes = []string{"javascript", "ecmascript", "jscript", "livescript", "vbscript", "text/css"}
 
-// mediaType normalizes the media type that a client gives a file; that of a file
-// without one is application/octet-stream.
+// mediaType normalizes the media type that a client sends with a file; the default is application/octet-stream.
 func mediaType(given string) (string, error) {
 	if given == "" {
 		return octetStream, nil

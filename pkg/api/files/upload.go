@@ -18,7 +18,7 @@ import (
 // addIndex is the index in the path that appends a binary to the others.
 const addIndex = "add"
 
-// announcement is the file as announced by path and headers of a request.
+// announcement describes a file by the path and headers of a request.
 type announcement struct {
 	binary.Upload
 	match    httpkit.Tags
@@ -93,7 +93,7 @@ func (h *Handler) announced(x *httpkit.Exchange) (a announcement, err error) {
 			return a, errs.New(errs.Invalid, "Content-Digest of a form is not supported: send it with the part of the file")
 		}
 		a.form, a.boundary = true, params["boundary"]
-		// At least this much is the file's.
+		// The file has at least this size.
 		a.Size = max(x.Request.ContentLength-maxOverhead, -1)
 		return a, nil
 	}

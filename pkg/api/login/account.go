@@ -18,14 +18,14 @@ const (
 	setupParameter   = "setup"
 )
 
-// AccountReply is what a reply to a form of the account page shows, and nothing ever again: it is in no URL, and in no cache.
+// AccountReply is the data of a reply to a form of the account page. It is shown only once: no URL and no cache has it.
 type AccountReply struct {
-	Method     about.Method // that is being set up
+	Method     about.Method // the method that is being set up
 	Secret, QR string       // what it needs; QR is a data URL, "" for none
 	Codes      []string     // new recovery codes
 }
 
-// redirectAccountFailure sends the browser of a form to a target with why the form failed.
+// redirectAccountFailure redirects the browser of a form to a target, with the reason why the form failed.
 func redirectAccountFailure(x *httpkit.Exchange, target string, err error) error {
 	level, reason := slog.LevelInfo, accountReason(err)
 	if errs.KindOf(err) == errs.Internal {
@@ -36,12 +36,12 @@ func redirectAccountFailure(x *httpkit.Exchange, target string, err error) error
 	return nil
 }
 
-// ofAccount is the outcome of a change of the account, of whose page it is a parameter.
+// ofAccount is the outcome of a change of the account. It becomes a parameter of the account page.
 func (h *Handler) ofAccount(outcome string) op.Outcome {
 	return op.Outcome{To: withQuery(h.AccountRedirect, outcomeParameter, outcome)}
 }
 
-// show has a browser shown a page with secrets. It is a reply to a POST, so that no URL leads to it.
+// show shows a page with secrets in a browser. It is the reply to a POST, so that no URL leads to it.
 func (h *Handler) show(me *sessions.Session, r AccountReply) func(*httpkit.Exchange) error {
 	return func(x *httpkit.Exchange) error {
 		body, policy, err := h.accountPage(me, r)

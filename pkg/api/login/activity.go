@@ -17,7 +17,7 @@ const (
 	maxActivity  = 100
 )
 
-// activity replies with the newest events about the security of the account of the user who is logged in.
+// activity replies with the newest events about the security of the logged-in user's account.
 func (h *Handler) activity(x *httpkit.Exchange, me *sessions.Session) (o op.Outcome, err error) {
 	query, err := httpkit.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
@@ -52,15 +52,15 @@ func (h *Handler) activity(x *httpkit.Exchange, me *sessions.Session) (o op.Outc
 // addActivity adds the operation that lists the events about the security of one's account.
 func (h *Handler) addActivity(set *op.Set) {
 	entry := op.Object("", 2,
-		"event", op.OneOf(event.Auth(), ""), "time", apimodel.Time("When it happened."),
-		"by", op.OneOf([]string{"user", "admin"}, "Who has done it; absent where that is not known."),
-		"method", op.Text("How the user has proven who they are."), "factor", op.Text("The ident, the key or the kind of factor that it is about."),
+		"event", op.OneOf(event.Auth(), ""), "time", apimodel.Time("The time of the event."),
+		"by", op.OneOf([]string{"user", "admin"}, "The actor; absent if unknown."),
+		"method", op.Text("The method by which the user logged in."), "factor", op.Text("The ident, the key or the kind of factor that the event is about."),
 		"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
-		"reason", op.Text("Why, in a word."), "address", op.Text("From which network address."), "place", place(),
-		"userAgent", op.Text("By which program."), "device", device())
-	page := op.Object("", 1, "events", op.List(entry), "cursor", op.Text("Of the next page; absent at the end."))
+		"reason", op.Text("The reason, in a word."), "address", op.Text("The network address of the client."), "place", place(),
+		"userAgent", op.Text("The User-Agent header of the client."), "device", device())
+	page := op.Object("", 1, "events", op.List(entry), "cursor", op.Text("The cursor of the next page; absent at the end."))
 	set.Get(op.Operation{
-		Path: "/auth/activity", ID: "listActivity", Summary: "List what happened to the security of one's account", Security: op.Needed(),
+		Path: "/auth/activity", ID: "listActivity", Summary: "List the events about the security of one's account", Security: op.Needed(),
 		Description: "As far as the log of events goes back.",
 		Parameters: []any{
 			op.Query("limit", "", ordered.Of("type", "integer", "minimum", 1, "maximum", maxActivity, "default", activityPage)),

@@ -12,22 +12,22 @@ import (
 
 type addressForm struct {
 	op.Input
-	Address  string `form:"address,required" doc:"The new one."`
-	Password string `form:"password" doc:"That of the account, if there is one."`
+	Address  string `form:"address,required" doc:"The new address."`
+	Password string `form:"password" doc:"The password of the account, if it has one."`
 }
 
 type addressTokenForm struct {
 	op.Input
 	Login string `form:"login,or=email" doc:"The address that the mail was sent to"`
-	Token string `form:"token,required" doc:"That of the mail."`
-	Keep  bool   `form:"keep" doc:"The change stays, and the right to undo it ends."`
+	Token string `form:"token,required" doc:"The token in the mail."`
+	Keep  bool   `form:"keep" doc:"Keep the change, and end the right to undo it."`
 }
 
 // addAddress adds the operations of a change of address.
 func (h mails) addAddress(set *op.Set) {
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: "/auth/idents/{uuid}/address", ID: "changeAddress", Summary: "Replace an address of one's account", Security: op.Needed(),
-		Description: "Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether that belongs to another account.",
+		Description: "Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether the new address belongs to another account.",
 		Parameters:  op.Parameters("UUID"),
 		Body:        op.Form[addressForm](),
 		Replies:     ordered.Of("202", op.Reply("A mail will be sent to the new address, and one to the old.", nil, "Cache-Control")),
@@ -44,10 +44,10 @@ func (h mails) addAddress(set *op.Set) {
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/email/address", ID: "finishAddressChange", Summary: "Confirm or undo a change of address", Security: op.Maybe(),
-		Description: "By the token of the mail to the new address, while logged in, or of that to the address which was proven longest. With `keep` the latter says that the change is right, and can't undo it any more. The reply to an HTML form is 303.",
+		Description: "The token in the mail to the new address confirms the change, while logged in. The token in the mail to the address that was proven longest undoes it, or with `keep` gives up the right to undo it. The reply to an HTML form is 303.",
 		Parameters:  op.Parameters("Prefer"),
 		Body:        op.Form[addressTokenForm](),
-		Replies: ordered.Of("204", writtenReply("It is confirmed; or undone: then every session has ended; or can't be undone any more."),
+		Replies: ordered.Of("204", writtenReply("The change is confirmed, undone, which ends every session, or can no longer be undone."),
 			"303", pageRedirect("Preference-Applied")),
 		Problems: formProblems(404),
 		Run:      anybody(h.Handler, op.IsHTML, h.finishAddress),

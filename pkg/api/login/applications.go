@@ -23,13 +23,13 @@ func (h applicationRoutes) addApplications(set *op.Set) {
 			required("redirect_uri", op.Text("One of `authentication.redirects` of the configuration.")),
 			required("code_challenge", op.Text("The SHA-256 of code_verifier in base64url.")),
 			required("code_challenge_method", op.Only("S256")),
-			op.Query("state", "", op.Text("Is returned as it is.")),
-			op.Query("client_id", "", op.Text("The exchange has to repeat it.")),
-			op.Query("provider", "", op.Text("By which to log in.")),
+			op.Query("state", "", op.Text("Returned unchanged.")),
+			op.Query("client_id", "", op.Text("The exchange of the code must repeat it.")),
+			op.Query("provider", "", op.Text("The provider to log in with.")),
 		},
 		Replies: ordered.Of(
 			"200", op.Reply("A page that asks for the login.", op.Content(op.HTMLType, op.Text("")), "Cache-Control"),
-			"302", op.Redirect("To the provider, or to the application with what is wrong.", "Set-Cookie"),
+			"302", op.Redirect("To the provider, or to the application with an error.", "Set-Cookie"),
 		),
 		Problems:   []int{400, 403},
 		Navigation: true, Run: h.authorize,
@@ -44,7 +44,7 @@ func (h applicationRoutes) addApplications(set *op.Set) {
 		Replies: ordered.Of(
 			"200", op.Reply("The token; with `Prefer: return=representation` in the form of a login.", op.JSON(ordered.Of("anyOf", []any{apimodel.Ref("AccessToken"), apimodel.Ref("IssuedSession")})), "Cache-Control", "Pragma", "Preference-Applied"),
 			"400", reply400,
-			"401", op.Reply("The client is not named as at the login, or by a secret. The code is not used up.", ordered.Of(
+			"401", op.Reply("The client is named otherwise than at the login, or sent a secret. The code can still be used.", ordered.Of(
 				op.JSONType, ordered.Of("schema", apimodel.Ref("ProtocolError"))), "Cache-Control", "Link=Help", "Www-Authenticate"),
 		),
 		Problems: []int{403, 408, 413, 415, 429},

@@ -35,9 +35,9 @@ const (
 	registerParameter = "register"
 )
 
-// authorize begins a login for an application. A site is redirected to the provider that it
-// names. A program is not: any program can open this URL and listen where the code is sent, and a provider
-// may know the user without asking, so belfry's own page asks first (RFC 8252, section 8.6).
+// authorize begins a login for an application. A website is redirected to the provider that it names. A native program
+// is not: any program can open this URL and listen at the redirect URL for the code, and a provider may log the user in
+// without a question. So belfry's own page asks first (RFC 8252, section 8.6).
 func (h applicationRoutes) authorize(x *httpkit.Exchange) error {
 	if len(x.Request.URL.RawQuery) > maxRequest {
 		return errs.New(errs.Invalid, "the request of the application has more than %d bytes", maxRequest)
@@ -120,8 +120,8 @@ func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request stri
 	return op.Outcome{To: h.applicationURL(x, session, err)}, nil
 }
 
-// formReasonOf is the reason why a login failed that the user can mend on the page; "" for
-// others, which are reported to the application.
+// formReasonOf returns the reason why a login failed if the user can correct it on the page; "" for others, which are
+// reported to the application.
 func formReasonOf(err error) string {
 	var protocol *applications.ProtocolError
 	if err == nil || errors.As(err, &protocol) || errors.Is(err, sessions.ErrDisabled) {
@@ -140,7 +140,7 @@ func formReasonOf(err error) string {
 	return ""
 }
 
-// applicationURL is where the browser continues at an application, with the code, or with what went wrong
+// applicationURL is the URL of the application to which the browser is redirected, with the code, or with an error code
 // (RFC 6749, section 4.1.2). The error itself is logged.
 func (h *Handler) applicationURL(x *httpkit.Exchange, s sessions.Issued, err error) string {
 	h.cookies.setDevice(x, s)
@@ -161,8 +161,8 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// protocolErrorOf translates the error of a login. The description is made of fixed texts: it leaves
-// for another site.
+// protocolErrorOf translates the error of a login. The description has only fixed texts, since another site receives
+// it.
 func protocolErrorOf(err error) (code, description string) {
 	var protocol *applications.ProtocolError
 	switch {
@@ -179,22 +179,22 @@ func protocolErrorOf(err error) (code, description string) {
 	case errs.Limited, errs.Unavailable, errs.Canceled:
 		return "temporarily_unavailable", "the login is not possible at the moment: try again later"
 	}
-	return "server_error", "the login failed: the log of the server says why"
+	return "server_error", "the login failed: the log of the server has the reason"
 }
 
-// AuthorizePage is what the page that asks for a login shows.
+// AuthorizePage is the data of the page that asks for a login.
 type AuthorizePage struct {
 	Application string // the configured redirect
 	Native      bool
 	Request     string // the application's request as a query
 	Register    bool   // the form registers
 
-	LoginURL, RegisterURL string            // the page with the one and the other form; "" where there is no registration at once
+	LoginURL, RegisterURL string            // the page with either form; "" without registration at once
 	Providers             map[string]string // URLs by name
 	Reason, Message       string            // of the last failure
 }
 
-// problemText says why the last login failed; other values of the parameter show nothing.
+// problemText describes why the last login failed; "" for unknown values of the parameter.
 func problemText(reason string, register bool) string {
 	switch {
 	case reason == "denied":
@@ -202,7 +202,7 @@ func problemText(reason string, register bool) string {
 	case reason == "limited":
 		return "There were too many attempts. Try again later."
 	case reason == "taken":
-		return "This address belongs to an account already: log in."
+		return "This address already belongs to an account: log in."
 	case reason == "invalid" && register:
 		return "Check the address, and choose a password of at least 8 characters."
 	case reason == string(weak.Common):
@@ -210,7 +210,7 @@ func problemText(reason string, register bool) string {
 	case reason == string(weak.Guessable):
 		return "This password is too easy to guess. Choose a longer one, or several unrelated words."
 	case reason == string(weak.Breached):
-		return "This password appears in data breaches, so attackers try it. Choose another one, and change it wherever else you use it."
+		return "This password appears in data breaches, so attackers try it. Choose another one, and change it everywhere else you use it."
 	case reason == "invalid":
 		return "Enter an address and a password."
 	}
@@ -239,7 +239,7 @@ func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Applicat
 	if err != nil {
 		return err
 	}
-	// Browsers hold redirects after a form to form-action as well.
+	// Browsers apply form-action to redirects after a form as well.
 	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " + actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
 	if h.service.Methods.Scripted() {
 		policy += "; script-src 'self'; connect-src 'self'"
@@ -248,8 +248,8 @@ func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Applicat
 	return nil
 }
 
-// actionSource returns where the form may lead as a source of a content security policy. It has no
-// form for an IPv6 address, and takes ports one by one, so for programs it is the scheme.
+// actionSource returns the allowed redirect target of the form as a source of a Content-Security-Policy. Such a source
+// can't be an IPv6 address or a range of ports, so for native programs it is the scheme.
 func actionSource(app *record.Application) string {
 	if app.Native() {
 		scheme, _, _ := strings.Cut(app.Redirect, ":")

@@ -394,7 +394,7 @@ func TestAnApplicationRegistersWithACode(t *testing.T) {
 		form := url.Values{"authorize": {asking(site).Encode()}, "login": {"ada@example.com"}, "password": {password}, "register": {"true"}}
 		return f.Do("POST", "/auth/email", form.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
 	}
-	for _, c := range []struct{ password, reason, text string }{{"short", "invalid", "choose a password of at least 8 characters"}, {"a fine password", "", ""}, {"a fine password", "taken", "belongs to an account already"}} {
+	for _, c := range []struct{ password, reason, text string }{{"short", "invalid", "choose a password of at least 8 characters"}, {"a fine password", "", ""}, {"a fine password", "taken", "already belongs to an account"}} {
 		r := register(c.password)
 		if c.reason == "" {
 			code := landed(t, r, site).Get("code")

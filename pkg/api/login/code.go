@@ -18,34 +18,35 @@ const codePath = "/auth/email/code"
 // bindingCookie has the secret that binds a login by mail to the browser that asked for it.
 const bindingCookie = sessionCookie + "-mail"
 
-// mailRequestForm asks for the mail of a login. An HTML form, which can't PUT, logs in as well, by what that mail brought.
+// mailRequestForm asks for the mail of a login. An HTML form, which can't PUT, also logs in with the code or token in
+// the mail.
 type mailRequestForm struct {
 	op.Input
 	Login   string `form:"login,or=email" doc:"The address"`
-	Kind    string `form:"kind" enum:"code,link" doc:"By default the one that is configured, or a code."`
-	Binding string `form:"binding" doc:"That of the request before, which this one replaces, where cookies are not kept."`
-	Code    string `form:"code,html" doc:"That of the mail."`
-	Token   string `form:"token,html" doc:"That of the link."`
+	Kind    string `form:"kind" enum:"code,link" doc:"The default is the configured kind, or else code."`
+	Binding string `form:"binding" doc:"For clients without cookies: the binding of the previous request, which this one replaces."`
+	Code    string `form:"code,html" doc:"The code in the mail."`
+	Token   string `form:"token,html" doc:"The token in the link."`
 }
 
 type mailLoginForm struct {
 	op.Input
 	Login   string `form:"login,or=email" doc:"The address"`
-	Code    string `form:"code" doc:"That of the mail."`
-	Token   string `form:"token" doc:"That of the link."`
-	Binding string `form:"binding" doc:"That of the request, where cookies are not kept."`
+	Code    string `form:"code" doc:"The code in the mail."`
+	Token   string `form:"token" doc:"The token in the link."`
+	Binding string `form:"binding" doc:"For clients without cookies: the binding of the request."`
 }
 
 // addMailLogin adds the operations of logins by a mail.
 func (h mails) addMailLogin(set *op.Set) {
 	pending := op.Object("", 2, "binding", op.Text("A secret to send with the code."), "expires", ordered.Of("type", "string", "format", "date-time"))
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: codePath, ID: "requestLoginMail", Summary: "Ask for a mail to log in", Security: op.Maybe(),
-		Description: "The reply does not reveal whether there is an account. That to an HTML form is 303; with `code` or `token` a form, which can't PUT, logs in here.",
+		Method: http.MethodPost, Path: codePath, ID: "requestLoginMail", Summary: "Request a mail to log in", Security: op.Maybe(),
+		Description: "The reply does not reveal whether there is an account. The reply to an HTML form is 303; with `code` or `token` a form, which can't PUT, logs in here.",
 		Parameters:  op.Parameters("PreferSession"),
 		Body:        op.Form[mailRequestForm](),
 		Replies: ordered.Of(
-			"200", op.Reply("The same as 202, where `Prefer: return=representation` was sent: what binds the login to the client, which the cookie has as well.",
+			"200", op.Reply("The same as 202, with `Prefer: return=representation`: the secret that binds the login to the client, which is also in the cookie.",
 				op.JSON(pending), "Cache-Control", "Set-Cookie", "Preference-Applied"),
 			"202", sessionReply("If there is an account, a mail will be sent."),
 			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
@@ -55,11 +56,11 @@ func (h mails) addMailLogin(set *op.Set) {
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: codePath, ID: "loginByMail", Summary: "Log in by a mail", Security: op.Maybe(),
-		Description: "By its code, or the token of its link, with the cookie or the `binding` of the request.",
+		Description: "By the code in the mail, or the token in its link, with the cookie or the `binding` of the request.",
 		Parameters:  op.Parameters("PreferSession"),
 		Body:        op.Form[mailLoginForm](),
 		Replies: ordered.Of(
-			"200", issuedReply("Logged in, where `Prefer: return=representation` was sent: for programs, which keep the token."),
+			"200", issuedReply("Logged in, with `Prefer: return=representation`: for programs, which keep the token."),
 			"204", sessionReply("Logged in."),
 		),
 		Problems: formProblems(),

@@ -15,15 +15,15 @@ const deletionPath = "/auth/deletion"
 
 type deletionForm struct {
 	op.Input
-	Password string `form:"password,password" doc:"That of the user, if there is one."`
-	Undo     bool   `form:"undo,html" doc:"The deletion is taken back."`
+	Password string `form:"password,password" doc:"The password of the user, if there is one."`
+	Undo     bool   `form:"undo,html" doc:"Cancel the deletion."`
 }
 
-// addDeletion adds the operations by which users delete their accounts. Where they can't any more, they can take back what
-// they have planned.
+// addDeletion adds the operations by which users delete their accounts. If this is no longer configured, users can
+// still cancel a planned deletion.
 func (h *Handler) addDeletion(set *op.Set) {
 	set.Get(op.Operation{
-		Path: deletionPath, ID: "getDeletion", Summary: "Read when one's account is deleted", Security: op.Needed(),
+		Path: deletionPath, ID: "getDeletion", Summary: "Read the planned deletion of one's account", Security: op.Needed(),
 		Replies:  ordered.Of("200", op.Reply("The deletion is planned.", op.JSON(apimodel.Ref("Deletion")), "Cache-Control")),
 		Problems: []int{401, 403, 404, 429},
 		Limit:    httpkit.Read, Run: h.owner(h.plannedDeletion),
@@ -34,21 +34,21 @@ func (h *Handler) addDeletion(set *op.Set) {
 			Description: "Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.",
 			Parameters:  op.Parameters("PreferSession"),
 			Body:        op.Form[deletionForm](),
-			Replies: ordered.Of("303", op.Redirect("Of an HTML form: to the page of the account.", "Set-Cookie"), "202", op.Reply("The deletion is planned.", op.JSON(deletionWithSession(set)),
+			Replies: ordered.Of("303", op.Redirect("After an HTML form: to the page of the account.", "Set-Cookie"), "202", op.Reply("The deletion is planned.", op.JSON(deletionWithSession(set)),
 				"Cache-Control", "Set-Cookie", "Preference-Applied")),
 			Problems: formProblems(),
 			Limit:    httpkit.Write, Run: ownerForm(h, h.isForm, h.planDeletion),
 		})
 	}
 	set.Add(op.Operation{
-		Method: http.MethodDelete, Path: deletionPath, ID: "undoDeletion", Summary: "Take back the deletion of one's account", Security: op.Needed(),
-		Replies:  ordered.Of("204", op.Reply("The account stays.", nil, "Cache-Control")),
+		Method: http.MethodDelete, Path: deletionPath, ID: "undoDeletion", Summary: "Cancel the deletion of one's account", Security: op.Needed(),
+		Replies:  ordered.Of("204", op.Reply("The account is kept.", nil, "Cache-Control")),
 		Problems: []int{401, 403, 404, 409, 429},
 		Limit:    httpkit.Write, Run: h.owner(h.undoDeletion),
 	})
 }
 
-// deletionWithSession is a planned deletion, with the session that continues where it was asked for.
+// deletionWithSession is a planned deletion, with the continued session if it was requested.
 func deletionWithSession(set *op.Set) *ordered.Object {
 	schema := deletionSchema()
 	for _, m := range issuedSchema(set.Contract.Login.Users).Object("properties").Members() {
@@ -57,14 +57,14 @@ func deletionWithSession(set *op.Set) *ordered.Object {
 	return schema
 }
 
-// plannedDeletion is the reply to who has planned the deletion of the account. A program gets the token of the session that
-// replaces its own, where it prefers that.
+// plannedDeletion is the reply to the user who has planned the deletion of the account. A program with the preference
+// return=representation gets the token of the session that replaces its own.
 type plannedDeletion struct {
 	deletion.Plan
 	*issued
 }
 
-// planDeletion plans the deletion of the account. An HTML form, which can't DELETE, takes that back.
+// planDeletion plans the deletion of the account. An HTML form, which can't DELETE, can also cancel it.
 func (h *Handler) planDeletion(x *httpkit.Exchange, me *sessions.Session, in deletionForm) (op.Outcome, error) {
 	if in.Undo {
 		return h.ofAccount("deletion-undone"), h.service.Deletion.Undo(x.Context(), me)

@@ -1,7 +1,7 @@
 // Package login serves package account over HTTP, below /auth: registering and logging
 // in by any method or through providers, second factors, sessions, and linked idents.
 //
-// # The way of a login
+// # The path of a login
 //
 //	POST /auth/email
 //	  kit.Router       filters: CORS, cross-site request forgery
@@ -20,12 +20,11 @@
 //	                       lead to a login, which issues a code; 302 to the application
 //	POST /auth/token       Applications.Exchange: the code becomes the token of a session
 //
-// Routes of second factors are made of what methods say of themselves: factors.go, secondfactor.go.
+// The routes of second factors are generated from the descriptions of the methods: factors.go, secondfactor.go.
 //
 // Any other request goes through Sessions once it needs to know its user: a bearer token or
 // the session's cookie is given to Sessions.Authenticate of the service.
 //
-// A browser that has to be sent on, by a link in a mail or from a provider, is
-// redirected to a URL of the configuration, with the outcome in its query. A request
-// of an application chooses one of those that the configuration lists.
+// A browser that comes from a link in a mail or from a provider is redirected to a URL of the configuration, with the
+// outcome in its query. A request of an application chooses one of the URLs that the configuration lists.
 package login

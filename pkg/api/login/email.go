@@ -20,11 +20,11 @@ import (
 type emailForm struct {
 	op.Input
 	Login    string `form:"login,or=email" doc:"The address"`
-	Password string `form:"password,required=program,password" doc:"8 to 1024 bytes, and not a weak one, when one is chosen."`
-	Register bool   `form:"register" doc:"true to register."`
-	Token    string `form:"token" doc:"That of the validation mail."`
+	Password string `form:"password,required=program,password" doc:"A new one has 8 to 1024 bytes, and is not weak."`
+	Register bool   `form:"register" doc:"Whether to register."`
+	Token    string `form:"token" doc:"The token in the validation mail."`
 
-	NewPassword string  `form:"newPassword,html,password" doc:"The new password of who is logged in."`
+	NewPassword string  `form:"newPassword,html,password" doc:"The logged-in user's new password."`
 	Authorize   *string `form:"authorize,html" doc:"The query of the page by which an application logs in."`
 
 	Fields object.Object `form:"*"` // of the user who registers
@@ -59,7 +59,7 @@ func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	}
 	to := withQuery(h.SuccessRedirect, "validation", "email")
 	if in.HTML && in.Register && in.Token == "" && client.Session != nil && !h.service.ValidatesFirst() {
-		// The form was sent again, in the session that it has begun, which continues.
+		// The form was sent again in the session that it has begun. The session continues.
 		if has, err := h.service.Registration.HasAddress(x.Context(), client.Session, in.Login); has || err != nil {
 			return op.Outcome{To: to}, err
 		}
@@ -94,7 +94,7 @@ func (h mails) enter(x *httpkit.Exchange, in emailForm, client sessions.Client) 
 	return session, mailed, err
 }
 
-// weakReason is why a new password is refused; "" for other errors.
+// weakReason returns the reason why a new password is refused; "" for other errors.
 func weakReason(err error) string {
 	var refused *passwords.WeakPassword
 	if errors.As(err, &refused) {
@@ -142,8 +142,8 @@ type issued struct {
 
 type passwordForm struct {
 	op.Input
-	Password    string `form:"password,password" doc:"The present one, if there is one."`
-	NewPassword string `form:"newPassword,required,password" doc:"8 to 1024 bytes, and not a weak one."`
+	Password    string `form:"password,password" doc:"The present password, if there is one."`
+	NewPassword string `form:"newPassword,required,password" doc:"8 to 1024 bytes, and not weak."`
 }
 
 // changePassword sets a new password.
@@ -163,8 +163,8 @@ func (h mails) changePassword(x *httpkit.Exchange, _ *sessions.Session, in passw
 type mailForm struct {
 	op.Input
 	Login    string `form:"login,or=email" doc:"The address"`
-	Token    string `form:"token,html" doc:"That of the mail."`
-	Password string `form:"password,html,password" doc:"The new one."`
+	Token    string `form:"token,html" doc:"The token in the mail."`
+	Password string `form:"password,html,password" doc:"The new password."`
 }
 
 // addressOnly asks for a mail.
@@ -173,8 +173,7 @@ type addressOnly struct {
 	Login string `form:"login,or=email" doc:"The address"`
 }
 
-// resendValidation requests the validation mail again; where addresses are validated
-// first, the mail of a registration.
+// resendValidation requests the validation mail again, or if addresses are validated first, the mail of a registration.
 func (h mails) resendValidation(x *httpkit.Exchange, in addressOnly) (op.Outcome, error) {
 	return h.requestMail(x, in, h.RegisterRedirect, h.service.Registration.ResendValidation)
 }
@@ -207,8 +206,8 @@ func (h mails) requestMail(x *httpkit.Exchange, in addressOnly, page string, req
 type recoveryForm struct {
 	op.Input
 	Login    string `form:"login,or=email" doc:"The address"`
-	Token    string `form:"token,required" doc:"That of the mail."`
-	Password string `form:"password,required,password" doc:"The new one: 8 to 1024 bytes, and not a weak one."`
+	Token    string `form:"token,required" doc:"The token in the mail."`
+	Password string `form:"password,required,password" doc:"The new password: 8 to 1024 bytes, and not weak."`
 }
 
 // recover sets a new password by the token of a mail.

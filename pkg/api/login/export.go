@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// export streams the data of the user. Once the reply has begun, an error cuts the connection: no client may take an incomplete
-// archive for a complete one.
+// export streams the data of the user. Once the reply has begun, an error cuts the connection: no client may treat an
+// incomplete archive as complete.
 func (h *Handler) export(x *httpkit.Exchange) error {
 	session, err := h.requireLogin(x)
 	if err != nil {
@@ -41,7 +41,7 @@ func (h *Handler) export(x *httpkit.Exchange) error {
 	return h.exporter.Write(ctx, out, session.User.UUID, account)
 }
 
-// A client has exportPatience for each exportWindow bytes; the connection of a slower one is closed.
+// A client has exportPatience for each exportWindow bytes. The connection of a slower client is closed.
 const (
 	exportWindow   = 256 << 10
 	exportPatience = time.Minute
@@ -76,11 +76,11 @@ func (w *exportWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// addExport adds the operation by which users download what is theirs.
+// addExport adds the operation by which users download their data.
 func (h *Handler) addExport(set *op.Set) {
 	set.Add(op.Operation{
-		Method: http.MethodGet, Path: "/auth/export", ID: "export", Summary: "Download what is one's own", Security: op.Needed(),
-		Description: "A zip file with the account, the objects that one owns and their files, and a manifest as its last entry: without it the file is incomplete. Needs a login of the last 10 minutes.",
+		Method: http.MethodGet, Path: "/auth/export", ID: "export", Summary: "Download one's data", Security: op.Needed(),
+		Description: "A zip file with the account, the objects that the user owns and their files, and a manifest as its last entry. Without the manifest the file is incomplete. Needs a login of the last 10 minutes.",
 		Replies: ordered.Of("200", op.Reply("The archive.", op.Content("application/zip", op.Raw()),
 			"Cache-Control", "Content-Disposition")),
 		Problems: []int{401, 403, 409, 429},

@@ -12,11 +12,12 @@ import (
 	"belfry/pkg/op"
 )
 
-// factorForm is the HTML form that adds a second factor, by a code if it needs one, or removes it: it can neither PUT nor DELETE.
+// factorForm is the HTML form that adds a second factor, by a code if it needs one, or removes it, since forms can
+// neither PUT nor DELETE.
 type factorForm struct {
 	op.Input
 	Code   *string `form:"code,html"`
-	Remove bool    `form:"remove,html" doc:"The factor is removed."`
+	Remove bool    `form:"remove,html" doc:"Remove the factor."`
 }
 
 type factorCode struct {
@@ -24,12 +25,12 @@ type factorCode struct {
 	Code string `form:"code,required"`
 }
 
-// factors lists the second factors of the user who is logged in.
+// factors lists the logged-in user's second factors.
 func (h secondFactors) factors(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {
 	return op.Outcome{Body: h.service.Enrollment.Factors(x.Context(), me)}, nil
 }
 
-// setup is what a second factor needs that is being added.
+// setup is the data for adding a second factor.
 type setup struct {
 	Secret string `json:"secret"`
 	URI    string `json:"uri"`
@@ -71,7 +72,7 @@ func (h secondFactors) changeFactor(x *httpkit.Exchange, me *sessions.Session, m
 }
 
 // confirmFactor adds a second factor, by a code if it needs one. After a wrong code the form for the code is shown
-// again: the app has the secret already.
+// again: the app already has the secret.
 func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *sessions.Session, m about.Method, in factorCode) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
@@ -101,7 +102,7 @@ func (h secondFactors) addFactor(x *httpkit.Exchange, me *sessions.Session, m ab
 	return h.confirmFactor(x, me, m, factorCode{Input: in})
 }
 
-// renewRecoveryCodes replaces the recovery codes of the user who is logged in.
+// renewRecoveryCodes replaces the logged-in user's recovery codes.
 func (h secondFactors) renewRecoveryCodes(x *httpkit.Exchange, me *sessions.Session, _ op.Input) (op.Outcome, error) {
 	codes, err := h.service.Enrollment.RenewRecoveryCodes(x.Context(), me)
 	o := h.withCodes(me, "", codes)

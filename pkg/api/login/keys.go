@@ -14,10 +14,10 @@ import (
 
 type keyForm struct {
 	op.Input
-	Name     string  `form:"name,required" doc:"What it is for: 1 to 100 bytes."`
-	Expires  *string `form:"expires" doc:"When it expires (RFC 3339); never by default."`
+	Name     string  `form:"name,required" doc:"The purpose of the key: 1 to 100 bytes."`
+	Expires  *string `form:"expires" doc:"The time at which it expires (RFC 3339); never by default."`
 	Rule     *string `form:"rule"`
-	Password string  `form:"password" doc:"That of the user, if there is one."`
+	Password string  `form:"password" doc:"The password of the user, if there is one."`
 }
 
 // issuedKey is a new API key with its token, which is shown once.
@@ -35,12 +35,12 @@ func (h *Handler) addKeys(set *op.Set) {
 		Limit:    httpkit.Read, Run: h.owner(h.keys),
 	})
 	made := keySchema()
-	made.Set("description", "An API key that was just made.")
+	made.Set("description", "A new API key.")
 	made.Set("required", append(made.Get("required").([]string), "token"))
 	made.Object("properties").Set("token", op.Text("For Authorization: Bearer. It is shown once."))
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/keys", ID: "createKey", Summary: "Make an API key", Security: op.Needed(),
-		Body:     op.Form[keyForm]("rule", op.Text("CEL over `method` and `path` of a request; others are refused.")),
+		Body:     op.Form[keyForm]("rule", op.Text("CEL over `method` and `path` of a request; requests for which it is false are refused.")),
 		Replies:  ordered.Of("201", op.Reply("The key with its token.", op.JSON(made), "Cache-Control")),
 		Problems: formProblems(),
 		Limit:    httpkit.Write, Run: ownerForm(h, never, h.createKey),
@@ -48,7 +48,7 @@ func (h *Handler) addKeys(set *op.Set) {
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth/keys/{uuid}", ID: "revokeKey", Summary: "Revoke an API key", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"),
-		Replies:    ordered.Of("204", op.Reply("It has ended.", nil, "Cache-Control")),
+		Replies:    ordered.Of("204", op.Reply("The key is revoked.", nil, "Cache-Control")),
 		Problems:   []int{400, 401, 403, 404, 409, 429},
 		Limit:      httpkit.Write, Run: h.owner(h.revokeKey),
 	})
@@ -57,7 +57,8 @@ func (h *Handler) addKeys(set *op.Set) {
 func (h *Handler) createKey(x *httpkit.Exchange, _ *sessions.Session, in keyForm) (o op.Outcome, err error) {
 	wrong := func(field, says string) error { return fieldError("the API key can't be made", field, says) }
 	k := keys.New{Name: in.Name}
-	// A program that has lost the value would get a key for ever, or for everything. A field that is left empty in a form has none.
+	// A program that has lost the value would get a key that never expires, or that allows every request. In a form, an
+	// empty field means no value.
 	empty := func(text *string) bool { return text != nil && *text == "" && !op.IsHTML(x) }
 	switch {
 	case empty(in.Expires):

@@ -24,15 +24,15 @@ type Options struct {
 
 	Export *export.Exporter // of the data of a user; nil: nothing
 
-	// AccountPage renders the reply to a form of the account page for who is logged in, and returns its content security policy.
-	// nil: there is no such page, and forms are replied to as programs are.
+	// AccountPage renders the reply to a form of the account page for the logged-in user, and returns its
+	// Content-Security-Policy. nil: there is no such page, and forms get the same replies as programs.
 	AccountPage func(me *sessions.Session, r AccountReply) (body []byte, policy string, err error)
 
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(AuthorizePage) ([]byte, error)
 
-	// Activity returns the newest events about the security of a user's account: at most n of those before a cursor, and the cursor of
-	// the next page. nil: there is no route for it.
+	// Activity returns the newest events about the security of a user's account, at most n before a cursor, and the
+	// cursor of the next page. nil: there is no route for it.
 	Activity func(ctx context.Context, user, cursor string, n int) (page []sessions.Activity, next string, err error)
 
 	// TrustedOrigins may change state besides the origins of the redirect
@@ -65,7 +65,7 @@ type Handler struct {
 	exporter      *export.Exporter
 }
 
-// What serves the operations of one subject, with what all of them share.
+// These types serve the operations of one subject each, with the shared Handler.
 type (
 	mails             struct{ *Handler } // logins and addresses by e-mail
 	secondFactors     struct{ *Handler }
@@ -74,7 +74,7 @@ type (
 	applicationRoutes struct{ *Handler } // which users log in for
 )
 
-// NewHandler returns what serves the operations below /auth.
+// NewHandler returns the handler of the operations below /auth.
 func NewHandler(calls *httpkit.Calls, origins *httpkit.Origins, o Options) *Handler {
 	return &Handler{
 		service: o.Service, calls: calls, origins: origins, own: httpkit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
@@ -103,7 +103,7 @@ func (h *Handler) providers(x *httpkit.Exchange) error {
 	return x.SendJSON(map[string]any{"providers": list})
 }
 
-// me replies with the user who is logged in.
+// me replies with the logged-in user.
 func (h *Handler) me(x *httpkit.Exchange) error {
 	session, err := h.require(x)
 	if err != nil {
@@ -136,7 +136,8 @@ func (h *Handler) requireLogin(x *httpkit.Exchange) (*sessions.Session, error) {
 	return session, err
 }
 
-// logout ends the session. The browser of an HTML form, which can't DELETE, continues where a login leads to.
+// logout ends the session. The browser of an HTML form, which can't DELETE, is redirected to the page of a successful
+// login.
 func (h *Handler) logout(html bool) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		session, err := h.calls.Session(x)
@@ -153,16 +154,14 @@ func (h *Handler) logout(html bool) httpkit.Handler {
 	}
 }
 
-// write makes a write, for whose consequences a client may wait as for those of
-// any other.
+// write makes a write. As with any other write, the client may wait for its consequences.
 func (h *Handler) write(x *httpkit.Exchange, act func(ctx context.Context) error) error {
 	_, _, err := h.calls.Write(x, act)
 	return err
 }
 
-// client describes the client of a login. A login needs no valid token, so an
-// invalid one counts as none for the rest of the request. An API key is Denied: it would be
-// ended by the login, or linked to.
+// client describes the client of a login. A login needs no valid token, so an invalid one counts as none for the rest
+// of the request. An API key is Denied: the login would end it, or link to its user.
 func (h *Handler) client(x *httpkit.Exchange) (sessions.Client, error) {
 	session, err := h.calls.Session(x)
 	if errors.Is(err, errs.Unauthenticated) {

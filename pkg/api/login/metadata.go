@@ -11,13 +11,13 @@ import (
 	"belfry/pkg/op"
 )
 
-// metadataPath is where programs find the endpoints of an authorization server (RFC 8414, section 3). That of an
-// issuer with a path has this path after it. A proxy that passes on no more than what is below the base URL
-// serves it there.
+// metadataPath is the path at which programs find the endpoints of an authorization server (RFC 8414, section 3). If
+// the issuer has a path, that path follows this one. belfry also serves the metadata below the base URL, for proxies
+// that forward nothing else.
 const metadataPath = "/.well-known/oauth-authorization-server"
 
-// metadata is what RFC 8414, section 2, defines, as far as belfry has it. Where a default would say more than
-// belfry does, the value is there.
+// metadata has the fields of RFC 8414, section 2, that apply to belfry. A field is present if its default would claim
+// more than belfry supports.
 type metadata struct {
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
@@ -30,8 +30,8 @@ type metadata struct {
 	NamesIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// addMetadata adds the pages of the metadata, where the base URL can be an issuer, by https. During
-// development an issuer is on this machine, where nobody else listens, by http.
+// addMetadata adds the pages of the metadata if the base URL can be an issuer, which requires https. During development
+// the issuer may be on the local machine, by http.
 func addMetadata(set *op.Set) {
 	base := baseurl.Parse(set.Contract.BaseURL)
 	u, err := url.Parse(base.Origin())
@@ -52,7 +52,7 @@ func addMetadata(set *op.Set) {
 	}
 }
 
-// isLoopback reports whether a host is this machine for itself.
+// isLoopback reports whether a host is the local machine.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")

@@ -34,7 +34,7 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 		Parameters:  op.Parameters("PreferSession"),
 		Body:        op.Form[codeForm]("code", op.Text(cmp.Or(m.API.Code, m.Answer+"."))),
 		Replies: ordered.Of(
-			"200", issuedReply("Logged in, where `Prefer: return=representation` was sent."),
+			"200", issuedReply("Logged in, with `Prefer: return=representation`."),
 			"204", sessionReply("Logged in."),
 			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
 		),
@@ -45,8 +45,8 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 	})
 }
 
-// loginBy logs in by a method that has no route of its own: with an address and a code, or by what a script answers. authorize is the request
-// of an application, nil for none.
+// loginBy logs in by a method that has no route of its own: with an address and a code, or with the answer of a script.
+// authorize is the request of an application, nil for none.
 func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, authorize *string, login string, answerOf func() (method.Answer, error)) (op.Outcome, error) {
 	logIn := func(client sessions.Client) (session sessions.Issued, err error) {
 		answer, err := answerOf()

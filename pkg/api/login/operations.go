@@ -17,10 +17,10 @@ func Operations(set *op.Set, h *Handler) {
 		return
 	}
 	addComponents(set)
-	set.Tag("Login", "Who one is.")
+	set.Tag("Login", "Logging in, and one's account.")
 	set.Get(op.Operation{
 		Path: "/auth", ID: "listProviders", Summary: "List the ways to log in", Security: op.Open(),
-		Replies: ordered.Of("200", op.Reply("Those that are configured.", op.JSON(op.Object("", 1, "providers", op.List(apimodel.Ref("Provider")))), "Cache-Control")),
+		Replies: ordered.Of("200", op.Reply("The configured providers.", op.JSON(op.Object("", 1, "providers", op.List(apimodel.Ref("Provider")))), "Cache-Control")),
 		Run:     h.providers,
 	})
 	set.Add(op.Operation{
@@ -30,11 +30,11 @@ func Operations(set *op.Set, h *Handler) {
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/logout", ID: "logoutForm", Summary: "Log out, by an HTML form",
-		Replies:  ordered.Of("303", op.Redirect("To the page where a login leads to.", "Set-Cookie")),
+		Replies:  ordered.Of("303", op.Redirect("To the page of a successful login.", "Set-Cookie")),
 		Problems: []int{401, 403, 409, 429}, Limit: httpkit.Write, Run: h.logout(true),
 	})
 	set.Get(op.Operation{
-		Path: "/auth/me", ID: "getMe", Summary: "Read the user who is logged in", Security: op.Needed(),
+		Path: "/auth/me", ID: "getMe", Summary: "Read the logged-in user", Security: op.Needed(),
 		Replies:  ordered.Of("200", op.ObjectReply(l.Users, "The user.")),
 		Problems: []int{401, 429}, Limit: httpkit.Read, Run: h.me,
 	})
@@ -81,7 +81,7 @@ func issuedReply(description string) *ordered.Object {
 	return op.Reply(description, op.JSON(apimodel.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
 }
 
-// writtenReply is the response without a body to what may have been waited for.
+// writtenReply is the response without a body to a write whose consequences the client may have waited for.
 func writtenReply(description string) *ordered.Object {
 	return op.Reply(description, nil, "Cache-Control", "Preference-Applied")
 }
@@ -91,7 +91,7 @@ func sessionReply(description string) *ordered.Object {
 	return op.Reply(description, nil, "Cache-Control", "Set-Cookie", "Preference-Applied")
 }
 
-// pageRedirect is the response to an HTML form that leads to another page.
+// pageRedirect is the response to an HTML form that redirects to another page.
 func pageRedirect(headers ...string) *ordered.Object {
-	return op.Redirect("Of an HTML form: the page where the browser continues.", headers...)
+	return op.Redirect("After an HTML form: to the next page.", headers...)
 }

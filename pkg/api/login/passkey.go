@@ -25,7 +25,8 @@ const (
 	// passkeyCookie begins the names of cookies that hold the secret of a challenge each: every tab has its own.
 	passkeyCookie = sessionCookie + "-passkey-"
 
-	// maxChallenges is how many challenges of a browser have a cookie, so that pages which are opened again and again do not fill its requests.
+	// maxChallenges is how many challenges of a browser have a cookie, so that repeatedly opened pages do not fill its
+	// requests.
 	maxChallenges = 8
 )
 
@@ -35,8 +36,9 @@ func (s *Sessions) SendChallenge(x *httpkit.Exchange, c method.Challenge) error 
 	return x.SendJSON(c.Options)
 }
 
-// TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the secret of
-// the challenge's cookie. Invalid without an answer; TooLarge, as the routes of this package.
+// TakeAnswer returns the answer to a challenge that the script has put into the field credential of a form, with the
+// secret of the challenge's cookie. The error is Invalid without an answer, or TooLarge, as in the routes of this
+// package.
 func (s *Sessions) TakeAnswer(x *httpkit.Exchange, credential string) (method.Signed, error) {
 	if len(credential) > op.MaxForm {
 		return method.Signed{}, op.TooLarge(x)
@@ -52,8 +54,8 @@ func (c cookies) setChallenge(x *httpkit.Exchange, challenge method.Challenge) {
 	c.set(x, passkeyCookie+challenge.Name, challenge.Secret, int(passkeys.TTL.Seconds()))
 }
 
-// takeAnswer adds the secret of the cookie of its challenge to an answer without one. The cookie stays: its browser is known by it if it
-// sends the same again, and it is of no use for anything else.
+// takeAnswer adds the secret of the cookie of its challenge to an answer without one. The cookie is kept: it only
+// serves to recognize the browser if it sends the same answer again.
 func (c cookies) takeAnswer(x *httpkit.Exchange, a method.Signed) (method.Signed, error) {
 	if len(a.Credential) == 0 {
 		return a, &errs.Error{Kind: errs.Invalid, Message: "the answer of the authenticator is missing",
@@ -83,7 +85,8 @@ func (h *Handler) challenge(x *httpkit.Exchange, c method.Challenge) (op.Outcome
 	return op.Outcome{Body: json.RawMessage(options.Encode())}, nil
 }
 
-// answer is what an authenticator has answered to a challenge, whose secret is that of the fields, or else that of the cookie.
+// answer is an authenticator's answer to a challenge. The secret of the challenge is in the fields, or else in the
+// cookie.
 func (h *Handler) answer(x *httpkit.Exchange, credential json.RawMessage, secret string) (method.Signed, error) {
 	return h.cookies.takeAnswer(x, method.Signed{Credential: credential, Secret: secret})
 }

@@ -13,14 +13,14 @@ import (
 type passkeyLoginForm struct {
 	op.Input
 	Credential json.RawMessage `form:"credential,required" ref:"PasskeyAssertion"`
-	Secret     string          `form:"secret" doc:"That of the options, for clients without cookies."`
+	Secret     string          `form:"secret" doc:"For clients without cookies: the secret of the options."`
 	Authorize  *string         `form:"authorize,html,hidden"` // the query of the page by which an application logs in
 }
 
 type newPasskeyForm struct {
 	Name       string          `form:"name" doc:"1 to 100 bytes."`
 	Credential json.RawMessage `form:"credential,required" ref:"PasskeyRegistration"`
-	Secret     string          `form:"secret" doc:"That of the options, for clients without cookies."`
+	Secret     string          `form:"secret" doc:"For clients without cookies: the secret of the options."`
 }
 
 type passkeyName struct {
@@ -29,12 +29,12 @@ type passkeyName struct {
 
 type passkeyForm struct {
 	Name   string `form:"name" doc:"1 to 100 bytes."`
-	Remove bool   `form:"remove" doc:"It is removed."`
+	Remove bool   `form:"remove" doc:"Remove the passkey."`
 }
 
 // credentialText is the answer of an authenticator in an HTML form.
 func credentialText(more ...any) []any {
-	return append(more, "credential", op.Text("What the authenticator replies, as the JSON text of `PublicKeyCredential.toJSON()`."))
+	return append(more, "credential", op.Text("The answer of the authenticator, as the JSON text of `PublicKeyCredential.toJSON()`."))
 }
 
 // addPasskeys adds the operations on passkeys.
@@ -44,7 +44,7 @@ func (h passkeyRoutes) addPasskeys(set *op.Set) {
 		return ordered.Of("200", op.Reply(description, op.JSON(apimodel.Ref(schema)), "Cache-Control", "Set-Cookie", "Preference-Applied"))
 	}
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: "/auth/passkey/options", ID: "beginPasskeyLogin", Summary: "Ask for the challenge of a login by passkey", Security: op.Maybe(),
+		Method: http.MethodPost, Path: "/auth/passkey/options", ID: "beginPasskeyLogin", Summary: "Request the challenge of a login by passkey", Security: op.Maybe(),
 		Parameters: op.Parameters("Prefer"), Replies: options("For navigator.credentials.get.", "PasskeyLoginOptions"),
 		Problems: []int{403, 429},
 		Run:      h.beginPasskeyLogin,
@@ -55,7 +55,7 @@ func (h passkeyRoutes) addPasskeys(set *op.Set) {
 		Replies: ordered.Of(
 			"200", issuedReply("Logged in, with `Prefer: return=representation`."),
 			"204", sessionReply("Logged in."),
-			"303", op.Redirect("After an HTML form: to the page of success, or of failure, or to the application.", "Set-Cookie"),
+			"303", op.Redirect("After an HTML form: to the page of success or failure, or to the application.", "Set-Cookie"),
 		),
 		Problems: []int{400, 403, 408, 409, 413, 415, 429},
 		Run:      anybody(h.Handler, op.IsHTML, h.loginByPasskey),
@@ -67,7 +67,7 @@ func (h passkeyRoutes) addPasskeys(set *op.Set) {
 		Limit:    httpkit.Read, Run: h.owner(h.passkeys),
 	})
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: "/auth/passkeys/registration", ID: "beginPasskey", Summary: "Ask for the challenge of a new passkey", Security: op.Needed(),
+		Method: http.MethodPost, Path: "/auth/passkeys/registration", ID: "beginPasskey", Summary: "Request the challenge of a new passkey", Security: op.Needed(),
 		Description: "Needs a login of the last 10 minutes.",
 		Parameters:  op.Parameters("Prefer"), Replies: options("For navigator.credentials.create.", "PasskeyOptions"),
 		Problems: []int{401, 403, 409, 429},
@@ -77,7 +77,7 @@ func (h passkeyRoutes) addPasskeys(set *op.Set) {
 		Method: http.MethodPost, Path: "/auth/passkeys", ID: "addPasskey", Summary: "Add a passkey", Security: op.Needed(),
 		Parameters: op.Parameters("Prefer"), Body: op.Form[newPasskeyForm](credentialText()...),
 		Replies: ordered.Of(
-			"201", op.Reply("It is added.", op.JSON(apimodel.Ref("Passkey")), "Cache-Control", "Set-Cookie", "Preference-Applied"),
+			"201", op.Reply("The passkey is added.", op.JSON(apimodel.Ref("Passkey")), "Cache-Control", "Set-Cookie", "Preference-Applied"),
 			"303", op.Redirect("After an HTML form: to the page of the account.", "Set-Cookie"),
 		),
 		Problems: formProblems(),
@@ -86,7 +86,7 @@ func (h passkeyRoutes) addPasskeys(set *op.Set) {
 	set.Add(op.Operation{
 		Method: http.MethodPatch, Path: "/auth/passkeys/{uuid}", ID: "renamePasskey", Summary: "Rename a passkey", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"), Body: op.Form[passkeyName](),
-		Replies:  ordered.Of("200", op.Reply("It is renamed.", op.JSON(apimodel.Ref("Passkey")), "Cache-Control")),
+		Replies:  ordered.Of("200", op.Reply("The passkey is renamed.", op.JSON(apimodel.Ref("Passkey")), "Cache-Control")),
 		Problems: formProblems(404),
 		Limit:    httpkit.Write, Run: ownerForm(h.Handler, never, h.renamePasskey),
 	})
@@ -94,7 +94,7 @@ func (h passkeyRoutes) addPasskeys(set *op.Set) {
 		Method: http.MethodPost, Path: "/auth/passkeys/{uuid}", ID: "changePasskey", Summary: "Rename or remove a passkey, by an HTML form", Security: op.Needed(),
 		Parameters: op.Parameters("UUID", "Prefer"), Body: op.Form[passkeyForm](),
 		Replies: ordered.Of(
-			"204", writtenReply("It is renamed or removed."),
+			"204", writtenReply("The passkey is renamed or removed."),
 			"303", op.Redirect("After an HTML form: to the page of the account."),
 		),
 		Problems: formProblems(404),

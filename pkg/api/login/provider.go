@@ -16,9 +16,8 @@ import (
 	"belfry/pkg/op"
 )
 
-// begin redirects the browser to a provider. While somebody is logged in, a page of
-// another origin must not: a login would end their session, and linking would add the
-// identity of whoever is logged in at the provider.
+// begin redirects the browser to a provider. While a user is logged in, a page of another origin may not do this: a
+// login would end the user's session, and linking would add the identity of the browser's user at the provider.
 func (h byProvider) begin(x *httpkit.Exchange, provider string) error {
 	client, err := h.client(x)
 	if err != nil {
@@ -38,10 +37,9 @@ func (h byProvider) begin(x *httpkit.Exchange, provider string) error {
 	return nil
 }
 
-// fromTrustedPage reports whether a navigation comes from a page of belfry's or of a
-// trusted origin, or from the user alone. A page of a sibling domain is not trusted. A
-// browser that sends no Sec-Fetch-Site, as over http, sends a Referer; a program sends
-// neither.
+// fromTrustedPage reports whether a navigation comes from a page of belfry's or of a trusted origin, or directly from
+// the user. A page of a sibling domain is not trusted. A browser that sends no Sec-Fetch-Site, as over http, sends a
+// Referer; a program sends neither.
 func (h *Handler) fromTrustedPage(x *httpkit.Exchange) bool {
 	referer := x.Request.Referer()
 	switch x.Request.Header.Get("Sec-Fetch-Site") {
@@ -54,8 +52,8 @@ func (h *Handler) fromTrustedPage(x *httpkit.Exchange) bool {
 	return err == nil && u.Host != "" && h.origins.Trust(u.Scheme+"://"+u.Host)
 }
 
-// providerReason is the reason of a failed login at a provider, besides those that redirectFailure knows: whether it may succeed in
-// a minute.
+// providerReason is the reason of a failed login at a provider that redirectFailure does not know: it says whether a
+// retry may succeed.
 func providerReason(err error) string {
 	switch errs.KindOf(err) {
 	case errs.Unavailable, errs.Canceled, errs.Conflict:
@@ -109,9 +107,9 @@ const maxCallback = 6 << 10
 // callbackFields are the fields of a posted callback that are passed on.
 var callbackFields = []string{"code", "state", "error", "iss", "user"}
 
-// postedCallback is the callback of a provider that has the browser POST it (OAuth 2.0 Form Post Response Mode). Browsers send
-// no cookie with a POST of another site, so it reads none, and does what a link to the callback would: it sends the browser there, which
-// then has the cookie of the flow.
+// postedCallback is the callback of a provider that makes the browser POST it (OAuth 2.0 Form Post Response Mode).
+// Browsers send no cookies with a POST from another site. So it redirects the browser to the callback by GET, with
+// which the browser sends the cookie of the flow.
 func (h byProvider) postedCallback(x *httpkit.Exchange) error {
 	f, err := op.ReadInput(x)
 	query := url.Values{}
@@ -123,7 +121,7 @@ func (h byProvider) postedCallback(x *httpkit.Exchange) error {
 	target := providers.CallbackPath + "?" + query.Encode()
 	switch {
 	case err == nil && !f.HTML:
-		err = errs.New(errs.Unsupported, "a callback is sent as an HTML form")
+		err = errs.New(errs.Unsupported, "the callback must be an HTML form: send application/x-www-form-urlencoded")
 	case err == nil && len(target) > maxCallback:
 		err = errs.New(errs.TooLarge, "the callback has more than %d bytes", maxCallback)
 	}
@@ -138,7 +136,7 @@ func (h byProvider) postedCallback(x *httpkit.Exchange) error {
 func (h byProvider) addProvider(set *op.Set, name string) {
 	set.Add(op.Operation{
 		Method: http.MethodGet, Path: "/auth/" + name, ID: "loginWith" + apimodel.Identifier(name),
-		Summary: "Log in through " + name, Description: "For browsers: sends them to the provider, or to where failures are explained.",
+		Summary: "Log in through " + name, Description: "For browsers: redirects them to the provider, or to the page of failure.",
 		Replies:    ordered.Of("302", op.Redirect("To the provider.", "Set-Cookie")),
 		Navigation: true, Run: func(x *httpkit.Exchange) error { return h.begin(x, name) },
 	})
@@ -147,12 +145,12 @@ func (h byProvider) addProvider(set *op.Set, name string) {
 // addProviderToken adds the operation of providers' tokens.
 func (h byProvider) addProviderToken(set *op.Set) {
 	token := op.Object("", 1, "accessToken", op.Text(""),
-		"expires", apimodel.Time("Absent where the provider does not say when."),
-		"scope", op.Text("What it is for, separated by spaces."))
+		"expires", apimodel.Time("The time at which it expires; absent if the provider does not say."),
+		"scope", op.Text("The scopes of the token, separated by spaces."))
 	token.Set("required", []string{"accessToken", "scope"})
 	set.Get(op.Operation{
 		Path: "/auth/idents/{uuid}/token", ID: "getProviderToken", Summary: "Get an access token of a provider", Security: op.Needed(),
-		Description: "Of one's own ident whose provider has `tokens: keep`. One that has expired is refreshed.",
+		Description: "For one's own ident whose provider has `tokens: keep`. An expired token is refreshed.",
 		Parameters:  op.Parameters("UUID"),
 		Replies:     ordered.Of("200", op.Reply("The token.", op.JSON(token), "Cache-Control")),
 		Problems:    []int{400, 401, 403, 404, 409, 429},
@@ -189,7 +187,7 @@ func (h byProvider) addCallback(set *op.Set) {
 	}
 	set.Add(op.Operation{
 		Method: http.MethodGet, Path: "/auth/callback", ID: "returnFromProvider", Summary: "Return from a provider",
-		Description: "For browsers, which providers send here.", Parameters: append(all, op.Parameters("Prefer")...),
+		Description: "For browsers, which providers redirect to this URL.", Parameters: append(all, op.Parameters("Prefer")...),
 		Replies:    ordered.Of("302", op.Redirect("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
 		Navigation: true, Run: h.callback,
 	})
@@ -202,7 +200,7 @@ func (h byProvider) addCallback(set *op.Set) {
 	}
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/callback", ID: "returnFromProviderByForm", Summary: "Return from a provider, by a form",
-		Description: "For browsers, which Apple has send this form.",
+		Description: "For browsers, which Apple makes send this form.",
 		Body:        op.Body(op.Content(op.FormType, op.Object("", 0, fields...))),
 		Replies:     ordered.Of("303", op.Redirect("To the same by GET, or to the page of failure.")),
 		Run:         h.postedCallback,

@@ -12,9 +12,8 @@ import (
 	"belfry/pkg/httpkit"
 )
 
-// redirectFailure redirects a browser to the failure page with a reason: that of
-// the error's kind or, if the kind has none, the given one. The error itself is
-// logged.
+// redirectFailure redirects a browser to the failure page with a reason: the reason of the error's kind or, if the kind
+// lacks one, the given reason. The error itself is logged.
 func (h *Handler) redirectFailure(x *httpkit.Exchange, err error, reason string) error {
 	return redirectFailureTo(x, h.FailureRedirect, err, reason)
 }
@@ -28,7 +27,7 @@ func redirectFailureTo(x *httpkit.Exchange, target string, err error, reason str
 		switch reason = "denied"; {
 		case errors.Is(err, sessions.ErrDisabled):
 			reason = "disabled"
-		case errors.Is(err, post.ErrToken) && given != "denied": // else it is a code, which can be tried again
+		case errors.Is(err, post.ErrToken) && given != "denied": // otherwise it is a code, and the user can try another one
 			reason = "token"
 		case errors.As(err, &step):
 			reason = "step-up"

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// browserCookie is how the browser of a repetition is known. It gives no right to anything.
+	// browserCookie identifies the browser of a repeated request. It grants no rights.
 	browserCookie = sessionCookie + "-once"
 
-	// browserAge is how long that is, in seconds: as long as somebody may take for the form that a link leads to.
+	// browserAge is how long the cookie lives, in seconds: as long as a user may take for the form that a link opens.
 	browserAge = 60 * 60
 
-	// doneParameter is what was done before, of the page of failures.
+	// doneParameter is the parameter of the failure page that names the completed action.
 	doneParameter = "done"
 )
 
-// knownBrowser is a client whose browser will be known, by the cookie that it has or by a new one, which setBrowser sets.
+// knownBrowser returns a client whose browser can be recognized, by its cookie or by a new one, which setBrowser sets.
 func knownBrowser(client sessions.Client) sessions.Client {
 	if client.Browser == "" {
 		client.Browser = once.NewBrowser()
@@ -33,20 +33,21 @@ func knownBrowser(client sessions.Client) sessions.Client {
 	return client
 }
 
-// setBrowser sets the cookie by which the browser of a client is known, unless it has it.
+// setBrowser sets the cookie that identifies the browser of a client, unless the browser has it.
 func (c cookies) setBrowser(x *httpkit.Exchange, client sessions.Client) {
 	if client.Browser != c.value(x.Request, browserCookie) {
 		c.set(x, browserCookie, client.Browser, browserAge)
 	}
 }
 
-// Recognize gives a browser the cookie by which it is known if it sends the form of the page twice, unless it has it.
+// Recognize sets the cookie that identifies a browser if it sends the form of the page twice, unless the browser has
+// it.
 func (s *Sessions) Recognize(x *httpkit.Exchange) {
 	s.SetBrowser(x, s.KnownBrowser(x, sessions.Client{}))
 }
 
-// unlessMailed returns the error of a form of a page that asks for a mail: none if it was sent twice, and the mail is on its way. Programs
-// get the error.
+// unlessMailed returns the error of a form that requests a mail: nil if the form was sent twice and the mail will be
+// sent. Programs get the error.
 func unlessMailed(html bool, err error) error {
 	if html && errors.Is(err, post.ErrMailAsked) {
 		return nil
@@ -54,9 +55,9 @@ func unlessMailed(html bool, err error) error {
 	return err
 }
 
-// repeated replies to what was done before, and reports whether it did: it leaves a problem for a program to its caller. The browser of
-// the first use is sent where that has led, and a program in it gets the status alone. No other learns more than what is the case. The
-// reply sets no cookie, and removes none.
+// repeated replies to the repetition of a completed request, and reports whether it did: its caller replies to a
+// program with a problem. The browser of the first request is redirected as it was then, and a program in it gets only
+// the status. Other clients only learn that the action was completed. The reply neither sets nor removes a cookie.
 func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
 	r := once.Repeated(err)
 	if r == nil {
@@ -82,7 +83,7 @@ func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
 	return true
 }
 
-// placeOf is where the browser of the first use was sent.
+// placeOf is the page to which the browser of the first request was redirected.
 func (h *Handler) placeOf(x *httpkit.Exchange, r *once.Repetition) string {
 	switch r.Act {
 	case record.ActPassword:

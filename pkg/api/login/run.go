@@ -10,18 +10,17 @@ import (
 	"belfry/pkg/op"
 )
 
-// What runs an operation is a function that reads typed fields and returns an op.Outcome, the same for programs and for
-// HTML forms. The functions here make handlers of those, which reply to the one or the other, with an error as well.
+// An operation is a function that reads typed fields and returns an op.Outcome, the same for programs and for HTML
+// forms. The functions here make handlers of such functions, which reply with outcomes and errors to both.
 
-// isForm reports whether a request is a form of the account page, which is replied to with a page or a redirect.
+// isForm reports whether a request is a form of the account page. The reply is then a page or a redirect.
 func (h *Handler) isForm(x *httpkit.Exchange) bool { return h.accountPage != nil && op.IsHTML(x) }
 
-// always is for operations that are for HTML forms alone, and never for those that are for programs alone.
+// always is for operations only for HTML forms, and never for operations only for programs.
 func always(*httpkit.Exchange) bool { return true }
 func never(*httpkit.Exchange) bool  { return false }
 
-// owner returns the handler of an operation without a body for who is logged in: an API key does not manage the
-// account.
+// owner returns the handler of an operation without a body for the logged-in user. An API key can't manage the account.
 func (h *Handler) owner(run func(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error)) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		me, err := h.requireLogin(x)
@@ -36,8 +35,8 @@ func (h *Handler) owner(run func(x *httpkit.Exchange, me *sessions.Session) (op.
 	}
 }
 
-// ownerForm is owner for an operation with fields. html says of which requests the reply is for a browser, which
-// continues at the page of the account, also after an error.
+// ownerForm is owner for an operation with fields. html reports whether the reply to a request is for a browser, which
+// is redirected to the page of the account, also after an error.
 func ownerForm[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, me *sessions.Session, in T) (op.Outcome, error)) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		browser, o := html(x), op.Outcome{}
@@ -53,7 +52,7 @@ func ownerForm[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x 
 	}
 }
 
-// replyToOwner replies to who is logged in with an outcome, or an error.
+// replyToOwner replies to the logged-in user with an outcome, or an error.
 func (h *Handler) replyToOwner(x *httpkit.Exchange, html bool, o op.Outcome, err error) error {
 	switch {
 	case h.repeated(x, err, html):
@@ -66,8 +65,9 @@ func (h *Handler) replyToOwner(x *httpkit.Exchange, html bool, o op.Outcome, err
 	return o.Send(x, html)
 }
 
-// anybody returns the handler of an operation with fields by which somebody logs in, or does what a mail is for. The
-// browser of an HTML form continues at the page of failures after an error, or where the outcome says.
+// anybody returns the handler of an operation with fields that needs no login, such as a login or an action with the
+// token of a mail. The browser of an HTML form is redirected to the page of failure after an error, or else as the
+// outcome says.
 func anybody[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, in T) (op.Outcome, error)) httpkit.Handler {
 	return op.Fields(html, run, h.reply)
 }
@@ -101,7 +101,7 @@ func (h *Handler) begun(x *httpkit.Exchange, html bool, s sessions.Issued, to st
 	return o, err
 }
 
-// fieldError is the error of a field, of which a request with this message is made.
+// fieldError is the error of a field, as a request error with a message.
 func fieldError(message, field, says string) error {
 	return &errs.Error{Kind: errs.Invalid, Message: message, Fields: []errs.Field{{Pointer: object.Pointer(field), Message: says}}}
 }

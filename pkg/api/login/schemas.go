@@ -6,10 +6,10 @@ import (
 	"belfry/pkg/op"
 )
 
-// addComponents names the schemas that operations share.
+// addComponents adds the schemas that operations share.
 func addComponents(set *op.Set) {
 	set.Component("Provider", op.Object("A login provider.", 2,
-		"name", op.Text(""), "url", op.Text("The path to open, or for email, to send a form to.")))
+		"name", op.Text(""), "url", op.Text("The path to open; for email, the path to send a form to.")))
 	set.Component("Session", sessionSchema())
 	set.Component("APIKey", keySchema())
 	set.Component("Deletion", deletionSchema())
@@ -21,29 +21,29 @@ func addComponents(set *op.Set) {
 }
 
 func sessionSchema() *ordered.Object {
-	return ordered.Of("type", "object", "description", "A session of the user who is logged in.",
+	return ordered.Of("type", "object", "description", "A session of the logged-in user.",
 		"required", []string{"id", "current", "type", "created", "lastUsed", "expires", "aal", "authenticatedAt"},
 		"properties", ordered.Of(
-			"id", apimodel.UUID("What ends it."),
-			"current", op.Flag("It is that of this request."),
-			"type", op.Text("The provider by which it began."),
-			"application", op.Text("The configured redirect of the application that it is of."),
-			"created", apimodel.Time("When it began."),
-			"lastUsed", apimodel.Time("When it was last used, to about an hour."),
-			"expires", apimodel.Time("When it ends unless it is used."),
-			"address", op.Text("The network address that it began at."),
+			"id", apimodel.UUID("The id by which the session can be ended."),
+			"current", op.Flag("Whether it is the session of this request."),
+			"type", op.Text("The provider or method of the login."),
+			"application", op.Text("The configured redirect of the session's application."),
+			"created", apimodel.Time("The time of the login."),
+			"lastUsed", apimodel.Time("The time of the last use, to about an hour."),
+			"expires", apimodel.Time("The time at which the session ends unless it is used."),
+			"address", op.Text("The network address of the login."),
 			"place", place(),
-			"userAgent", op.Text("The browser or program that it began in."),
+			"userAgent", op.Text("The browser or program of the login."),
 			"device", device(),
-			"methods", ordered.Of("type", "array", "items", op.Text(""), "description", "How its user has proven who they are: password, totp, recovery, passkey, link, code, or the name of a provider."),
+			"methods", ordered.Of("type", "array", "items", op.Text(""), "description", "The methods of the login: password, totp, recovery, passkey, link, code, or the name of a provider."),
 			"aal", ordered.Of("type", "integer", "enum", []any{1, 2}, "description", "2 with a second factor."),
-			"authenticatedAt", apimodel.Time("When its user has last proven who they are."),
+			"authenticatedAt", apimodel.Time("The time of the user's last authentication."),
 		))
 }
 
-// place is that of a network address.
+// place is the schema of the place of a network address.
 func place() *ordered.Object {
-	return op.Object("Where the address is used, where a database of places is configured and has it.", 0,
+	return op.Object("The place of the network address, if a database of places is configured and has it.", 0,
 		"city", op.Text("In English."), "country", op.Text("In English."), "countryCode", op.Text("ISO 3166-1, two letters."))
 }
 
@@ -52,37 +52,37 @@ func device() *ordered.Object {
 }
 
 func keySchema() *ordered.Object {
-	return ordered.Of("type", "object", "description", "An API key of the user who is logged in.",
+	return ordered.Of("type", "object", "description", "An API key of the logged-in user.",
 		"required", []string{"id", "name", "created"},
 		"properties", ordered.Of(
-			"id", apimodel.UUID("What revokes it."),
-			"name", op.Text("What it is for."),
-			"rule", op.Text("The requests that it allows; without it, any."),
-			"created", apimodel.Time("When it was made."),
-			"lastUsed", apimodel.Time("When it was last used, to about an hour; absent before the first use."),
-			"expires", apimodel.Time("When it expires; absent: never."),
+			"id", apimodel.UUID("The id by which the key can be revoked."),
+			"name", op.Text("The purpose of the key."),
+			"rule", op.Text("The requests that it allows; absent: all."),
+			"created", apimodel.Time("The time of its creation."),
+			"lastUsed", apimodel.Time("The time of the last use, to about an hour; absent before the first use."),
+			"expires", apimodel.Time("The time at which it expires; absent: never."),
 		))
 }
 
 func passkeySchema() *ordered.Object {
 	return ordered.Of("type", "object", "required", []string{"uuid", "type", "name", "created", "backedUp"}, "properties", ordered.Of(
-		"uuid", op.Text("Of the ident."), "type", op.Only("passkey"), "name", op.Text("Chosen by its user."), "created", apimodel.Time("When it was added."),
-		"lastUsed", apimodel.Time("The last login with it."), "backedUp", op.Flag("Its user has copies elsewhere, as the authenticator said last."),
-		"cloneSuspected", apimodel.Time("When its signature counter went back: somebody may have a copy."),
+		"uuid", op.Text("The uuid of the ident."), "type", op.Only("passkey"), "name", op.Text("The name that the user chose."), "created", apimodel.Time("The time at which it was added."),
+		"lastUsed", apimodel.Time("The time of the last login with it."), "backedUp", op.Flag("Whether there are copies of it, as last reported by the authenticator."),
+		"cloneSuspected", apimodel.Time("The time at which its signature counter decreased: somebody may have a copy."),
 	))
 }
 
-// deletionSchema is that of a planned deletion.
+// deletionSchema is the schema of a planned deletion.
 func deletionSchema() *ordered.Object {
 	return op.Object("", 2,
-		"planned", apimodel.Time("When the user has asked for it."), "deleted", apimodel.Time("When the account is deleted, unless that is taken back before."))
+		"planned", apimodel.Time("The time of the user's request."), "deleted", apimodel.Time("The time at which the account is deleted, unless the deletion is canceled."))
 }
 
-// issuedSchema is that of a session that has just begun.
+// issuedSchema is the schema of a session that has just begun.
 func issuedSchema(users *apimodel.Store) *ordered.Object {
 	return op.Object("A session that has just begun.", 3,
 		"token", op.Text("For Authorization: Bearer. After a login it is the cookie's value."),
-		"expires", apimodel.Time("When the session ends unless it is used."),
+		"expires", apimodel.Time("The time at which the session ends unless it is used."),
 		"user", users.Shown())
 }
 
@@ -96,7 +96,7 @@ func accessToken() *ordered.Object {
 
 // protocolError is an error of RFC 6749, section 5.2, which is a problem as well.
 func protocolError() *ordered.Object {
-	return ordered.Of("description", "What went wrong (RFC 6749), as a problem too.", "allOf", []any{apimodel.Ref("Problem"), op.Object("", 2,
+	return ordered.Of("description", "The error (RFC 6749), as a problem too.", "allOf", []any{apimodel.Ref("Problem"), op.Object("", 2,
 		"error", op.OneOf([]any{"invalid_request", "invalid_client", "invalid_grant", "unsupported_grant_type"}, ""),
 		"error_description", op.Text(""),
 	)})

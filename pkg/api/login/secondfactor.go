@@ -20,11 +20,11 @@ import (
 // pendingCookie holds the secret of a login whose second factor is missing: another browser can't complete it.
 const pendingCookie = sessionCookie + "-second"
 
-// completedCookie holds that secret once the login is completed: its browser is known by it, and nothing else can be done with it.
+// completedCookie holds that secret once the login is completed. It only serves to recognize the browser.
 const completedCookie = pendingCookie + "-done"
 
-// stepError is the error of a login, which says what to do next if its second factor is missing. The browser gets the
-// secret of the login in a cookie, and a program that asks for the representation in the reply.
+// stepError is the error of a login. If the second factor is missing, it says how to continue. A browser gets the
+// secret of the login in a cookie. A program that requests the representation gets it in the reply.
 func (h *Handler) stepError(x *httpkit.Exchange, err error) error {
 	p := logins.Pending(err)
 	if p == nil {
@@ -39,8 +39,8 @@ func (h *Handler) stepError(x *httpkit.Exchange, err error) error {
 	return errs.NeedsStepUp(step, "the first factor is right: now prove a second one, at /auth/second-factor")
 }
 
-// toSecondFactor redirects the browser of a login whose second factor is missing to where it is asked for, and reports whether
-// it did.
+// toSecondFactor redirects the browser of a login whose second factor is missing to the page that asks for it, and
+// reports whether it did.
 func (h *Handler) toSecondFactor(x *httpkit.Exchange, err error) bool {
 	p := logins.Pending(err)
 	if p == nil {
@@ -51,20 +51,20 @@ func (h *Handler) toSecondFactor(x *httpkit.Exchange, err error) bool {
 	return true
 }
 
-// secondFactorForm is what completes a login.
+// secondFactorForm is the form that completes a login.
 type secondFactorForm struct {
 	proofForm
-	Flow    string `form:"flow" doc:"For programs: what the reply to the first factor has; browsers have a cookie."`
+	Flow    string `form:"flow" doc:"For programs: the flow in the reply to the first factor; browsers have a cookie."`
 	Factors string `form:"factors,html,hidden"` // of the page to go back to
 }
 
-// proofForm is what proves a second factor.
+// proofForm has the fields that prove a second factor.
 type proofForm struct {
 	op.Input
 	Type       string          `form:"type"`
 	Code       string          `form:"code"`
 	Credential json.RawMessage `form:"credential" ref:"PasskeyAssertion"`
-	Secret     string          `form:"secret" doc:"Of passkey, for programs: that of the options; browsers have a cookie."`
+	Secret     string          `form:"secret" doc:"For programs, with a passkey: the secret of the options; browsers have a cookie."`
 }
 
 // secondFactor completes a login by its second factor.
@@ -82,7 +82,7 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 		return err
 	}
 	if client.Cookie {
-		// Of a login that is completed, if the browser has none that waits.
+		// The secret is that of a completed login if no login of the browser is pending.
 		secret = h.service.Login.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
 	}
 	var session sessions.Issued
@@ -102,7 +102,7 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 	var o op.Outcome
 	switch {
 	case !in.HTML && err == nil && session.Application != nil:
-		err = errs.New(errs.Invalid, "this login is for an application: its second factor has to be sent by the page that asks for it")
+		err = errs.New(errs.Invalid, "this login is for an application: send its second factor from the page that asks for it")
 	case in.HTML && err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
 		o, err = h.askAgain(in.Factors, h.service.Methods.About(factor.Type).Sent(), formReasonOf(err)), nil
@@ -114,15 +114,15 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 	return h.reply(x, in.HTML, o, err)
 }
 
-// askForm asks for the answer of a second factor.
+// askForm requests the code or challenge of a second factor.
 type askForm struct {
 	op.Input
-	Flow    string `form:"flow" doc:"For programs: what the reply to the first factor has; browsers have a cookie."`
+	Flow    string `form:"flow" doc:"For programs: the flow in the reply to the first factor; browsers have a cookie."`
 	Factors string `form:"factors,html,hidden"` // of the page to go back to
 }
 
-// ask asks for what a second factor is proven by: for the login whose second factor is missing, or else for the session. It sends a mail
-// with a code, or replies with the options of a challenge.
+// ask requests the code or challenge of a second factor, for the login whose second factor is missing, or else for the
+// session. It sends a mail with a code, or replies with the options of a challenge.
 func (h secondFactors) ask(x *httpkit.Exchange, m about.Method) error {
 	in, err := op.Read[askForm](x, op.IsHTML(x))
 	if err != nil {
@@ -157,7 +157,8 @@ func (h secondFactors) ask(x *httpkit.Exchange, m about.Method) error {
 	return h.reply(x, in.HTML, o, err)
 }
 
-// askAgain leads a browser to where the second factor is asked for: whether a code was mailed, and why the last try failed.
+// askAgain redirects a browser to the page that asks for the second factor. The page shows whether a code was mailed,
+// and why the last try failed.
 func (h secondFactors) askAgain(factors string, mailed bool, reason string) op.Outcome {
 	target := withQuery(h.SecondFactorRedirect, "factors", factors)
 	if mailed {
@@ -169,7 +170,7 @@ func (h secondFactors) askAgain(factors string, mailed bool, reason string) op.O
 	return op.Outcome{To: target}
 }
 
-// factorOf returns what proves a second factor.
+// factorOf returns the second factor in a form.
 func (h secondFactors) factorOf(x *httpkit.Exchange, in proofForm) (factor method.Answer, err error) {
 	factor.Type, factor.Code = in.Type, in.Code
 	if h.service.Methods.About(in.Type).Script {
@@ -178,7 +179,7 @@ func (h secondFactors) factorOf(x *httpkit.Exchange, in proofForm) (factor metho
 	return factor, err
 }
 
-// pendingOf returns the secret of the login that a request is about, by its field or the cookie, and the client.
+// pendingOf returns the client, and the secret of the pending login, from the field of the request or the cookie.
 func (h secondFactors) pendingOf(x *httpkit.Exchange, flow string) (secret string, client sessions.Client, err error) {
 	client, err = h.client(x)
 	if secret = flow; secret == "" {
@@ -192,7 +193,7 @@ type stepUpForm struct {
 	Password string `form:"password,password"`
 }
 
-// stepUp authenticates who is logged in again.
+// stepUp authenticates the logged-in user again.
 func (h secondFactors) stepUp(x *httpkit.Exchange, _ *sessions.Session, in stepUpForm) (op.Outcome, error) {
 	factor, err := h.factorOf(x, in.proofForm)
 	var client sessions.Client
@@ -207,7 +208,7 @@ func (h secondFactors) stepUp(x *httpkit.Exchange, _ *sessions.Session, in stepU
 		return h.begun(x, in.HTML, session, h.ofAccount("proven").To)
 	}
 	var o op.Outcome
-	if h.service.Methods.About(in.Type).Sent() { // the mailed code can be tried again
+	if h.service.Methods.About(in.Type).Sent() { // the user can enter the mailed code again
 		o.Failed = withQuery(h.AccountRedirect, "mail", "sent")
 	}
 	return o, err

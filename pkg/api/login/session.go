@@ -27,10 +27,9 @@ func NewSessions(service *account.Service) *Sessions {
 	return &Sessions{service, cookiesFor(service)}
 }
 
-// Authenticate implements httpkit.Authenticator. A bearer token that is not valid is an
-// error, since a program must not continue as an anonymous client unawares. A
-// cookie that is not valid is ignored: browsers send it in any case. They send several of
-// one name, which were set for other paths or hosts: the first valid one counts.
+// Authenticate implements httpkit.Authenticator. An invalid bearer token is an error, so that a program never continues
+// as an anonymous client by mistake. An invalid cookie is ignored, since browsers always send it. Browsers send several
+// cookies with one name, if they were set for other paths or hosts: the first valid one counts.
 func (s *Sessions) Authenticate(x *httpkit.Exchange) (*sessions.Session, error) {
 	token, ok := x.BearerToken()
 	tokens := []string{token}
@@ -45,7 +44,7 @@ func (s *Sessions) Authenticate(x *httpkit.Exchange) (*sessions.Session, error) 
 	for i := 0; i < len(tokens) && err == nil && session == nil; i++ {
 		session, err = s.service.Sessions.Authenticate(x.Context(), tokens[i])
 		if session != nil && session.Key != nil && !ok {
-			session = nil // an API key is no cookie: browsers would send it for pages of others
+			session = nil // an API key is not accepted as a cookie: browsers would send it for pages of other sites
 		}
 	}
 	switch {
@@ -67,8 +66,7 @@ func (s *Sessions) Issue(x *httpkit.Exchange, session sessions.Issued) {
 	s.cookies.setSession(x, session)
 }
 
-// SetCookie sets a cookie with the attributes that the cookie of a session has, for an age in seconds; a negative one
-// removes it.
+// SetCookie sets a cookie with the attributes of a session's cookie, for an age in seconds; a negative age removes it.
 func (s *Sessions) SetCookie(x *httpkit.Exchange, name, value string, age int) {
 	s.cookies.set(x, name, value, age)
 }
@@ -78,8 +76,8 @@ func (s *Sessions) Cookie(x *httpkit.Exchange, name string) []string {
 	return s.cookies.values(x.Request, name)
 }
 
-// LogOut ends a session, which may be nil, and removes its cookie. It ends those of further cookies as well: without the first one, the
-// next one that the browser sends would count.
+// LogOut ends a session, which may be nil, and removes its cookie. It also ends the sessions of further cookies:
+// without the first cookie, the browser's next one would count.
 func (s *Sessions) LogOut(x *httpkit.Exchange, session *sessions.Session) error {
 	if session != nil {
 		if err := s.service.Sessions.Logout(x.Context(), session); err != nil {
@@ -101,19 +99,20 @@ func (s *Sessions) LogOut(x *httpkit.Exchange, session *sessions.Session) error 
 	return nil
 }
 
-// KnownBrowser is a client with the cookie by which the browser of a repetition is known, or a new value of it.
+// KnownBrowser returns a client with the cookie that identifies the browser of a repeated request, or a new value of
+// it.
 func (s *Sessions) KnownBrowser(x *httpkit.Exchange, client sessions.Client) sessions.Client {
 	client.Browser = s.cookies.value(x.Request, browserCookie)
 	return knownBrowser(client)
 }
 
-// SetBrowser sets the cookie by which the browser of a client is known, unless it has it.
+// SetBrowser sets the cookie that identifies the browser of a client, unless the browser has it.
 func (s *Sessions) SetBrowser(x *httpkit.Exchange, client sessions.Client) {
 	s.cookies.setBrowser(x, client)
 }
 
-// cookies sets belfry's cookies. Over https their names begin with __Host-: then
-// browsers accept them from this host and for the path / alone. Without, they are for the path of the base URL.
+// cookies sets belfry's cookies. Over https their names begin with __Host-, so browsers accept them only from this host
+// and for the path /. Over http they are for the path of the base URL.
 type cookies struct {
 	prefix string
 	secure bool
@@ -121,13 +120,13 @@ type cookies struct {
 	names  func() []string // of the cookie of sessions: the one that is set, and others that are read as well
 }
 
-// The names of cookies, where that of sessions is the default one. Another one takes its place in all of them.
+// The names of cookies, with the default name of the sessions' cookie. A configured name replaces it in all of them.
 const (
 	sessionCookie = sessions.DefaultCookie
 	deviceCookie  = sessionCookie + "-device" // outlives logouts
 )
 
-// maxTokens is how many cookies of sessions of one request are tried.
+// maxTokens is how many session cookies of one request are tried.
 const maxTokens = 4
 
 func cookiesFor(service *account.Service) cookies {
@@ -138,17 +137,17 @@ func cookiesFor(service *account.Service) cookies {
 	return c
 }
 
-// named returns the name of a cookie, where that of sessions has a name.
+// named returns the name of a cookie for a name of the sessions' cookie.
 func (c cookies) named(session, name string) string {
 	return c.prefix + session + strings.TrimPrefix(name, sessionCookie)
 }
 
-// set sets a cookie for an age in seconds; a negative one removes it.
+// set sets a cookie for an age in seconds; a negative age removes it.
 func (c cookies) set(x *httpkit.Exchange, name, value string, age int) {
 	c.setNamed(x, c.named(c.names()[0], name), value, age)
 }
 
-// setNamed is set for a name as the browser has it.
+// setNamed is set for the full name of a cookie.
 func (c cookies) setNamed(x *httpkit.Exchange, name, value string, age int) {
 	http.SetCookie(x, &http.Cookie{ //nolint:gosec // Secure wherever baseURL is https; over http no browser would send it
 		Name: name, Value: value, Path: c.path, MaxAge: age,
@@ -160,16 +159,16 @@ func (c cookies) setNamed(x *httpkit.Exchange, name, value string, age int) {
 // can at most: the server decides when it expires, and use extends it.
 func (c cookies) setSession(x *httpkit.Exchange, s sessions.Issued) {
 	if s.Token == "" {
-		return // the session of the request stays
+		return // the session of the request continues
 	}
 	c.set(x, sessionCookie, s.Token, int(sessions.SessionMaxAge.Seconds()))
 	if c.value(x.Request, pendingCookie) != "" {
-		c.set(x, pendingCookie, "", -1) // else a step-up would be taken for that of a login that was given up
+		c.set(x, pendingCookie, "", -1) // otherwise a step-up would be treated as part of an abandoned login
 	}
 	c.setDevice(x, s)
 }
 
-// setDevice sets the cookie by which a device is known at its next login.
+// setDevice sets the cookie that identifies a device at its next login.
 func (c cookies) setDevice(x *httpkit.Exchange, s sessions.Issued) {
 	if s.Device != "" {
 		c.set(x, deviceCookie, s.Device, int(notices.DeviceTTL.Seconds()))
@@ -194,7 +193,7 @@ func (c cookies) flow(x *httpkit.Exchange, name string) []string {
 	return c.values(x.Request, sessionCookie+"-"+name)
 }
 
-// beginning returns the names, as the browser has them, of the cookies of a request that begin with one: first those of former names.
+// beginning returns the full names of the request's cookies that begin with a name, former names first.
 func (c cookies) beginning(req *http.Request, prefix string) (all []string) {
 	for _, session := range slices.Backward(c.names()) {
 		wanted := c.named(session, prefix)

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/op"
 )
 
-// removeForm is the form of what it can remove alone: HTML forms can't DELETE.
+// removeForm is a form that can only remove: HTML forms can't DELETE.
 type removeForm struct {
 	Remove bool `form:"remove,required" doc:"true."`
 }
@@ -27,7 +27,7 @@ func (h *Handler) addSessions(set *op.Set) {
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth/sessions/{uuid}", ID: "endSession", Summary: "End a session", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"),
-		Replies:    ordered.Of("204", op.Reply("It has ended.", nil, "Cache-Control", "Set-Cookie")),
+		Replies:    ordered.Of("204", op.Reply("The session has ended.", nil, "Cache-Control", "Set-Cookie")),
 		Problems:   []int{400, 401, 403, 404, 409, 429},
 		Limit:      httpkit.Write, Run: h.owner(h.endSession),
 	})
@@ -41,9 +41,9 @@ func (h *Handler) addSessions(set *op.Set) {
 	})
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth/idents/{uuid}", ID: "unlinkIdent", Summary: "Unlink an ident", Security: op.Needed(),
-		Description: "The last one can't be unlinked: 409.",
+		Description: "The last ident can't be unlinked: 409.",
 		Parameters:  op.Parameters("UUID", "Prefer"),
-		Replies:     ordered.Of("204", writtenReply("It is unlinked.")),
+		Replies:     ordered.Of("204", writtenReply("The ident is unlinked.")),
 		Problems:    []int{400, 401, 403, 404, 409, 429},
 		Limit:       httpkit.Write, Run: h.owner(h.unlink),
 	})

@@ -54,10 +54,10 @@ type granted struct {
 type tokenForm struct {
 	op.Input
 	Grant    string `form:"grant_type,required" only:"authorization_code"`
-	Code     string `form:"code,required" doc:"That of the login."`
-	Redirect string `form:"redirect_uri,required" doc:"That of the login."`
+	Code     string `form:"code,required" doc:"The value of the login request."`
+	Redirect string `form:"redirect_uri,required" doc:"The value of the login request."`
 	Verifier string `form:"code_verifier,required" doc:"43 to 128 characters, whose SHA-256 was code_challenge."`
-	Client   string `form:"client_id" doc:"That of the login, if it had one."`
+	Client   string `form:"client_id" doc:"The client_id of the login request, if it had one."`
 
 	Others object.Object `form:"*"` // which are ignored
 }
@@ -67,13 +67,13 @@ func (h byProvider) exchange(x *httpkit.Exchange) (none sessions.Issued, err err
 	if err != nil {
 		return none, err
 	}
-	for _, name := range in.Repeated { // others are ignored, also one that may be repeated, such as resource (RFC 8707)
+	for _, name := range in.Repeated { // other parameters are ignored, also repeated ones, such as resource (RFC 8707)
 		if _, other := in.Others[name]; !other {
 			return none, errs.New(errs.Invalid, "the body has %s more than once (RFC 6749, section 3.2)", name)
 		}
 	}
 	if in.Grant != "authorization_code" {
-		return none, &applications.ProtocolError{Code: applications.UnsupportedGrantType, Description: "grant_type has to be authorization_code"}
+		return none, &applications.ProtocolError{Code: applications.UnsupportedGrantType, Description: "grant_type must be authorization_code"}
 	}
 	name, err := clientOf(x.Request, in.Client)
 	if err != nil {
@@ -86,9 +86,9 @@ func (h byProvider) exchange(x *httpkit.Exchange) (none sessions.Issued, err err
 	return h.service.Applications.Exchange(x.Context(), applications.Exchange{Code: in.Code, Redirect: in.Redirect, Verifier: in.Verifier, Client: name}, client)
 }
 
-// clientOf returns the client_id of an exchange: that of the body, or of HTTP Basic (RFC 6749, section 2.3.1), where
-// many libraries put it first. Nobody has a client secret, so the password of Basic has to be empty. What is wrong with
-// how a client says who it is does not use up the code, so that it can say it in another way.
+// clientOf returns the client_id of an exchange, from the body or from HTTP Basic (RFC 6749, section 2.3.1), which many
+// libraries try first. There are no client secrets, so the password of Basic has to be empty. An error of the client's
+// authentication does not use up the code, so the client can try another method.
 func clientOf(r *http.Request, inBody string) (string, error) {
 	headers := r.Header["Authorization"]
 	if len(headers) == 0 {
@@ -99,21 +99,21 @@ func clientOf(r *http.Request, inBody string) (string, error) {
 	}
 	scheme, _, _ := strings.Cut(headers[0], " ")
 	if strings.EqualFold(scheme, "Bearer") {
-		return inBody, nil // of a session, which a login may be made with
+		return inBody, nil // the token of a session, which a login may have
 	}
 	id, secret, ok := r.BasicAuth()
 	if !ok {
-		return "", invalidClient("Authorization has to be Basic, with client_id and an empty password, or has to be left out")
+		return "", invalidClient("Authorization must be Basic, with client_id and an empty password, or absent")
 	}
 	id, err := url.QueryUnescape(id)
 	if err != nil || !utf8.ValidString(id) {
-		return "", invalidClient("the client_id in Authorization has to be encoded as in a form, and to be text in UTF-8 then (RFC 6749, section 2.3.1)")
+		return "", invalidClient("the client_id in Authorization must be UTF-8 text, encoded as in a form (RFC 6749, section 2.3.1)")
 	}
 	switch {
 	case secret != "":
-		return "", invalidClient("belfry has no client secrets: the password in Authorization has to be empty")
+		return "", invalidClient("belfry has no client secrets: the password in Authorization must be empty")
 	case inBody != "" && inBody != id:
-		return "", errs.New(errs.Invalid, "client_id in the body is not the one in Authorization: send one of them, or the same")
+		return "", errs.New(errs.Invalid, "client_id in the body differs from the one in Authorization: send only one of them, or the same")
 	}
 	return id, nil
 }
@@ -129,8 +129,7 @@ type protocolProblem struct {
 	httpkit.Problem
 }
 
-// sendProtocolError replies with an error of the protocol. Its media type is the one that RFC 6749
-// demands, which libraries insist on.
+// sendProtocolError replies with an error of the protocol. Its media type is that of RFC 6749, which libraries require.
 func (h byProvider) sendProtocolError(x *httpkit.Exchange, err error, code, description string, fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
 	if code == applications.InvalidClient {

@@ -6,16 +6,16 @@ import (
 	"belfry/pkg/op"
 )
 
-// addWebauthn adds the schemas of Web Authentication, level 3, as JSON: what belfry sends, and what browsers reply.
+// addWebauthn adds the schemas of Web Authentication, level 3, as JSON: belfry's options, and the browsers' answers.
 func addWebauthn(set *op.Set) {
 	set.Component("PasskeyOptions", passkeyOptions("For navigator.credentials.create, by PublicKeyCredential.parseCreationOptionsFromJSON.", creationOptions()))
 	set.Component("PasskeyLoginOptions", passkeyOptions("For navigator.credentials.get, by PublicKeyCredential.parseRequestOptionsFromJSON.", requestOptions()))
-	set.Component("PasskeyDescriptor", op.Object("A passkey.", 2, "type", op.Only("public-key"), "id", binary("Which one."), "transports", op.Texts("How to reach it.")))
-	set.Component("PasskeyRegistration", credential("What the authenticator replies to a registration, as PublicKeyCredential.toJSON() has it.", op.Object("", 2,
-		"clientDataJSON", binary("What was signed."), "attestationObject", binary("The new public key."), "transports", op.Texts("How to reach the authenticator."),
+	set.Component("PasskeyDescriptor", op.Object("A passkey.", 2, "type", op.Only("public-key"), "id", binary("The id of the passkey."), "transports", op.Texts("The transports by which the authenticator can be reached.")))
+	set.Component("PasskeyRegistration", credential("The authenticator's answer to a registration, as from PublicKeyCredential.toJSON().", op.Object("", 2,
+		"clientDataJSON", binary("The signed data."), "attestationObject", binary("The new public key."), "transports", op.Texts("The transports by which the authenticator can be reached."),
 		"authenticatorData", binary(""), "publicKey", binary(""), "publicKeyAlgorithm", ordered.Of("type", "integer"))))
-	set.Component("PasskeyAssertion", credential("What the authenticator replies to a login, as PublicKeyCredential.toJSON() has it.", op.Object("", 3,
-		"clientDataJSON", binary("What was signed."), "authenticatorData", binary("Of the authenticator."), "signature", binary(""), "userHandle", binary("Whose passkey it is."))))
+	set.Component("PasskeyAssertion", credential("The authenticator's answer to a login, as from PublicKeyCredential.toJSON().", op.Object("", 3,
+		"clientDataJSON", binary("The signed data."), "authenticatorData", binary("Data of the authenticator."), "signature", binary(""), "userHandle", binary("The user handle."))))
 }
 
 // binary is a value of bytes.
@@ -29,37 +29,37 @@ func binary(description string) *ordered.Object {
 
 func passkeyOptions(description string, publicKey *ordered.Object) *ordered.Object {
 	return op.Object(description, 1, "publicKey", publicKey,
-		"mediation", op.Text("How the browser asks the user."),
-		"secret", op.Text("With `Prefer: return=representation`: to be sent with the answer. Others have it in a cookie."))
+		"mediation", op.Text("The way in which the browser asks the user."),
+		"secret", op.Text("With `Prefer: return=representation`: the secret to send with the answer. Other clients have it in a cookie."))
 }
 
 // creationOptions is PublicKeyCredentialCreationOptionsJSON.
 func creationOptions() *ordered.Object {
 	return op.Object("As in Web Authentication, section 5.4.", 4,
 		"rp", op.Object("belfry.", 1, "name", op.Text(""), "id", op.Text("The domain.")),
-		"user", op.Object("Whose passkey it will be.", 3, "id", binary("A handle."), "name", op.Text(""), "displayName", op.Text("")),
-		"challenge", binary("To be signed."),
-		"pubKeyCredParams", ordered.Of("type", "array", "description", "Algorithms, the best first.",
-			"items", op.Object("", 2, "type", op.Only("public-key"), "alg", ordered.Of("type", "integer", "description", "Of COSE."))),
+		"user", op.Object("The user of the new passkey.", 3, "id", binary("A handle."), "name", op.Text(""), "displayName", op.Text("")),
+		"challenge", binary("The bytes to sign."),
+		"pubKeyCredParams", ordered.Of("type", "array", "description", "Algorithms, the preferred ones first.",
+			"items", op.Object("", 2, "type", op.Only("public-key"), "alg", ordered.Of("type", "integer", "description", "The number of the COSE algorithm."))),
 		"timeout", milliseconds(),
-		"excludeCredentials", descriptors("Those that the user has."),
-		"authenticatorSelection", op.Object("What authenticators will do.", 0,
+		"excludeCredentials", descriptors("The user's passkeys."),
+		"authenticatorSelection", op.Object("The accepted authenticators.", 0,
 			"authenticatorAttachment", op.Text(""), "residentKey", op.Text(""),
 			"requireResidentKey", ordered.Of("type", "boolean"), "userVerification", op.Text("")),
-		"hints", op.Texts("What authenticators to suggest."), "attestation", op.Text(""), "attestationFormats", op.Texts("Of the attestation."),
-		"extensions", op.Free("Of Web Authentication."))
+		"hints", op.Texts("The kinds of authenticators to suggest."), "attestation", op.Text(""), "attestationFormats", op.Texts("Formats of the attestation."),
+		"extensions", op.Free("Extensions of Web Authentication."))
 }
 
 // requestOptions is PublicKeyCredentialRequestOptionsJSON.
 func requestOptions() *ordered.Object {
 	return op.Object("As in Web Authentication, section 5.5.", 1,
-		"challenge", binary("To be signed."), "timeout", milliseconds(), "rpId", op.Text("The domain."),
-		"allowCredentials", descriptors("Those that may answer; absent: any."),
-		"userVerification", op.Text(""), "hints", op.Texts("What authenticators to suggest."), "extensions", op.Free("Of Web Authentication."))
+		"challenge", binary("The bytes to sign."), "timeout", milliseconds(), "rpId", op.Text("The domain."),
+		"allowCredentials", descriptors("The passkeys that may answer; absent: any."),
+		"userVerification", op.Text(""), "hints", op.Texts("The kinds of authenticators to suggest."), "extensions", op.Free("Extensions of Web Authentication."))
 }
 
 func milliseconds() *ordered.Object {
-	return ordered.Of("type", "integer", "description", "Milliseconds to answer within.")
+	return ordered.Of("type", "integer", "description", "The time limit for the answer, in milliseconds.")
 }
 
 func descriptors(description string) *ordered.Object {
@@ -68,6 +68,6 @@ func descriptors(description string) *ordered.Object {
 
 // credential is a PublicKeyCredential with a response.
 func credential(description string, response *ordered.Object) *ordered.Object {
-	return op.Object(description, 4, "id", op.Text("Which passkey it is, in base64url."), "rawId", binary("The same."), "type", op.Only("public-key"), "response", response,
-		"clientExtensionResults", op.Free("Of extensions."), "authenticatorAttachment", op.Text("platform, or cross-platform."))
+	return op.Object(description, 4, "id", op.Text("The id of the passkey, in base64url."), "rawId", binary("The same id."), "type", op.Only("public-key"), "response", response,
+		"clientExtensionResults", op.Free("Results of extensions."), "authenticatorAttachment", op.Text("platform, or cross-platform."))
 }

@@ -1,4 +1,4 @@
-// Package modeltest writes the documents of configurations that tests give.
+// Package modeltest writes the documents of configurations for tests.
 package modeltest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/apimodel"
 )
 
-// Write is what a document says of a configuration without an environment.
+// Write returns a document of a configuration without an environment.
 func Write(t testing.TB, text string, write func(*apimodel.Contract) ([]byte, error)) []byte {
 	t.Helper()
 	c, err := config.Parse("it.yaml", []byte(text), func(string) (string, bool) { return "", false })

@@ -22,10 +22,10 @@ const maxOperations = 100
 type operation struct {
 	resource *resource
 	request  *request
-	err      error // why it can't be executed, as its result
+	err      error // why it can't be executed; the error is its result
 }
 
-// result is what an operation led to.
+// result is the result of an operation.
 type result struct {
 	outcome
 	retryAfter string
@@ -37,7 +37,7 @@ func (all *Resources) batch(x *httpkit.Exchange) error {
 	if err := withoutConditions(x.Request.Header); err != nil {
 		return err
 	}
-	// Who may make no batch at all sends none.
+	// The body is read only if the client may send a batch.
 	ctx, err := all.Calls.Client(x)
 	if err != nil {
 		return err
@@ -80,7 +80,8 @@ func (all *Resources) batch(x *httpkit.Exchange) error {
 	return nil
 }
 
-// withoutConditions refuses headers that are of an operation: one that is ignored would not do what the client relies on.
+// withoutConditions refuses headers that belong to an operation: ignoring a condition would break the client's
+// expectation.
 func withoutConditions(h http.Header) error {
 	for _, name := range []string{keyHeader, "If-Match", "If-None-Match"} {
 		if len(h[name]) > 0 {
@@ -90,7 +91,7 @@ func withoutConditions(h http.Header) error {
 	return nil
 }
 
-// expected returns how many bytes the reply is likely to have.
+// expected estimates the size of the reply in bytes.
 func (all *Resources) expected(operations []operation) int {
 	bytes := 0
 	for _, o := range operations {
@@ -101,11 +102,11 @@ func (all *Resources) expected(operations []operation) int {
 	return bytes
 }
 
-// smallReply is what a reply is expected to take of a store whose objects nobody has listed yet.
+// smallReply is the expected size of an object's reply if the store has not been listed yet.
 const smallReply = 4 << 10
 
-// execute executes operation i as if it had been requested alone. room is how many bytes the bodies of further
-// results can have.
+// execute executes operation i as if it had been requested alone. room is the remaining limit for the bodies of
+// results, in bytes.
 func (all *Resources) execute(ctx context.Context, x *httpkit.Exchange, i int, o operation, room *int) result {
 	out, err := all.try(ctx, x, o)
 	if err == nil && len(out.body) > *room {
@@ -124,7 +125,7 @@ func (all *Resources) execute(ctx context.Context, x *httpkit.Exchange, i int, o
 	return res
 }
 
-// try executes an operation. A panic fails this operation alone: the results of those before are to be sent.
+// try executes an operation. A panic fails only this operation, so the earlier results are still sent.
 func (all *Resources) try(ctx context.Context, x *httpkit.Exchange, o operation) (out outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,7 +136,7 @@ func (all *Resources) try(ctx context.Context, x *httpkit.Exchange, o operation)
 		return outcome{}, o.err
 	}
 	if err := ctx.Err(); err != nil {
-		return outcome{}, err // the client has left
+		return outcome{}, err // the client has disconnected
 	}
 	act := httpkit.Write
 	if o.request.method == http.MethodGet {
@@ -156,18 +157,19 @@ func (all *Resources) try(ctx context.Context, x *httpkit.Exchange, o operation)
 	return out, err
 }
 
-// shortened returns an outcome without its object, for which the reply has no room.
+// shortened returns an outcome without its object, which exceeds the limit of the reply.
 func (o outcome) shortened(q *request) (outcome, error) {
 	switch {
 	case q.method == http.MethodGet:
-		return outcome{}, errs.New(errs.TooLarge, "the objects of this batch are too large for one reply: get this one alone")
+		return outcome{}, errs.New(errs.TooLarge, "the objects of this batch are too large for one reply: get this object in a request of its own")
 	case !o.failed():
 		o.body = uuidAlone(o.uuid)
 	}
 	return o, nil
 }
 
-// reread replaces the objects of writes by those after the work that the writes caused, as far as there is memory.
+// reread replaces the objects of writes by their state after the work that the writes caused, while the memory limit
+// permits it.
 func reread(ctx context.Context, x *httpkit.Exchange, operations []operation, results []result, memory *pagememory.Reservation) {
 	room := memory.Page()
 	for _, res := range results {

@@ -52,8 +52,8 @@ func checkAtomic(value json.RawMessage) error {
 	case "false":
 		return nil
 	case "true":
-		return atBody("/atomic", "can't be true: belfry writes one object atomically and no several, since no backend has to have transactions. "+
-			"Keep what must change together in one object, or make operations that can be repeated, each with its own Idempotency-Key")
+		return atBody("/atomic", "can't be true: only single objects are written atomically, since not every backend has transactions. "+
+			"Keep data that must change together in one object, or make operations repeatable, each with its own Idempotency-Key")
 	default:
 		return atBody("/atomic", "must be false")
 	}
@@ -131,8 +131,8 @@ func (q *request) takeBody(raw json.RawMessage) (err error) {
 
 var errHeaders = errs.New(errs.Invalid, "the headers of an operation must be an object whose members are strings")
 
-// parseHeaders reads the headers of an operation. One that is unknown is refused: ignoring it could do something else than
-// the client intended.
+// parseHeaders reads the headers of an operation. Unknown headers are refused, since ignoring one could violate the
+// client's intention.
 func parseHeaders(raw json.RawMessage) (http.Header, error) {
 	h := http.Header{}
 	if string(raw) == "null" {
@@ -160,7 +160,7 @@ func parseHeaders(raw json.RawMessage) (http.Header, error) {
 // route returns the resource and the uuid that a path names.
 func (all *Resources) route(method, path string) (r *resource, uuid string, err error) {
 	if strings.ContainsAny(path, "?#") {
-		return nil, "", errs.New(errs.Invalid, "the path of an operation has no query: lists are no operations of a batch")
+		return nil, "", errs.New(errs.Invalid, "the path of an operation can't have a query: a batch can't list objects")
 	}
 	for _, candidate := range all.all {
 		if path == candidate.url {
@@ -186,7 +186,7 @@ func (all *Resources) route(method, path string) (r *resource, uuid string, err 
 	return nil, "", errs.New(errs.NotFound, "no store is exposed at this path")
 }
 
-// allows returns the error of a method that a collection, or an object, does not have.
+// allows returns the error of a method that a collection, or an object, does not support.
 func (r *resource) allows(method string, collection bool) error {
 	methods := map[string]bool{http.MethodPost: !r.restrict.Create}
 	if !collection {

@@ -8,7 +8,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// expansions reads the parameter expand. Of what it leads to, an API key receives what its rule would let it get.
+// expansions reads the parameter expand. An API key receives only the expanded objects that its rule would allow it to
+// get.
 func (r *resource) expansions(x *httpkit.Exchange, text string) ([]store.Expansion, error) {
 	all, err := store.ParseExpand(text, r.expand)
 	for i, one := range all {
@@ -18,8 +19,8 @@ func (r *resource) expansions(x *httpkit.Exchange, text string) ([]store.Expansi
 	return all, err
 }
 
-// getExpanded is get of an object with those that it names: it reads as much as a list, so it counts as one for limits and
-// for memory, and is read at the rate of a page.
+// getExpanded is get of an object with the objects that it names. It reads as much as a list, so the limits, the memory
+// and the minimal rate of lists apply.
 func (r *resource) getExpanded(ctx context.Context, x *httpkit.Exchange, q *request) error {
 	if err := r.calls.Admit(x, httpkit.List, x.Header()); err != nil {
 		return err

@@ -60,8 +60,8 @@ func (r *resource) list(x *httpkit.Exchange) error {
 	return nil
 }
 
-// parameters parses a query. A parameter that is unknown, repeated or malformed is Invalid: a filter that is ignored
-// would return too much.
+// parameters parses a query. An unknown, repeated or malformed parameter is Invalid: ignoring a filter would return too
+// much.
 func parameters(raw string, known ...string) (url.Values, error) {
 	query, err := httpkit.ParseQuery(raw)
 	if err != nil {
@@ -103,7 +103,7 @@ func listOptions(raw string) (opts store.ListOptions, query url.Values, err erro
 			}
 		case "explain":
 			if opts.Explain = value == "true"; !opts.Explain && value != "false" {
-				return opts, nil, errs.New(errs.Invalid, "explain: true or false is expected")
+				return opts, nil, errs.New(errs.Invalid, "explain must be true or false")
 			}
 		case "limit":
 			if opts.Limit, err = strconv.Atoi(value); err != nil || opts.Limit < 1 {
@@ -114,7 +114,8 @@ func listOptions(raw string) (opts store.ListOptions, query url.Values, err erro
 	return opts, query, nil
 }
 
-// Within minReadTime and at minReadRate bytes a second a client has to read a page, which is in memory until then.
+// A client has to read a page at minReadRate bytes a second, or within minReadTime, because the page is in memory until
+// then.
 const (
 	minReadTime = 10 * time.Second
 	minReadRate = 64 << 10
@@ -129,6 +130,6 @@ func sendPage(x *httpkit.Exchange, body []byte) {
 // awaitReader sets the time for the client to read so many bytes.
 func awaitReader(x *httpkit.Exchange, bytes int) {
 	limit := minReadTime + time.Duration(bytes/minReadRate)*time.Second
-	// Where the connection has no deadlines, that of the server holds.
+	// If the connection does not support deadlines, the server's deadline applies.
 	_ = http.NewResponseController(x).SetWriteDeadline(time.Now().Add(limit))
 }

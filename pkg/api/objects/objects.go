@@ -1,6 +1,6 @@
 // Package objects serves stores as REST resources.
 //
-// # The way of a create
+// # The path of a create
 //
 //	POST /books
 //	  httpkit.Router        filters: CORS, cross-site request forgery
@@ -24,7 +24,7 @@ import (
 	"belfry/pkg/store/idempotent"
 )
 
-// Shared is what all resources use.
+// Shared has the dependencies of all resources.
 type Shared struct {
 	Calls *httpkit.Calls
 	Pages *pagememory.Budget   // the memory of all lists and batches
@@ -53,7 +53,7 @@ type Resources struct {
 	byName map[string]*resource
 }
 
-// NewResources returns what serves the stores that a contract exposes.
+// NewResources returns the handlers of the stores that a contract exposes.
 func NewResources(shared Shared, k *apimodel.Contract, stores map[string]*store.Store) *Resources {
 	all := &Resources{Shared: shared, byName: map[string]*resource{}}
 	streams, urls := newStreams(), map[*store.Store]string{}
@@ -73,7 +73,7 @@ func NewResources(shared Shared, k *apimodel.Contract, stores map[string]*store.
 	return all
 }
 
-// of returns a store; nil where there are none, for a document alone.
+// of returns a store; nil if only a document is written, without stores.
 func (all *Resources) of(name string) *resource {
 	if all == nil {
 		return nil
@@ -86,7 +86,7 @@ var methodKeys = map[string]string{
 	http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete",
 }
 
-// unexposed returns why a store has no route of a method: the key and its value.
+// unexposed returns the key, and its value, because of which a store lacks the route of a method.
 func unexposed(name, method string) string {
 	key := methodKeys[method]
 	return "objects of " + name + " have no " + key + " over HTTP: stores." + name + ".expose.restrict." + key + " is true"
@@ -149,7 +149,7 @@ func (r *resource) get(x *httpkit.Exchange) error {
 	return nil
 }
 
-// replace is PUT on an object: each field given replaces the stored one.
+// replace is PUT on an object: each given field replaces the stored one.
 func (r *resource) replace(x *httpkit.Exchange) error {
 	return r.update(x, http.MethodPut, httpkit.JSON)
 }
@@ -188,8 +188,8 @@ func (r *resource) delete(x *httpkit.Exchange) error {
 	return r.write(x, q)
 }
 
-// write makes a write and replies with its outcome: as it was written or, after
-// waiting for the consequences, as it is then.
+// write makes a write and replies with its outcome: the object as it was written or, after waiting for the
+// consequences, as it is then.
 func (r *resource) write(x *httpkit.Exchange, q *request) error {
 	var o outcome
 	ctx, applied, err := r.calls.Write(x, func(ctx context.Context) (err error) {

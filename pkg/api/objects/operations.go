@@ -75,15 +75,15 @@ func addStore(set *op.Set, s *apimodel.Store, r *resource) {
 	}
 }
 
-// describe says what a store has.
+// describe describes a store.
 func describe(s *apimodel.Store) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Objects of the store `%s`, of at most %d bytes as a client writes them.", s.Name, s.MaxSize)
 	if s.Owner != "" {
-		b.WriteString(" They belong to who created them.")
+		b.WriteString(" They belong to the users who created them.")
 	}
 	for _, a := range s.Arrays {
-		fmt.Fprintf(&b, " `%s` holds copies of what refers to them in `%s`", a.Name, a.Source)
+		fmt.Fprintf(&b, " `%s` holds copies of the objects in `%s` that refer to them", a.Name, a.Source)
 		if a.Some {
 			b.WriteString(" and meets the conditions of the mapping")
 		}
@@ -104,8 +104,8 @@ func secured(s *apimodel.Store, act string) []any {
 	return nil
 }
 
-// written is the response to a write: with what a get would return. Where owners alone write,
-// and owners may get, no get is refused.
+// written is the response to a write: the object as a get would return it. If only owners write, and owners may get, no
+// get is refused.
 func written(s *apimodel.Store, act, description string, headers ...string) *ordered.Object {
 	schema := s.Shown()
 	if s.OwnersGet && s.NeedsUser[act] && len(s.Interceptors["get"]) == 0 {
@@ -120,7 +120,7 @@ func written(s *apimodel.Store, act, description string, headers ...string) *ord
 func addCreate(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: s.Expose.URL, ID: "create" + s.ID, Summary: "Create an object",
-		Description: "A uuid that is taken is 409; with `If-None-Match: *`, 412. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order." + s.Uniqueness(),
+		Description: "If the uuid is taken, the reply is 409, or 412 with `If-None-Match: *`. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order." + s.Uniqueness(),
 		Security:    secured(s, "create"),
 		Parameters:  op.Parameters("IfAbsent", "IdempotencyKey", "Prefer"),
 		Body:        op.Body(ordered.Of(op.JSONType, ordered.Of("schema", apimodel.Ref(s.InputName())), op.NDJSONType, ordered.Of("schema", lines("An object to create in each line.", s.InputName())))),
@@ -130,31 +130,31 @@ func addCreate(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
 	})
 }
 
-// fields is the parameter of the fields to return. A reply has one schema, whatever its request was: contentSchema, which validators ignore,
-// refers to that of replies with some fields, so that generators make a type of it.
+// fields is the parameter of the fields to return. A reply has one schema for all requests. contentSchema, which
+// validators ignore, refers to the schema of replies with some fields, so that generators make a type of it.
 func fields(s *apimodel.Store) *ordered.Object {
 	schema := op.Text("")
 	schema.Set("contentSchema", apimodel.Ref(s.PartialName()))
-	return op.Query("fields", "The fields to return, as `title,address.city`; without it all. The uuid is always there, and what is left out is absent, "+
-		"also where the schema requires it: each object is a "+s.PartialName()+" then.", schema)
+	return op.Query("fields", "The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, "+
+		"even if the schema requires them: each object is then a "+s.PartialName()+".", schema)
 }
 
 // lines is the schema of a text of JSON lines. OpenAPI 3.1 can't say what the lines are: contentSchema refers to the schema of each.
 func lines(description, name string) *ordered.Object {
-	return ordered.Of("type", "string", "description", description+" contentSchema is that of a line.", "contentMediaType", op.NDJSONType, "contentSchema", apimodel.Ref(name))
+	return ordered.Of("type", "string", "description", description+" contentSchema is the schema of a line.", "contentMediaType", op.NDJSONType, "contentSchema", apimodel.Ref(name))
 }
 
 // streamLine is a line of the reply to a stream of objects.
 func streamLine() *ordered.Object {
-	return op.Object("The reply to a line of a stream: what was created, or the problem.", 2,
+	return op.Object("The reply to a line of a stream: the created object, or the problem.", 2,
 		"line", ordered.Of("type", "integer", "minimum", 1, "description", "The number of the line."),
-		"status", ordered.Of("type", "integer", "description", "That of a request with the line alone."),
+		"status", ordered.Of("type", "integer", "description", "The status of a request with only this line."),
 		"uuid", apimodel.UUID("The object's uuid."),
 		"revision", ordered.Of("type", "integer", "format", "int64", "minimum", 1, "description", "Its revision."),
 		"problem", apimodel.Ref("Problem"))
 }
 
-// expand is the parameter of what can be expanded, if anything can be.
+// expand is the parameter of the fields that can be expanded, if there are any.
 func expand(s *apimodel.Store) []any {
 	var names []any
 	for _, key := range s.Expand {
@@ -174,7 +174,7 @@ func search(s *apimodel.Store) []any {
 	if len(s.Search) == 0 {
 		return nil
 	}
-	return []any{op.Query("q", "The words to find in `"+strings.Join(s.Search, "`, `")+"`: the objects that have all of them, the best matches first. `\"in this order\"`, `begin*`, `-without`.", op.Text(""))}
+	return []any{op.Query("q", "The words to find in `"+strings.Join(s.Search, "`, `")+"`: objects with all of them, the best matches first. `\"in this order\"`, `begin*`, `-without`.", op.Text(""))}
 }
 
 func addList(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
@@ -222,7 +222,7 @@ func addGet(set *op.Set, s *apimodel.Store, path string, run httpkit.Handler) {
 		Parameters: append(append(op.Parameters("UUID", "IfMatch", "IfNoneMatch"), fields(s)), expand(s)...),
 		Replies: ordered.Of(
 			"200", op.ObjectReply(s, "The object."),
-			"304", op.Reply("It is at a revision that the client has.", nil, "Etag", "Cache-Control"),
+			"304", op.Reply("The object is at a revision that the client has.", nil, "Etag", "Cache-Control"),
 		),
 		Problems: problems, Limit: httpkit.Read, Run: run,
 	})
@@ -235,7 +235,7 @@ func addUpdate(set *op.Set, s *apimodel.Store, path string, o op.Operation) {
 	}
 	o.Path, o.Security, o.Description = path, secured(s, "update"), o.Description+s.Uniqueness()
 	o.Parameters = op.Parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer")
-	o.Replies = ordered.Of("200", written(s, "update", "The object as it is now.", headers...))
+	o.Replies = ordered.Of("200", written(s, "update", "The object after the write.", headers...))
 	o.Problems = append(op.InterceptorProblems(s, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429)
 	o.Limit = httpkit.Write
 	set.Add(o)
@@ -246,7 +246,7 @@ func addDelete(set *op.Set, s *apimodel.Store, path string, run httpkit.Handler)
 		Method: http.MethodDelete, Path: path, ID: "delete" + s.ID, Summary: "Delete an object",
 		Security:   secured(s, "delete"),
 		Parameters: op.Parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer"),
-		Replies:    ordered.Of("204", op.Reply("It was deleted.", nil, "Cache-Control", "Preference-Applied", "Idempotency-Replayed")),
+		Replies:    ordered.Of("204", op.Reply("The object was deleted.", nil, "Cache-Control", "Preference-Applied", "Idempotency-Replayed")),
 		Problems:   append(op.InterceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 429),
 		Limit:      httpkit.Write, Run: run,
 	})

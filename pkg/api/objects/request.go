@@ -31,7 +31,7 @@ type request struct {
 
 var keyHeader = textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)
 
-// newRequest returns a request with what its headers say. The body is read later.
+// newRequest returns a request with the values of its headers. The body is read later.
 func newRequest(method, uuid string, h http.Header) (q *request, err error) {
 	q = &request{method: method, uuid: uuid}
 	if method == http.MethodPost && len(h["If-Match"]) > 0 {
@@ -57,7 +57,7 @@ func newRequest(method, uuid string, h http.Header) (q *request, err error) {
 	return q, nil
 }
 
-// outcome is what a request led to.
+// outcome is the result of a request.
 type outcome struct {
 	status   int
 	uuid     string
@@ -65,7 +65,7 @@ type outcome struct {
 	tag      string // ETag; "" for none
 	body     []byte // nil: none
 	cache    string // Cache-Control
-	replayed bool   // it is that of an earlier request with the same key
+	replayed bool   // it is the outcome of an earlier request with the same key
 }
 
 // failed reports whether the body is a problem document.
@@ -110,11 +110,11 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 	return o, nil
 }
 
-// execute makes a write: once for an Idempotency-Key. The store decides what of the object the client may see.
+// execute makes a write, once for an Idempotency-Key. The store decides which fields of the object the client may read.
 func (r *resource) execute(ctx context.Context, x *httpkit.Exchange, q *request) (outcome, error) {
 	if q.absent && q.method != http.MethodPost {
-		// It fails if the object exists, as it has to for an update or a delete. Only a client that may make the write learns
-		// that it exists.
+		// If-None-Match: * fails if the object exists, and updates and deletes require that it exists. Only a client
+		// that may make the write learns that it exists.
 		if err := r.check(ctx, q); err != nil {
 			return outcome{}, err
 		}
@@ -131,7 +131,7 @@ func (r *resource) execute(ctx context.Context, x *httpkit.Exchange, q *request)
 	return r.written(q, stored), nil
 }
 
-// act makes a write of the object with a uuid; "" for POST, unless the uuid is chosen already.
+// act makes a write of the object with a uuid; "" for POST, unless the uuid is already chosen.
 func (r *resource) act(ctx context.Context, q *request, uuid string) (stored store.Stored, err error) {
 	switch q.method {
 	case http.MethodPost:
@@ -151,7 +151,7 @@ func (r *resource) act(ctx context.Context, q *request, uuid string) (stored sto
 	return stored, err
 }
 
-// written returns the outcome of a write. stored is what the client receives of the object.
+// written returns the outcome of a write. stored has the parts of the object that the client receives.
 func (r *resource) written(q *request, stored store.Stored) outcome {
 	o := outcome{status: http.StatusOK, uuid: stored.UUID, cache: httpkit.NoStore}
 	switch q.method {
@@ -170,7 +170,7 @@ func (r *resource) reread(ctx context.Context, x *httpkit.Exchange, o outcome) o
 	if o.body == nil || o.failed() || !r.offersGet(x, o.uuid) {
 		return o
 	}
-	// Without an error: else it has been deleted meanwhile, or is not readable by this client any more.
+	// An error means that the object was deleted meanwhile, or that the client may no longer read it.
 	if current, err := r.store.Reread(ctx, o.uuid); err == nil {
 		o.tag, o.body = httpkit.ETag(current), current.Body
 	}
@@ -182,7 +182,7 @@ func (r *resource) offersGet(x *httpkit.Exchange, uuid string) bool {
 	return !r.restrict.Get && r.calls.Allow(x, http.MethodGet, r.url+"/"+uuid) == nil
 }
 
-// withoutGet says in the call that the client has no route to get the object, if so. The uuid of a new one may not be
+// withoutGet sets in the call whether the client lacks a route to get the object. The uuid of a new object may not be
 // known yet.
 func (r *resource) withoutGet(ctx context.Context, x *httpkit.Exchange, q *request) context.Context {
 	uuid := q.uuid
@@ -197,7 +197,7 @@ func (r *resource) withoutGet(ctx context.Context, x *httpkit.Exchange, q *reque
 	return store.WithCall(ctx, call)
 }
 
-// uuidAlone is the body of a reply that does not have the object.
+// uuidAlone is the body of a reply without the object.
 func uuidAlone(uuid string) []byte {
 	return object.Object{"uuid": object.AppendString(nil, uuid)}.Encode()
 }
@@ -206,8 +206,8 @@ var ops = map[string]idempotent.Op{
 	http.MethodPost: idempotent.Save, http.MethodPut: idempotent.Update, http.MethodPatch: idempotent.Update, http.MethodDelete: idempotent.Delete,
 }
 
-// executeOnce makes a write with a key. The key is that of the user: those of others are other keys, and clients
-// that are not logged in count as one.
+// executeOnce makes a write with a key. Each user has keys of their own. All clients that are not logged in share
+// theirs.
 func (r *resource) executeOnce(ctx context.Context, x *httpkit.Exchange, q *request) (outcome, error) {
 	if r.keyed == nil {
 		return outcome{}, errs.New(errs.Invalid, "%s is not supported here", wire.HeaderKey)
@@ -218,7 +218,7 @@ func (r *resource) executeOnce(ctx context.Context, x *httpkit.Exchange, q *requ
 	}
 	uuid := q.uuid
 	if q.method == http.MethodPost {
-		uuid, _ = q.body.Text("uuid") // Check reports one that is none
+		uuid, _ = q.body.Text("uuid") // Check reports an invalid uuid
 	}
 	stored, err := r.keyed.Do(ctx, &idempotent.Request{
 		ID:          idempotent.KeyID(q.key, r.store.Name(), "http", actor),
@@ -259,8 +259,8 @@ func (r *resource) executeOnce(ctx context.Context, x *httpkit.Exchange, q *requ
 	return o, nil
 }
 
-// keeps returns for whom a reply is kept: the user, or the network address of those who are not logged in; "" for clients without
-// limits.
+// keeps returns for which client a reply is kept: the user, or the network address of a client that is not logged in;
+// "" for clients without limits.
 func (r *resource) keeps(x *httpkit.Exchange, user string) string {
 	switch {
 	case r.calls.Exempt(x):
@@ -284,8 +284,8 @@ func (r *resource) toKeep(q *request, written store.Stored) idempotent.Reply {
 	return idempotent.Reply{Status: o.status, Tag: o.tag, Body: o.body}
 }
 
-// check returns the error of a write that is refused for what it is: before its key is stored, or requests that
-// nobody is allowed would fill the store of requests.
+// check returns the error of a write that is refused because of its content. It runs before the key is stored, so that
+// forbidden requests do not fill the store of requests.
 func (r *resource) check(ctx context.Context, q *request) error {
 	call := store.CallOf(ctx)
 	call.RuleBudget = policy.NewBudget()
@@ -294,7 +294,7 @@ func (r *resource) check(ctx context.Context, q *request) error {
 	case http.MethodPost:
 		err := r.store.Check(ctx, q.body, "")
 		if errors.Is(err, errs.Taken) {
-			return nil // allowed and valid: what the write replies is kept, also once the value is free
+			return nil // allowed and valid: the reply of the write is kept, even if the unique value is free later
 		}
 		return err
 	case http.MethodDelete:

@@ -26,21 +26,21 @@ import (
 
 // Limits of a stream of creations.
 const (
-	maxLine        = 6*store.MaxObjectSize + 64<<10 // bytes: an object of the largest size, all of it escaped (\u0061), and room for more
+	maxLine        = 6*store.MaxObjectSize + 64<<10 // bytes: an object of the largest size, with all characters escaped (\u0061), and a reserve
 	maxStreamLines = 100_000
-	maxStreamTime  = 10 * time.Minute // then the client begins another one, perhaps at another process
+	maxStreamTime  = 10 * time.Minute // then the client begins another stream, perhaps at another process
 
 	linesInFlight = 64      // whose writes share the syncs of the backend
 	bytesInFlight = 2 << 20 // of lines
 
-	idleTimeout = 60 * time.Second // for the client to send something, or to read what it is sent
+	idleTimeout = 60 * time.Second // for the client to send data, or to read its replies
 )
 
-var renewInterval = 5 * time.Second // how long what a user may do is taken for granted; shorter in a test
+var renewInterval = 5 * time.Second // how long the rights of a user are cached; shorter in a test
 
-// stream is a request that creates an object for each line of its body, and replies with a line for each.
-// Lines are written concurrently, and the replies are in the order of the lines. A client that sends faster than
-// objects are written, or does not read its replies, has to wait: no more is read than can be in flight.
+// stream is a request that creates an object for each line of its body, and replies with a line for each. Lines are
+// written concurrently, and the replies are in the order of the lines. A client that sends faster than objects are
+// written, or does not read its replies, has to wait: a line is read only if it can be in flight.
 type stream struct {
 	*resource
 	x       *httpkit.Exchange
@@ -54,21 +54,21 @@ type stream struct {
 	renewed time.Time
 
 	creating sync.WaitGroup
-	ending   context.Context // in which no further line begins; its cause says why
+	ending   context.Context // ends before further lines begin; its cause is the reason
 
-	// byUUID has the lines in flight, and some of those before, by the uuid that they name: of two with the same uuid
-	// the first one creates it.
+	// byUUID has the lines in flight, and some earlier ones, by the uuid that they name. The first of two lines with
+	// the same uuid creates the object.
 	byUUID map[string]*line
 	recent []*line
 }
 
-// line is a line in flight. Its reply is there once done is closed.
+// line is a line in flight. Its reply is set once done is closed.
 type line struct {
 	number int
 	size   int
 	body   object.Object
 	uuid   string // "" for none
-	after  *line  // the one before with the same uuid; nil for none
+	after  *line  // the previous line with the same uuid; nil for none
 	done   chan struct{}
 	reply  []byte
 }
@@ -94,7 +94,7 @@ func (r *resource) stream(x *httpkit.Exchange) error {
 		return err
 	}
 	defer leave()
-	// net/http cancels the context of the request when a read fails, but the lines in flight are to be completed.
+	// net/http cancels the context of the request when a read fails, but the lines in flight must be completed.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s := &stream{
@@ -103,8 +103,9 @@ func (r *resource) stream(x *httpkit.Exchange) error {
 		began: time.Now(), renewed: time.Now(), ending: r.calls.Streams(),
 	}
 	s.lines = newLineReader(&timedBody{s, x.Request.Body})
-	// Replies are sent while the body is read. A connection that can't do so has HTTP/1.0, and its client reads afterwards.
-	// What is left of the body where belfry ends first is no further request: net/http reads none of it away.
+	// Replies are sent while the body is read. An HTTP/1.0 connection can't do so, and its client reads the replies
+	// afterwards. If belfry ends the stream first, net/http does not read the rest of the body, and does not treat it
+	// as a further request.
 	_ = s.control.EnableFullDuplex()
 	x.CloseConnection()
 	x.MarkStream()
@@ -114,7 +115,7 @@ func (r *resource) stream(x *httpkit.Exchange) error {
 	go func() {
 		err := s.send()
 		if err != nil {
-			cancel() // nobody reads any more: begin no further line
+			cancel() // the client no longer reads: begin no further line
 		}
 		for l := range s.pending {
 			<-l.done
@@ -137,7 +138,7 @@ func (r *resource) stream(x *httpkit.Exchange) error {
 // receive reads the lines and has their objects created. The error is why it ended before the end of the body.
 func (s *stream) receive(ctx context.Context) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // those who create and send have to end all the same
+		if p := recover(); p != nil { // the goroutines that create and send have to end anyway
 			err = errs.Panicked(p)
 		}
 	}()
@@ -174,7 +175,7 @@ func (s *stream) receive(ctx context.Context) (err error) {
 	}
 }
 
-// ended returns the error of the first line that does not begin.
+// ended returns the error of the first line that is not begun.
 func (s *stream) ended() error {
 	why := "belfry is stopping"
 	if cause := context.Cause(s.ending); errors.Is(cause, httpkit.ErrReplaced) {
@@ -194,7 +195,8 @@ func brokenBody(err error) error {
 // interrupt ends a read that waits for the client.
 func (s *stream) interrupt() { _ = s.control.SetReadDeadline(time.Now()) }
 
-// renew authenticates the client again from time to time: who has logged out, or may do less now, is stopped.
+// renew authenticates the client again from time to time. The stream ends if the client has logged out or has lost
+// rights.
 func (s *stream) renew(ctx context.Context) (context.Context, error) {
 	if time.Since(s.renewed) < renewInterval {
 		return ctx, nil
@@ -203,7 +205,7 @@ func (s *stream) renew(ctx context.Context) (context.Context, error) {
 	return s.calls.Renew(ctx, s.x)
 }
 
-// begin begins with a line: with the creation of its object, or with the reply to one that is none.
+// begin begins a line: it starts the creation of its object, or replies with the error of a malformed one.
 func (s *stream) begin(ctx context.Context, text []byte, failed error) error {
 	if err := s.admit(ctx); err != nil {
 		return err
@@ -229,8 +231,8 @@ func (s *stream) begin(ctx context.Context, text []byte, failed error) error {
 	return nil
 }
 
-// admit counts a line for the limits of the client, and waits as long as these are exceeded: reading slower makes
-// the client send slower.
+// admit counts a line against the limits of the client, and waits while these are exceeded. Reading slower makes the
+// client send slower.
 func (s *stream) admit(ctx context.Context) error {
 	for {
 		err := s.calls.Admit(s.x, httpkit.Write, http.Header{})
@@ -244,7 +246,7 @@ func (s *stream) admit(ctx context.Context) error {
 	}
 }
 
-// follow has a line wait for the one before it with the same uuid.
+// follow makes a line wait for the previous line with the same uuid.
 func (s *stream) follow(l *line) {
 	if l.uuid, _ = l.body.Text("uuid"); l.uuid == "" {
 		return
@@ -262,7 +264,7 @@ func (s *stream) follow(l *line) {
 	}
 }
 
-// enqueue passes a line on to send; it waits while there are too many.
+// enqueue passes a line to send; it waits while too many lines are pending.
 func (s *stream) enqueue(ctx context.Context, l *line) {
 	select {
 	case s.pending <- l:
@@ -330,7 +332,7 @@ func (s *stream) send() error {
 		var open bool
 		select {
 		case l, open = <-s.pending:
-		default: // the client may wait for what it has a reply to
+		default: // the client may wait for these replies before it sends more
 			if err := flushUsed(out, flush); err != nil {
 				return err
 			}
@@ -356,7 +358,7 @@ func (s *stream) send() error {
 	}
 }
 
-// flushUsed flushes what is buffered, if anything is.
+// flushUsed flushes the buffer unless it is empty.
 func flushUsed(out *bufio.Writer, flush func() error) error {
 	if out.Buffered() == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// timedBody is the body of a stream. Each read of it has idleTimeout: the client may take as long as it sends something,
-// and the time in which belfry reads nothing does not count.
+// timedBody is the body of a stream. Each read has the timeout idleTimeout. A stream may take any time while the client
+// keeps sending, and time in which belfry does not read does not count.
 type timedBody struct {
 	*stream
 	body io.Reader
@@ -29,8 +29,8 @@ func newLineReader(body *timedBody) *bufio.Reader { return bufio.NewReaderSize(b
 
 var errLongLine = errs.New(errs.TooLarge, "a line has at most %d bytes", maxLine)
 
-// readLine reads a line, which is valid until the next one is read. Of a line that is too long it
-// keeps nothing, and reads it to its end. What follows the last newline of a body that breaks off is no line.
+// readLine reads a line, which is valid until the next one is read. It reads a line that is too long to its end, and
+// drops it. If the body breaks off, the bytes after the last newline are not a line.
 func (s *stream) readLine() ([]byte, error) {
 	var long []byte
 	tooLong := false

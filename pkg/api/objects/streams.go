@@ -8,8 +8,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// How many streams of creations there can be at once, each of which has at most maxLine, bytesInFlight and its
-// buffers in memory.
+// Limits of concurrent streams of creations. Each stream has at most maxLine, bytesInFlight and its buffers in memory.
 const (
 	maxStreams       = 32
 	maxClientStreams = 8 // of one network address
@@ -24,7 +23,8 @@ type streams struct {
 
 func newStreams() *streams { return &streams{byClient: map[string]int{}} }
 
-// enter counts a stream of a network address until leave is called. Limited or Unavailable when there are too many.
+// enter counts a stream of a network address until leave is called. The error is Limited or Unavailable if there are
+// too many.
 func (s *streams) enter(address string) (leave func(), err error) {
 	client := ratelimit.Key(address)
 	s.mu.Lock()

@@ -17,7 +17,7 @@ import (
 type Account struct {
 	LoggedIn bool
 
-	// Secret, QR and Codes are shown once, in the reply to a form. The page has nothing else then.
+	// Secret, QR and Codes are shown once, in the reply to a form. That page shows nothing else.
 	Method about.Method // that is being set up
 	Secret string       // of it, for instance of an authenticator app
 	QR     template.URL // the same, as a picture
@@ -27,7 +27,7 @@ type Account struct {
 	Problem string // why it failed; "" if it did not
 	Setup   string // the second factor whose code is asked for
 
-	Step     string   // by which the logged-in user has to prove their identity again, as in the problem step-up-required; "" for none
+	Step     string   // the step by which the user has to authenticate again, as in the problem step-up-required; "" for none
 	Password bool     // they can do so by their password
 	Proofs   []string // or by these second factors
 
@@ -52,7 +52,7 @@ type Factor struct{ Type, Title, Added string }
 // Passkey is a passkey; Suspected is when there may have been a copy of it, "" for never.
 type Passkey struct{ UUID, Name, Added, LastUsed, Suspected string }
 
-// Session is a session; Device is the user agent as it calls itself.
+// Session is a session; Device is its User-Agent header.
 type Session struct {
 	ID, Device, Methods, LastUsed string
 	Current                       bool
@@ -72,17 +72,17 @@ var outcomes = map[string]string{
 	"password-set":     "The password is set. All other sessions have ended.",
 	"address-mailed":   "We have sent a mail to the new address. Open its link in this browser.",
 	"deletion-planned": "Your account will be deleted. All other sessions have ended.",
-	"deletion-undone":  "Your account stays.",
+	"deletion-undone":  "Your account is kept.",
 	"proven":           "Thank you. You can change your account for ten minutes.",
 }
 
 // accountProblems explain why forms failed.
 var accountProblems = map[string]string{ //nolint:gosec // no credentials
-	"step-up":     "Prove again who you are first. Then repeat what you wanted to do.",
-	"refused":     "That was not right. Check what you have entered, and try again.",
+	"step-up":     "First prove again who you are. Then repeat your action.",
+	"refused":     "That was not right. Check your input, and try again.",
 	"ended":       "Your session has ended. Log in again.",
-	"taken":       "That is part of an account already.",
-	"last":        "That is not possible as things are: the last way to log in, your last passkey while it is a second factor, and a second factor that is required can't be removed; a setup ends after ten minutes.",
+	"taken":       "That already belongs to an account.",
+	"last":        "That is not possible now. The last way to log in, the last passkey that is a second factor, and a required second factor can't be removed. A setup expires after ten minutes.",
 	"gone":        "This no longer exists.",
 	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
 	"invalid":     "The form is not valid. Check it, and choose a password of at least 8 characters.",
@@ -153,7 +153,7 @@ func readable(text string) string {
 }
 
 // AccountReply returns the page that replies to a form of the logged-in user with data that is shown once, and its
-// content security policy: it runs no script.
+// Content-Security-Policy, which permits no script.
 func (o Options) AccountReply(service *account.Service, me *sessions.Session, a Account) (body []byte, policy string, err error) {
 	v := baseView(service, o.Links)
 	v.User, v.Account = displayName(me), a

@@ -1,7 +1,7 @@
-// Package pages serves the pages for people without a web application: the start page, and those of logging in,
-// registering and recovering, to which the default redirects lead, and the page where people manage their account. They
-// are plain HTML forms, which the routes of package login take; only passkeys need a script. A folder can replace their
-// templates one by one.
+// Package pages serves pages for people, for deployments without a web application. They are the start page, the pages
+// for login, registration and recovery, which are the default redirect targets, and the page on which users manage
+// their accounts. They are plain HTML forms for the routes of package login; only passkeys need a script. A folder can
+// replace each template.
 package pages
 
 import (
@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/httpkit"
 )
 
-// Names of pages and of their templates. The page validated is that of a login or a mail's
-// link which succeeded; it is where the start page is.
+// Names of pages and of their templates. The page validated follows a successful login or link of a mail; it has the
+// path of the start page.
 const (
 	startPage     = "start"
 	validatedPage = "validated"
@@ -44,11 +44,11 @@ type Options struct {
 
 	Export bool // users can download their data
 
-	// Recognize gives a browser a cookie by which it is known if it sends the form of a page twice; nil for none.
+	// Recognize sets a cookie that identifies a browser if it sends the form of a page twice; nil for none.
 	Recognize func(*httpkit.Exchange)
 
-	Redirects    []string // where forms lead to: paths on this host, and URLs
-	Applications []string // redirects of applications, where a login for one leads to
+	Redirects    []string // redirect targets of forms: paths on this host, and URLs
+	Applications []string // redirect URLs of applications, the targets of logins for them
 }
 
 type handler struct {
@@ -84,7 +84,8 @@ func strictPolicy(formTargets string) string {
 	return "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets + "; frame-ancestors 'none'; base-uri 'none'"
 }
 
-// scriptPolicy is the policy of a page with the script of passkeys, which asks the routes of passkeys for challenges.
+// scriptPolicy is the policy of a page with the script of passkeys, which requests challenges from the routes of
+// passkeys.
 func scriptPolicy(strict string) string { return strict + "; script-src 'self'; connect-src 'self'" }
 
 // baseView is the view of a page for nobody.
@@ -115,8 +116,8 @@ func (o Options) Authorize(service *account.Service, app Application, urls map[s
 	return o.Templates.render(authorizePage, v)
 }
 
-// Refusal returns the page of a failure, and its content security policy. Without a service it is that of a start. Without
-// templates it is belfry's own, and leads nowhere.
+// Refusal returns the page of a failure, and its Content-Security-Policy. A nil service means that the process is
+// starting. Without templates it is belfry's own page, without links.
 func (o Options) Refusal(service *account.Service, reason, message string) ([]byte, string, error) {
 	v := View{Style: stylePath}
 	if service != nil {

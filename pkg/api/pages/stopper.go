@@ -7,10 +7,11 @@ import (
 	syntax "text/template/parse"
 )
 
-// stopper ends executions of templates, which know no context: every template, and every round of a range, asks it.
+// stopper ends executions of templates, which have no context: every template, and every iteration of a range, calls
+// it.
 type stopper struct{ stopped atomic.Bool }
 
-// asking is the name of the function that asks.
+// asking is the name of the function that calls the stopper.
 const asking = "belfry_goes_on"
 
 var errStopped = errors.New("it was stopped")
@@ -22,10 +23,10 @@ func (s *stopper) ask() (bool, error) {
 	return true, nil
 }
 
-// functions are those that templates need before they are parsed.
+// functions are the functions that templates need before they are parsed.
 func (s *stopper) functions() template.FuncMap { return template.FuncMap{asking: s.ask} }
 
-// watch has templates that are parsed ask.
+// watch makes parsed templates call the stopper.
 func (s *stopper) watch(t *template.Template) {
 	question := template.Must(template.New("").Funcs(s.functions()).Parse("{{if " + asking + "}}{{end}}")).Tree.Root.Nodes[0]
 	for _, one := range t.Templates() {

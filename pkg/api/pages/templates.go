@@ -90,8 +90,7 @@ func Load(folder string) (*Templates, error) {
 // embedded returns belfry's own templates.
 var embedded = sync.OnceValues(func() (*Templates, error) { return Load("") })
 
-// parse returns the template of a page: that of its file, inside the layout if it defines
-// content.
+// parse returns the template of a page: the template of its file, inside the layout if it defines content.
 func parse(layout, name, text string, stop *stopper) (*template.Template, error) {
 	root, err := template.New(layoutFile).Funcs(stop.functions()).Parse(layout)
 	if err != nil {
@@ -111,8 +110,8 @@ func parse(layout, name, text string, stop *stopper) (*template.Template, error)
 // tryTime is how long a template may take with all samples. Those of belfry take milliseconds.
 const tryTime = 10 * time.Second
 
-// try executes a template with all that a page can have, and with nothing, and stops one that takes too long: a process
-// that serves continues without it, and must not execute it forever.
+// try executes a template with the data of a full page and of an empty one. It stops a template that takes too long: a
+// serving process continues without the template, and must not execute it forever.
 func try(t *template.Template, stop *stopper, most time.Duration) error {
 	done := make(chan error, 1)
 	go func() {
@@ -188,7 +187,7 @@ func (t *Templates) render(name string, v View) ([]byte, error) {
 
 var errTooLong = errors.New("it is longer than 256 KiB")
 
-// bounded passes on at most MaxFile bytes: a template may loop.
+// bounded writes at most MaxFile bytes: a template may loop.
 type bounded struct {
 	w io.Writer
 	n int

@@ -35,8 +35,8 @@ type View struct {
 	Stores    []Store        // that the API document names; only on the start page
 
 	AddressFirst bool   // registration begins with a mail
-	Codes        bool   // there is login by the code of a mail
-	MailLinks    bool   // there is login by the link of a mail
+	Codes        bool   // login by the code in a mail is configured
+	MailLinks    bool   // login by the link in a mail is configured
 	Login, Token string // from the link of a mail
 	MailSent     bool
 	Undo         bool // the link of a mail undoes a change of address, and does not confirm it
@@ -64,16 +64,16 @@ func (v View) Method(name string) about.Method { return v.methods.About(name) }
 // Application is the application that requests a login.
 type Application struct {
 	Name                  string // the configured redirect
-	Native                bool   // it is a program on the device of the user, and no site
+	Native                bool   // it is a program on the device of the user, not a website
 	Request               string // value of the field authorize of the form
 	Register              bool   // the form registers
-	LoginURL, RegisterURL string // this page with the one and the other form; RegisterURL is "" where a registration begins with a mail, or is not possible
+	LoginURL, RegisterURL string // this page with either form; RegisterURL is "" if a registration begins with a mail, or is not possible
 }
 
-// Links are the pages that others lead to; "" for one that is not served.
+// Links are the linked pages; "" for a page that is not served.
 type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI, MailLogin, Account string }
 
-// Actions are the URLs that forms are sent to; "" for those of e-mail without e-mail, and that of a login by mail without it.
+// Actions are the URLs that forms are sent to; "" for methods that are not configured.
 type Actions struct{ Login, Validation, Recovery, Logout, MailLogin, Address string }
 
 // below returns the links as browsers reach them.
@@ -111,26 +111,26 @@ type Store struct {
 // messages explain the reasons of failures.
 var messages = map[string]string{ //nolint:gosec // no credentials
 	"denied":      "The address or the password is wrong, or you refused.",
-	"disabled":    "This account is disabled. Ask those who run this service.",
+	"disabled":    "This account is disabled. Ask the operator of this service.",
 	"step-up":     "You are logged in, but not recently or not with a second factor, and this changes your account. Log out, log in again, and try once more.",
 	"unknown":     "There is no account with this address.",
-	"state":       "The login was not begun in this browser, or took too long. Begin again.",
-	"taken":       "This login belongs to an account already. Log in, or set a new password.",
+	"state":       "The login was started in another browser, or took too long. Start again.",
+	"taken":       "This login already belongs to an account. Log in, or set a new password.",
 	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
 	"origin":      "A page of another site began a login while you were logged in. Nothing was changed.",
 	"invalid":     "The form is not valid: check the address, and choose a password of at least 8 characters.",
 	"common":      "This is one of the most common passwords, which attackers try first. Go back, and choose another one.",
 	"weak":        "This password is too easy to guess. Go back, and choose a longer one, or several unrelated words.",
-	"breached":    "This password appears in data breaches, so attackers try it. Go back, choose another one, and change it wherever else you use it.",
+	"breached":    "This password appears in data breaches, so attackers try it. Go back, choose another one, and change it everywhere else you use it.",
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",
 	"provider":    "The provider is unavailable at the moment. Try again in a minute.",
-	"rejected":    "The provider refused the login, or sent something that can't be used. Begin again. If it fails again, contact the operator of this service: their log says why.",
+	"rejected":    "The provider refused the login, or sent an invalid reply. Start again. If it fails again, contact the operator of this service: the log has the reason.",
 }
 
 const unknownFailure = "The login failed."
 
-// doneMessages tell the result of the first use to a client that repeats it. They are the same for every account.
+// doneMessages are the results of the first use for a client that repeats it. They are the same for every account.
 var doneMessages = map[string]string{
 	string(record.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
 	string(record.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
@@ -138,7 +138,7 @@ var doneMessages = map[string]string{
 	string(record.ActLoggedIn):   "This login is finished. It can't be used a second time: to log in here, begin again.",
 	string(record.ActAddress):    "The new address is confirmed. The link was used for that; there is nothing left to do.",
 	string(record.ActUndone):     "The change of the address was undone by this link. Set a new password to log in.",
-	string(record.ActKept):       "The changes of the address stay, as this link was used to say.",
+	string(record.ActKept):       "The change of the address was confirmed by this link.",
 	string(record.ActPasskey):    "The passkey was added.",
 	string(record.ActChanged):    "The new password is set.",
 	string(record.ActProven):     "You have proven again who you are.",
@@ -179,7 +179,7 @@ func (h *handler) view(x *httpkit.Exchange) (View, *sessions.Session) {
 	return v, session
 }
 
-// displayName returns how a user is called on the pages that they see.
+// displayName returns the name of a user on the user's pages.
 func displayName(session *sessions.Session) string {
 	if name, ok := session.Visible.Text("name"); ok && strings.TrimSpace(name) != "" {
 		return httpkit.Truncate(name, 100)

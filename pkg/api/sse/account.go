@@ -29,8 +29,8 @@ type accountCtx struct {
 	UserAgent string `json:"userAgent,omitempty"`
 }
 
-// accountEntry completes the entry of an event about the security of an account. It does not change the user, so nobody
-// has to be authenticated again.
+// accountEntry completes the entry of an event about the security of an account. It does not change the user, so no
+// client has to be authenticated again.
 func (h *Hub) accountEntry(e *entry, log uint64, name event.Name, storeName, uuid string, in *eventlog.Entry) {
 	if storeName != h.opts.Accounts || !slices.Contains(event.Auth(), name) {
 		return

@@ -89,7 +89,7 @@ func (s *source) hides(field string) bool {
 type state struct {
 	ready     chan struct{}
 	err       error         // why the object could not be read
-	abandoned bool          // err is that the client which read it has left
+	abandoned bool          // the reading client has disconnected, which caused err
 	object    object.Object // nil: unknown
 	deleted   bool
 	revision  uint64    // of an object that exists
@@ -266,7 +266,7 @@ func (a *authorization) read(ctx context.Context, now *state) error {
 	return a.readEnd(ctx, now)
 }
 
-// readEnd finds out whether the incarnation of the event has ended.
+// readEnd determines whether the incarnation of the event has ended.
 func (a *authorization) readEnd(ctx context.Context, now *state) (err error) {
 	if a.source.endOf != nil {
 		now.ended, err = a.source.endOf(ctx, a, now.object)
@@ -274,8 +274,8 @@ func (a *authorization) readEnd(ctx context.Context, now *state) (err error) {
 	return err
 }
 
-// states returns the states in which a rule that depends on the object has to hold, and false where they are not known.
-// An event about a binary has only its record: then they are those of the object in the store.
+// states returns the states in which a rule that depends on the object has to hold, and false if they are not known. An
+// event about a binary has only its record, so its states are those of the object in the store.
 func (a *authorization) states(now *state, readsHidden bool) (states []object.Object, known bool) {
 	switch {
 	case !now.deleted && now.revision == a.revision && now.object != nil:

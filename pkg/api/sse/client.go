@@ -19,9 +19,8 @@ type Client struct {
 	// Send sends bytes without buffering. It is not called again after an error.
 	Send func(data []byte) error
 
-	// Identify authenticates the client, again each time it is called. It reports
-	// errs.Unauthenticated when its session has ended, which ends the stream, and
-	// errs.Unavailable when that can't be found out now.
+	// Identify authenticates the client, again each time it is called. It reports errs.Unauthenticated when its session
+	// has ended, which ends the stream, and errs.Unavailable when that can't be determined now.
 	Identify func(ctx context.Context) (*Viewer, error)
 
 	// Stop ends the stream because the server stops.

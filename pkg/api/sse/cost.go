@@ -16,8 +16,7 @@ const (
 	userCost    = 1_000_000 // a second, and ratelimit.Window's worth of it at once
 	addressCost = 4 * userCost
 
-	// costPause is how long such a stream waits at least, so that it can then decide
-	// about many events.
+	// costPause is the minimal wait of such a stream, so that it can then decide about many events.
 	costPause = 250 * time.Millisecond
 )
 

@@ -35,7 +35,7 @@ func (e *entry) size() int64 {
 	return int64(size)
 }
 
-// entry makes an entry of an event of a log, which is that with a mark.
+// entry makes an entry of an event of the log with a mark.
 func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
 	e := &entry{sequence: in.Sequence, mark: in.Mark()}
 	name, storeName, uuid, ok := eventlog.ParseSubject(in.Subject)
@@ -59,7 +59,7 @@ func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
 	}
 	e.name, e.source, e.property = name, from, envelope.Property
 	e.auth = from.authorization(in.Sequence, &envelope)
-	// A field that is private now may not have been when the event was written.
+	// A field that is private now may not have been private when the event was written.
 	envelope.Object = from.store.Rules().Visible(envelope.Object)
 	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), place{in.Sequence, log, e.mark})
 	e.frame, e.objectAt = frame(id, &envelope)
@@ -67,7 +67,7 @@ func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
 	return e
 }
 
-// decode decodes an event, which has to be that of its subject.
+// decode decodes an event, which has to match its subject.
 func (h *Hub) decode(in *eventlog.Entry, name event.Name, storeName, uuid string) (envelope event.Envelope, ok bool) {
 	envelope, err := event.Decode(in.Data)
 	if err != nil || envelope.Event != name || envelope.Store != storeName || envelope.UUID != uuid {
@@ -141,8 +141,8 @@ func appendNotice(out []byte, name, reason string) []byte {
 	return append(object.AppendString(out, reason), "}\n\n"...)
 }
 
-// entries makes the entries of a page of a log, which has the events after a sequence. gap is the entry before it, nil for none. Where
-// somebody has removed events from between others there are entries which say so.
+// entries makes the entries of a page of a log, which has the events after a sequence. gap is the entry before it, nil
+// for none. If events between others were removed from the log, an entry says so.
 func (h *Hub) entries(log, after uint64, gap *entry, page []*eventlog.Entry) []*entry {
 	all := make([]*entry, 0, len(page)+1)
 	if gap != nil {

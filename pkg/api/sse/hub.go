@@ -51,7 +51,7 @@ type Options struct {
 	Identity []string       // names of the stores of users and sessions
 	Accounts string         // name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
 
-	Sealer   *seal.Sealer         // of ids; processes with the same know each other's. nil: one of its own
+	Sealer   *seal.Sealer         // of ids; processes with the same sealer open each other's ids. nil: one of its own
 	Registry *prometheus.Registry // nil: one of its own
 	Logger   *slog.Logger         // nil: nothing is logged
 }
@@ -78,8 +78,8 @@ type Hub struct {
 	addresses map[string]int
 }
 
-// EventNames returns the events of stores that are streamed. Those about the security of accounts are streamed besides these
-// where a subscription names them.
+// EventNames returns the events of stores that are streamed. Events about the security of accounts are streamed as well
+// if a subscription names them.
 func EventNames() []event.Name {
 	return []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded, event.BinaryDeleted}
 }
@@ -106,8 +106,8 @@ func New(o Options) *Hub {
 	return h
 }
 
-// Retire ends all streams, and those that begin later: another hub, with other rules,
-// serves from now on, whose state the metrics show. Clients connect again and resume there.
+// Retire ends all streams, and those that begin later, because another hub with other rules has replaced this one. The
+// metrics show the state of the new hub. Clients connect again and resume there.
 func (h *Hub) Retire(next *Hub) {
 	next.showState()
 	h.retire.Do(func() { close(h.retired) })

@@ -40,9 +40,8 @@ func (h *Hub) appendID(out []byte, at place) []byte {
 	return append(append(append(out, "id: "...), h.opts.Sealer.Seal(idPurpose, content)...), '\n')
 }
 
-// parseID sets where a stream begins. An id that belfry could have sent, but that it can't
-// open, is unknown: it is of an earlier release, or the key is another. It is
-// errs.Invalid for any other text.
+// parseID sets where a stream begins. An id that belfry could have sent, but can't open, is unknown: it is of an
+// earlier release, or the key has changed. Any other text is errs.Invalid.
 func (h *Hub) parseID(id string, into *filter) error {
 	switch id {
 	case "":

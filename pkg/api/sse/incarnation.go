@@ -16,7 +16,8 @@ type ending struct {
 	object object.Object // the last state; nil: unknown
 }
 
-// endOf finds the end of the incarnation of an event; nil if it has not ended. now is the object as it is, or was last.
+// endOf finds the end of the incarnation of an event; nil if it has not ended. now is the present or the last state of
+// the object.
 type endOf func(ctx context.Context, a *authorization, now object.Object) (*ending, error)
 
 // endOf reads the deletion that follows the event in the log, which has it as long as it has the event.

@@ -39,8 +39,8 @@ func (r *reader) checkLog(ctx context.Context) error {
 	return nil
 }
 
-// sameLog reports whether a state belongs to the log that is being read, with the events that were read. A bus whose
-// power was cut may have lost events that it had stored already, and may have others in their place.
+// sameLog reports whether a state belongs to the log that is being read, with the events that were read. After a power
+// cut, the bus may have lost events that it had stored, and may have other events at their sequences.
 func (r *reader) sameLog(ctx context.Context, state eventlog.State) (bool, error) {
 	at := r.at()
 	if at.log != state.Mark() || state.Last < at.sequence {

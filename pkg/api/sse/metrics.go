@@ -41,7 +41,7 @@ func newMetrics(h *Hub) *metrics {
 		m.dropped.WithLabelValues(reason)
 	}
 	for _, gauge := range h.gauges() {
-		prom.Register(r, gauge) // those of a hub that serves stay until it retires
+		prom.Register(r, gauge) // the gauges of a serving hub stay registered until it retires
 	}
 	return m
 }
@@ -61,7 +61,7 @@ func (h *Hub) gauges() []prometheus.Collector {
 	}
 }
 
-// showState has the gauges show this hub, in place of another one.
+// showState makes the gauges show this hub instead of another one.
 func (h *Hub) showState() {
 	for _, gauge := range h.gauges() {
 		prom.Replace(h.opts.Registry, gauge)

@@ -259,7 +259,7 @@ func (r *reader) subscribe(wake chan<- struct{}) (stop func()) {
 	}
 }
 
-// setError keeps why the log can't be read, and logs changes of that.
+// setError keeps the reason why the log can't be read, and logs changes of it.
 func (r *reader) setError(err error) {
 	if r.hub.ctx.Err() != nil {
 		return
@@ -301,7 +301,8 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 		return 0, false, err
 	}
 	if len(page) > 0 {
-		// Between two checks the log may have lost its end, and have got others: these follow what it has at the position now.
+		// Between two checks the log may have lost its last events, and received others, which follow the event that is
+		// now at the position.
 		switch has, err := eventlog.Has(ctx, r.hub.opts.Bus.Conn(), at.sequence, at.event); {
 		case err != nil:
 			return 0, false, err
@@ -319,7 +320,7 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 	return len(page), more, nil
 }
 
-// at returns where the log was read last.
+// at returns the position at which the log was last read.
 func (r *reader) at() place {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,10 +35,10 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 	return proceed, s.send(append(s.hub.appendID(nil, s.place()), "event: ready\ndata: {}\n\n"...))
 }
 
-// place is where the client would resume.
+// place is the position from which the client would resume.
 func (s *stream) place() place { return place{s.cursor, s.log, s.mark} }
 
-// restart sets where the stream continues in a log.
+// restart sets the position at which the stream continues in a log.
 func (s *stream) restart(v view, at place) {
 	s.epoch, s.log, s.cursor, s.mark = v.epoch, v.log, at.sequence, at.event
 }

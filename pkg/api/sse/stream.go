@@ -38,10 +38,10 @@ const (
 	removedText = "events after your last id have been removed from the log; read the objects again. The stream continues with the next event"
 	beyondText  = "your last id is after the end of the log, which has been created again; read the objects again. The stream continues with the first event in the log"
 	otherText   = "your last id is of an event that is not in the log: it has been created again, or has lost its newest events; read the objects again. The stream continues with the first event in the log"
-	unknownText = "your last id is not known here: it is of an earlier release, or of other data; read the objects again. The stream continues with the next event"
+	unknownText = "your last id is not known here: it is from an earlier release, or from other data; read the objects again. The stream continues with the next event"
 )
 
-// drop is why a stream ends.
+// drop is the reason why a stream ends.
 type drop struct{ name, text string }
 
 func (d *drop) Error() string { return d.text }

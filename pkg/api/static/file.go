@@ -20,8 +20,8 @@ import (
 // encodings are the precompressed forms of a file, the smallest first.
 var encodings = [...]struct{ name, suffix string }{{"br", ".br"}, {"gzip", ".gz"}}
 
-// file replies with a file, in the smallest form of it that there is and that the client
-// accepts. real is where links in the name lead.
+// file replies with a file, in its smallest existing form that the client accepts. real is the name with all links
+// resolved.
 func (h *handler) file(x *httpkit.Exchange, root *os.Root, name, real string) error {
 	x.SetHeader("Content-Type", contentType(name))
 	x.SetHeader("Cache-Control", revalidate)
@@ -63,8 +63,7 @@ func (h *handler) file(x *httpkit.Exchange, root *os.Root, name, real string) er
 	return nil
 }
 
-// unreadable is the error of a file that was there and can't be read: it is being replaced,
-// or belfry may not read it.
+// unreadable is the error of a file that was found and can't be read: it is being replaced, or belfry may not read it.
 func unreadable(x *httpkit.Exchange, err error) error {
 	for _, name := range []string{"Content-Type", "Content-Encoding", "Etag", "Last-Modified"} {
 		x.Header().Del(name)
@@ -85,9 +84,9 @@ func (h *handler) immutable(name string) bool {
 	return hashed(path.Base(name))
 }
 
-// hashed reports whether a build tool put a hash of the content into a name, as in
-// index-B2xk91Lm.js or main.8f3a1b2c.css. A name that is taken for hashed by mistake would be
-// kept for a year, so what may be a word or a number is not.
+// hashed reports whether a build tool put a hash of the content into a name, as in index-B2xk91Lm.js or
+// main.8f3a1b2c.css. Browsers would keep a file for a year if its name were treated as hashed by mistake, so possible
+// words and numbers do not count as hashes.
 func hashed(base string) bool {
 	stem := strings.TrimSuffix(base, path.Ext(base))
 	stem = strings.TrimSuffix(stem, ".chunk")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// wellKnown is the one folder of the top folder whose name begins with a dot and whose files are
-// served: of what others look up about the host.
+// wellKnown is the only folder with a leading dot whose files are served: it has information about the host for other
+// programs.
 const wellKnown = ".well-known"
 
 // hidden reports whether a name relative to the folder has a segment that begins with a dot, other than
@@ -21,9 +21,9 @@ func hidden(name string) bool {
 // maxSymlinks is how many links one path may follow, as the kernel has it.
 const maxSymlinks = 40
 
-// find returns the name of what is at a name, with all links followed, and what is there. Nothing hidden is found,
-// also not by a link, and nothing outside of root. Kubernetes makes the files of a volume links
-// into folders whose names begin with two dots, which nothing else does: these are followed.
+// find resolves all links of a name, and returns the resulting name and its file information. It finds nothing hidden,
+// not even by a link, and nothing outside of root. In a volume of Kubernetes, files are links into folders whose names
+// begin with two dots. Only these hidden folders are allowed.
 func find(root *os.Root, name string) (real string, info fs.FileInfo, err error) {
 	real, rest, links := ".", name, 0
 	for {

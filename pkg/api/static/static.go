@@ -1,11 +1,9 @@
-// Package static serves a front end from a folder: what a build tool made of an
-// application for browsers. Routes of the API come first; whatever has none is looked for
-// in the folder.
+// Package static serves a front end from a folder: the output of the build tool of an application for browsers. Routes
+// of the API take precedence; the folder is searched for all other paths.
 //
-// The folder is opened for each request, so a deployment can replace it, also by a symbolic
-// link to the next release. Nothing outside of it is served, whatever links it contains
-// ([os.Root]), and neither are files and folders whose names begin with a dot, also not by a link, nor
-// lists of folders. The one exception is the folder .well-known.
+// The folder is opened for each request, so a deployment can replace it, also by a symbolic link to the next release.
+// Nothing outside of it is served, not even by links ([os.Root]). Files and folders whose names begin with a dot are
+// not served either, not even by a link, nor lists of folders. The one exception is the folder .well-known.
 package static
 
 import (
@@ -33,9 +31,9 @@ const (
 // Options are the options of Mount.
 type Options struct {
 	Folder    string
-	SPA       bool     // navigations to what is no file are replied to with index.html
+	SPA       bool     // the reply to navigations without a file is index.html
 	Immutable []string // folders whose files never change, relative to Folder
-	Reserved  []string // paths of others: neither they nor what is below them are in the folder
+	Reserved  []string // paths of others: neither these paths nor those below them are looked up in the folder
 }
 
 type handler struct {
@@ -43,7 +41,7 @@ type handler struct {
 	tags *tags
 }
 
-// Mount serves the folder where no route is.
+// Mount serves the folder for all paths without a route.
 func Mount(r *httpkit.Router, o Options) {
 	h := &handler{o: o, tags: newTags()}
 	h.o.Immutable, h.o.Reserved = slices.Clone(o.Immutable), slices.Clone(o.Reserved)
@@ -71,9 +69,8 @@ func (h *handler) serve(x *httpkit.Exchange) error {
 	}
 }
 
-// nameOf returns the name of the file that a path is of, relative to the folder. Paths of
-// others have none, and neither have paths in another form than that of a link, or with
-// hidden names.
+// nameOf returns the name of a path's file, relative to the folder. It is "" for paths of others, for paths that are
+// not clean, and for paths with hidden names.
 func (h *handler) nameOf(p string) (name string, ok bool) {
 	if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "\x00\\") {
 		return "", false
@@ -111,10 +108,10 @@ func (h *handler) folder(x *httpkit.Exchange, root *os.Root, name string) error 
 	return h.file(x, root, page, real)
 }
 
-// missing replies to a path that is no file: a navigation of a single-page application with
-// its page, which knows what is there.
+// missing replies to a path without a file. A navigation of a single-page application gets its page, which has routes
+// of its own.
 func (h *handler) missing(x *httpkit.Exchange, root *os.Root, name string) error {
-	known := strings.HasPrefix(name+"/", wellKnown+"/") // who asks whether something is there must not get the application
+	known := strings.HasPrefix(name+"/", wellKnown+"/") // a program that checks for a file must not get the application
 	if !h.o.SPA || known || !navigates(x.Request) {
 		return httpkit.ErrNoRoute()
 	}
@@ -125,15 +122,14 @@ func (h *handler) missing(x *httpkit.Exchange, root *os.Root, name string) error
 	return h.file(x, root, indexFile, real)
 }
 
-// assets are the endings of files that pages load. A missing one is not found: a page in
-// its place would be taken for a script.
+// assets are the extensions of files that pages load. A missing one is 404: a browser would treat a page in its place
+// as a script.
 var assets = []string{
 	"js", "mjs", "cjs", "css", "map", "json", "wasm", "webmanifest", "xml", "txt", "pdf", "zip", "gz", "br",
 	"png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf", "otf", "eot", "mp3", "mp4", "webm", "ogg",
 }
 
-// navigates reports whether a browser opens a page. Those that say what for are believed;
-// of others the Accept header decides.
+// navigates reports whether a browser opens a page. Sec-Fetch-Mode decides, or without it the Accept header.
 func navigates(r *http.Request) bool {
 	ending := strings.ToLower(strings.TrimPrefix(path.Ext(r.URL.Path), "."))
 	if slices.Contains(assets, ending) {
@@ -149,7 +145,7 @@ func navigates(r *http.Request) bool {
 // guessed.
 func contentType(name string) string {
 	if name == wellKnown+"/apple-app-site-association" {
-		return "application/json" // as Apple requires, who gave it no ending
+		return "application/json" // as Apple requires for a file without an extension
 	}
 	switch ext := strings.ToLower(path.Ext(name)); ext {
 	case ".js", ".mjs", ".cjs":

@@ -8,7 +8,8 @@ import (
 	"belfry/pkg/op"
 )
 
-// Documents are the JSON documents about the API. They stay the same while the process runs, and are asked for at the first request.
+// Documents are the JSON documents about the API. They stay the same while the process runs, and are created at the
+// first request.
 type Documents struct {
 	OpenAPI, AsyncAPI func() ([]byte, error)
 }
@@ -20,7 +21,7 @@ func document(set *op.Set, path, id, summary string, body func() ([]byte, error)
 		Parameters: op.Parameters("IfNoneMatch"),
 		Replies: ordered.Of(
 			"200", op.Reply("The document.", op.JSON(op.Free("The document.")), "Etag", "Cache-Control"),
-			"304", op.Reply("It is what the client has.", nil, "Etag", "Cache-Control"),
+			"304", op.Reply("The client's copy is current.", nil, "Etag", "Cache-Control"),
 		),
 		Problems: []int{400},
 		Run:      send(body),

@@ -1,5 +1,5 @@
-// Package system serves what operators and tools ask a process for: health,
-// readiness, metrics, and the documents that describe the API.
+// Package system serves data about the process for operators and tools: health, readiness, metrics, and the documents
+// that describe the API.
 package system
 
 import (
@@ -20,7 +20,7 @@ const readyTimeout = 5 * time.Second
 
 // Paths of probes.
 const (
-	healthPath = "/healthz" // what /livez was called before; for those who request it
+	healthPath = "/healthz" // the former name of /livez, which some probes still request
 	livePath   = "/livez"
 	readyPath  = "/readyz"
 )
@@ -32,21 +32,22 @@ func ProbePaths() []string { return []string{healthPath, livePath, readyPath} }
 type Health struct {
 	Closed func() error // why the process is not ready while it starts, as for Gate; nil: it has started
 
-	// Ready returns why requests can't be served; /readyz shows the message of its *errs.Error. When they can, it
-	// returns what is degraded, for operators. nil: always ready. ErrStopping is for a process that is about to stop.
+	// Ready returns the reason why requests can't be served; /readyz shows the message of its *errs.Error. If they can,
+	// it returns the degraded parts, for operators. nil: always ready. ErrStopping is for a process that is about to
+	// stop.
 	Ready func(context.Context) (degraded []string, err error)
 
-	// Alive returns why only a restart of the process helps, as Ready does. nil: always alive.
+	// Alive returns the reason why only a restart of the process helps, as Ready does. nil: always alive.
 	Alive func() error
 
 	Stopping context.Context // not ready once this has ended
 }
 
-// ErrStopping is the error of a process that has load balancers send its requests elsewhere.
+// ErrStopping is the error of a process that is stopping, so that load balancers send its requests elsewhere.
 var ErrStopping = errs.New(errs.Unavailable, "belfry is stopping")
 
-// Gate returns the Filter of a process that is starting: it refuses every request
-// but those of probes with the error of closed. A nil closed refuses none.
+// Gate returns the Filter of a process that is starting: it refuses every request except those of probes with the error
+// of closed. A nil closed refuses no request.
 func Gate(closed func() error) httpkit.Filter {
 	return func(x *httpkit.Exchange) error {
 		if closed == nil || slices.Contains(ProbePaths(), x.Request.URL.Path) {
@@ -54,14 +55,13 @@ func Gate(closed func() error) httpkit.Filter {
 		}
 		err := closed()
 		if err != nil {
-			x.LogFailureAt(slog.LevelInfo) // what it waits for, if anything, is logged by itself
+			x.LogFailureAt(slog.LevelInfo) // the start logs what it waits for
 		}
 		return err
 	}
 }
 
-// live replies that the process is alive, whatever the state of its
-// dependencies: a restart would not mend those.
+// live replies that the process is alive, regardless of its dependencies: a restart would not repair those.
 func (h Health) live(x *httpkit.Exchange) error {
 	if h.Alive != nil {
 		if err := h.Alive(); err != nil {
@@ -114,7 +114,7 @@ func failing(what string, err error) error {
 	return errs.Wrap(err, errs.Unavailable, "%s", what)
 }
 
-// sendDegraded replies that requests can be served, and what is degraded.
+// sendDegraded replies that requests can be served, with the degraded parts.
 func sendDegraded(x *httpkit.Exchange, all []string) error {
 	body, err := json.Marshal(struct {
 		Status   string   `json:"status"`

@@ -15,15 +15,13 @@ import (
 
 const metricsPath = "/metrics"
 
-// Metrics serve a registry. They count objects and logins, so strangers must not read
-// them.
+// Metrics serve a registry. They count objects and logins, so they are not public.
 type Metrics struct {
 	handler http.Handler
 	token   string // "": none is needed
 }
 
-// NewMetrics returns the Metrics of registries for those who have the token, or for
-// everyone who reaches them when it is "".
+// NewMetrics returns the Metrics of registries. Clients need the token, unless it is "".
 func NewMetrics(registry prometheus.Gatherer, token string) *Metrics {
 	return &Metrics{promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), token}
 }
@@ -43,7 +41,7 @@ func (m *Metrics) serve(x *httpkit.Exchange) error {
 	return nil
 }
 
-// NoMetrics is the Filter of a port without metrics, which says where they are.
+// NoMetrics is the Filter of a port without metrics. Its error says how to configure them.
 func NoMetrics(x *httpkit.Exchange) error {
 	if x.Request.URL.Path == metricsPath {
 		return errs.New(errs.NotFound, "metrics are not served here: metrics.listen of the configuration gives them a port of their own, metrics.token a token for this one")

@@ -58,7 +58,7 @@ const description = "Written from the running configuration, for NATS. " +
 	"Durable events are in the log, the JetStream stream EVENTS, and are delivered through its consumers at least once. " +
 	"Live subjects carry each event to connected subscribers, and announcements before an operation, neither of them durable. " +
 	"Internal stores (sessions, for instance) have events as well, which are not described. " +
-	"Objects that were written under another schema than the one of today may differ from it."
+	"Objects that were written under an earlier schema may differ from the present one."
 
 // document is a document under construction.
 type document struct {
@@ -142,11 +142,11 @@ func (d *document) common() {
 	d.schemas.Set(apimodel.FileRecord, apimodel.Record())
 	d.schemas.Set(apimodel.UUIDOnly, apimodel.OnlyUUID())
 	d.schemas.Set("ListPlan", apimodel.Plan())
-	d.schemas.Set("Context", ordered.Of("type", "object", "description", "Of the request that caused it.",
+	d.schemas.Set("Context", ordered.Of("type", "object", "description", "The request that caused the event.",
 		"properties", ordered.Of(
 			"request", op.Text("The request's id."), "address", op.Text("Where the request came from."),
 			"userAgent", op.Text("The client's User-Agent."), "trace", op.Text("Its traceparent (W3C)."),
-			"wait", op.Text("Between belfry and its workers."),
+			"wait", op.Text("Used by belfry and its workers."),
 		)))
 	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "The problem, in the form of RFC 9457.",
 		"required", []string{"type", "title", "status"},

@@ -45,7 +45,7 @@ func (d *document) events(s *apimodel.Store) {
 		d.event(s, kind{event: event.BinaryDeleted, suffix: "FileDeleted", summary: "A file was deleted.", durable: true}, file)
 	}
 	if s == d.contract.Login.Users {
-		d.event(s, kind{event: event.Register, suffix: "Register", summary: "A user has registered.", durable: true},
+		d.event(s, kind{event: event.Register, suffix: "Register", summary: "A user registered.", durable: true},
 			ordered.Of("user", apimodel.Ref(s.ObjectName()),
 				"datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile.")))
 		d.security(s)
@@ -72,7 +72,7 @@ func (d *document) event(s *apimodel.Store, k kind, needed *ordered.Object, opti
 		"headers", headers(),
 		"payload", envelope(s, k, needed, optional...),
 	))
-	if !k.event.IsAuth() { // those are only in the log
+	if !k.event.IsAuth() { // the others are only in the log
 		live, _ := d.plain.Get(string(k.event)).([]string)
 		d.plain.Set(string(k.event), append(live, name))
 	}
@@ -100,12 +100,12 @@ func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any
 	properties := ordered.Of(
 		"id", op.Text("Unique; the same when the event is delivered again."),
 		"event", ordered.Of("type", "string", "const", string(k.event)),
-		"time", apimodel.Time("When, in UTC."),
+		"time", apimodel.Time("The time of the event, in UTC."),
 		"store", ordered.Of("type", "string", "const", s.Name),
 		"uuid", apimodel.UUID("The object's uuid."),
 		"revision", ordered.Of("type", "string", "pattern", "^[0-9]+$", "description", revision(k)),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acted."),
-		"origin", op.Text("How the write came in: http, bus, go, mapping, cascade, auth, mail, sweep, command."),
+		"origin", op.Text("The interface or worker of the write: http, bus, go, mapping, cascade, auth, mail, sweep, command."),
 		"ctx", apimodel.Ref("Context"),
 	)
 	required := []any{}
@@ -119,7 +119,7 @@ func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any
 	if k.object {
 		properties.Set("object", apimodel.Ref(s.ObjectName()))
 		properties.Set("objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large: get it from the store."))
-		properties.Set("binaries", ordered.Of("type", "object", "description", "Properties of the object that hold files, and of which service.",
+		properties.Set("binaries", ordered.Of("type", "object", "description", "The properties of the object that hold files, and the services of the files.",
 			"additionalProperties", ordered.Of("type", "string")))
 	}
 	if k.former {
@@ -134,9 +134,9 @@ func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any
 
 func revision(k kind) string {
 	if k.durable {
-		return "The object's revision after the act; over HTTP its ETag, or the beginning of it."
+		return "The object's revision after the operation; over HTTP its ETag, or the beginning of it."
 	}
-	return "The object's revision before the act, 0 for a new one."
+	return "The object's revision before the operation, 0 for a new one."
 }
 
 // live adds the subjects of the live events.
@@ -144,7 +144,7 @@ func (d *document) live() {
 	for _, m := range d.plain.Members() {
 		channel := strings.ReplaceAll(m.Name, ".", "")
 		d.channel("live"+channel, m.Name, "Live, for connected subscribers.", nil, m.Value.([]string)...)
-		d.operation("live"+channel, "send", "live"+channel, m.Name+" of any store, as it happens.", "", nil)
+		d.operation("live"+channel, "send", "live"+channel, m.Name+" of any store, in real time.", "", nil)
 	}
 }
 
@@ -154,13 +154,13 @@ func (d *document) deadLetters() {
 		"title", "An event that a listener could not handle",
 		"headers", op.Payload("", 6,
 			"Belfry-Reason", op.Text("The last error."), "Belfry-Listener", op.Text("The listener that could not handle it."),
-			"Belfry-Attempts", op.Text("How often it was tried."), "Belfry-Subject", op.Text("Its subject in the log."),
-			"Belfry-Sequence", op.Text("Its sequence in the log."), "Belfry-Time", op.Text("When it was dead-lettered (RFC 3339)."),
-			"Belfry-Retries", op.Text("How often it was retried from the dead letters before."),
+			"Belfry-Attempts", op.Text("The number of attempts."), "Belfry-Subject", op.Text("Its subject in the log."),
+			"Belfry-Sequence", op.Text("Its sequence in the log."), "Belfry-Time", op.Text("The time at which it was dead-lettered (RFC 3339)."),
+			"Belfry-Retries", op.Text("The number of earlier retries from the dead letters."),
 			"Belfry-Omitted", op.Text("\"true\": the event was too large for a letter; the log has it.")),
 		"payload", ordered.Of("type", "object", "description", "The original event."),
 	))
 	d.channel("deadLetters", "dead.{listener}", "Kept in the JetStream stream DEAD.",
 		ordered.Of("listener", ordered.Of("description", "The listener's name.")), "DeadLetter")
-	d.operation("buryDeadLetter", "send", "deadLetters", "A listener gives an event up.", "", nil)
+	d.operation("buryDeadLetter", "send", "deadLetters", "A listener dead-letters an event.", "", nil)
 }

@@ -74,7 +74,7 @@ func (l *lowering) keyword(s *ordered.Object, m ordered.Member, out *ordered.Obj
 		return m.Name == "contentSchema"
 	case "contains":
 		if s.Has("minContains") || s.Has("maxContains") {
-			return false // none may be enough, or one too many
+			return false // even zero matches may suffice, or one may be too many
 		}
 	case "prefixItems":
 		return l.list("items", m.Value.([]any), out)

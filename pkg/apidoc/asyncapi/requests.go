@@ -18,7 +18,7 @@ func (d *document) requests(s *apimodel.Store) {
 			request.Set("description", r.Description)
 		}
 		d.message(name+"Request", request)
-		d.message(name+"Reply", ordered.Of("summary", "It was done.", "payload", r.Reply))
+		d.message(name+"Reply", ordered.Of("summary", "The result.", "payload", r.Reply))
 		d.fault()
 		d.channel(name, wire.Subject(s.Name, r.Op), r.Summary, nil, name+"Request")
 		d.channel(name+"Reply", nil, "The inbox of the requester.", nil, name+"Reply", "Fault")
@@ -30,7 +30,7 @@ func (d *document) requests(s *apimodel.Store) {
 // requestHeaders are the headers of a request.
 func requestHeaders(writes bool) *ordered.Object {
 	h := op.Payload("", 0,
-		wire.HeaderActor, op.Text("The uuid of a user, for the event's actor alone."),
+		wire.HeaderActor, op.Text("The uuid of a user, only for the event's actor."),
 		wire.HeaderTrace, op.Text("A traceparent (W3C)."), wire.HeaderID, op.Text("The request's id."))
 	if writes {
 		h.Object("properties").Set(wire.HeaderKey, ordered.Of("type", "string", "minLength", 1, "maxLength", wire.MaxKey, "pattern", "^[ -~]+$",
@@ -65,14 +65,14 @@ func (d *document) interceptors(s *apimodel.Store) {
 			name := question + apimodel.Identifier(i.Name)
 			d.channel(name, "intercept."+act+"."+s.Name+"."+i.Name, "Called before the operation, for "+i.Timeout.String()+" at most. A failure means "+i.OnError+".", nil, question)
 			d.channel(name+"Answer", nil, "The inbox of belfry.", nil, "Answer")
-			d.operation(name, "send", name, "May "+act+" of "+s.Name+" take place?", name+"Answer", nil)
+			d.operation(name, "send", name, "Whether "+act+" of "+s.Name+" is permitted", name+"Answer", nil)
 		}
 	}
 }
 
 // question adds the request to an interceptor.
 func (d *document) question(name string, s *apimodel.Store, act string) {
-	o := ordered.Of("type", "object", "description", "As it would be stored, without private fields; of get, as it would be returned.")
+	o := ordered.Of("type", "object", "description", "The object as it would be stored, without private fields; for get, as it would be returned.")
 	properties := []any{
 		"op", ordered.Of("type", "string", "const", act), "store", ordered.Of("type", "string", "const", s.Name),
 		"uuid", op.Text("The object's uuid; absent for register, because the user does not exist yet."),
@@ -82,26 +82,26 @@ func (d *document) question(name string, s *apimodel.Store, act string) {
 	}
 	if act != "register" {
 		properties = append(properties, "arraysOmitted", ordered.Of("type", "array", "items", ordered.Of("type", "string"), "description",
-			"The mapped arrays that the object, and the stored one, are without, because they were too large for a message."))
+			"The mapped arrays that object and stored lack, because they were too large for a message."))
 	}
 	if act == "update" || act == "delete" {
-		properties = append(properties, "stored", ordered.Of("type", "object", "description", "As it is."),
+		properties = append(properties, "stored", ordered.Of("type", "object", "description", "The stored object."),
 			"storedOmitted", ordered.Of("type", "boolean", "const", true, "description", "It was too large for a message."))
 	}
 	if act == "register" {
 		properties = append(properties, "datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile."))
 	}
-	d.message(name, ordered.Of("title", "May "+act+" of "+s.Name+" take place?", "payload", op.Payload("", 5, properties...)))
+	d.message(name, ordered.Of("title", "Whether "+act+" of "+s.Name+" is permitted", "payload", op.Payload("", 5, properties...)))
 }
 
 // answer adds the replies of an interceptor.
 func (d *document) answer() {
 	closed := func(o *ordered.Object) *ordered.Object { o.Set("additionalProperties", false); return o }
-	d.message("Answer", ordered.Of("title", "Whether it may", "payload", ordered.Of("oneOf", []any{
-		closed(op.Payload("It may.", 1, "allow", ordered.Of("type", "boolean", "const", true))),
-		closed(op.Payload("It may not.", 1, "refuse", op.Payload("", 0,
-			"status", ordered.Of("type", "integer", "minimum", 400, "maximum", 499, "description", "403 without it."),
+	d.message("Answer", ordered.Of("title", "The decision", "payload", ordered.Of("oneOf", []any{
+		closed(op.Payload("The operation is permitted.", 1, "allow", ordered.Of("type", "boolean", "const", true))),
+		closed(op.Payload("The operation is refused.", 1, "refuse", op.Payload("", 0,
+			"status", ordered.Of("type", "integer", "minimum", 400, "maximum", 499, "description", "403 by default."),
 			"message", op.Text("The message for the client.")))),
-		closed(op.Payload("It may, like this.", 1, "amend", ordered.Of("type", "object", "description", "A merge patch (RFC 7396) on the object."))),
+		closed(op.Payload("The operation is permitted with changes.", 1, "amend", ordered.Of("type", "object", "description", "A merge patch (RFC 7396) on the object."))),
 	})))
 }

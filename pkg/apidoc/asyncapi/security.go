@@ -19,32 +19,32 @@ func securitySummaries() map[event.Name]string {
 		event.AuthLoginFailed:     "A login to the account failed, or a proof of the user's identity in a session.",
 		event.AuthLoggedOut:       "A session of the user ended before it expired.",
 		event.AuthSessionsEnded:   "All sessions and API keys of the user ended.",
-		event.AuthSteppedUp:       "The user has proven their identity again, in a session.",
+		event.AuthSteppedUp:       "The user authenticated again in a session.",
 		event.AuthPasswordSet:     "A password was set.",
 		event.AuthFactorAdded:     "A second factor or a passkey was added.",
 		event.AuthFactorRemoved:   "A second factor or a passkey was removed.",
-		event.AuthRecoveryCodes:   "Recovery codes were made.",
+		event.AuthRecoveryCodes:   "Recovery codes were created.",
 		event.AuthLoginLinked:     "An ident was added to the account.",
 		event.AuthLoginUnlinked:   "An ident was removed from the account.",
 		event.AuthAddressChanged:  "The e-mail address was changed, or the change was undone.",
-		event.AuthKeyCreated:      "An API key was made.",
+		event.AuthKeyCreated:      "An API key was created.",
 		event.AuthKeyRevoked:      "An API key was revoked.",
-		event.AuthExported:        "The user has downloaded what is theirs.",
-		event.AuthDeletionPlanned: "The deletion of the account was planned.",
-		event.AuthDeletionUndone:  "The account will not be deleted after all.",
-		event.AuthCloneSuspected:  "The signature counter of a passkey went back.",
+		event.AuthExported:        "The user downloaded their data.",
+		event.AuthDeletionPlanned: "The user planned the deletion of the account.",
+		event.AuthDeletionUndone:  "The deletion of the account was canceled.",
+		event.AuthCloneSuspected:  "The signature counter of a passkey decreased.",
 	}
 }
 
 // security adds the events about the security of accounts, whose objects are the users.
 func (d *document) security(users *apimodel.Store) {
-	d.schemas.Set(authDetails, op.Payload("Which of them an event has depends on the event. Never a password, a token, a code or a hash.", 0,
-		"method", op.Text("How: password, passkey, totp, recovery, email, link or the name of a provider; several are separated by spaces."),
-		"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that it is about."),
+	d.schemas.Set(authDetails, op.Payload("The fields depend on the event. They never contain a password, a token, a code or a hash.", 0,
+		"method", op.Text("The method: password, passkey, totp, recovery, email, link or the name of a provider; several are separated by spaces."),
+		"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that the event is about."),
 		"session", op.Text("The session's id."),
-		"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description", "Of the session: 2 with a second factor."),
-		"reason", op.Text("Why, in a word: docs/reference/events.md has them."),
-		"due", apimodel.Time("When what is planned happens, in UTC."),
+		"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description", "The assurance level of the session: 2 with a second factor."),
+		"reason", op.Text("The reason, in a word: docs/reference/events.md lists them."),
+		"due", apimodel.Time("The time of the planned action, in UTC."),
 	))
 	summaries := securitySummaries()
 	for _, name := range event.Auth() {

@@ -70,7 +70,7 @@ func (d *document) securitySchemes() *ordered.Object {
 		"sessionCookie", ordered.Of("type", "apiKey", "in", "cookie", "name", cookie,
 			"description", "The session cookie, set by a login. A request with an invalid cookie is anonymous."),
 		"bearerToken", ordered.Of("type", "http", "scheme", "bearer",
-			"description", "The token of a login, or an API key, for programs. A token that is not good is 401, and a request that the rule of an API key does not allow is 403."),
+			"description", "The token of a login, or an API key, for programs. With an invalid token the reply is 401. If the rule of an API key does not allow the request, it is 403."),
 	)
 }
 
@@ -83,15 +83,15 @@ func allParameters() *ordered.Object {
 	return ordered.Of(
 		"UUID", ordered.Of("name", "uuid", "in", "path", "required", true, "description", "The object's uuid.",
 			"schema", ordered.Of("type", "string", "minLength", 1, "maxLength", 200, "pattern", apimodel.UUIDPattern)),
-		"IfMatch", header("If-Match", "Act only on one of these revisions; `*` is any, and what follows a hyphen is ignored. At most 64.", `"`+apimodel.ExampleRevision+`"`),
-		"IfNoneMatch", header("If-None-Match", "Reply only if it is at none of these; else 304. `*` is any.", `"`+apimodel.ExampleRevision+`"`),
+		"IfMatch", header("If-Match", "Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.", `"`+apimodel.ExampleRevision+`"`),
+		"IfNoneMatch", header("If-None-Match", "Only reply if the revision is not one of these; else 304. `*` is any.", `"`+apimodel.ExampleRevision+`"`),
 		"IfAbsent", ordered.Of("name", "If-None-Match", "in", "header",
-			"description", "`*`: only where there is nothing yet, else 412. Tags are refused.", "schema", ordered.Of("type", "string", "const", "*")),
+			"description", "`*`: only if nothing exists yet, else 412. Tags are refused.", "schema", ordered.Of("type", "string", "const", "*")),
 		"IdempotencyKey", ordered.Of("name", wire.HeaderKey, "in", "header",
-			"description", "Makes the request have one effect and one reply, however often it is sent within 24 hours. A key is of its user and its store, and for one request.",
+			"description", "Makes the request have one effect and one reply, however often it is sent within 24 hours. A key belongs to its user and its store, and is for one request.",
 			"schema", ordered.Of("type", "string", "minLength", 1, "maxLength", wire.MaxKey, "pattern", "^[ -~]+$"), "example", "form-17"),
-		"Prefer", header("Prefer", "`wait=5`: reply once arrays and cascades have followed, after 5 seconds at the latest (RFC 7240). At most 30.", "wait=5"),
-		"PreferSession", header("Prefer", "`return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays have followed.", "return=representation"),
+		"Prefer", header("Prefer", "`wait=5`: reply once arrays and cascades are up to date, after 5 seconds at the latest (RFC 7240). At most 30.", "wait=5"),
+		"PreferSession", header("Prefer", "`return=representation`: the reply has the token of the session, and its user (RFC 7240). `wait=5`: reply once arrays are up to date.", "return=representation"),
 	)
 }
 
@@ -108,30 +108,30 @@ func allHeaders() *ordered.Object {
 		return ordered.Of("description", description, "schema", ordered.Of("type", "string"))
 	}
 	return ordered.Of(
-		"X-Request-Id", header("The request's id: in the log, in problems, and in the events that the request causes.", ""),
-		"Etag", header("What the reply is a state of: an object's revision, with a hash of what was received where others, or other requests, see something else; a file's hash.", `^"[^"]*"$`),
-		"Last-Modified", optional("When the file was uploaded."),
-		"Cache-Control", header("Whether the reply may be kept.", ""),
-		"Pragma", optional("no-cache, as RFC 6749 asks for."),
-		"X-Accel-Buffering", optional("no: a proxy passes each event on at once."),
-		"Location", header("Where it is.", ""),
-		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has what the request led to."),
+		"X-Request-Id", header("The request's id, also in the log, in problems, and in the events that the request causes.", ""),
+		"Etag", header("The version of the content: an object's revision, or a file's hash. A hash of the reply follows the revision if replies to other clients or requests may differ.", `^"[^"]*"$`),
+		"Last-Modified", optional("The time of the upload."),
+		"Cache-Control", header("Whether the reply may be cached.", ""),
+		"Pragma", optional("no-cache, as RFC 6749 requires."),
+		"X-Accel-Buffering", optional("no: proxies forward each event at once."),
+		"Location", header("The URL of the new resource.", ""),
+		"Preference-Applied", optional("`wait`: all that the write caused has been applied. `return=representation`: the reply has the result of the request."),
 		"Idempotency-Replayed", ordered.Of("description", "The reply is that of an earlier request with the same Idempotency-Key.", "schema", ordered.Of("type", "string", "const", "true")),
-		"Link", optional(`The next page, with rel="next", and the page before, with rel="prev".`),
+		"Link", optional(`The next page, with rel="next", and the previous page, with rel="prev".`),
 		"Help", optional(`A page about this type of problem, with rel="help", where the console is served.`),
-		"Accept-Patch", header("What PATCH takes.", ""),
-		"Accept-Encoding", optional("What encodings of a body are taken."),
+		"Accept-Patch", header("The media types that PATCH accepts.", ""),
+		"Accept-Encoding", optional("The accepted encodings of a body."),
 		"Set-Cookie", optional("The session's cookie."),
-		"Www-Authenticate", header("How to say who one is.", ""),
-		"Insufficient-Scope", optional(`Bearer error="insufficient_scope"`+": where the rule of an API key does not allow the request (RFC 6750)."),
+		"Www-Authenticate", header("How to authenticate.", ""),
+		"Insufficient-Scope", optional(`Bearer error="insufficient_scope"`+": the rule of an API key does not allow the request (RFC 6750)."),
 		"Retry-After", header("Seconds after which to try again.", `^[1-9][0-9]*$`),
-		"Ratelimit", optional("What is left of limits that are more than half used up: r, within t seconds (draft-ietf-httpapi-ratelimit-headers-11). Other replies may have it too."),
+		"Ratelimit", optional("The rest of limits that are more than half used up: r, within t seconds (draft-ietf-httpapi-ratelimit-headers-11). Other replies may have it too."),
 		"Ratelimit-Policy", optional("These limits: q requests, or bytes, at once, and as many within w seconds. Other replies may have it too."),
 		"Content-Disposition", header("Whether a browser shows the file or saves it, and under what name.", ""),
 		"Content-Security-Policy", header("No script of a file runs.", ""),
-		"Accept-Ranges", header("Parts can be had, in bytes.", "^bytes$"),
-		"Content-Range", header("Which part it is, and of how many bytes.", "^bytes "),
+		"Accept-Ranges", header("Ranges are supported, in bytes.", "^bytes$"),
+		"Content-Range", header("The part, and the size of the whole, in bytes.", "^bytes "),
 		"Repr-Digest", header("The hash of the whole file (RFC 9530).", "^sha-256="),
-		"Content-Length", header("Bytes of the file, or of its part.", "^[0-9]+$"),
+		"Content-Length", header("The size of the file, or of its part, in bytes.", "^[0-9]+$"),
 	)
 }

@@ -1,5 +1,5 @@
-// Package openapi generates the OpenAPI document of a set of operations: of those that the router mounts, with every status that they
-// return. Its own are the envelope, the components that operations refer to, and the translation into OpenAPI 3.0.
+// Package openapi generates the OpenAPI document of the operations that the router mounts, with every status that they
+// return. It adds the envelope, the components that operations refer to, and the translation into OpenAPI 3.0.
 package openapi
 
 import (
@@ -24,7 +24,7 @@ func whole(set *op.Set) *ordered.Object {
 	}
 	return ordered.Of(
 		"openapi", "3.1.0",
-		"info", ordered.Of("title", "belfry", "version", k.Version, "summary", "JSON objects in stores, copies that stay right, an event for everything.",
+		"info", ordered.Of("title", "belfry", "version", k.Version, "summary", "JSON objects in stores, maintained copies, and an event for each change.",
 			"description", description),
 		"servers", []any{ordered.Of("url", k.BaseURL)},
 		"security", op.Maybe(),
@@ -35,12 +35,12 @@ func whole(set *op.Set) *ordered.Object {
 }
 
 const description = "Written from the running configuration.\n\n" +
-	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not have is 405. Errors are problems (RFC 9457). " +
+	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not support is 405. Errors are problems (RFC 9457). " +
 	"Any reply may have `Vary` and headers of limits, a reply to PATCH has `Accept-Patch`, and pages and redirects have headers that protect browsers. " +
 	"A body of `text/json` is read as `application/json`, and one of `application/ndjson`, `application/jsonl`, `application/x-jsonl`, `application/jsonlines` or `application/x-jsonlines` as " +
-	"`application/x-ndjson`, where an operation takes these. " +
-	"What is no HTTP/1.1 at all is refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
-	"Objects that were written under another schema than the one of today may differ from it, as may what an interceptor has amended."
+	"`application/x-ndjson`, if an operation accepts it. " +
+	"Requests that are not valid HTTP/1.1 are refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
+	"Objects that were written under an earlier schema may differ from the present one, and so may objects that an interceptor has amended."
 
 // document is a document under construction.
 type document struct {

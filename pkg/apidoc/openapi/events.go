@@ -10,12 +10,12 @@ import (
 func (d *document) streamed(s *apimodel.Store) *ordered.Object {
 	kind := func(names []event.Name, required []string, more ...any) *ordered.Object {
 		properties := ordered.Of(
-			"id", ordered.Of("type", "string", "description", "That of the event: the same if it is in the log twice."),
+			"id", ordered.Of("type", "string", "description", "The event's id: the same if it is in the log twice."),
 			"event", ordered.Of("type", "string", "enum", names),
-			"time", apimodel.Time("When it happened."),
+			"time", apimodel.Time("The time of the event."),
 			"store", ordered.Of("type", "string", "const", s.Name),
 			"uuid", apimodel.UUID("The object's uuid."),
-			"revision", ordered.Of("type", "string", "description", "That of the object after the event. Revisions of one object grow."),
+			"revision", ordered.Of("type", "string", "description", "The object's revision after the event. Revisions of one object increase."),
 			"objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large for an event: read it."),
 		)
 		for _, m := range ordered.Of(more...).Members() {

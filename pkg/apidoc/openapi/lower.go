@@ -9,10 +9,12 @@ import (
 	"belfry/pkg/op"
 )
 
-// Lowered returns the document in OpenAPI 3.0, for code generators that do not take 3.1. What 3.0 has no word for is left out, and what such
-// generators have no type for is simplified: alternatives of objects become one object with the properties of all, of which none
-// has to be there unless all alternatives need it. So it may allow more than the other document, and less in one case alone: what one
-// alternative says of a property holds for all.
+// Lowered returns the document in OpenAPI 3.0, for code generators that do not support 3.1. It omits keywords that 3.0
+// lacks, and simplifies schemas for which such generators have no type: alternatives of objects become one object with
+// the properties of all. A property is required only if all alternatives require it.
+//
+// So the document may allow more than the other one. It allows less only in one case: the schema of a property in one
+// alternative applies to all.
 func Lowered(set *op.Set) ([]byte, error) {
 	d := whole(set)
 	l := lowering{schemas: d.Object("components").Object("schemas"), lowered: map[string]*ordered.Object{}}
@@ -53,7 +55,7 @@ type lowering struct {
 // deepestInlined limits the inlining of components that refer to themselves.
 const deepestInlined = 8
 
-// part translates the schemas of a part of a document that is no schema.
+// part translates the schemas of a part of a document that is not a schema itself.
 func (l *lowering) part(v any) any {
 	switch v := v.(type) {
 	case *ordered.Object:
@@ -81,8 +83,8 @@ func (l *lowering) part(v any) any {
 	return v
 }
 
-// forPrograms is a content without the forms and pages of browsers, and streams, where there is JSON, and without any other type where
-// there is one for bytes. Generators make a type of each, and some fail for a form of any fields.
+// forPrograms omits media types for browsers and streams from a content that also has JSON, and all other types from a
+// content with raw bytes. Generators make a type of each, and some fail for a form with arbitrary fields.
 func forPrograms(content *ordered.Object) *ordered.Object {
 	out := content.Clone()
 	if out.Has(op.JSONType) {
@@ -99,13 +101,13 @@ func (l *lowering) component(name string) *ordered.Object {
 	if s, known := l.lowered[name]; known {
 		return s
 	}
-	l.lowered[name] = ordered.Of("description", "See "+name+".") // while it is translated: for one that refers to itself
+	l.lowered[name] = ordered.Of("description", "See "+name+".") // during the translation, for a component that refers to itself
 	s := l.schema(l.schemas.Object(name))
 	l.lowered[name] = s
 	return s
 }
 
-// resolve returns what a translated schema that refers to a component means.
+// resolve returns the component that a translated schema refers to, or the schema itself.
 func (l *lowering) resolve(s *ordered.Object) *ordered.Object {
 	ref, ok := s.Get("$ref").(string)
 	if !ok {
@@ -130,7 +132,7 @@ func (l *lowering) schema(s *ordered.Object) *ordered.Object {
 		if is := l.component(strings.TrimPrefix(ref.(string), apimodel.Component(""))); is.Has("$ref") {
 			return is
 		}
-		return ordered.Of("$ref", ref) // 3.0 ignores what is beside it
+		return ordered.Of("$ref", ref) // 3.0 ignores the keywords beside it
 	}
 	out := &ordered.Object{}
 	for _, m := range s.Members() {
@@ -143,7 +145,7 @@ func (l *lowering) schema(s *ordered.Object) *ordered.Object {
 	return l.complete(out)
 }
 
-// value is a schema, of which true and false say that anything is allowed.
+// value translates a schema. true and false become schemas that allow anything.
 func (l *lowering) value(v any) *ordered.Object {
 	if s, ok := v.(*ordered.Object); ok {
 		return l.schema(s)
@@ -157,7 +159,7 @@ func (l *lowering) keyword(s *ordered.Object, m ordered.Member, out *ordered.Obj
 		"minProperties", "maxProperties", "required", "enum":
 		out.Set(m.Name, m.Value)
 	case "minimum", "maximum":
-		if !s.Has("exclusive" + strings.ToUpper(m.Name[:1]) + m.Name[1:]) { // 3.0 has one of both
+		if !s.Has("exclusive" + strings.ToUpper(m.Name[:1]) + m.Name[1:]) { // 3.0 has only one of both
 			out.Set(m.Name, m.Value)
 		}
 	case "type":
@@ -200,7 +202,7 @@ func (l *lowering) keyword(s *ordered.Object, m ordered.Member, out *ordered.Obj
 	}
 }
 
-// setType sets the type of a schema, which can be one and null.
+// setType sets the type of a schema: one type, perhaps with null.
 func setType(value any, out *ordered.Object) {
 	var all []any
 	switch v := value.(type) {

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/apimodel"
 )
 
-// alternatives translates anyOf and oneOf. Where a schema says what it is besides, they are left out.
+// alternatives translates anyOf and oneOf. It omits them if the schema has other keywords that determine its type.
 func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 	var all []any
 	for _, keyword := range []string{"anyOf", "oneOf"} {
@@ -31,7 +31,7 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 			out.Set("nullable", true)
 		}
 		inner, nested := is.Get("oneOf").([]any)
-		if !nested && !orNull { // else it is null alone
+		if !nested && !orNull { // otherwise it is only null
 			inner = []any{lowered}
 		}
 		for _, one := range inner {
@@ -52,7 +52,7 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 		fill(out, l.either(each))
 	}
 	if len(each) > 0 && !out.Has("type") && !out.Has("oneOf") {
-		out.Delete("nullable") // else it would be null alone
+		out.Delete("nullable") // otherwise it would be only null
 	}
 	return out
 }
@@ -92,7 +92,7 @@ func (l *lowering) distinct(each []*ordered.Object) bool {
 	return true
 }
 
-// either is an object that each of several is.
+// either returns one object schema for several alternatives.
 func (l *lowering) either(each []*ordered.Object) *ordered.Object {
 	properties, required := &ordered.Object{}, []any(nil)
 	for i, one := range each {
@@ -120,7 +120,7 @@ func (l *lowering) either(each []*ordered.Object) *ordered.Object {
 	return out
 }
 
-// merge adds schemas that hold as well to one. One that says nothing of further properties leaves a component as it is.
+// merge adds further schemas to a schema. If they do not add properties, a component stays as it is.
 func (l *lowering) merge(out *ordered.Object, all []any) *ordered.Object {
 	if first := l.value(all[0]); first.Has("$ref") && out.Len() == 0 && l.narrows(l.resolve(first), all[1:]) {
 		return first
@@ -157,7 +157,7 @@ func (l *lowering) merge(out *ordered.Object, all []any) *ordered.Object {
 	return out
 }
 
-// narrows reports whether schemas say of an object only what values some of its properties have.
+// narrows reports whether schemas only restrict the values of some properties of an object.
 func (l *lowering) narrows(o *ordered.Object, all []any) bool {
 	for _, one := range all {
 		for _, m := range l.value(one).Members() {
@@ -172,7 +172,7 @@ func (l *lowering) narrows(o *ordered.Object, all []any) bool {
 	return true
 }
 
-// complete gives a schema the type that its keywords imply, and leaves out what a type can't have.
+// complete adds the type that the keywords of a schema imply, and omits keywords that do not apply to the type.
 func (l *lowering) complete(s *ordered.Object) *ordered.Object {
 	if s.Has("$ref") {
 		return s
@@ -202,8 +202,8 @@ func (l *lowering) complete(s *ordered.Object) *ordered.Object {
 	return s
 }
 
-// placeNull moves nullable, which 3.0 has beside a type alone, from schemas without one: to one of their alternatives; without
-// alternatives, null is what a schema without a type allows.
+// placeNull moves nullable, which 3.0 only has beside a type, from schemas without a type to one of their alternatives.
+// Without alternatives, a schema without a type allows null anyway.
 func placeNull(v any, components *ordered.Object) {
 	switch v := v.(type) {
 	case []any:
@@ -232,8 +232,8 @@ func placeNull(v any, components *ordered.Object) {
 	}
 }
 
-// withNull makes the first alternative that has a type of its own nullable. Where all are components, it is a copy of the last one: the
-// first is what a schema is mostly about, and keeps its name.
+// withNull makes the first alternative with a type of its own nullable. If all are components, it makes a nullable copy
+// of the last one: the first one is the main case, and keeps its name.
 func withNull(alternatives []any, components *ordered.Object) []any {
 	i := slices.IndexFunc(alternatives, func(one any) bool { return one.(*ordered.Object).Has("type") })
 	if i < 0 {
@@ -295,7 +295,7 @@ func (l *lowering) enumerate(s *ordered.Object, values []any) {
 	case kind == "boolean" || kind == "number":
 		s.Set("type", kind)
 	case kind != "" && !s.Has("type"):
-		s.Delete("nullable") // else it would be null alone
+		s.Delete("nullable") // otherwise it would be only null
 	}
 }
 
@@ -335,7 +335,7 @@ func numberText(v any) string {
 	return ""
 }
 
-// fill adds what a schema does not say yet.
+// fill adds the keywords that a schema lacks.
 func fill(out, more *ordered.Object) {
 	for _, m := range more.Members() {
 		if !out.Has(m.Name) {

@@ -31,12 +31,12 @@ type Authentication struct {
 	running part.Background
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (a *Authentication) Part() serving.Part {
 	return serving.Part{Name: "authentication", Start: a.start, Reload: a.reload, Stop: a.stop}
 }
 
-// open makes the service that authenticates; before is the one that it replaces, nil for none.
+// open makes the service that authenticates; before is the service that it replaces, nil for none.
 func (a *Authentication) open(g *serving.Generation, before *account.Service) {
 	o := g.Plan.AuthOptions(g.Set)
 	o.Passwords.Registry, o.Passwords.Log = a.Metrics, a.Log
@@ -82,7 +82,7 @@ func (a *Authentication) clean(ctx context.Context) {
 	for more := true; more; {
 		n, err := a.Served.Now().Auth.DeleteExpired(ctx, cleanAtOnce)
 		if err != nil && ctx.Err() == nil {
-			a.Log.Error("removing expired sessions and tokens", "error", err)
+			a.Log.Error("removing expired sessions and tokens failed", "error", err)
 		}
 		if n > 0 {
 			a.Log.Debug("expired sessions and tokens removed", "count", n)
@@ -92,14 +92,14 @@ func (a *Authentication) clean(ctx context.Context) {
 	}
 }
 
-// deleteAccounts deletes the accounts whose planned deletion is due. Other processes may do so at once.
+// deleteAccounts deletes the accounts whose planned deletion is due. Other processes may do so at the same time.
 func (a *Authentication) deleteAccounts(ctx context.Context) {
 	now, done := a.Served.Use()
 	defer done()
 	for n := cleanAtOnce; n >= cleanAtOnce; {
 		var err error
 		if n, err = now.Auth.Deletion.DeleteDue(ctx, cleanAtOnce); err != nil && ctx.Err() == nil {
-			a.Log.Error("deleting accounts whose users have planned that", "error", err)
+			a.Log.Error("deleting accounts with a planned deletion failed", "error", err)
 			return
 		}
 	}

@@ -29,7 +29,7 @@ type cookieNames struct {
 	Former []sessions.FormerCookie `json:"former,omitempty"`
 }
 
-// renamed returns the names once the cookie has another one: the one before is read for as long as a session lasts.
+// renamed returns the names after the cookie is renamed: the former name is still read for as long as a session lasts.
 func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 	next := cookieNames{Name: name}
 	if n.Name != name {
@@ -43,7 +43,7 @@ func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 	return next
 }
 
-// findFormerCookies finds the names that the cookie of sessions had, and remembers its name if that is a new one.
+// findFormerCookies finds the former names of the sessions' cookie, and stores its name if it is new.
 func (a *Authentication) findFormerCookies(ctx context.Context, g *serving.Generation) error {
 	if !a.Roles.Has(plan.RoleFront) {
 		return nil
@@ -55,7 +55,7 @@ func (a *Authentication) findFormerCookies(ctx context.Context, g *serving.Gener
 	})
 }
 
-// keepFormerCookies is findFormerCookies for a reload, which continues without the memory if that can't be written.
+// keepFormerCookies is findFormerCookies for a reload, which continues if the name can't be stored.
 func (a *Authentication) keepFormerCookies(before, g *serving.Generation) {
 	name, was := g.Config.Authentication.Cookie, before.Config.Authentication.Cookie
 	g.FormerCookies = before.FormerCookies
@@ -67,14 +67,14 @@ func (a *Authentication) keepFormerCookies(before, g *serving.Generation) {
 	ctx, cancel := context.WithTimeout(context.Background(), cookieTimeout)
 	defer cancel()
 	if _, err := rememberCookie(ctx, g.Set.Store(config.SealKeyStore), name, now); err != nil {
-		a.Log.Warn("the former name of the cookie of sessions is read until the next start only, since it can't be stored", "error", err)
+		a.Log.Warn("the former name of the session cookie can't be stored; it is read only until the next start", "error", err)
 	}
 }
 
 // cookieTimeout is how long a reload waits for the store.
 const cookieTimeout = 10 * time.Second
 
-// rememberCookie stores the name of the cookie, if it is not the one that is stored, and returns the former ones.
+// rememberCookie stores the name of the cookie, unless it is the stored one, and returns the former names.
 func rememberCookie(ctx context.Context, s *store.Store, name string, now time.Time) ([]sessions.FormerCookie, error) {
 	stored, err := s.Get(ctx, cookieUUID)
 	known := cookieNames{Name: config.DefaultCookie}
@@ -116,7 +116,7 @@ func rememberCookie(ctx context.Context, s *store.Store, name string, now time.T
 
 func cookieNamesOf(stored store.Stored) (names cookieNames, err error) {
 	if json.Unmarshal(object.Field(stored.Body, cookieField), &names) != nil || names.Name == "" {
-		return names, errs.New(errs.Internal, "the object %s of store %s has no names in %s: delete it, and the cookie of sessions has no former name",
+		return names, errs.New(errs.Internal, "the object %s of store %s has no names in %s: delete it; the session cookie then has no former name",
 			cookieUUID, config.SealKeyStore, cookieField)
 	}
 	names.Former = slices.Clip(names.Former)

@@ -25,8 +25,8 @@ const (
 	backupRetryMax   = time.Hour
 )
 
-// Schedule makes the backups of the schedule. All processes of an installation do: the one that takes the lease
-// when a backup is due makes it. Without a schedule it reads the results of commands, for metrics and alerts.
+// Schedule makes the backups of the schedule. All processes of an installation run it: the process that takes the lease
+// when a backup is due makes the backup. Without a schedule it reads the results of commands, for metrics and alerts.
 type Schedule struct {
 	Served  *serving.Current
 	Run     string // of the process; unique
@@ -39,7 +39,7 @@ type Schedule struct {
 	running part.Background
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start and stop it.
 func (s *Schedule) Part() serving.Part {
 	return serving.Part{Name: "the schedule of backups", Start: s.start, Stop: s.running.Stop, Check: s.failed}
 }
@@ -70,7 +70,7 @@ func (s *Schedule) poll(ctx context.Context) time.Duration {
 	m := s.Maker()
 	state, err := m.States().Get(ctx)
 	if err != nil {
-		return scheduleInterval // the backend is unavailable, as other parts say
+		return scheduleInterval // the backend is unavailable, as other parts report
 	}
 	s.Last.Store(&state)
 	if configured.Schedule == (schedule.Schedule{}) {
@@ -115,7 +115,7 @@ func nextBackup(state *backup.State, of schedule.Schedule) time.Time {
 	return of.Next(state.Due.Local())
 }
 
-// failed says that the latest backup of the schedule has failed, which the log explains.
+// failed reports that the latest backup of the schedule has failed; the log has the reason.
 func (s *Schedule) failed() []string {
 	if state := s.Last.Load(); state != nil && state.Error != "" {
 		return []string{"the latest backup has failed"}
@@ -126,9 +126,9 @@ func (s *Schedule) failed() []string {
 var (
 	backupTimeDesc     = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds", "When the latest backup in the configured place ended; 0: no backup.", nil, nil)
 	backupFailedDesc   = prometheus.NewDesc("belfry_backup_failed", "1 while the latest attempt at a backup in the configured place has failed.", nil, nil)
-	backupDurationDesc = prometheus.NewDesc("belfry_backup_last_duration_seconds", "How long the latest backup took that succeeded.", nil, nil)
-	backupSizeDesc     = prometheus.NewDesc("belfry_backup_last_size_bytes", "The size of all parts of the latest backup that succeeded.", nil, nil)
-	backupProblemsDesc = prometheus.NewDesc("belfry_backup_last_problems", "How much the latest backup that succeeded lacks, because it is damaged.", nil, nil)
+	backupDurationDesc = prometheus.NewDesc("belfry_backup_last_duration_seconds", "The duration of the latest successful backup.", nil, nil)
+	backupSizeDesc     = prometheus.NewDesc("belfry_backup_last_size_bytes", "The size of all parts of the latest successful backup.", nil, nil)
+	backupProblemsDesc = prometheus.NewDesc("belfry_backup_last_problems", "The number of damaged parts of the data that the latest successful backup lacks.", nil, nil)
 )
 
 // collector are the metrics of backups, if a place is configured.

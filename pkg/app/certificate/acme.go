@@ -27,7 +27,7 @@ type ACMEOptions struct {
 	Domains   []string // of the certificates
 	Email     string   // of the account; "" for none
 	Directory string   // URL of the authority's
-	CA        string   // path of a PEM file of authorities that Directory is trusted by; "": the system's
+	CA        string   // path of a PEM file with the authorities for the connection to Directory; "": the system's
 	ExtraCA   string   // path of a PEM file of authorities besides the system's, without CA; "" for none
 	Storage   string   // folder of certificates, keys and the account; processes may share it
 
@@ -51,9 +51,9 @@ type ACME struct {
 	cancel context.CancelFunc
 }
 
-// NewACME begins to obtain certificates, which takes seconds. Until there are some, connections fail; if the authority
-// refuses or is unavailable it tries again, less and less often, and the log says so. It reports errs.Invalid for a file
-// or folder that can't be used. Close ends it.
+// NewACME begins to obtain certificates, which takes seconds. Until then connections fail. If the authority refuses or
+// is unavailable, it logs this and retries with a growing backoff. It reports errs.Invalid for a file or folder that
+// can't be used. Close ends it.
 func NewACME(o ACMEOptions) (*ACME, error) {
 	roots, err := rootsOf(o.CA)
 	if err == nil && o.CA == "" {
@@ -63,7 +63,7 @@ func NewACME(o ACMEOptions) (*ACME, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Storage, 0o700); err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the folder for certificates can't be made")
+		return nil, errs.Wrap(err, errs.Invalid, "the folder for certificates can't be created")
 	}
 	logger := zap.New(&logCore{handler: o.Log.Handler()})
 	a := &ACME{domains: o.Domains}
@@ -127,11 +127,11 @@ func hostAndPort(address string) (host string, port int) {
 	return host, port
 }
 
-// TLSConfig returns the settings of a server. New connections use the certificate of then.
+// TLSConfig returns the settings of a server. Each connection uses the certificate at its time.
 func (a *ACME) TLSConfig() *tls.Config {
 	c := settings(func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if slices.Equal(hello.SupportedProtos, []string{acmez.ACMETLS1Protocol}) && !a.hasDomain(hello.ServerName) {
-			return nil, errors.New("a challenge for a name that no certificate is obtained for")
+			return nil, errors.New("a challenge for a name without a configured certificate")
 		}
 		return a.config.GetCertificate(hello)
 	})
@@ -139,7 +139,7 @@ func (a *ACME) TLSConfig() *tls.Config {
 	return c
 }
 
-// Challenge answers the challenge http-01, and passes everything else on.
+// Challenge answers the challenge http-01, and passes other requests to the next handler.
 func (a *ACME) Challenge(next http.Handler) http.Handler {
 	challenge := a.issuer.HTTPChallengeHandler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -155,13 +155,13 @@ func (a *ACME) Challenge(next http.Handler) http.Handler {
 	})
 }
 
-// hasDomain reports whether there are challenges for a name. Strangers ask for others, which would be looked for in
-// the storage, and logged as errors.
+// hasDomain reports whether there are challenges for a name. Requests of strangers for other names would be looked up
+// in the storage, and logged as errors.
 func (a *ACME) hasDomain(name string) bool {
 	return slices.ContainsFunc(a.domains, func(domain string) bool { return strings.EqualFold(domain, name) })
 }
 
-// Close ends what obtains and renews certificates.
+// Close stops obtaining and renewing certificates.
 func (a *ACME) Close() {
 	a.cancel()
 	a.cache.Stop()

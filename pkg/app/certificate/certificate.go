@@ -41,14 +41,14 @@ func Load(cert, key string) (*Pair, error) {
 	}
 	if p.certificate, err = tls.X509KeyPair(p.certData, p.keyData); err != nil {
 		if n := place(p.certData, p.keyData); n > 1 {
-			return nil, errs.New(errs.Invalid, "%s has the certificate of the key %s in place %d: it has to be the first, before those that lead to its authority", cert, key, n)
+			return nil, errs.New(errs.Invalid, "%s has the certificate of the key %s in place %d: it must be the first, before the intermediate certificates", cert, key, n)
 		}
 		return nil, errs.Wrap(err, errs.Invalid, "%s and %s can't be used", cert, key)
 	}
 	return p, nil
 }
 
-// place returns which of several certificates is that of a key, from 1; 0 for none.
+// place returns the position of a key's certificate among several, from 1; 0 for none.
 func place(certs, key []byte) int {
 	for n := 1; n <= maxChain; n++ {
 		if _, err := tls.X509KeyPair(certs, key); err == nil {
@@ -59,7 +59,7 @@ func place(certs, key []byte) int {
 	return 0
 }
 
-// Leaf is the certificate itself, without those that lead to its authority.
+// Leaf is the certificate itself, without the intermediate ones.
 func (p *Pair) Leaf() *x509.Certificate { return p.certificate.Leaf }
 
 // Same reports whether the files had the same content.
@@ -85,7 +85,7 @@ func (p *Pair) Warnings(host string, now time.Time) (all []string) {
 	return all
 }
 
-// settings are those of TLS that do not depend on the certificate.
+// settings are the settings of TLS that do not depend on the certificate.
 func settings(get func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: get}
 }

@@ -20,7 +20,7 @@ type Files struct {
 	current atomic.Pointer[Pair]
 	mu      sync.Mutex // held while current changes
 	host    string     // a name that clients use; "" for any
-	failed  string     // why the files could not be used the last time; "": they could
+	failed  string     // why the files could not be used the last time; "" if they could
 	warned  []string   // of current
 
 	stop chan struct{}
@@ -40,7 +40,7 @@ func newFiles(p *Pair, host string, log *slog.Logger, interval time.Duration, no
 	return f
 }
 
-// Use has a pair used from now on, for clients that use a name, and reports whether it is another pair.
+// Use replaces the pair and the name that clients use, and reports whether the pair is another one.
 func (f *Files) Use(p *Pair, host string) (changed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func (f *Files) use(p *Pair) (changed bool) {
 	return true
 }
 
-// warn logs each warning once: a certificate that nobody renews is fine at first.
+// warn logs each new warning once: some warnings only appear as the certificate ages.
 func (f *Files) warn(p *Pair) {
 	for _, text := range p.Warnings(f.host, f.now()) {
 		if !slices.Contains(f.warned, text) {
@@ -72,12 +72,12 @@ func (f *Files) warn(p *Pair) {
 	}
 }
 
-// TLSConfig returns the settings of a server. New connections use the certificate of then.
+// TLSConfig returns the settings of a server. Each connection uses the certificate at its time.
 func (f *Files) TLSConfig() *tls.Config {
 	return settings(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &f.current.Load().certificate, nil })
 }
 
-// Leaf returns the certificate that is used now.
+// Leaf returns the current certificate.
 func (f *Files) Leaf() *x509.Certificate { return f.current.Load().Leaf() }
 
 // follow reads the files from time to time.
@@ -95,7 +95,7 @@ func (f *Files) follow(interval time.Duration) {
 	}
 }
 
-// check uses the files if they have changed. While they can't be used, what they were before is: a program that
+// check uses the files if they have changed. While they can't be used, the former pair stays in use: a program that
 // replaces them writes one after the other.
 func (f *Files) check() {
 	f.mu.Lock()
@@ -109,11 +109,11 @@ func (f *Files) check() {
 		f.warn(now)
 	case err.Error() != f.failed:
 		f.failed = err.Error()
-		f.log.Error("the certificate has changed and can't be used; the one before is", "error", err)
+		f.log.Error("the changed certificate can't be used; the former one stays in use", "error", err)
 	}
 }
 
-// Close ends the reading of the files.
+// Close stops reading the files.
 func (f *Files) Close() {
 	close(f.stop)
 	<-f.done

@@ -18,8 +18,8 @@ type logCore struct {
 
 var _ zapcore.Core = (*logCore)(nil)
 
-// unanswered is what the library says of a challenge that it has no answer for: anybody can begin one. If the
-// authority did, the order fails, and says why.
+// unanswered is the library's message about an unknown challenge. Any client can send one. If the authority sent it,
+// the order fails with the reason.
 const unanswered = "tls-alpn challenge"
 
 func levelOf(l zapcore.Level) slog.Level {

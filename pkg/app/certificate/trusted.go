@@ -27,7 +27,7 @@ func Trusted(file string) (*x509.CertPool, error) {
 	n := 0
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
-			return nil, errs.New(errs.Invalid, "%s has something else than certificates: a block %q; expected those of the authorities alone", file, block.Type)
+			return nil, errs.New(errs.Invalid, "%s has a block %q: expected only certificates of authorities", file, block.Type)
 		}
 		n++
 		authority, err := x509.ParseCertificate(block.Bytes)
@@ -36,8 +36,8 @@ func Trusted(file string) (*x509.CertPool, error) {
 		}
 		roots.AddCert(authority)
 	}
-	if begun := bytes.Count(data, []byte("-----BEGIN CERTIFICATE-----")); begun > n { // pem skips those that are damaged
-		return nil, errs.New(errs.Invalid, "of the %d certificates in %s, %d can't be decoded: one is cut off or damaged", begun, file, begun-n)
+	if begun := bytes.Count(data, []byte("-----BEGIN CERTIFICATE-----")); begun > n { // pem skips damaged ones
+		return nil, errs.New(errs.Invalid, "of the %d certificates in %s, %d can't be decoded: they are truncated or damaged", begun, file, begun-n)
 	}
 	if n == 0 {
 		return nil, errs.New(errs.Invalid, "%s has no certificate in the format PEM, which begins with -----BEGIN CERTIFICATE-----", file)

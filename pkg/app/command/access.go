@@ -1,5 +1,5 @@
-// Package command is what the commands of belfry do. A command does its work with the stores open, or asks the process
-// that holds them, which calls the same functions.
+// Package command has the work of belfry's commands. A command does its work with the stores open, or sends a request
+// to the process that holds them, which calls the same functions.
 package command
 
 import (
@@ -20,11 +20,11 @@ import (
 type Question struct {
 	User      string          `json:"user,omitempty"` // uuid; "": nobody is logged in
 	AAL       int             `json:"aal,omitempty"`  // of the session of the user; 0: 1
-	Age       time.Duration   `json:"age,omitempty"`  // since the user has last proven who they are
+	Age       time.Duration   `json:"age,omitempty"`  // since the user's last authentication
 	Store     string          `json:"store"`
 	Operation policy.Op       `json:"operation"`
 	UUID      string          `json:"uuid,omitempty"`  // not for a creation
-	Input     json.RawMessage `json:"input,omitempty"` // what a creation or an update sends; an object
+	Input     json.RawMessage `json:"input,omitempty"` // the object that a creation or an update sends
 }
 
 func (q Question) input() (object.Object, error) {
@@ -37,7 +37,7 @@ func (q Question) input() (object.Object, error) {
 // Answer is the answer to a Question.
 type Answer struct {
 	access.Explanation
-	NoRoute string `json:"noRoute,omitempty"` // why HTTP does not offer the operation to anyone; "": it does
+	NoRoute string `json:"noRoute,omitempty"` // why HTTP does not offer the operation to anyone; "" if it does
 }
 
 // Granted reports whether the user may do the operation over HTTP.
@@ -70,7 +70,7 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	call := store.Call{Client: true, NoGet: plan.WhyNoRoute(c.Stores[q.Store], policy.Get) != ""}
 	users, disabled := set.Store(c.Authentication.UserStore), false
 	if q.User != "" {
-		stored, err := users.GetAuthorized(ctx, q.User, policy.Get, nil) // is not announced
+		stored, err := users.GetAuthorized(ctx, q.User, policy.Get, nil) // is not published as an event
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		if err != nil {
 			return nil, err
 		}
-		if call.User, err = object.Decode(users.Rules().Visible(stored.Body)); err != nil { // as rules see who is logged in
+		if call.User, err = object.Decode(users.Rules().Visible(stored.Body)); err != nil { // as rules see the logged-in user
 			return nil, err
 		}
 		record.SetReserved(call.User, user)

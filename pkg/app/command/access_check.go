@@ -17,7 +17,7 @@ import (
 type accessFlags struct {
 	User  string        `help:"Uuid of the user; without it nobody is logged in." placeholder:"UUID"`
 	AAL   int           `name:"aal" default:"1" help:"Authenticator assurance level of the user's session: 2 with a second factor."`
-	Age   time.Duration `help:"How long ago the user has proven who they are." placeholder:"DURATION"`
+	Age   time.Duration `help:"How long ago the user authenticated." placeholder:"DURATION"`
 	Store string        `required:"" help:"Name of the store." placeholder:"NAME"`
 	Op    string        `required:"" enum:"create,get,list,update,delete" help:"create, get, list, update or delete." placeholder:"OPERATION"`
 	UUID  string        `name:"uuid" help:"Uuid of the object; not for create." placeholder:"UUID"`
@@ -29,7 +29,7 @@ func (f *accessFlags) Request(context.Context, Streams) (Question, error) {
 	op := policy.Op(f.Op)
 	switch sends := op == policy.Create || op == policy.Update; {
 	case op == policy.Create && f.UUID != "":
-		return Question{}, errs.New(errs.Invalid, "--uuid: create has no object yet; --input has what it sends")
+		return Question{}, errs.New(errs.Invalid, "--uuid: create has no object yet; pass the new object with --input")
 	case op != policy.Create && f.UUID == "":
 		return Question{}, errs.New(errs.Invalid, "--uuid: %s needs the uuid of an object", op)
 	case !sends && f.Input != "":
@@ -38,7 +38,7 @@ func (f *accessFlags) Request(context.Context, Streams) (Question, error) {
 	return Question{User: f.User, AAL: f.AAL, Age: f.Age, Store: f.Store, Operation: op, UUID: f.UUID, Input: []byte(f.Input)}, nil
 }
 
-// Print implements Flags. The user who may not is what was found.
+// Print implements Flags. A denial is an ErrFound.
 func (f *accessFlags) Print(s Streams, a *Answer) error {
 	f.write(s.Out, a)
 	if !a.Granted() {
@@ -90,7 +90,7 @@ func (f *accessFlags) write(w io.Writer, a *Answer) {
 	}
 }
 
-// printFields prints fields with what decides about them, those of which the same is to be said together.
+// printFields prints fields with their decisions. It groups fields with the same decision.
 func printFields(w io.Writer, all []access.FieldAccess) {
 	names := map[string][]string{}
 	var texts []string
@@ -106,7 +106,7 @@ func printFields(w io.Writer, all []access.FieldAccess) {
 	}
 }
 
-// explained says whether a field is read and may be written, and the rule where it is not.
+// explained describes whether a field may be read and written, with the rule that denies it.
 func explained(f access.FieldAccess) string {
 	var parts []string
 	if d := f.Read; d != nil {

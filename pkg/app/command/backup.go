@@ -26,7 +26,7 @@ type BackupOptions struct {
 	Progress func(backup.Progress)
 }
 
-// BackupResult is what a backup has made.
+// BackupResult is the result of a backup.
 type BackupResult struct {
 	ID       string         `json:"id"`
 	Place    string         `json:"place"`
@@ -46,7 +46,7 @@ type BackupRequest struct {
 	To *config.BackupPlace `json:"to,omitempty"` // nil: the configured one
 }
 
-// Backup makes a backup. A command that makes it itself gives way to a belfry that waits for the data.
+// Backup makes a backup. A command that makes the backup itself yields to a belfry that waits for the data.
 var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
 	Name: "backup", Reads: func(BackupRequest) bool { return true }, Max: 1 << 16, Broken: ", and the backup was not completed",
 	Check: func(c *config.Config, q BackupRequest) error {
@@ -86,7 +86,7 @@ type Maker struct {
 	Holder   backup.Holder
 }
 
-// NewHolder returns who makes a backup: a run of belfry that has the data folder.
+// NewHolder returns the holder of the lease of a backup: a run of belfry that has the data folder.
 func NewHolder(c *config.Config, run string) backup.Holder {
 	host, _ := os.Hostname()
 	return backup.Holder{ID: object.NewUUID(), Run: run, Host: host, Data: c.Data}
@@ -95,7 +95,7 @@ func NewHolder(c *config.Config, run string) backup.Holder {
 // States is the state that all processes share.
 func (m *Maker) States() *backup.States { return open.BackupStates(m.Set) }
 
-// Make makes a backup that somebody has requested.
+// Make makes a requested backup.
 func (m *Maker) Make(ctx context.Context, o BackupOptions) (*BackupResult, error) {
 	state, _, err := m.States().Take(ctx, m.Holder, nil)
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *Maker) MakeTaken(ctx context.Context, installation string, o BackupOpti
 		Manifest: manifest, Err: err, Interrupted: err != nil && ctx.Err() != nil, Elsewhere: m.elsewhere(o.To),
 	})
 	if err == nil && ended != nil {
-		m.Log.Warn("that a backup has ended can't be stored", "error", ended)
+		m.Log.Warn("the end of a backup can't be stored", "error", ended)
 	}
 	if err == nil {
 		m.Log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
@@ -129,7 +129,7 @@ func (m *Maker) MakeTaken(ctx context.Context, installation string, o BackupOpti
 	return result, err
 }
 
-// elsewhere reports whether a place is another one than the configured, of which the state is.
+// elsewhere reports whether a place differs from the configured one, which the state is about.
 func (m *Maker) elsewhere(to *config.BackupPlace) bool {
 	configured := m.Plan.Config.Backup
 	return to != nil && configured != nil && to.String() != configured.String()
@@ -160,7 +160,7 @@ func (m *Maker) makeAt(ctx context.Context, installation string, o BackupOptions
 		ID: manifest.ID, Place: place.String(), Started: manifest.Started, Ended: manifest.Ended, Size: manifest.Size, Added: manifest.Added,
 		Problems: append([]string{}, manifest.Problems...),
 	}
-	// The retention is of the configured place alone: somebody else may keep backups in others.
+	// The retention only applies to the configured place: others may keep backups in other places.
 	keep := backup.Keep{}
 	if o.To == nil {
 		keep = backup.Keep(m.Plan.Config.Backup.Keep)
@@ -173,7 +173,7 @@ func (m *Maker) makeAt(ctx context.Context, installation string, o BackupOptions
 	return result, manifest, nil
 }
 
-// sources are the backends with their stores.
+// sources returns the backends with their stores.
 func (m *Maker) sources() []backup.Source {
 	var all []backup.Source
 	for _, name := range slices.Sorted(maps.Keys(m.Backends)) {
@@ -188,7 +188,7 @@ func (m *Maker) sources() []backup.Source {
 	return all
 }
 
-// grace is the shortest time for which binaries stay that no object references.
+// grace is the shortest time for which unreferenced binaries are kept.
 func (m *Maker) grace() (shortest time.Duration) {
 	for _, b := range m.Plan.Config.Binaries {
 		if shortest == 0 || b.Grace < shortest {

@@ -14,9 +14,9 @@ import (
 	"belfry/pkg/operations/backup"
 )
 
-// placeFlag says where backups are.
+// placeFlag is the flag of the place of backups.
 type placeFlag struct {
-	Place string `name:"place" help:"Where the backups are, instead of the configured place." placeholder:"FOLDER|s3://BUCKET/PREFIX"`
+	Place string `name:"place" help:"The place of the backups, instead of the configured one." placeholder:"FOLDER|s3://BUCKET/PREFIX"`
 }
 
 // parse returns the place of the flag, nil without one.
@@ -31,7 +31,7 @@ func (p *placeFlag) parse() (*config.BackupPlace, error) {
 	return parsed, nil
 }
 
-// showBackup shows the progress of what reads or writes a backup.
+// showBackup shows the progress of reading or writing a backup.
 func showBackup(s Streams) (func(backup.Progress), func(error)) {
 	return Sometimes(func(p backup.Progress) { fmt.Fprintf(s.Err, "%s: %d\n", p.What, p.Done) }), func(error) {}
 }
@@ -75,7 +75,7 @@ func size(n int64) string {
 	return count.Of(n, "byte")
 }
 
-// BackupPart asks for what is done with the backups of a place.
+// BackupPart is a request about the backups of a place.
 type BackupPart struct {
 	At *config.BackupPlace // nil: the configured one
 	ID string              // of a backup; "": the latest

@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// ExportRequest asks for the objects of a store.
+// ExportRequest requests the objects of a store.
 type ExportRequest struct {
 	Store   string    `json:"store"`
 	Secrets bool      `json:"secrets,omitempty"` // with all fields: hashes of passwords, and internal ones
@@ -50,7 +50,7 @@ type exportFlags struct {
 
 	Secrets bool `help:"With the fields that never leave the server otherwise, hashes of passwords among them."`
 
-	finish func(err error) error // completes the output, or removes what there is of it
+	finish func(err error) error // completes the output, or removes an incomplete one
 }
 
 // Request implements Flags.

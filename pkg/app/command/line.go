@@ -13,11 +13,10 @@ import (
 	"belfry/pkg/bus"
 )
 
-// ErrFound is the error of a command that has printed what it has found: differences, or that somebody may not do
-// something.
+// ErrFound is the error of a command that has printed its findings, such as differences or a denied access.
 var ErrFound = errors.New("differences were found")
 
-// Streams are those of a command, and what asks the person who types.
+// Streams are the streams of a command, and its prompts.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -29,24 +28,24 @@ type Streams struct {
 // Command is a command of the command line that does an operation.
 type Command[In, Out any] struct {
 	Words, Help string // "user create"
-	Default     bool   // the words without the last do it, too
+	Default     bool   // the words without the last run it, too
 	Flags       Flags[In, Out]
 }
 
 // Flags are the flags and arguments of a command: a pointer to a struct with the tags of kong. Each command line has a
-// copy. They may have further methods: Show as of an Operation, and Finish, which has the error with which the command
-// ends, and returns it.
+// copy. They may have further methods: Show, as in an Operation, and Finish, which gets the error with which the
+// command ends, and returns it.
 type Flags[In, Out any] interface {
-	// Request returns what the command asks for. It is called before the configuration is read.
+	// Request returns the request of the command. It is called before the configuration is read.
 	Request(ctx context.Context, s Streams) (In, error)
-	// Print prints what was done.
+	// Print prints the result.
 	Print(s Streams, out *Out) error
 }
 
-// Line is a Command, of any types.
+// Line is a Command of any types.
 type Line struct {
 	Words, Help     string
-	Default, Folder bool // Folder: nothing but the data folder has to be known
+	Default, Folder bool // Folder: the command only needs the data folder
 	Bare            bool // no configuration has to be known
 	Flags           any
 
@@ -216,7 +215,7 @@ func (f *textFlags[In, Out]) Request(context.Context, Streams) (In, error) { ret
 // Print implements Flags.
 func (f *textFlags[In, Out]) Print(s Streams, out *Out) error { return f.text(s.Out, f.In, out) }
 
-// reportFlags are those of a command that prints one report.
+// reportFlags are the flags of a command that prints one report.
 type reportFlags[In, Out any] struct {
 	textFlags[In, Out]
 	reportFlag
@@ -241,12 +240,12 @@ func (f *rowsFlags[In, Out]) Print(s Streams, out *Out) error {
 	return f.textFlags.Print(s, out)
 }
 
-// reportFlag is of commands that print one report.
+// reportFlag is a flag of commands that print one report.
 type reportFlag struct {
 	JSON bool `name:"json" help:"Report as JSON." json:"-"`
 }
 
-// linesFlag is of commands that print a line for each of many.
+// linesFlag is a flag of commands that print a line for each item.
 type linesFlag struct {
 	JSON bool `name:"json" help:"One JSON object a line." json:"-"`
 }

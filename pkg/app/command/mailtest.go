@@ -20,13 +20,13 @@ import (
 	"belfry/pkg/mail"
 )
 
-// MailTest asks for a mail that shows whether a mailer works.
+// MailTest requests a mail that shows whether a mailer works.
 type MailTest struct {
 	To     string `json:"to" label:"Address" input:"email" required:"" max:"254"`
 	Mailer string `json:"mailer,omitempty" console:"-"` // "": that of authentication.providers.email, or default
 }
 
-// MailTested is what became of it.
+// MailTested is its result.
 type MailTested struct {
 	Mailer string `json:"mailer"`
 	From   string `json:"from"`
@@ -36,8 +36,8 @@ type MailTested struct {
 	Served bool   `json:"served,omitempty"` // it was sent by the belfry that serves
 }
 
-// Mail sends a mail. A belfry that serves the data folder does it with the configuration and the environment that it
-// has. Errors: Invalid for a wrong address or mailer; Unavailable with what the server replies.
+// Mail sends a mail. A belfry that serves the data folder sends it with its own configuration and environment. Errors:
+// Invalid for a wrong address or mailer; Unavailable with the server's reply.
 var Mail = Operation[MailTest, MailTested, none]{
 	Name: "mail test", Storeless: true,
 	Run: func(ctx context.Context, at *Place, q MailTest, _ func(none)) (*MailTested, error) {
@@ -75,7 +75,7 @@ func (f *mailFlags) Print(s Streams, t *MailTested) error {
 	return err
 }
 
-// sendTest sends a mail by the mailer of a plan, or by the sender that is given for it.
+// sendTest sends a mail by the mailer of a plan, or by the given sender.
 func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
 	c := p.Config
 	tested := &MailTested{Mailer: cmp.Or(q.Mailer, "default"), From: defaultSender(c), To: strings.TrimSpace(q.To)}
@@ -97,7 +97,7 @@ func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 	} else {
 		tested.Folder = m.File.Folder
 	}
-	text := "This mail shows that belfry at " + c.BaseURL + " can send mails with its mailer " + tested.Mailer + ".\nSomebody who operates it has asked for it; there is nothing to do.\n"
+	text := "This mail shows that belfry at " + c.BaseURL + " can send mails with its mailer " + tested.Mailer + ".\nAn operator has requested it; there is nothing to do.\n"
 	err := sender(tested.Mailer, m).Send(ctx, mail.Message{
 		ID: "test-" + rand.Text(), From: tested.From, To: tested.To, Subject: "A test of belfry", Text: text, Date: time.Now(),
 	})
@@ -107,12 +107,12 @@ func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 	case errors.Is(err, errs.Canceled):
 		return nil, err
 	default:
-		// Of any kind: the operator who asks reads the words of the server, and the cause.
+		// Of any kind: the operator of every kind, the operator sees the server's reply and the cause.
 		return nil, errs.New(errs.Unavailable, "the mail to %s was not sent: %s", tested.To, err.Error())
 	}
 }
 
-// defaultSender is the sender of mails where none is configured.
+// defaultSender is the sender of mails without a configured one.
 func defaultSender(c *config.Config) string {
 	host := "localhost"
 	if u, err := url.Parse(c.BaseURL); err == nil && u.Hostname() != "" {
@@ -121,7 +121,7 @@ func defaultSender(c *config.Config) string {
 	return "Belfry <no-reply@" + host + ">"
 }
 
-// Done is what happened, for people.
+// Done describes the result for people.
 func (t *MailTested) Done() string {
 	if t.Folder != "" {
 		return "the mail to " + t.To + " was written into the folder " + t.Folder + ", and not sent: the mailer " + t.Mailer + " is of type file"

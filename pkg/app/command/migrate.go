@@ -39,8 +39,8 @@ func (r *MigrateReport) Clean() bool {
 	return true
 }
 
-// Migrate copies the stores and binaries of one configuration to where another has them. Neither may be
-// in use; objects that the new place already has stay.
+// Migrate copies the stores and binaries of one configuration to the places that another one names. Neither may be in
+// use; objects that the new place already has stay.
 func Migrate(ctx context.Context, from, to *config.Config, progress func(migrate.Progress)) (report *MigrateReport, err error) {
 	m := &migration{progress: progress, report: &MigrateReport{
 		Stores: []*migrate.Result{}, Binaries: []*migrate.Result{}, Stayed: []string{}, Notes: []string{},
@@ -130,12 +130,12 @@ func (m *migration) fits() error {
 	var problems config.Problems
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		if b.Stores[name] == nil {
-			problems = append(problems, b.Problem("stores", "has no store %s, which the old configuration has: where should its objects go?", name))
+			problems = append(problems, b.Problem("stores", "has no store %s, which the old configuration has: add it, as the place for its objects", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Binaries)) {
 		if b.Binaries[name] == nil {
-			problems = append(problems, b.Problem("binaries", "has no service %s, which the old configuration has: where should its contents go?", name))
+			problems = append(problems, b.Problem("binaries", "has no service %s, which the old configuration has: add it, as the place for its contents", name))
 		}
 	}
 	if len(problems) > 0 {
@@ -190,7 +190,7 @@ func (m *migration) open(ctx context.Context, s *side) error {
 	return nil
 }
 
-// note adds hints about what does not move.
+// note adds hints about data that does not move.
 func (m *migration) note() {
 	a, b := m.from.plan.Config, m.to.plan.Config
 	if a.Data != b.Data && len(a.Bus.URL) == 0 {

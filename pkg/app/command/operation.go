@@ -31,7 +31,7 @@ type Operation[In, Out, P any] struct {
 	Name      string // of the work: in the lock of the data folder, in the log, and in the path of the control request
 	Storeless bool   // no store is opened
 	Own       bool   // every command does it itself, without the stores, also while they are served
-	Served    string // only the process that serves does it; says of a data folder that nobody serves what that means
+	Served    string // only the process that serves does it; the text explains the consequence if no process serves
 	Max       int64  // bytes of In as JSON; 0: 4 KiB
 
 	Bus  Connection // of the command, which does it on the bus as a user of its own; the process that serves has no part in it
@@ -39,20 +39,20 @@ type Operation[In, Out, P any] struct {
 
 	Reads   func(in In) bool                    // it changes no object; nil: it may
 	Creates func(in In) bool                    // the stores need not exist yet; nil: they do
-	Check   func(c *config.Config, in In) error // refuses what no store is opened for; nil: nothing
+	Check   func(c *config.Config, in In) error // validates the request before stores are opened; nil: no check
 	Run     func(ctx context.Context, at *Place, in In, report func(P)) (*Out, error)
 	Doing   func(in In) string // the name in the log; nil: Name
 
-	Input  func(*In) *io.Reader // what follows In in the request; nil: nothing
-	Output func(*In) *io.Writer // takes the place of the lines of the reply; nil: nothing
-	Broken string               // says of a reply that ends too early what that means; "": nothing
+	Input  func(*In) *io.Reader // the data after In in the request; nil: none
+	Output func(*In) *io.Writer // replaces the lines of the reply; nil: no output
+	Broken string               // the consequence of a reply that ends too early, for the error; "": none
 
-	// Of the command line. With a Help there is a command of the same name: its flags are the fields of In, with tags
-	// of kong, and it prints Out by Text, or as JSON.
+	// For the command line. An operation with a Help has a command of the same name. Its flags are the fields of In,
+	// with tags of kong, and it prints Out by Text, or as JSON.
 	Help     string
 	Prints   Printed
 	Text     func(w io.Writer, in In, out *Out) error
-	Show     func(s Streams, in In) (report func(P), end func(error)) // shows the progress; nil: nothing
+	Show     func(s Streams, in In) (report func(P), end func(error)) // shows the progress; nil: not shown
 	Commands []Command[In, Out]                                       // with flags of their own
 
 	Console *Console[In, Out] // nil: admins don't run it in the console
@@ -61,19 +61,19 @@ type Operation[In, Out, P any] struct {
 // Serving returns the place of a process that serves, until done is called. With reads it is for work that changes no object.
 type Serving func(reads bool) (at *Place, done func())
 
-// none is the progress of work that reports none, and the request of what needs none.
+// none is the progress of work without reports, and the request of an operation without parameters.
 type none = struct{}
 
-// Request is an Operation, of any types.
+// Request is an Operation of any types.
 type Request interface {
-	// Route is that of the control request, "" for none.
+	// Route is the route of the control request, "" for none.
 	Route() string
 	Handle(log *slog.Logger, at Serving) http.HandlerFunc
 	Lines() []Line
 	Job(h *Host) *Job
 }
 
-// Operations are all of them, in the order of their commands.
+// Operations are all operations, in the order of their commands.
 var Operations = []Request{
 	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Migration, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
 	&LetterList, &LetterShow, LetterRetry, LetterDrop, &ListenerList, &ListenerReset, &ListenerConfirm, &BusSetup, BusRole, BusAccount, &EventTail, &EventGet, &EventErase,
@@ -116,7 +116,7 @@ func (o *Operation[In, Out, P]) Do(ctx context.Context, c *config.Config, in In,
 	return out, err
 }
 
-// withoutStores is open.WithStores for what needs no store.
+// withoutStores is open.WithStores for an operation without stores.
 func withoutStores(folder string, direct func(*store.Set) error, served func(hold.Holder) error) error {
 	h, err := hold.HolderOf(folder)
 	switch {
@@ -128,7 +128,7 @@ func withoutStores(folder string, direct func(*store.Set) error, served func(hol
 	return direct(nil)
 }
 
-// askServer has the process that serves a data folder do the operation.
+// askServer requests the operation from the process that serves a data folder.
 func (o *Operation[In, Out, P]) askServer(ctx context.Context, folder string, in In, report []func(P)) (*Out, error) {
 	if _, err := os.Stat(folder); err != nil {
 		return nil, errs.New(errs.Invalid, "there is no data folder %s; check --config and --data", folder)
@@ -161,7 +161,7 @@ type line[Out, P any] struct {
 	hold.Failure
 }
 
-// Ask has a process that serves do the operation.
+// Ask requests the operation from a process that serves.
 func (o *Operation[In, Out, P]) Ask(ctx context.Context, h hold.Holder, in In, report ...func(P)) (*Out, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
@@ -203,7 +203,7 @@ func (o *Operation[In, Out, P]) Ask(ctx context.Context, h hold.Holder, in In, r
 	}
 }
 
-// path is that of the control request.
+// path is the path of the control request.
 func (o *Operation[In, Out, P]) path() string { return "/" + strings.ReplaceAll(o.Name, " ", "-") }
 
 // Route implements Request.
@@ -247,7 +247,7 @@ func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at Serving) http.Handle
 	}
 }
 
-// write replies with what the operation writes. A failure after the first byte closes the connection, so that an
+// write replies with the output of the operation. A failure after the first byte closes the connection, so that an
 // incomplete reply is recognized.
 func (o *Operation[In, Out, P]) write(log *slog.Logger, w http.ResponseWriter, r *http.Request, at Serving, in In, err error) {
 	written := &counter{Writer: w}
@@ -274,7 +274,7 @@ func (o *Operation[In, Out, P]) doing(in In) string {
 	return o.Name
 }
 
-// counter counts what is written.
+// counter counts the written bytes.
 type counter struct {
 	io.Writer
 	n int64

@@ -31,27 +31,27 @@ type Place struct {
 
 	Log        *slog.Logger  // of the process that serves; nil in a command
 	Served     bool          // by the process that serves
-	RecheckFor time.Duration // for how long a difference has to persist: others may still apply it
+	RecheckFor time.Duration // for how long a difference has to persist: workers may still apply a change
 
-	// Users calls do with the service of accounts, Binaries with the binary services, and Backups with what makes
+	// Users calls do with the service of accounts, Binaries with the binary services, and Backups with the maker of
 	// backups.
 	Users    func(ctx context.Context, do func(*account.Service) error) error
 	Binaries func(ctx context.Context, do func([]*binary.Service) error) error
 	Backups  func(ctx context.Context, do func(context.Context, *Maker) error) error
 
-	Claims func(ctx context.Context) error // completes what an import of objects with unique values needs
+	Claims func(ctx context.Context) error // completes the claims that an import of objects with unique values needs
 	Sender func(name string, m config.Mailer) mail.Sender
 
 	// Current is what is served now, which a reload replaces; nil but for a run of the console, which leaves others half of
 	// the time.
 	Current func() *store.Set
 
-	// Of the process that serves alone.
+	// Of the process that serves.
 	Examine func(ctx context.Context) (*Examined, error)
 	Reload  func(ctx context.Context) (*Reloaded, error)
 }
 
-// placeOf is a command that has opened the stores of a plan.
+// placeOf returns the place of a command that has opened the stores of a plan.
 func placeOf(p *plan.Plan, set *store.Set) *Place {
 	at := &Place{Plan: p, Set: set}
 	if p.Shared() {

@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/operations/backup"
 )
 
-// backupPlace returns where backups are: not where files are, which the retention would remove.
+// backupPlace returns the place of backups. It must not be a place of files, which the retention would remove.
 func backupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPlace, error) {
 	switch {
 	case given != nil:
@@ -25,11 +25,12 @@ func backupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPla
 	case c.Backup != nil:
 		return &c.Backup.BackupPlace, plan.CheckPlace(c, &c.Backup.BackupPlace)
 	default:
-		return nil, errs.New(errs.Invalid, "no place for backups is given: set backup in the configuration, or name a folder or s3://bucket/prefix")
+		return nil, errs.New(errs.Invalid, "no place for backups is configured: set backup in the configuration, or name a folder or s3://bucket/prefix")
 	}
 }
 
-// NewBackupPlace is backupPlace for a backup that is made: it must not be served either, nor be among what belfry writes.
+// NewBackupPlace is backupPlace for a new backup: the place must also not be served, or be below a folder that belfry
+// writes.
 func NewBackupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPlace, error) {
 	place, err := backupPlace(c, given)
 	if err != nil {
@@ -62,7 +63,7 @@ type ListedBackup struct {
 	Error   string    `json:"error,omitempty"` // why it can't be used
 }
 
-// Backups are those of a destination, the oldest first.
+// Backups are the backups of a destination, the oldest first.
 type Backups []ListedBackup
 
 // Clean reports whether all can be used.

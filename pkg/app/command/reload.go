@@ -11,28 +11,28 @@ import (
 	"belfry/pkg/operations/doctor"
 )
 
-// Reloaded is what a reload did.
+// Reloaded is the result of a reload.
 type Reloaded struct {
 	File     string   `json:"file"`               // the configuration
-	Changed  []string `json:"changed,omitempty"`  // keys that changed, and keys of files whose content did; none: nothing was done
+	Changed  []string `json:"changed,omitempty"`  // changed keys, and keys of files with changed content; none: nothing was done
 	Building []string `json:"building,omitempty"` // indexes that are being built in the background, as Books.user; lists that need one are refused until then
 	Refused  []string `json:"refused,omitempty"`  // problems because of which nothing was changed
 }
 
-// refusal is Invalid with the problems because of which a process has changed nothing.
+// refusal is Invalid, with the problems because of which a process has refused a reload.
 func (r *Reloaded) refusal(of hold.Holder) error {
 	if len(r.Refused) == 0 {
 		return nil
 	}
-	return errs.New(errs.Invalid, "%s has not reloaded its configuration, and serves with the one before:\n%s", of, strings.Join(r.Refused, "\n"))
+	return errs.New(errs.Invalid, "%s has refused the configuration, and serves with the previous one:\n%s", of, strings.Join(r.Refused, "\n"))
 }
 
-// Reload has the process that serves read its configuration again. Errors: Invalid when that refuses it, with its
-// problems; Unavailable when nobody serves.
+// Reload makes the serving process read its configuration again. Errors: Invalid with the problems if it refuses the
+// configuration; Unavailable if no process serves.
 var Reload = Operation[none, Reloaded, none]{
-	Name: "reload", Served: "nothing is to be reloaded",
+	Name: "reload", Served: "there is nothing to reload",
 	Run:      func(ctx context.Context, at *Place, _ none, _ func(none)) (*Reloaded, error) { return at.Reload(ctx) },
-	Commands: []Command[none, Reloaded]{{Words: "reload", Help: "Have the belfry that serves read its configuration again.", Flags: &reloadFlags{}}},
+	Commands: []Command[none, Reloaded]{{Words: "reload", Help: "Make the serving belfry read its configuration again.", Flags: &reloadFlags{}}},
 }
 
 type reloadFlags struct{}
@@ -54,13 +54,13 @@ func (*reloadFlags) Print(s Streams, r *Reloaded) error {
 	return err
 }
 
-// Examined is what the process that serves knows of itself, for `belfry doctor`.
+// Examined are the findings of the serving process about itself, for `belfry doctor`.
 type Examined struct {
 	Version  string           `json:"version"`
 	Findings []doctor.Finding `json:"findings"`
 }
 
-// Examine asks the process that serves how it is.
+// Examine requests the findings of the serving process about itself.
 var Examine = Operation[none, Examined, none]{
 	Name: "doctor", Reads: func(none) bool { return true }, Served: "there is nobody to ask",
 	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Examined, error) { return at.Examine(ctx) },

@@ -36,15 +36,15 @@ type RestoreOptions struct {
 // RestoreReport is what was restored, and the verification after it.
 type RestoreReport struct {
 	ID      string    `json:"id"`
-	Started time.Time `json:"started"` // when the backup was begun
+	Started time.Time `json:"started"` // when the backup began
 	Report  *Report   `json:"report"`
 }
 
 // Clean reports whether copies and contents are right.
 func (r *RestoreReport) Clean() bool { return r.Report.Clean() }
 
-// Restore restores a backup into backends, a bus and storages that are empty, and verifies the result. One that was
-// interrupted is made again.
+// Restore restores a backup into empty backends, an empty bus and empty storages, and verifies the result. An
+// interrupted restore is repeated.
 func Restore(ctx context.Context, c *config.Config, o RestoreOptions) (*RestoreReport, error) {
 	p, err := plan.Compile(c)
 	if err != nil {
@@ -87,7 +87,7 @@ type restoring struct {
 	manifest *backup.Manifest
 	options  RestoreOptions
 	again    bool // the stores may have a part of the backup
-	owned    bool // so may the folders and the bus, since the marker was there
+	owned    bool // so may the folders and the bus, since the marker existed
 	refused  bool // something is not empty
 
 	backends map[string]driver.Backend
@@ -96,14 +96,14 @@ type restoring struct {
 	bus      *bus.Bus
 }
 
-// fits returns an error for what the backup has and the configuration does not.
+// fits returns an error if the backup has something that the configuration lacks.
 func (r *restoring) fits() error {
 	c := r.plan.Config
 	var problems config.Problems
 	for _, b := range r.manifest.Backends {
 		there, known := c.Backends[b.Name]
 		if len(b.Files) > 0 && (!known || there.File == nil) {
-			problems = append(problems, c.Problem("backends", "the backup has the folder of the backend %s, which can be restored to one of type file alone: restore it with such a backend, then move it with `belfry migrate`", b.Name))
+			problems = append(problems, c.Problem("backends", "the backup has the folder of the backend %s, which can only be restored to a backend of type file: restore it with such a backend, then move it with `belfry migrate`", b.Name))
 			continue
 		}
 		for _, name := range b.Stores {
@@ -132,7 +132,7 @@ func (r *restoring) hasFiles(backend string) bool {
 	return slices.ContainsFunc(r.manifest.Backends, func(b backup.Backend) bool { return b.Name == backend && len(b.Files) > 0 })
 }
 
-// folders are those that the restore fills: of backends, and of the embedded bus.
+// folders are the folders that the restore fills: of backends, and of the embedded bus.
 func (r *restoring) folders() []string {
 	var all []string
 	for _, s := range r.plan.Config.Stores {
@@ -156,15 +156,15 @@ func (r *restoring) run(ctx context.Context) (*Report, error) {
 		if r.refused && !r.owned {
 			return nil, errors.Join(err, r.undo())
 		}
-		return nil, errs.Wrap(err, errs.KindOf(err), "the restore is incomplete, and nothing serves what it has written: remove the cause, then run `belfry restore` again, which starts over")
+		return nil, errs.Wrap(err, errs.KindOf(err), "the restore is incomplete, and no belfry serves its data: remove the cause, then run `belfry restore` again, which starts over")
 	}
 	if err := os.Remove(filepath.Join(r.plan.Config.Data, hold.RestoreMarker)); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the restore is complete, and the file that says that it is not can't be removed")
+		return nil, errs.Wrap(err, errs.Unavailable, "the restore is complete, but the file that marks it as incomplete can't be removed")
 	}
 	return report, hold.SyncFolder(r.plan.Config.Data)
 }
 
-// ofBus adds to an error what is wrong with the embedded bus: a publication only says that it was not acknowledged.
+// ofBus adds the error of the embedded bus to an error: a failed publication only says that it was not acknowledged.
 func (r *restoring) ofBus(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || r.bus == nil || len(r.plan.Config.Bus.URL) > 0 {
 		return err
@@ -175,7 +175,7 @@ func (r *restoring) ofBus(ctx context.Context, err error) error {
 	return err
 }
 
-// begin checks that the folders are empty and writes the marker; or removes what an interrupted restore has written into
+// begin checks that the folders are empty and writes the marker, or removes the data of an interrupted restore from
 // them.
 func (r *restoring) begin(ctx context.Context) error {
 	data := r.plan.Config.Data
@@ -188,7 +188,7 @@ func (r *restoring) begin(ctx context.Context) error {
 		r.again, r.owned = true, true
 		for _, folder := range found.Folders {
 			if err := os.RemoveAll(folder); err != nil {
-				return errs.Wrap(err, errs.Unavailable, "what an interrupted restore has left can't be removed")
+				return errs.Wrap(err, errs.Unavailable, "the data of an interrupted restore can't be removed")
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func (r *restoring) begin(ctx context.Context) error {
 			return errs.Wrap(err, errs.Unavailable, "the folder %s can't be read", folder)
 		}
 		if len(entries) > 0 {
-			return errs.New(errs.Invalid, "the folder %s is not empty, and a backup is restored into empty data alone: move the data away, or choose another folder with --data", folder)
+			return errs.New(errs.Invalid, "the folder %s is not empty, and a backup can only be restored into empty data: move the data away, or choose another folder with --data", folder)
 		}
 	}
 	if err := r.checkBus(ctx); err != nil {
@@ -237,13 +237,14 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 	if err := renewSealKeys(ctx, r.set.Store(config.SealKeyStore)); err != nil {
 		return nil, err
 	}
-	// What was restored by records has no claims, and nobody serves: so nobody has to wait for them later.
+	// Stores that were restored by records lack claims. They are created now, while no process serves, so that no
+	// request waits for them later.
 	claims := open.RequiredOf(r.plan, r.set, slog.New(slog.DiscardHandler))
 	claims.Alone = true
 	if err := fill.Complete(ctx, claims); err != nil {
 		return nil, err
 	}
-	// Copies differ where the backends were not read at one moment.
+	// Copies may differ because the backends were not read at the same moment.
 	report, err := verifyAll(ctx, r.set, open.InOrder(open.Services(r.plan, r.storages, r.set, nil, nil)), VerifyRequest{Repair: true}, verify.Options{Alone: true}, func(verify.Progress) {})
 	if err != nil {
 		return nil, err
@@ -275,8 +276,8 @@ func (r *restoring) open(ctx context.Context) (map[string]*store.Store, bus.Requ
 	return r.set.Stores(), r.bus, r.emptyBus(ctx)
 }
 
-// claim writes into the stores that they have a part of a backup. Those that have no files of it must be empty, or have
-// a part of the same backup.
+// claim marks the stores as having a part of a backup. Stores without files of the backup must be empty, or have a part
+// of the same backup.
 func (r *restoring) claim(ctx context.Context) error {
 	return r.states().Change(ctx, func(s *backup.State) error {
 		if other := s.Restoring; other != r.manifest.ID {
@@ -305,14 +306,14 @@ func (r *restoring) checkEmpty(ctx context.Context, restoring string) error {
 				return err
 			}
 			if len(page.Records) > 0 {
-				return errs.New(errs.Invalid, "the store %s in backend %s is not empty, and a backup is restored into empty data alone: name another database in the configuration", records.Store, r.plan.Config.Stores[records.Store].Backend)
+				return errs.New(errs.Invalid, "the store %s in backend %s is not empty, and a backup can only be restored into empty data: name another database in the configuration", records.Store, r.plan.Config.Stores[records.Store].Backend)
 			}
 		}
 	}
 	return nil
 }
 
-// checkBus checks that the streams of a bus outside of the data folder are empty. The embedded one has no folder yet.
+// checkBus checks that the streams of an external bus are empty. The embedded bus has no folder yet.
 func (r *restoring) checkBus(ctx context.Context) error {
 	if len(r.plan.Config.Bus.URL) == 0 || r.owned {
 		return nil
@@ -324,7 +325,7 @@ func (r *restoring) checkBus(ctx context.Context) error {
 	for _, stream := range r.manifest.Streams {
 		s, err := b.JetStream().Stream(ctx, stream.Name)
 		if err == nil && s.CachedInfo().State.Msgs > 0 {
-			err = errs.New(errs.Invalid, "the stream %s of the bus is not empty, and a backup is restored into empty data alone: delete the streams EVENTS, DEAD and RETRY, or use another account of the bus", stream.Name)
+			err = errs.New(errs.Invalid, "the stream %s of the bus is not empty, and a backup can only be restored into empty data: delete the streams EVENTS, DEAD and RETRY, or use another account of the bus", stream.Name)
 		}
 		if err != nil {
 			return errors.Join(errs.Wrap(err, errs.KindOf(err), "the bus"), open.CloseBus(ctx, b))
@@ -333,7 +334,7 @@ func (r *restoring) checkBus(ctx context.Context) error {
 	return open.CloseBus(ctx, b)
 }
 
-// emptyBus purges the streams that an interrupted restore has filled. The embedded ones are new, as their folder is.
+// emptyBus purges the streams that an interrupted restore has filled. The embedded streams are new, like their folder.
 func (r *restoring) emptyBus(ctx context.Context) error {
 	if !r.owned || len(r.plan.Config.Bus.URL) == 0 {
 		return nil
@@ -350,7 +351,7 @@ func (r *restoring) emptyBus(ctx context.Context) error {
 	return nil
 }
 
-// undo removes what was written before something turned out not to be empty.
+// undo removes the written data if a place turned out not to be empty.
 func (r *restoring) undo() error {
 	for _, folder := range r.folders() {
 		if err := os.RemoveAll(folder); err != nil {

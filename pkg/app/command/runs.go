@@ -15,9 +15,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// runs are the runs of one kind that admins start in the console. One is in progress at a time in all processes that share
-// the stores: a balancer may send each request of a browser to another of them. They share one record, which the
-// process that runs it writes every few seconds, and in which others ask it to stop.
+// runs are the runs of one kind that admins start in the console. One run is in progress at a time in all processes
+// that share the stores, since a load balancer may send each request of a browser to another process. They share one record. The process of the run writes it every few seconds, and others request a stop in it.
 type runs[S any] struct {
 	kind    string          // for people
 	uuid    string          // of the record
@@ -26,7 +25,7 @@ type runs[S any] struct {
 	records func() *store.Store
 	beat    time.Duration // between two writes of a run
 	now     func() time.Time
-	short   func(S) S // what the record has of a state; nil: all of it
+	short   func(S) S // the part of a state for the record; nil: all of it
 
 	mu      sync.Mutex
 	id      string  // of the last run of this process
@@ -38,27 +37,27 @@ type runs[S any] struct {
 // run is the state of one run.
 type run[S any] struct {
 	console.Run
-	State S // what is of this kind
+	State S // the data of this kind
 }
 
 const (
 	runBeat = 2 * time.Second
 
-	// runSilence is after how long without a write a run counts as ended with its process.
+	// runSilence is the time without a write after which a run counts as ended with its process.
 	runSilence = time.Minute
 )
 
 func newRuns[S any](h *Host, kind string) *runs[S] {
-	// That a run goes forward is no change that listeners have to see.
+	// Listeners do not need the progress of a run.
 	records := func() *store.Store { return h.Records().WithOptions(func(o *store.Options) { o.NoEvents = true }) }
 	return &runs[S]{kind: kind, uuid: strings.ReplaceAll(kind, " ", "-"), ctx: h.Ctx, log: h.Log, records: records, beat: runBeat, now: time.Now}
 }
 
 func (r *runs[S]) errRunning() error {
-	return errs.New(errs.Conflict, "a %s is in progress already: wait for it, or stop it", r.kind)
+	return errs.New(errs.Conflict, "a %s is already in progress: wait for it, or stop it", r.kind)
 }
 
-// start starts a run, which calls change whenever its state does.
+// start starts a run, which calls change whenever its state changes.
 func (r *runs[S]) start(request context.Context, by, id string, state S, work func(ctx context.Context, change func(func(*S))) error) error {
 	if r.ctx.Err() != nil {
 		return errs.New(errs.Unavailable, "belfry is stopping")
@@ -99,14 +98,14 @@ func (r *runs[S]) change(uuid string, with func(*run[S])) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.id != uuid {
-		return // another run has begun since, as this one could not be written for long
+		return // another run has begun since, because this one could not be written for a long time
 	}
 	now := *r.last
 	with(&now)
 	r.last = &now
 }
 
-// own returns the state of a run of this process, nil if it is of another.
+// own returns the state of a run of this process, nil if the run is of another process.
 func (r *runs[S]) own(uuid string) *run[S] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +115,7 @@ func (r *runs[S]) own(uuid string) *run[S] {
 	return r.last
 }
 
-// share writes the state of a run from time to time, and once it is done, and ends it if another process asks for that.
+// share writes the state of a run at intervals and at its end, and ends the run if another process requests this.
 func (r *runs[S]) share(ctx context.Context, uuid string, stop context.CancelFunc, done <-chan struct{}) {
 	tick := time.NewTicker(r.beat)
 	defer tick.Stop()
@@ -136,7 +135,7 @@ func (r *runs[S]) share(ctx context.Context, uuid string, stop context.CancelFun
 	}
 }
 
-// Stop ends the run that is in progress, if there is one, in any process.
+// Stop ends the run that is in progress, if any, in any process.
 func (r *runs[S]) Stop(ctx context.Context) error {
 	asked := ""
 	_, err := r.records().Mutate(asBelfry(ctx), r.uuid, func(now store.Stored) (store.Mutation, error) {
@@ -163,7 +162,7 @@ func (r *runs[S]) Stop(ctx context.Context) error {
 	return err
 }
 
-// current returns the run that is in progress, or else the last one, of all processes; nil: none.
+// current returns the run in progress, or else the last one, of all processes; nil if there was no run.
 func (r *runs[S]) current(ctx context.Context) (*run[S], error) {
 	stored, err := r.records().Get(asBelfry(ctx), r.uuid)
 	if errors.Is(err, errs.NotFound) {
@@ -182,5 +181,5 @@ func (r *runs[S]) current(ctx context.Context) (*run[S], error) {
 	return shared.run(r.now()), nil
 }
 
-// asBelfry returns a context of what belfry does by itself.
+// asBelfry returns a context for belfry's own actions.
 func asBelfry(ctx context.Context) context.Context { return store.WithCall(ctx, store.Call{}) }

@@ -23,19 +23,19 @@ type sharedRun[S any] struct {
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Written time.Time `json:"written"`
-	Stop    bool      `json:"stop,omitempty"` // somebody has asked for it
+	Stop    bool      `json:"stop,omitempty"` // an admin has requested it
 	State   S         `json:"state"`
 	Failed  bool      `json:"failed,omitempty"`
-	Stopped bool      `json:"stopped,omitempty"` // it failed since it was stopped, or its result would be worth nothing
+	Stopped bool      `json:"stopped,omitempty"` // it failed because it was stopped, or because its result would be useless
 	Message string    `json:"message,omitempty"` // of the error, for people; "" for none that may be shown
 }
 
-// lease is that of the run that is in progress: a process that has ended writes nothing more.
+// lease is the lease of the run in progress: a process that has ended no longer writes.
 func (s *sharedRun[S]) lease() store.Lease {
 	return store.Lease{Holder: &s.ID, Renewed: &s.Written, Lasts: runSilence, Ended: func() bool { return !s.Ended.IsZero() }}
 }
 
-// set takes over the state of a run.
+// set sets the state of a run.
 func (s *sharedRun[S]) set(r *run[S], short func(S) S) {
 	s.By, s.Request, s.Began, s.Ended, s.State = r.By, r.Request, r.Began, r.Ended, r.State
 	if short != nil {
@@ -51,7 +51,7 @@ func (s *sharedRun[S]) set(r *run[S], short func(S) S) {
 	}
 }
 
-// run returns what is shown of a run of another process.
+// run returns a run of another process for display.
 func (s *sharedRun[S]) run(now time.Time) *run[S] {
 	r := &run[S]{console.Run{By: s.By, Request: s.Request, Began: s.Began, Ended: s.Ended}, s.State}
 	switch {
@@ -90,7 +90,7 @@ func (r *runs[S]) claim(ctx context.Context, uuid string, first *run[S]) error {
 		_, err := r.records().Mutate(ctx, r.uuid, func(now store.Stored) (store.Mutation, error) {
 			shared, err := readRun[S](now)
 			if err != nil {
-				shared = &sharedRun[S]{} // of another release: it can't be read, and is replaced
+				shared = &sharedRun[S]{} // from another release: it can't be read, and is replaced
 			}
 			if shared.lease().Held(r.now()) {
 				return store.Mutation{}, r.errRunning()
@@ -121,7 +121,7 @@ func (r *runs[S]) write(ctx context.Context, uuid string) (stop bool, err error)
 		}
 		own := r.own(uuid)
 		if stop = own == nil || !shared.lease().Renew(uuid, r.now()); stop {
-			return store.Mutation{}, nil // another process took this one for ended, and has begun a run
+			return store.Mutation{}, nil // another process considered this one ended, and has begun a run
 		}
 		stop = shared.Stop
 		shared.set(own, r.short)

@@ -19,7 +19,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// SchemaQuestion asks which objects of a store don't match a schema.
+// SchemaQuestion requests the objects of a store that don't match a schema.
 type SchemaQuestion struct {
 	Store   string `json:"store"`
 	Name    string `json:"name,omitempty" console:"-"`    // of the schema, for messages; "": that of the configuration
@@ -30,7 +30,7 @@ type SchemaQuestion struct {
 // Schema reads all objects of a store and reports those that a schema would refuse.
 var Schema = Operation[SchemaQuestion, store.SchemaReport, store.SchemaReport]{
 	Name:  "schema check",
-	Reads: func(SchemaQuestion) bool { return true }, Max: 1 << 20, // more than the largest schema in base64 has
+	Reads: func(SchemaQuestion) bool { return true }, Max: 1 << 20, // more than the largest schema in base64
 	Check: func(c *config.Config, q SchemaQuestion) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)
@@ -72,7 +72,7 @@ func (f *schemaFlags) Request(context.Context, Streams) (SchemaQuestion, error) 
 	q := SchemaQuestion{Store: f.Store, Formats: f.Formats}
 	if f.Schema == "" {
 		if f.Formats {
-			return q, errs.New(errs.Invalid, "--formats is for --schema: the configuration says whether its schema asserts formats")
+			return q, errs.New(errs.Invalid, "--formats is for --schema: formats in the configuration applies to the configured schema")
 		}
 		return q, nil
 	}
@@ -111,8 +111,8 @@ func (f *schemaFlags) write(w io.Writer, r *store.SchemaReport) error {
 	return err
 }
 
-// compile compiles the schema in question. That of the configuration is read again: the file may have changed since it
-// was loaded.
+// compile compiles the schema in question. The configured schema is read again: the file may have changed since it was
+// loaded.
 func (q SchemaQuestion) compile(c *config.Config) (*schema.Schema, error) {
 	if q.Name != "" {
 		return schema.Compile(q.Name, q.Schema, plan.SchemaOptions(false, q.Formats)...)

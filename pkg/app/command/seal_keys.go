@@ -15,8 +15,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// The object that holds the keys, and its fields, which no export and no reply contains. An object whose key
-// was never changed has one key. A belfry of an earlier release reads that alone.
+// The object that holds the keys, and its fields, which no export and no reply contains. An object whose key was never
+// changed has one key. A belfry of an earlier release reads only that one.
 const (
 	SealKeyUUID   = "current"
 	SealKeyField  = "_key"
@@ -26,9 +26,9 @@ const (
 const (
 	// SealKeysInterval is how often a process reads the keys. It is less than the time after which a new key is used.
 	SealKeysInterval = 5 * time.Second
-	// SealKeyDelay is after how long a new key is used.
+	// SealKeyDelay is the time after which a new key is used.
 	SealKeyDelay = time.Minute
-	// MaxSealKeys is how many keys there are at most.
+	// MaxSealKeys is the maximum number of keys.
 	MaxSealKeys = 16
 )
 
@@ -39,7 +39,7 @@ type StoredKey struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// ReadSealKeys replaces the keys of a sealer by those that are stored.
+// ReadSealKeys replaces the keys of a sealer by the stored ones.
 func ReadSealKeys(ctx context.Context, s *store.Store, sealer *seal.Sealer) error {
 	stored, err := s.Get(ctx, SealKeyUUID)
 	if err != nil {
@@ -52,7 +52,8 @@ func ReadSealKeys(ctx context.Context, s *store.Store, sealer *seal.Sealer) erro
 	return sealer.SetKeys(keys)
 }
 
-// LoadSealer reads the keys, or creates the first. Of processes that do so at once, the first creates it for all.
+// LoadSealer reads the keys, or creates the first one. If several processes do so at once, the first one creates it for
+// all.
 func LoadSealer(ctx context.Context, s *store.Store) (*seal.Sealer, error) {
 	stored, err := s.Get(ctx, SealKeyUUID)
 	if errors.Is(err, errs.NotFound) {
@@ -100,8 +101,8 @@ func SealKeysOf(stored store.Stored) ([]seal.Key, error) {
 	return keys, nil
 }
 
-// AddSealKey adds a key, which is used after sealKeyDelay. What was sealed with those before is opened for keep
-// after that. Keys that have ended are removed.
+// AddSealKey adds a key, which is used after sealKeyDelay. Texts that the earlier keys have sealed can be opened for
+// the time keep after that. Ended keys are removed.
 func AddSealKey(ctx context.Context, s *store.Store, now time.Time, keep time.Duration) (keys []seal.Key, err error) {
 	if _, err := LoadSealer(ctx, s); err != nil { // creates the first
 		return nil, err
@@ -123,7 +124,7 @@ func AddSealKey(ctx context.Context, s *store.Store, now time.Time, keep time.Du
 			}
 		}
 		if len(keys) == MaxSealKeys {
-			return store.Mutation{}, errs.New(errs.Exists, "there are %d keys already; wait until one has ended, or end the earlier ones sooner with a shorter --keep", MaxSealKeys)
+			return store.Mutation{}, errs.New(errs.Exists, "there are already %d keys; wait until one has ended, or end the earlier ones sooner with a shorter --keep", MaxSealKeys)
 		}
 		keys = append(keys, seal.Key{Secret: seal.NewKey(), From: from})
 		return store.Mutation{Fields: sealKeyFields(keys)}, nil
@@ -131,8 +132,8 @@ func AddSealKey(ctx context.Context, s *store.Store, now time.Time, keep time.Du
 	return keys, err
 }
 
-// renewSealKeys replaces all keys by a new one: what was sealed before can't be opened any more. After a restore the log
-// is another one, in which a position that a client remembers has another meaning.
+// renewSealKeys replaces all keys by a new one, so texts that were sealed before can no longer be opened. After a
+// restore the log is a new one, in which a client's former position has another meaning.
 func renewSealKeys(ctx context.Context, s *store.Store) error {
 	_, err := s.Mutate(ctx, SealKeyUUID, func(store.Stored) (store.Mutation, error) {
 		o := object.Object{SealKeysField: nil}
@@ -145,8 +146,8 @@ func renewSealKeys(ctx context.Context, s *store.Store) error {
 	return err
 }
 
-// sealKeyFields are the fields of the object. A process of an earlier release reads the first key at its start:
-// it seals with what the others open, and until then opens what they seal.
+// sealKeyFields are the fields of the object. A process of an earlier release reads only the first key, at its start.
+// It seals with that key, which the other processes still open, and it opens their texts while they still seal with it.
 func sealKeyFields(keys []seal.Key) object.Object {
 	var all []StoredKey
 	for _, k := range keys {
@@ -165,7 +166,7 @@ func sealKeyFields(keys []seal.Key) object.Object {
 	return o
 }
 
-// SealKey is what is shown of a key for sealing: not the key.
+// SealKey is the shown part of a key for sealing, without the key itself.
 type SealKey struct {
 	From    *time.Time `json:"from,omitempty"`  // nil: since the first start
 	Until   *time.Time `json:"until,omitempty"` // nil: without an end
@@ -175,7 +176,7 @@ type SealKey struct {
 // KeysRequest adds a key, or only lists them.
 type KeysRequest struct {
 	Rotate bool           `json:"rotate,omitempty"`
-	Keep   *time.Duration `json:"keep,omitempty"` // how long what the earlier keys have sealed is opened; nil: as long as the log keeps events
+	Keep   *time.Duration `json:"keep,omitempty"` // how long texts of the earlier keys can be opened; nil: as long as the log keeps events
 }
 
 // Keys lists the keys for sealing, after it has added one if that is requested. Errors: Invalid, Exists (there are too many), Unavailable.
@@ -193,7 +194,7 @@ var Keys = Operation[KeysRequest, []SealKey, none]{
 	},
 	Commands: []Command[KeysRequest, []SealKey]{
 		{Words: "seal-keys list", Help: "List the keys, without showing them.", Flags: &keysFlags{}},
-		{Words: "seal-keys rotate", Help: "Add a key. It is used after a minute; the earlier ones open what they have sealed for a time.", Flags: &rotateFlags{}},
+		{Words: "seal-keys rotate", Help: "Add a key. It is used after a minute; the earlier keys still open their texts for a time.", Flags: &rotateFlags{}},
 	},
 }
 

@@ -28,7 +28,7 @@ type Imported struct {
 	Read     int      `json:"read"`
 	Created  int      `json:"created"`
 	Updated  int      `json:"updated"`
-	Existing int      `json:"existing"` // and left as they are
+	Existing int      `json:"existing"` // these were skipped
 	Rejected []string `json:"rejected"`
 	More     int      `json:"more"` // rejected objects that are not listed
 }
@@ -47,13 +47,13 @@ func (i *Imported) reject(format string, args ...any) {
 // ImportRequest asks for the import of an export with secrets.
 type ImportRequest struct {
 	Store  string    `json:"store"`
-	Update bool      `json:"update,omitempty"` // objects that exist; else they stay
+	Update bool      `json:"update,omitempty"` // existing objects are replaced; otherwise they stay
 	From   io.Reader `json:"-"`
 }
 
 // Import stores the objects of an export with secrets, with the fields that no client may set.
 var Import = Operation[ImportRequest, Imported, none]{
-	Name: "import", Broken: "; repeat the import, objects that exist are skipped",
+	Name: "import", Broken: "; repeat the import; existing objects are skipped",
 	Check: func(c *config.Config, q ImportRequest) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)
@@ -77,7 +77,7 @@ func importSecrets(ctx context.Context, p *plan.Plan, set *store.Set, q ImportRe
 		return nil, plan.UnknownStore(p.Config, name)
 	}
 	if config.Internal(name) {
-		return nil, errs.New(errs.Invalid, "the store %s is belfry's own: `belfry backup` and `belfry restore` have its objects", name)
+		return nil, errs.New(errs.Invalid, "the store %s is internal: use `belfry backup` and `belfry restore` for its objects", name)
 	}
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: "belfry import --secrets"}})
 	result := &Imported{Rejected: []string{}}
@@ -108,7 +108,7 @@ func importLine(ctx context.Context, s *store.Store, update bool, line []byte, r
 	if !ok {
 		return errs.New(errs.Invalid, "the object has no uuid: only exports with --secrets can be imported with --secrets")
 	}
-	// The store leaves out arrays and records of binaries; these are what belongs to them, and to requests.
+	// The store omits arrays and records of binaries. These fields belong to them, and to requests.
 	for _, field := range []string{mapping.OverflowField, mapping.OwnersField, store.BinariesField, store.RequestsField} {
 		delete(o, field)
 	}

@@ -11,9 +11,9 @@ import (
 	"belfry/pkg/listener"
 )
 
-// SetupBus creates the streams of a configuration and the consumers of its listeners and of more, so that
-// other users of the bus need no permission to, and narrows other consumers (see listener.NarrowConsumers); with check it only compares. It returns what it found and
-// did, up to an error.
+// SetupBus creates the streams of a configuration, and the consumers of its listeners and of further ones, so that
+// other users of the bus do not need this permission. It narrows other consumers (see listener.NarrowConsumers). With
+// check it only compares. It returns its findings and changes, up to an error.
 func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec, check bool) ([]bus.Diff, error) {
 	p, err := plan.Compile(c)
 	if err != nil {
@@ -44,7 +44,8 @@ type busStep struct {
 	Do   func(ctx context.Context) ([]bus.Diff, error)
 }
 
-// BusSteps returns the parts of the setup of a bus in their order. Each compares by itself; what they create needs those before.
+// BusSteps returns the parts of the setup of a bus in order. Each compares independently. To create, each needs the
+// earlier ones.
 func BusSteps(p *plan.Plan, b listener.Bus, more []listener.Spec, check bool) ([]busStep, error) {
 	o, err := p.BusOptions()
 	if err != nil {
@@ -63,7 +64,7 @@ func BusSteps(p *plan.Plan, b listener.Bus, more []listener.Spec, check bool) ([
 	}}), nil
 }
 
-// notYet returns the differences that are not among those that were found before.
+// notYet returns the differences that were not found before.
 func notYet(before, found []bus.Diff) []bus.Diff {
 	return slices.DeleteFunc(found, func(d bus.Diff) bool {
 		return slices.ContainsFunc(before, func(b bus.Diff) bool { return b.What == d.What })

@@ -13,10 +13,10 @@ import (
 	"belfry/pkg/store"
 )
 
-// UserAct is what is done with users.
+// UserAct is an action on users.
 type UserAct string
 
-// The acts.
+// The actions.
 const (
 	ListUsers   UserAct = "list"
 	ShowUser    UserAct = "show"
@@ -38,10 +38,10 @@ const (
 	KeepChanges  UserAct = "keep-changes"
 )
 
-// UserRequest asks for an act.
+// UserRequest requests an action.
 type UserRequest struct {
 	Act  UserAct `json:"act"`
-	By   string  `json:"by,omitempty"`   // the account of the operating system that asks; for events
+	By   string  `json:"by,omitempty"`   // the requesting account of the operating system; for events
 	User string  `json:"user,omitempty"` // uuid or e-mail address, but not for ListUsers and CreateUser
 
 	Password string `json:"password,omitempty"` // of SetPassword and CreateUser
@@ -57,12 +57,12 @@ type UserRequest struct {
 	Revoked string   `json:"revoked,omitempty"` // of RevokeKey: the id of the key
 
 	Session string `json:"session,omitempty"` // of EndSessions: the id of one; "": all, and all API keys
-	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes; "": the only address
+	Address string `json:"address,omitempty"` // of RecoverUser: the recipient; "": the only address
 	Ident   string `json:"ident,omitempty"`   // of UnlinkIdent: the uuid
 }
 
-// UserReply has the user whom an act was about, as it is after the act, or was before its deletion. Of ListUsers each
-// report of progress has a page of users, and the reply none.
+// UserReply has the user of an action, after the action, or before a deletion. For ListUsers each report of progress
+// has a page of users, and the reply has no users.
 type UserReply struct {
 	Users []admin.Account `json:"users"`
 
@@ -70,13 +70,13 @@ type UserReply struct {
 	Key   *keys.Info `json:"key,omitempty"`
 	Token string     `json:"token,omitempty"`
 
-	Address string `json:"address,omitempty"` // of RecoverUser: where the mail goes
+	Address string `json:"address,omitempty"` // of RecoverUser: the recipient of the mail
 }
 
 // Users manages users. Errors: Invalid, NotFound, Exists, Unavailable. Events of a command that has opened the stores
 // itself are published once a belfry serves them.
 var Users = Operation[UserRequest, UserReply, UserReply]{
-	Name: "user", Max: 1 << 20, // the fields of a user and some
+	Name: "user", Max: 1 << 20, // the fields of a user, and a reserve
 	Creates: func(q UserRequest) bool { return q.Act == CreateUser },
 	Doing:   func(q UserRequest) string { return "user " + string(q.Act) },
 	Run: func(ctx context.Context, at *Place, q UserRequest, report func(UserReply)) (reply *UserReply, err error) {
@@ -89,7 +89,7 @@ var Users = Operation[UserRequest, UserReply, UserReply]{
 	Commands: userCommands,
 }
 
-// UserPage is how many users a page has.
+// UserPage is the number of users of a page.
 const UserPage = 200
 
 // manageUsers answers one request about users with an open service.
@@ -141,7 +141,7 @@ func listUsers(ctx context.Context, users *account.Service, report func(UserRepl
 	}
 }
 
-// manageUser executes an act about one user, other than a deletion, and returns the user.
+// manageUser executes an action on one user, other than a deletion, and returns the user.
 func manageUser(ctx context.Context, users *account.Service, q UserRequest) (store.Stored, error) {
 	if q.Act == CreateUser {
 		fields := object.Object{}

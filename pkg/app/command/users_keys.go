@@ -11,9 +11,9 @@ import (
 
 type keyCreateFlags struct {
 	oneUser
-	Name    string  `arg:"" help:"What the key is for."`
-	Expires *string `help:"When it expires: a time (RFC 3339), or after how long, 720h for instance. Default: never." placeholder:"TIME"`
-	Rule    *string `help:"CEL over method and path of a request; others are refused." placeholder:"RULE"`
+	Name    string  `arg:"" help:"The purpose of the key."`
+	Expires *string `help:"Time at which it expires (RFC 3339), or a duration, such as 720h. Default: never." placeholder:"TIME"`
+	Rule    *string `help:"CEL over method and path of a request; requests for which it is false are refused." placeholder:"RULE"`
 }
 
 // Request implements Flags.
@@ -23,15 +23,15 @@ func (f *keyCreateFlags) Request(context.Context, Streams) (q UserRequest, err e
 		return q, err
 	}
 	if f.Rule != nil {
-		// The variable of a script that is not set would make a key that may do everything.
+		// An unset variable of a script would otherwise make a key with all rights.
 		if q.Key.Rule = *f.Rule; q.Key.Rule == "" {
-			return q, errs.New(errs.Invalid, "--rule: is empty; leave it out for a key that may do all that the user may")
+			return q, errs.New(errs.Invalid, "--rule: is empty; omit it for a key with all rights of the user")
 		}
 	}
 	return q, nil
 }
 
-// Print implements Flags. The token is alone on standard output, so that a script can keep it.
+// Print implements Flags. Standard output has only the token, so that a script can store it.
 func (f *keyCreateFlags) Print(s Streams, r *UserReply) error {
 	if f.JSON {
 		return encoder(s.Out).Encode(struct {
@@ -54,7 +54,7 @@ func expiry(text *string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, *text)
 	if err != nil {
-		return at, errs.New(errs.Invalid, "--expires: expected a time such as 2030-01-02T15:04:05Z, or how long such as 720h")
+		return at, errs.New(errs.Invalid, "--expires: expected a time such as 2030-01-02T15:04:05Z, or a duration such as 720h")
 	}
 	return at, nil
 }

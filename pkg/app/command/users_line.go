@@ -36,12 +36,12 @@ var userCommands = []Command[UserRequest, UserReply]{
 		Flags: &userDeleteFlags{userFlags: userFlags{act: DeleteUser, done: "deleted"}},
 	},
 	{
-		Words: "user undo-deletion", Help: "Take back a deletion that a user has planned.",
+		Words: "user undo-deletion", Help: "Cancel a user's planned deletion.",
 		Flags: &userFlags{act: UndoDelete, done: "the account will not be deleted"},
 	},
 	{
 		Words: "user keep-changes", Help: "End the rights to undo changes of a user's addresses.",
-		Flags: &userFlags{act: KeepChanges, done: "the changes of address can't be undone any more"},
+		Flags: &userFlags{act: KeepChanges, done: "the changes of address can no longer be undone"},
 	},
 	{
 		Words: "user key create", Help: "Create an API key and print its token, which is shown once.",
@@ -63,7 +63,7 @@ var userCommands = []Command[UserRequest, UserReply]{
 	{Words: "user unlink", Help: "Remove a login of a user who has another one.", Flags: &userUnlinkFlags{}},
 	{
 		Words: "user reset-factors", Help: "Remove the second factors of a user who has lost them; all sessions end.",
-		Flags: &userFlags{act: ResetFactors, done: "there is no second factor any more, and all sessions have ended"},
+		Flags: &userFlags{act: ResetFactors, done: "all second factors are removed, and all sessions have ended"},
 	},
 }
 
@@ -73,14 +73,14 @@ type oneUser struct {
 	User string `arg:"" help:"Uuid or e-mail address of the user."`
 }
 
-// userFlags are those of an act that needs no more than the user.
+// userFlags are the flags of an action that only needs the user.
 type userFlags struct {
 	oneUser
 	act  UserAct
-	done string // what is printed then
+	done string // printed after the action
 }
 
-// asked is a request of the account of the operating system that asks.
+// asked adds the requesting account of the operating system to a request.
 func asked(q UserRequest) UserRequest {
 	if me, err := user.Current(); err == nil {
 		q.By = me.Username
@@ -96,7 +96,7 @@ func (f *userFlags) Request(context.Context, Streams) (UserRequest, error) {
 // Print implements Flags.
 func (f *userFlags) Print(s Streams, r *UserReply) error { return f.printUser(s, r, f.done) }
 
-// printUser prints the user and what was done.
+// printUser prints the user and the result.
 func (f linesFlag) printUser(s Streams, r *UserReply, done string) error {
 	if f.JSON {
 		return encoder(s.Out).Encode(r.Users[0])
@@ -114,7 +114,7 @@ func describeUser(a admin.Account) string {
 	return a.UUID + " (" + strings.Join(logins, ", ") + ")"
 }
 
-// loginsOf returns the idents of a user: of a list those that the user's array has.
+// loginsOf returns the idents of a user; in a list, those in the user's array.
 func loginsOf(a admin.Account) (logins []string) {
 	for _, i := range a.Idents {
 		logins = append(logins, i.UUID)
@@ -206,7 +206,7 @@ func (f *userAdminFlags) Request(context.Context, Streams) (UserRequest, error) 
 	return asked(q), nil
 }
 
-// Print implements Flags. It fails if the rule of the configuration says otherwise.
+// Print implements Flags. It fails if the rule of the configuration decides otherwise.
 func (f *userAdminFlags) Print(s Streams, r *UserReply) error {
 	done := "the field admin is set"
 	if f.Revoke {
@@ -222,9 +222,9 @@ func (f *userAdminFlags) Print(s Streams, r *UserReply) error {
 // errRule reports that the rule of the configuration does not follow the field.
 func errRule(a admin.Account) error {
 	if a.Admin {
-		return errs.New(errs.Conflict, "the user is still an admin: the rule `admins` of the configuration is about other fields")
+		return errs.New(errs.Conflict, "the user is still an admin: the rule `admins` of the configuration uses other fields")
 	}
-	return errs.New(errs.Conflict, "the user is no admin: the rule `admins` of the configuration is about other fields")
+	return errs.New(errs.Conflict, "the user is not an admin: the rule `admins` of the configuration uses other fields")
 }
 
 type userCreateFlags struct {
@@ -283,7 +283,7 @@ type userDeleteFlags struct {
 // Request implements Flags, once the deletion is confirmed.
 func (f *userDeleteFlags) Request(ctx context.Context, s Streams) (q UserRequest, err error) {
 	if !f.Yes {
-		if err := s.Confirm(ctx, "Delete the user "+f.User+", and all objects that cascade? There is no way back. Type yes: "); err != nil {
+		if err := s.Confirm(ctx, "Delete the user "+f.User+", and all objects that cascade? This can't be undone. Type yes: "); err != nil {
 			return q, err
 		}
 	}
@@ -347,5 +347,5 @@ func (f *userUnlinkFlags) Request(context.Context, Streams) (UserRequest, error)
 
 // Print implements Flags.
 func (f *userUnlinkFlags) Print(s Streams, r *UserReply) error {
-	return f.printUser(s, r, f.Ident+" is no login any more; sessions continue, see belfry user end-sessions")
+	return f.printUser(s, r, f.Ident+" is no longer a login; sessions continue, see belfry user end-sessions")
 }

@@ -80,7 +80,7 @@ func shorten[T any](all []T, more, most int) ([]T, int) {
 // progressInterval is the interval of reports of progress.
 const progressInterval = 500 * time.Millisecond
 
-// Verify verifies the stores and the binaries of their objects. If it ends early, a repair is done in part, and another
+// Verify verifies the stores and the binaries of their objects. If it ends early, the repair is partial, and another
 // call repairs the rest.
 var Verify = Operation[VerifyRequest, Report, verify.Progress]{
 	Name: "verify", Help: "Compare every mapped array with the objects it copies.",
@@ -117,7 +117,7 @@ func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, 
 	return r, nil
 }
 
-// reportProgress calls a function with the progress until the function that it returns has been called.
+// reportProgress calls a function with the progress until the returned function has been called.
 func reportProgress(t *verify.Tracker, report func(verify.Progress)) (stop func()) {
 	done := make(chan struct{})
 	var reporting sync.WaitGroup

@@ -77,7 +77,7 @@ func (d *verifyDisplay) end() {
 	}
 }
 
-// hint says after an error or an interrupt what a repair has done, and how it continues.
+// hint prints after an error or an interrupt how much was repaired, and how to continue.
 func (d *verifyDisplay) hint(repair bool) {
 	if repair && d.last.Differ > 0 {
 		fmt.Fprintf(d.w, "repaired %d of %s; run the command again to repair the rest\n", d.last.Repaired, count.Of(d.last.Differ, "array"))

@@ -1,5 +1,5 @@
-// Package control serves requests of commands to the process that holds the data folder, and what that process says of
-// itself to the doctor.
+// Package control serves requests of commands to the process that holds the data folder, and this process's findings
+// about itself for the doctor.
 package control
 
 import (
@@ -30,7 +30,7 @@ type Control struct {
 	port *port.Port
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start and stop it.
 func (c *Control) Part() serving.Part {
 	return serving.Part{Name: "control", Start: c.start, Stop: func(context.Context) error { return c.port.Close() }}
 }

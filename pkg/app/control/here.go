@@ -17,7 +17,7 @@ import (
 	"belfry/pkg/mail"
 )
 
-// Here is this process, as operations of commands and of the console run in it.
+// Here is this process as the place of operations, for commands and for the console.
 type Here struct {
 	Served  *serving.Current
 	Log     *slog.Logger
@@ -39,7 +39,7 @@ func (h *Here) Serving(reads bool) (at *command.Place, done func()) {
 	return h.Place(now), done
 }
 
-// Place is this process with what it serves.
+// Place returns this process with its current generation.
 func (h *Here) Place(g *serving.Generation) *command.Place {
 	return &command.Place{
 		Plan: g.Plan, Set: g.Set, Log: h.Log, Served: true, RecheckFor: command.DifferenceTimeout,
@@ -65,7 +65,7 @@ func (h *Here) users(_ context.Context, do func(*account.Service) error) error {
 	if now.Auth != nil {
 		return do(now.Auth)
 	}
-	// A process without the roles that log in and send mails.
+	// The process lacks the roles that log in and send mails.
 	o := now.Plan.AuthOptions(now.Set)
 	o.Passwords.Registry, o.Passwords.Log = h.Metrics, h.Log
 	users := account.New(o)

@@ -22,7 +22,7 @@ import (
 // examineTimeout is for how long the serving process examines itself.
 const examineTimeout = 10 * time.Second
 
-// Self is what a process that serves says of itself.
+// Self has the findings of a serving process about itself.
 type Self struct {
 	Served   *serving.Current
 	Roles    serving.Roles
@@ -30,7 +30,7 @@ type Self struct {
 	List     *roster.List
 	Began    time.Time
 	Removed  func() []string // mappings whose copies objects keep
-	Waits    func() error    // what the start waits for; nil once requests are served
+	Waits    func() error    // the reason for which the start waits; nil once requests are served
 	Outdated func(ctx context.Context) []doctor.Finding
 }
 
@@ -59,19 +59,19 @@ func (s *Self) examine(ctx context.Context) (*command.Examined, error) {
 	return &command.Examined{Version: plan.Version(), Findings: r.Findings}, nil
 }
 
-// askSelf reports whether the process is ready, and what operators should know although it is.
+// askSelf reports whether the process is ready, and problems that operators should know about even if it is.
 func (s *Self) askSelf(ctx context.Context) []doctor.Finding {
 	var all []doctor.Finding
 	if _, err := s.Health.Ready(ctx); err != nil {
-		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.notReady", Says: "/readyz is 503: " + examine.MessageOf(err), Do: "see what else is wrong here: a process is not ready because of a part of it"})
+		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.notReady", Says: "/readyz is 503: " + examine.MessageOf(err), Do: "see the other findings: a process is not ready because one of its parts is not"})
 	} else {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", plan.Version(), os.Getpid(), s.Began.UTC().Format(time.RFC3339), strings.Join(s.Roles.Names(), ", "))})
 	}
 	for _, says := range s.Health.Shortcomings() {
-		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "belfry's log says more; docs/guides/monitor.md lists the conditions"})
+		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "see belfry's log; docs/guides/monitor.md lists the conditions"})
 	}
 	if o := s.Served.Now().Relay.Stats(); o.Events > 0 && o.Unavailable {
-		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(o.Events, "event") + " can't be published, and no listener has them yet", Do: "see what is wrong with the bus; they are published when it accepts events"})
+		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(o.Events, "event") + " can't be published, and no listener has them yet", Do: "see the findings about the bus; the events are published when it accepts them"})
 	}
 	ctx, cancel := context.WithTimeout(ctx, probe.Timeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func (s *Self) askSelf(ctx context.Context) []doctor.Finding {
 	for _, mapping := range s.Removed() {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "mapping.unused", Subject: mapping,
 			Says: "the configuration no longer has this mapping, and objects keep its copies as they are",
-			Do:   "add the mapping, and its copies are updated again; or remove the property from the objects"})
+			Do:   "add the mapping again to update its copies, or remove the property from the objects"})
 	}
 	return all
 }
@@ -92,7 +92,7 @@ func (s *Self) askParts(ctx context.Context) []doctor.Finding {
 	states := s.Health.States(ctx)
 	for _, state := range states {
 		if err := state.Err; err != nil {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: state.Of.Title(), Says: examine.MessageOf(err), Do: "belfry's log says since when; it uses it again by itself once it works"})
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: state.Of.Title(), Says: examine.MessageOf(err), Do: "belfry's log has the time of the failure; belfry uses the part again once it works"})
 		}
 	}
 	if len(all) == 0 {
@@ -101,13 +101,13 @@ func (s *Self) askParts(ctx context.Context) []doctor.Finding {
 	return all
 }
 
-// workRightsCheck asks for the rights that the workers of this process need.
+// workRightsCheck checks the permissions that the workers of this process need.
 func (s *Self) workRightsCheck() doctor.Check {
 	return doctor.Check{Area: examine.AreaBus, Subject: examine.WhatWorkers, Ask: func(ctx context.Context) []doctor.Finding {
 		now := s.Served.Now()
 		o, err := open.BusClient(now.Config)
 		if err != nil || now.Bus.Ready(ctx) != nil {
-			return nil // as another check says
+			return nil // as another check reports
 		}
 		x := examine.NewBusExamination(now.Plan, o)
 		x.Serves = true

@@ -13,7 +13,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Awaiter has a start wait for what recovers by itself. The log and the replies of HTTP say so in the meantime.
+// Awaiter makes a start wait for resources that recover by themselves. In the meantime the log and the replies of HTTP
+// name them.
 type Awaiter struct {
 	Startup *serving.Startup
 	Log     *slog.Logger
@@ -51,7 +52,7 @@ func (a Awaiter) Await(ctx context.Context, c *config.Config, backend string, op
 	}
 }
 
-// spaceInterval is how often a write is tried again while the disk is full at the start.
+// spaceInterval is the interval at which a write is retried while the disk is full at the start.
 const spaceInterval = 500 * time.Millisecond
 
 // space returns the function that is called while the disk of a backend is full at the start: belfry waits for

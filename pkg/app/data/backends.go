@@ -22,8 +22,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Backends opens the backends that stores use. One that is opened stays so until the process ends: the relay may still publish
-// events of stores that a reload has removed.
+// Backends opens the backends that stores use. An open backend stays open until the process ends: the relay may still
+// publish events of stores that a reload has removed.
 type Backends struct {
 	Awaiter
 	Served  *serving.Current
@@ -33,7 +33,7 @@ type Backends struct {
 	as  map[string]config.Backend // how they were opened
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (b *Backends) Part() serving.Part {
 	return serving.Part{
 		Name: "the backends", Start: b.start, Reload: b.reload,
@@ -117,7 +117,7 @@ type Stores struct {
 	relayed map[string]string // the backends of the stores that the relay has, which keeps those that a reload removes
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (s *Stores) Part() serving.Part {
 	return serving.Part{Name: "stores", Start: s.start, Reload: s.reload, Stop: s.running.Stop}
 }
@@ -153,7 +153,7 @@ func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
 	}
 	first.Set, s.relayed = set, map[string]string{}
 	for _, of := range set.Stores() {
-		of.Indexes().Settle() // nothing of this process has other indexes
+		of.Indexes().Settle() // no part of this process has other indexes
 		s.relay(first, of)
 	}
 	s.Metrics.MustRegister(s.counts())
@@ -169,7 +169,7 @@ func (s *Stores) relay(g *serving.Generation, of *store.Store) {
 	}
 }
 
-// reload makes the stores of another configuration: over the same records, and new ones.
+// reload makes the stores of another configuration. Existing stores keep their records.
 func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
 	var stores []*store.Store
 	var added []*store.Store
@@ -209,7 +209,7 @@ func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (
 	}}, nil
 }
 
-// reopen returns a store of the same records as one that is served, or opens one that is new.
+// reopen returns a store with the records of a served one, or opens a new one.
 func reopen(ctx context.Context, known *store.Store, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
 	if known == nil {
 		return open.StoreOnline(ctx, backend, b, o)

@@ -24,7 +24,7 @@ type Folder struct {
 	lock *hold.DataLock // nil until the process holds it
 }
 
-// LockPart is the part that locks the folder. While a command holds it, WaitPart does that.
+// LockPart is the part that locks the folder. While a command holds it, WaitPart locks it.
 func (d *Folder) LockPart() serving.Part {
 	return serving.Part{
 		Name: "the lock of the data folder",
@@ -53,7 +53,7 @@ func (d *Folder) WaitPart() serving.Part {
 	}
 }
 
-// Publish has commands find the process at an address, with a token.
+// Publish lets commands find the process at an address, with a token.
 func (d *Folder) Publish(address, token string) error { return d.lock.Publish(address, token) }
 
 func (d *Folder) take(folder string) (err error) {
@@ -70,7 +70,7 @@ func (d *Folder) await(ctx context.Context, folder string) error {
 	path := filepath.Join(folder, hold.WaitFile)
 	mark := flock.New(path, flock.SetPermissions(0o600))
 	defer func() {
-		if d.lock != nil { // nobody else waits for a command
+		if d.lock != nil { // the lock is already held: there is no command to wait for
 			_ = os.Remove(path)
 		}
 		_ = mark.Unlock()

@@ -13,8 +13,8 @@ import (
 
 const watchInterval = time.Second
 
-// FolderWatch ends belfry when a backend fails that does not recover by itself: a folder, whose disk is
-// full for instance, works again only after a restart, which the service manager then does.
+// FolderWatch stops belfry when a backend fails that does not recover by itself. A folder on a full disk, for example,
+// works again only after a restart, which is left to the service manager.
 type FolderWatch struct {
 	Served *serving.Current
 	Fail   func(error)
@@ -22,7 +22,7 @@ type FolderWatch struct {
 	running part.Background
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start and stop it.
 func (w *FolderWatch) Part() serving.Part {
 	return serving.Part{Name: "the watch of folders", Start: w.start, Stop: w.running.Stop}
 }

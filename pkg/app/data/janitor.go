@@ -24,7 +24,7 @@ type Janitor struct {
 	running part.Background
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start and stop it.
 func (j *Janitor) Part() serving.Part {
 	return serving.Part{Name: "the janitor", Stop: j.running.Stop, Start: func(context.Context, *serving.Generation) error {
 		j.running.Every(purgeInterval, func(ctx context.Context) bool { j.purge(ctx); return true })

@@ -13,9 +13,9 @@ import (
 	"belfry/pkg/walk"
 )
 
-// Required updates the derived data that requests depend on: it creates the claims of existing objects, has stores
-// trust these claims, and builds indexes. It runs in processes of every role, because requests are
-// refused, and two objects can get one value, until a process has done this work. It is exempt from the rate of other
+// Required updates the derived data that requests depend on: it creates the claims of existing objects, lets stores use
+// these claims, and builds indexes. It runs in processes of every role, because requests are
+// refused, and two objects can get one value, until a has done this work. It is exempt from the rate of other
 // fills.
 type Required struct {
 	Log *slog.Logger
@@ -23,7 +23,7 @@ type Required struct {
 	filler atomic.Pointer[fill.Filler] // nil until it is started
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (r *Required) Part() serving.Part {
 	return serving.Part{
 		Name: "unique values and indexes", Start: r.start, Reload: r.reload, Check: r.incomplete,
@@ -51,10 +51,10 @@ func (r *Required) reload(ctx context.Context, _, next *serving.Generation) (par
 	return change.Before(func() { r.filler.Store(f) }), nil
 }
 
-// Walks returns how far the values of stores are collected, and their indexes built.
+// Walks returns the progress of collecting the values of stores, and of building their indexes.
 func (r *Required) Walks() []walk.Status { return r.filler.Load().Status() }
 
-// incomplete lists the works that requests wait for, for the readiness check.
+// incomplete lists the work that requests wait for, for the readiness check.
 func (r *Required) incomplete() (all []string) {
 	for _, s := range r.Walks() {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// openSealer reads the keys for sealing once their store is available. All processes that share the stores have
-// the same.
+// openSealer reads the keys for sealing once their store is available. All processes that share the stores have the
+// same keys.
 func (s *Stores) openSealer(ctx context.Context, first *serving.Generation, keys *store.Store) error {
 	err := s.Await(ctx, first.Config, first.Config.Stores[config.SealKeyStore].Backend, func() (err error) {
 		first.Sealer, err = command.LoadSealer(ctx, keys)

@@ -20,7 +20,7 @@ type Storages struct {
 	all map[string]storage.Storage
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (b *Storages) Part() serving.Part {
 	return serving.Part{
 		Name: "the storages of binaries", Start: b.start, Reload: b.reload,
@@ -35,8 +35,8 @@ func (b *Storages) start(ctx context.Context, first *serving.Generation) (err er
 	return err
 }
 
-// reload opens the storages of services that are new. Uploads in progress end with what their service is then, and an upload to a
-// service that is removed ends with it.
+// reload opens the storages of new services. Uploads in progress continue with the new settings of their service; an
+// upload to a removed service fails.
 func (b *Storages) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
 	all, opened := map[string]storage.Storage{}, map[string]storage.Storage{}
 	for name, of := range next.Config.Binaries {

@@ -23,33 +23,33 @@ import (
 	"belfry/pkg/operations/doctor"
 )
 
-// AskedBus is what the checks of the bus need of a connection; *bus.Bus and *bus.Client have it.
+// AskedBus has the methods of a connection that the checks of the bus need; *bus.Bus and *bus.Client implement it.
 type AskedBus interface {
 	listener.Bus
 	Conn() *nats.Conn
 }
 
-// BusExamination asks one bus as one user.
+// BusExamination checks one bus as one user.
 type BusExamination struct {
 	Plan *plan.Plan
 	User string // its name, for people
 	Own  bool   // it is the user of the configuration
 	Now  func() time.Time
 
-	Workers []string // of belfry's own listeners, those for whose work the user's permissions are asked for
-	Serves  bool     // the process that asks does this work
+	Workers []string // belfry's own listeners for which the user's permissions are checked
+	Serves  bool     // the checking process does this work
 
-	// Connect returns a connection. Each check has its own: the server reports to a connection what it denies, and not to which
-	// request.
+	// Connect returns a connection. Each check has its own connection: the server reports a denied permission to the
+	// connection, without the request.
 	Connect func() (b AskedBus, done func(), err error)
 }
 
-// busChecks ask the bus. One that is inside belfry and has no port is asked by the process that serves.
+// busChecks check the bus. A bus inside belfry without a port is checked by the serving process.
 func (e *Examination) busChecks() []doctor.Check {
 	o := e.Bus
 	if o == nil {
 		if len(e.config.Bus.URL) == 0 {
-			return nil // it is inside the process that serves, which is asked for it
+			return nil // it is inside the serving process, which checks it
 		}
 		configured, err := open.BusClient(e.config)
 		if err != nil {
@@ -61,7 +61,7 @@ func (e *Examination) busChecks() []doctor.Check {
 	}
 	x := NewBusExamination(e.plan, *o)
 	x.Own, x.Now = e.Bus == nil, e.Now
-	if x.Own && !e.serves() { // else the process says it, of the roles that it has
+	if x.Own && !e.serves() { // otherwise the process reports it, for its roles
 		for _, spec := range e.plan.Specs() {
 			x.Workers = append(x.Workers, spec.Name)
 		}
@@ -69,7 +69,7 @@ func (e *Examination) busChecks() []doctor.Check {
 	return []doctor.Check{{Area: AreaBus, Ask: x.Ask}}
 }
 
-// NewBusExamination asks a bus with options, whose user is that of the configuration.
+// NewBusExamination returns an examination of a bus with options, as the user of the configuration.
 func NewBusExamination(p *plan.Plan, o bus.Options) *BusExamination {
 	o.Name = "belfry doctor"
 	return &BusExamination{Plan: p, User: cmp.Or(o.Auth.User, "of the configuration"), Own: true, Now: time.Now, Connect: func() (AskedBus, func(), error) {
@@ -81,7 +81,7 @@ func NewBusExamination(p *plan.Plan, o bus.Options) *BusExamination {
 	}}
 }
 
-// Ask makes all checks of the bus at once if it can be reached.
+// Ask makes all checks of the bus concurrently if it can be reached.
 func (x *BusExamination) Ask(ctx context.Context) []doctor.Finding {
 	b, done, err := x.Connect()
 	if err != nil {
@@ -114,14 +114,15 @@ func (x *BusExamination) Ask(ctx context.Context) []doctor.Finding {
 	}
 	within := time.Minute
 	if until, has := ctx.Deadline(); has {
-		within = max(time.Until(until)-time.Second, 0) // what hangs is named here, not with all that was found
+		within = max(time.Until(until)-time.Second, 0) // so that hanging checks are named here, and the other findings are kept
 	}
 	return append(all, joined(doctor.Run(ctx, checks, within).Findings)...)
 }
 
 const apiPrefix = "$JS.API"
 
-// Check makes a check of what is asked with requests on subjects. What the server denies is not seen.
+// Check makes a check that sends requests on subjects. If the server denies one, the finding is that the check is not
+// possible.
 func (x *BusExamination) Check(what string, ask func(ctx context.Context, b AskedBus) ([]doctor.Finding, error), subjects ...string) doctor.Check {
 	return doctor.Check{Area: AreaBus, Subject: what, Ask: func(ctx context.Context) []doctor.Finding {
 		b, done, err := x.Connect()
@@ -138,11 +139,11 @@ func (x *BusExamination) Check(what string, ask func(ctx context.Context, b Aske
 			return all
 		case denied && bus.IsInbox(subject):
 			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.inbox", Says: "the bus's user " + x.User + " may not receive replies on " + subject,
-				Do: "name the user by bus.user and bus.password, not in the URL: replies arrive on _INBOX_<user> then, as nats.conf permits"})
+				Do: "name the user by bus.user and bus.password, not in the URL: then replies arrive on _INBOX_<user>, as nats.conf permits"})
 		case denied:
 			return append(all, x.denied(what, subject))
 		default:
-			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: MessageOf(err), Do: "see the log of the NATS server; docs/guides/deploy-cluster.md says what belfry needs of it"})
+			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: MessageOf(err), Do: "see the log of the NATS server; docs/guides/deploy-cluster.md lists belfry's requirements"})
 		}
 	}}
 }
@@ -155,7 +156,7 @@ func busUnreachable(err error) doctor.Finding {
 	return f
 }
 
-// askPublish has the server judge a message that it must refuse, since it names another stream: so nothing is stored.
+// askPublish sends a message that the server must refuse because it names another stream, so nothing is stored.
 func (x *BusExamination) askPublish(ctx context.Context, b AskedBus) ([]doctor.Finding, error) {
 	m := refusedBy(nats.NewMsg(event.LogPrefix + "doctor"))
 	_, err := b.Conn().RequestMsgWithContext(ctx, m)
@@ -164,7 +165,7 @@ func (x *BusExamination) askPublish(ctx context.Context, b AskedBus) ([]doctor.F
 			Do: asRolesSay}}, nil
 	}
 	if errors.Is(err, nats.ErrNoResponders) {
-		return nil, nil // there is no stream, as another check says
+		return nil, nil // there is no stream, as another check reports
 	}
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (x *BusExamination) askPublish(ctx context.Context, b AskedBus) ([]doctor.F
 	return []doctor.Finding{{Level: doctor.OK, Name: "bus.publishes", Says: "the user may publish events"}}, nil
 }
 
-// differences reports what of the bus is not as configured.
+// differences reports the parts of the bus that are not as configured.
 func differences(found []bus.Diff) (all []doctor.Finding) {
 	for _, d := range found {
 		f := doctor.Finding{Level: doctor.OK, Name: "bus.inSync", Subject: d.What, Says: "it is as configured"}
@@ -192,18 +193,18 @@ func differences(found []bus.Diff) (all []doctor.Finding) {
 	return all
 }
 
-// When a listener is late, and clocks differ too much.
+// Limits from which a listener is late, and clocks differ too much.
 const (
 	muchLag   = 10_000
 	idleLag   = 10 * time.Minute // with events that it could handle
 	ClockSkew = 2 * time.Second  // from which the times of processes differ too much: docs/clocks.md
 )
 
-// askListeners looks at the consumers of the log, and at the dead letters.
+// askListeners checks the consumers of the log, and the dead letters.
 func (x *BusExamination) askListeners(ctx context.Context, b AskedBus) ([]doctor.Finding, error) {
 	s, err := b.JetStream().Stream(ctx, bus.StreamEvents)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, nil // as another check says
+		return nil, nil // as another check reports
 	}
 	if err != nil {
 		return nil, err
@@ -222,14 +223,14 @@ func (x *BusExamination) askListeners(ctx context.Context, b AskedBus) ([]doctor
 	return all, nil
 }
 
-// judgeListener reports what is wrong with a listener.
+// judgeListener reports the problems of a listener.
 func (x *BusExamination) judgeListener(l *replay.Listener, log *jetstream.StreamInfo) (all []doctor.Finding) {
 	add := func(level doctor.Level, name, says, do string) {
 		all = append(all, doctor.Finding{Level: level, Area: areaListener, Name: name, Subject: l.Name, Says: says, Do: do})
 	}
 	if l.Letters > 0 {
-		add(doctor.Problem, "listener.deadLetters", count.Of(l.Letters, "event")+" that it could not handle",
-			"`belfry dlq list --listener "+l.Name+"` has the reasons; then `belfry dlq retry` or `belfry dlq drop`: docs/guides/listeners.md")
+		add(doctor.Problem, "listener.deadLetters", count.Of(l.Letters, "event")+" could not be handled",
+			"see the reasons with `belfry dlq list --listener "+l.Name+"`; then `belfry dlq retry` or `belfry dlq drop`: docs/guides/listeners.md")
 	}
 	if !l.PausedUntil.IsZero() {
 		add(doctor.Problem, "listener.paused", "it is paused until "+l.PausedUntil.Format(time.RFC3339)+", and receives nothing", "`nats consumer resume "+bus.StreamEvents+" "+l.Name+"` ends that")
@@ -241,20 +242,20 @@ func (x *BusExamination) judgeListener(l *replay.Listener, log *jetstream.Stream
 	events := fmt.Sprintf("%d events are not handled yet", l.Lag+uint64(max(l.Unacked, 0))) //nolint:gosec // not negative
 	switch {
 	case most > 0 && l.Lag > most/2:
-		add(doctor.Problem, "listener.losing", events+", and the log has room for "+fmt.Sprint(most)+": soon it misses the oldest", "start more processes with it, or raise bus.events.maxMessages and maxBytes")
+		add(doctor.Problem, "listener.losing", events+", and the log holds at most "+fmt.Sprint(most)+": it will soon miss the oldest", "start more processes with it, or raise bus.events.maxMessages and maxBytes")
 	case l.Lag > 0 && !l.Last.IsZero() && x.Now().Sub(l.Last) > idleLag:
 		add(doctor.Problem, "listener.stopped", events+", and it was last active at "+l.Last.UTC().Format(time.RFC3339), "start the process with this listener, or see its log; `belfry bus setup` resets nothing")
 	case l.Lag > muchLag:
-		add(doctor.Warning, "listener.lag", events, "see whether the number falls: `belfry listener list`; if not, start more processes with it")
+		add(doctor.Warning, "listener.lag", events, "check with `belfry listener list` whether the number decreases; if not, start more processes with it")
 	}
 	return all
 }
 
-// askMissed asks a belfry on the bus which listeners have missed events.
+// askMissed requests the listeners that have missed events from a belfry on the bus.
 func (x *BusExamination) askMissed(ctx context.Context, b AskedBus) ([]doctor.Finding, error) {
 	gaps, err := missed.Fetch(ctx, b.Conn())
 	if errors.Is(err, nats.ErrNoResponders) {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "bus.noWorker", Says: "no belfry with the role mapping, cascade or mail replies on the bus", Do: "start one: without it arrays and mails wait"}}, nil
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "bus.noWorker", Says: "no belfry with the role mapping, cascade or mail replies on the bus", Do: "start one: without it arrays are not updated and mails are not sent"}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -264,16 +265,16 @@ func (x *BusExamination) askMissed(ctx context.Context, b AskedBus) ([]doctor.Fi
 		if g.Open() {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaListener, Name: "listener.missed", Subject: g.Consumer,
 				Says: "it has missed " + g.Count() + " events since " + g.Since.UTC().Format(time.RFC3339) + ": the log was " + string(g.Reason),
-				Do:   "have it do what these events would have made it do, then `belfry listener confirm " + g.Consumer + "`: docs/guides/listeners.md"})
+				Do:   "repeat the listener's work for these events, then run `belfry listener confirm " + g.Consumer + "`: docs/guides/listeners.md"})
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, doctor.Finding{Level: doctor.OK, Area: areaListener, Name: "listener.complete", Says: "none has missed events"})
+		all = append(all, doctor.Finding{Level: doctor.OK, Area: areaListener, Name: "listener.complete", Says: "no listener has missed events"})
 	}
 	return all, nil
 }
 
-// askClock compares the clock of this machine with that of the bus.
+// askClock compares the clock of this machine with the clock of the bus.
 func (x *BusExamination) askClock(ctx context.Context, b AskedBus) ([]doctor.Finding, error) {
 	before := x.Now()
 	s, err := b.JetStream().Stream(ctx, bus.StreamEvents)
@@ -286,12 +287,12 @@ func (x *BusExamination) askClock(ctx context.Context, b AskedBus) ([]doctor.Fin
 	}
 	at := s.CachedInfo().TimeStamp
 	if at.IsZero() {
-		return []doctor.Finding{{Level: doctor.Unseen, Area: areaClock, Name: "clock.unknown", Says: "the NATS server does not say its time", Do: "update it to 2.10 or later"}}, nil
+		return []doctor.Finding{{Level: doctor.Unseen, Area: areaClock, Name: "clock.unknown", Says: "the NATS server does not report its time", Do: "update it to 2.10 or later"}}, nil
 	}
 	return []doctor.Finding{JudgeClock("the bus", at, before, after)}, nil
 }
 
-// JudgeClock judges a time of another machine that it had between two moments here.
+// JudgeClock compares the time of another machine, read between two moments of this machine, with this clock.
 func JudgeClock(whose string, at, before, after time.Time) doctor.Finding {
 	ahead := time.Duration(0)
 	switch {
@@ -300,15 +301,15 @@ func JudgeClock(whose string, at, before, after time.Time) doctor.Finding {
 	case at.Before(before):
 		ahead = -before.Sub(at)
 	}
-	f := doctor.Finding{Level: doctor.OK, Area: areaClock, Name: "clock.ok", Subject: whose, Says: "its clock agrees with that of this machine"}
+	f := doctor.Finding{Level: doctor.OK, Area: areaClock, Name: "clock.ok", Subject: whose, Says: "its clock agrees with this machine's clock"}
 	if ahead.Abs() > ClockSkew {
 		way := "ahead of"
 		if ahead < 0 {
 			way = "behind"
 		}
 		f.Level, f.Name = doctor.Problem, "clock.differs"
-		f.Says = fmt.Sprintf("its clock is %s %s that of this machine", ahead.Abs().Round(time.Second), way)
-		f.Do = "have NTP set the clocks of all machines: docs/clocks.md"
+		f.Says = fmt.Sprintf("its clock is %s %s this machine's clock", ahead.Abs().Round(time.Second), way)
+		f.Do = "set the clocks of all machines by NTP: docs/clocks.md"
 	}
 	return f
 }

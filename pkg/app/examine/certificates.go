@@ -22,13 +22,14 @@ import (
 
 const (
 	maxCertificates = 1 << 20
-	expiresWarning  = 14 * 24 * time.Hour // whatever renews a certificate has failed by then
+	expiresWarning  = 14 * 24 * time.Hour // automatic renewal has failed by then
 )
 
-// isAboutCertificate reports whether a warning of a configuration is one that askCertificates has as a finding of its own.
+// isAboutCertificate reports whether a warning of a configuration is about a certificate. askCertificates reports these
+// as findings of their own.
 func isAboutCertificate(warning string) bool { return strings.HasPrefix(warning, "the certificate ") }
 
-// askCertificates looks at the certificates that belfry shows, and at the one that clients see at baseURL.
+// askCertificates checks the certificates of belfry, and the one that clients see at baseURL.
 func (e *Examination) askCertificates(ctx context.Context) (all []doctor.Finding) {
 	c := e.config
 	if files := c.HTTP.TLS; files != nil {
@@ -52,7 +53,7 @@ func (e *Examination) askCertificates(ctx context.Context) (all []doctor.Finding
 	return append(append(all, e.askAuthorities()...), e.askPublic(ctx)...)
 }
 
-// askAuthorities looks at the files of authorities that are trusted. A former one beside its successor is no fault.
+// askAuthorities checks the files of trusted authorities. An expired certificate beside its successor is not a problem.
 func (e *Examination) askAuthorities() (all []doctor.Finding) {
 	c := e.config
 	files := []struct{ key, path string }{{"ca", c.CA}, {"bus.tls.ca", c.Bus.TLS.CA}}
@@ -74,13 +75,13 @@ func (e *Examination) askAuthorities() (all []doctor.Finding) {
 	return all
 }
 
-// askACME looks at the certificates that were obtained, in the folder where belfry keeps them.
+// askACME checks the obtained certificates in belfry's folder for them.
 func (e *Examination) askACME(storage string, domains []string) (all []doctor.Finding) {
 	for _, domain := range domains {
 		found := AcmeFiles(storage, domain)
 		if len(found) == 0 {
 			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "certificate.missing", Subject: domain, Says: "no certificate for it was obtained yet",
-				Do: "start belfry where the authority reaches it at " + domain + ", on port 80 or 443; the log says why it was refused"})
+				Do: "start belfry at an address that the authority reaches as " + domain + ", on port 80 or 443; the log has the reason of a refusal"})
 		}
 		for _, file := range found {
 			found, err := CertificatesIn(file)
@@ -94,7 +95,7 @@ func (e *Examination) askACME(storage string, domains []string) (all []doctor.Fi
 	return all
 }
 
-// judged reports whether a certificate is valid now, for how long, and for a host, "" for any.
+// judged reports whether a certificate is valid now, until when, and for a host, "" for any.
 func (e *Examination) judged(subject string, leaf *x509.Certificate, host, do string) []doctor.Finding {
 	f := doctor.Finding{Level: doctor.OK, Name: "certificate.ok", Subject: subject, Says: "it is valid until " + leaf.NotAfter.UTC().Format(time.RFC3339)}
 	switch now := e.Now(); {
@@ -110,7 +111,7 @@ func (e *Examination) judged(subject string, leaf *x509.Certificate, host, do st
 	return []doctor.Finding{f}
 }
 
-// CertificatesIn reads the certificates of a PEM file, of which there is at least one.
+// CertificatesIn reads the certificates of a PEM file. It returns at least one, or an error.
 func CertificatesIn(file string) (all []*x509.Certificate, err error) {
 	data, err := smallfile.Read(file, maxCertificates)
 	if err != nil {
@@ -147,23 +148,23 @@ func (e *Examination) askPublic(ctx context.Context) []doctor.Finding {
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if bad := (*tls.CertificateVerificationError)(nil); errors.As(err, &bad) {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "certificate.untrusted", Subject: "baseURL", Says: fmt.Sprintf("the certificate at %s is not valid for this machine: %v", address, bad.Err),
-			Do: "if clients trust its authority and only this machine does not, nothing is to be done; else renew it where TLS ends: in belfry, or in the proxy in front of it"}}
+			Do: "if clients trust its authority and only this machine does not, ignore this; else renew it where TLS ends: in belfry, or in the proxy in front of it"}}
 	}
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "certificate.unreachable", Subject: "baseURL", Says: fmt.Sprintf("%s can't be reached from this machine: %v", address, reasonOf(err)), Do: "check from where clients are whether they reach baseURL"}}
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "certificate.unreachable", Subject: "baseURL", Says: fmt.Sprintf("%s can't be reached from this machine: %v", address, reasonOf(err)), Do: "check from a client's network whether baseURL can be reached"}}
 	}
 	defer func() { _ = conn.Close() }()
 	leaf := conn.(*tls.Conn).ConnectionState().PeerCertificates[0]
 	return e.judged("baseURL", leaf, "", "renew it where TLS ends: in belfry, or in the proxy in front of it")
 }
 
-// AcmeFiles are those of the certificates for a domain, one of each authority.
+// AcmeFiles returns the files of the certificates for a domain, one of each authority.
 func AcmeFiles(storage, domain string) []string {
 	found, _ := filepath.Glob(filepath.Join(storage, "certificates", "*", strings.ReplaceAll(domain, "*", "wildcard_"), "*.crt"))
 	return found
 }
 
-// Latest returns the certificate of some files that is valid for the longest; nil for none.
+// Latest returns the certificate with the latest end among those in files; nil for none.
 func Latest(files []string) (last *x509.Certificate) {
 	for _, file := range files {
 		if all, err := CertificatesIn(file); err == nil && (last == nil || all[0].NotAfter.After(last.NotAfter)) {

@@ -1,4 +1,4 @@
-// Package examine asks everything that a configuration names whether it works, for `belfry doctor`.
+// Package examine checks whether everything that a configuration names works, for `belfry doctor`.
 package examine
 
 import (
@@ -38,13 +38,13 @@ const (
 	defaultExamining = 15 * time.Second
 )
 
-// DoctorOptions are how a deployment is asked.
+// DoctorOptions are the options of Doctor.
 type DoctorOptions struct {
 	Bus    *bus.Options  // the bus, and the user; nil: those of the configuration
-	Within time.Duration // for how long all checks may take; 0: 15 s
+	Within time.Duration // time limit for all checks; 0: 15 s
 }
 
-// DoctorConfig reports what is wrong with a configuration that can't be read, or is invalid.
+// DoctorConfig reports the problems of a configuration that can't be read, or is invalid.
 func DoctorConfig(err error) *doctor.Report {
 	r := &doctor.Report{Findings: []doctor.Finding{}}
 	var problems config.Problems
@@ -53,14 +53,14 @@ func DoctorConfig(err error) *doctor.Report {
 	}
 	for _, p := range problems {
 		at := p
-		at.Key = "" // it is the subject
+		at.Key = "" // the finding's subject has the key
 		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: AreaConfig, Name: "configuration.invalid", Subject: p.Key, Says: at.Error(), Do: "correct the file; `belfry config check` checks it again"})
 	}
 	return r
 }
 
-// Doctor asks all that a configuration names at once, and a belfry that serves it on this machine. It changes nothing and
-// sends nothing to anybody.
+// Doctor concurrently checks everything that a configuration names, and asks a belfry that serves it on this machine.
+// It changes nothing and sends no mails.
 func Doctor(ctx context.Context, c *config.Config, o DoctorOptions) *doctor.Report {
 	p, err := plan.Compile(c)
 	if err != nil {
@@ -71,14 +71,14 @@ func Doctor(ctx context.Context, c *config.Config, o DoctorOptions) *doctor.Repo
 	return NewExamination(p, o).Run(ctx, cmp.Or(o.Within, defaultExamining))
 }
 
-// NewExamination returns an examination of what a plan names.
+// NewExamination returns an examination of everything that a plan names.
 func NewExamination(p *plan.Plan, o DoctorOptions) *Examination {
 	e := &Examination{plan: p, config: p.Config, Bus: o.Bus, Now: time.Now}
 	e.holder, e.holderErr = hold.HolderOf(p.Config.Data)
 	return e
 }
 
-// Run makes all checks at once, within a time.
+// Run makes all checks concurrently, within a time limit.
 func (e *Examination) Run(ctx context.Context, within time.Duration) *doctor.Report {
 	r := doctor.Run(ctx, e.checks(), within)
 	secrets := e.config.Secrets()
@@ -95,8 +95,8 @@ type Examination struct {
 	config    *config.Config
 	Bus       *bus.Options // nil: as configured
 	Now       func() time.Time
-	holder    *hold.Holder // who holds the data folder; nil: nobody
-	holderErr error        // why that is not known
+	holder    *hold.Holder // the holder of the data folder; nil: nobody
+	holderErr error        // why the holder is not known
 
 	opening sync.Mutex // held while a folder is open
 }
@@ -104,7 +104,7 @@ type Examination struct {
 // serves reports whether a belfry that can be asked holds the data folder.
 func (e *Examination) serves() bool { return e.holder != nil && e.holder.Control != "" }
 
-// checks returns what is asked.
+// checks returns all checks.
 func (e *Examination) checks() []doctor.Check {
 	all := []doctor.Check{
 		{Area: AreaConfig, Subject: e.config.File(), Ask: e.askConfig},
@@ -125,7 +125,7 @@ func (e *Examination) checks() []doctor.Check {
 	)
 }
 
-// askConfig reports what `config check` does, and who has access without a rule.
+// askConfig reports the findings of `config check`, and stores with unrestricted access.
 func (e *Examination) askConfig(context.Context) (all []doctor.Finding) {
 	if err := plan.CheckStrictly(e.config); err != nil {
 		return DoctorConfig(err).Findings
@@ -137,7 +137,7 @@ func (e *Examination) askConfig(context.Context) (all []doctor.Finding) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.plan.Open)) {
 		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.open", Subject: "stores." + name,
-			Says: "everyone has access to it: it has no policy for " + strings.Join(e.plan.Open[name], ", "), Do: "set stores." + name + ".policy, or remove expose"})
+			Says: "everyone has access to it: its policy lacks " + strings.Join(e.plan.Open[name], ", "), Do: "set stores." + name + ".policy, or remove expose"})
 	}
 	if len(all) == 0 {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "configuration.ok", Says: "it is valid"})
@@ -145,7 +145,7 @@ func (e *Examination) askConfig(context.Context) (all []doctor.Finding) {
 	return all
 }
 
-// askProcess asks the belfry that serves the data folder for what it knows itself.
+// askProcess requests the findings of the belfry that serves the data folder.
 func (e *Examination) askProcess(ctx context.Context) []doctor.Finding {
 	switch {
 	case e.holderErr != nil:
@@ -157,19 +157,19 @@ func (e *Examination) askProcess(ctx context.Context) []doctor.Finding {
 	}
 	reply, err := command.Examine.Ask(ctx, *e.holder, struct{}{})
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "process.silent", Says: e.holder.String() + " does not say how it is: " + MessageOf(err),
-			Do: "if it is of another version, restart it with this one; else its log says why"}}
+		return []doctor.Finding{{Level: doctor.Problem, Name: "process.silent", Says: e.holder.String() + " does not report its state: " + MessageOf(err),
+			Do: "if it has another version, restart it with this one; else see its log"}}
 	}
 	if reply.Version != plan.Version() {
 		reply.Findings = append(reply.Findings, doctor.Finding{Level: doctor.Warning, Area: AreaVersion, Name: "version.command", Subject: e.holder.String(),
-			Says: "it is of version " + reply.Version + ", and this command of " + plan.Version(), Do: "restart it to complete an update, or use the command of its version"})
+			Says: "its version is " + reply.Version + ", and the version of this command is " + plan.Version(), Do: "restart it to complete an update, or use the command of its version"})
 	}
 	return reply.Findings
 }
 
-// notServed is about the machine while nobody serves the data folder.
+// notServed returns findings about the machine while no process serves the data folder.
 func (e *Examination) notServed(ctx context.Context) []doctor.Finding {
-	all := []doctor.Finding{{Level: doctor.Unseen, Name: "process.none", Says: "no belfry serves the data folder " + e.config.Data + " on this machine, so what only it knows is not here", Do: "start it with `belfry serve`, or run this command where it runs, as its user"}}
+	all := []doctor.Finding{{Level: doctor.Unseen, Name: "process.none", Says: "no belfry serves the data folder " + e.config.Data + " on this machine, so its own findings are missing", Do: "start it with `belfry serve`, or run this command on its machine, as its user"}}
 	for _, at := range []struct{ key, address string }{{"listen", e.config.Listen}, {"metrics.listen", e.config.Metrics.Listen}, {"http.redirect", e.config.HTTP.Redirect}} {
 		if at.address == "" {
 			continue
@@ -177,7 +177,7 @@ func (e *Examination) notServed(ctx context.Context) []doctor.Finding {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at.address)
 		if err != nil {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.port", Subject: at.key,
-				Says: fmt.Sprintf("a belfry could not listen on %s: %v", at.address, reasonOf(err)), Do: "end the program that has the port, or choose another for " + at.key})
+				Says: fmt.Sprintf("a belfry could not listen on %s: %v", at.address, reasonOf(err)), Do: "stop the program that uses the port, or choose another port for " + at.key})
 			continue
 		}
 		_ = l.Close()
@@ -194,10 +194,10 @@ func reasonOf(err error) error {
 	return err
 }
 
-// MessageOf is an error for an operator, who has the configuration: whole, but for secrets, which Redact hides.
+// MessageOf returns the complete message of an error for an operator, without secrets, which Redact hides.
 func MessageOf(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// deniedOf returns what the server of the bus denied, if it did.
+// deniedOf returns the permission that the server of the bus denied, if any.
 func deniedOf(ctx context.Context, err error) (subject string, denied bool) {
 	var d *bus.DeniedError
 	if errors.As(context.Cause(ctx), &d) || errors.As(err, &d) {

@@ -25,7 +25,7 @@ import (
 	"belfry/pkg/store/filestore"
 )
 
-// backendChecks ask each backend that stores use. Folders are those of the process that serves: it says how they are.
+// backendChecks check each backend that stores use. The serving process reports the state of its folders.
 func (e *Examination) backendChecks() (all []doctor.Check) {
 	used := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(e.config.Stores)) {
@@ -43,7 +43,8 @@ func (e *Examination) backendChecks() (all []doctor.Check) {
 	return all
 }
 
-// askBackend reports whether a backend replies and takes the credentials. It opens no store, which would create it.
+// askBackend reports whether a backend replies and accepts the credentials. It opens no store, because that would
+// create it.
 func (e *Examination) askBackend(ctx context.Context, name string, b config.Backend) []doctor.Finding {
 	opened, err := open.BackendOnce(ctx, name, b)
 	var unused []open.Unused
@@ -57,19 +58,19 @@ func (e *Examination) askBackend(ctx context.Context, name string, b config.Back
 		return []doctor.Finding{{Level: doctor.Problem, Name: "backend.unavailable", Says: MessageOf(err),
 			Do: "check that its server runs, and the address and the credentials in backends." + name}}
 	}
-	return append([]doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: b.Type + " replies and takes the credentials"}}, UnusedFindings(unused)...)
+	return append([]doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: b.Type + " replies and accepts the credentials"}}, UnusedFindings(unused)...)
 }
 
-// UnusedFindings says which stores have data that the configuration does not use.
+// UnusedFindings reports stores with data that the configuration does not use.
 func UnusedFindings(all []open.Unused) (found []doctor.Finding) {
 	for _, u := range all {
 		found = append(found, doctor.Finding{Level: doctor.OK, Area: areaBackend, Name: "backend.unused", Subject: u.Backend,
-			Says: "the configuration does not have " + strings.Join(u.Stores, ", ") + ", whose objects stay here", Do: "add a store of this name and backend, and its objects are served again"})
+			Says: "the configuration lacks " + strings.Join(u.Stores, ", ") + ", whose objects are still stored", Do: "add a store with this name and backend to serve its objects again"})
 	}
 	return found
 }
 
-// askFolder looks at a folder that nobody serves, and writes nothing into it.
+// askFolder checks a folder that no process serves, without writing into it.
 func (e *Examination) askFolder(b config.Backend) []doctor.Finding {
 	if _, err := os.Stat(b.File.Folder); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -92,9 +93,9 @@ func (e *Examination) askFolder(b config.Backend) []doctor.Finding {
 	return []doctor.Finding{{Level: doctor.OK, Name: "backend.ok", Says: "the folder can be opened"}}
 }
 
-// hold keeps other processes from the data folder, if there is one, while a folder is read. It returns why it can't.
+// hold locks the data folder, if it exists, while a folder is read. It returns a finding if it can't.
 func (e *Examination) hold() (release func(), held *doctor.Finding) {
-	e.opening.Lock() // of several folders each holds the data folder while it is read
+	e.opening.Lock() // the checks of several folders lock the data folder one after the other
 	if _, err := os.Stat(e.config.Data); err != nil {
 		return e.opening.Unlock, nil
 	}
@@ -110,11 +111,11 @@ func (e *Examination) hold() (release func(), held *doctor.Finding) {
 }
 
 func noData(folder, says string) doctor.Finding {
-	return doctor.Finding{Level: doctor.Warning, Name: "backend.empty", Says: "the folder " + folder + " " + says + ", or data names another folder",
-		Do: "the first `belfry serve` makes it; if there was data, check data in the configuration, and --data"}
+	return doctor.Finding{Level: doctor.Warning, Name: "backend.empty", Says: "the folder " + folder + " " + says + ", or the key data names another folder",
+		Do: "the first `belfry serve` creates it; if there was data, check data in the configuration, and --data"}
 }
 
-// storageChecks ask each storage of binaries.
+// storageChecks check each storage of binaries.
 func (e *Examination) storageChecks() (all []doctor.Check) {
 	for _, name := range slices.Sorted(maps.Keys(e.config.Binaries)) {
 		b := e.config.Binaries[name]
@@ -129,7 +130,7 @@ func (e *Examination) storageChecks() (all []doctor.Check) {
 	return all
 }
 
-// pingStorage asks a storage, and creates no folder for it: a missing one has no files yet.
+// pingStorage checks a storage without creating its folder: a missing folder has no files yet.
 func pingStorage(ctx context.Context, b *config.Binary) error {
 	if b.S3 == nil {
 		s, err := filestorage.OpenExisting(b.File.Folder)
@@ -148,7 +149,7 @@ func pingStorage(ctx context.Context, b *config.Binary) error {
 	return errors.Join(s.Ping(ctx), s.Close())
 }
 
-// usesMailer reports whether mails are sent by a mailer: one that nothing names is not asked for.
+// usesMailer reports whether mails are sent by a mailer: unused mailers are not checked.
 func (e *Examination) usesMailer(name string) bool {
 	email := e.config.Authentication.Email
 	return e.config.Mailers[name].SMTP != nil || email != nil && email.Mailer == name
@@ -164,28 +165,28 @@ func (e *Examination) askMailer(ctx context.Context, name string) []doctor.Findi
 		return []doctor.Finding{{Level: doctor.Warning, Name: "mailer.folder", Says: "mails are written into " + m.File.Folder + ", not sent: nobody receives the link that a registration needs", Do: "set mailers." + name + ".type: smtp, with host, user and password"}}
 	}
 	if err := mail.Probe(ctx, e.plan.SMTPOptions(m.SMTP)); err != nil {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "mailer.unavailable", Says: MessageOf(err), Do: "correct mailers." + name + ", or ask who runs the mail server; mails wait and are sent then"}}
+		return []doctor.Finding{{Level: doctor.Problem, Name: "mailer.unavailable", Says: MessageOf(err), Do: "correct mailers." + name + ", or ask the operator of the mail server; mails are kept and sent later"}}
 	}
 	says := "the server replies"
 	if m.SMTP.User != "" {
-		says += " and takes the login"
+		says += " and accepts the login"
 	}
 	return []doctor.Finding{{Level: doctor.OK, Name: "mailer.ok", Says: says + "; whether it delivers mails is not known"}}
 }
 
-// Space that is left: below these a disk is about to be full. Of a large disk a small part is enough for long.
+// Limits of free space below which a disk is nearly full. On a large disk a small part suffices for a long time.
 const (
 	fewBytes     = 1 << 30
 	veryFewBytes = 128 << 20
 	fewPart      = 10 // a tenth
 )
 
-// askDisks looks at the disks of the folders that belfry writes.
+// askDisks checks the disks of the folders that belfry writes.
 func (e *Examination) askDisks(context.Context) (all []doctor.Finding) {
 	for _, at := range WrittenFolders(e.config) {
 		folder := Existing(at.Folder)
-		if !mayWrite(folder) && e.holderErr != nil { // that of belfry may
-			all = append(all, doctor.Finding{Level: doctor.Unseen, Name: "disk.unknown", Subject: at.Name, Says: "this user may not write to " + folder + ", and is not that of belfry", Do: "run this command as the user of belfry"})
+		if !mayWrite(folder) && e.holderErr != nil { // the user of belfry may
+			all = append(all, doctor.Finding{Level: doctor.Unseen, Name: "disk.unknown", Subject: at.Name, Says: "this user may not write to " + folder + ", and is not the user of belfry", Do: "run this command as the user of belfry"})
 			continue
 		}
 		if !mayWrite(folder) {
@@ -195,7 +196,7 @@ func (e *Examination) askDisks(context.Context) (all []doctor.Finding) {
 		}
 		free, total, known := Space(folder)
 		if !known || total == 0 {
-			all = append(all, doctor.Finding{Level: doctor.Unseen, Name: "disk.unknown", Subject: at.Name, Says: "the space of the disk of " + folder + " can't be read", Do: "see `df " + folder + "`"})
+			all = append(all, doctor.Finding{Level: doctor.Unseen, Name: "disk.unknown", Subject: at.Name, Says: "the free space of the disk of " + folder + " can't be read", Do: "see `df " + folder + "`"})
 			continue
 		}
 		all = append(all, JudgeDisk(at.Name, folder, free, total))
@@ -203,16 +204,16 @@ func (e *Examination) askDisks(context.Context) (all []doctor.Finding) {
 	return all
 }
 
-// JudgeDisk reports how much space there is where a folder is.
+// JudgeDisk reports the free space on the disk of a folder.
 func JudgeDisk(name, folder string, free, total int64) doctor.Finding {
 	f := doctor.Finding{Level: doctor.OK, Name: "disk.ok", Subject: name, Says: fmt.Sprintf("%s of %s are free at %s", bytesOf(free), bytesOf(total), folder)}
 	switch {
 	case free < veryFewBytes:
 		f.Level, f.Name = doctor.Problem, "disk.full"
-		f.Do = "make space at once: while the disk is full, writes fail with 503"
+		f.Do = "free space at once: while the disk is full, writes fail with 503"
 	case free < fewBytes && free < total/fewPart:
 		f.Level, f.Name = doctor.Warning, "disk.low"
-		f.Do = "make space, or move the folder to a larger disk, before writes fail"
+		f.Do = "free space, or move the folder to a larger disk, before writes fail"
 	}
 	return f
 }
@@ -220,7 +221,7 @@ func JudgeDisk(name, folder string, free, total int64) doctor.Finding {
 // writtenFolder is a folder that belfry writes.
 type writtenFolder struct{ Name, Folder string }
 
-// WrittenFolders returns the folders that belfry writes; of those below the data folder, that alone.
+// WrittenFolders returns the folders that belfry writes. The data folder stands for all folders below it.
 func WrittenFolders(c *config.Config) []writtenFolder {
 	all := []writtenFolder{{"data", c.Data}}
 	add := func(name, folder string) {
@@ -245,7 +246,7 @@ func WrittenFolders(c *config.Config) []writtenFolder {
 	return all
 }
 
-// Existing returns the folder, or the nearest one above it that exists: there it will be created.
+// Existing returns the folder, or its nearest existing parent, in which it will be created.
 func Existing(folder string) string {
 	for {
 		if _, err := os.Stat(folder); err == nil || filepath.Dir(folder) == folder {
@@ -264,10 +265,10 @@ func bytesOf(n int64) string {
 	}
 }
 
-// staleBackup is how old the latest backup may be where only the command makes some.
+// staleBackup is the maximum age of the latest backup if only the command makes backups.
 const staleBackup = 7 * 24 * time.Hour
 
-// askBackups looks at the backups in their place.
+// askBackups checks the backups in their place.
 func (e *Examination) askBackups(ctx context.Context) []doctor.Finding {
 	if e.config.Backup == nil {
 		return []doctor.Finding{{Level: doctor.Warning, Name: "backup.none", Says: "no backups are configured", Do: "set backup, with a schedule and a place on another disk: docs/guides/back-up.md"}}
@@ -275,7 +276,7 @@ func (e *Examination) askBackups(ctx context.Context) []doctor.Finding {
 	place := e.config.Backup.String()
 	all, err := command.ListBackups(ctx, e.config, nil)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(all) == 0 {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "backup.missing", Says: "there is no backup in " + place, Do: "make one with `belfry backup`; if there were some, look where they are, and who has removed them"}}
+		return []doctor.Finding{{Level: doctor.Problem, Name: "backup.missing", Says: "there is no backup in " + place, Do: "make one with `belfry backup`; if there were backups, find out why they were removed"}}
 	}
 	if err != nil {
 		return []doctor.Finding{{Level: doctor.Problem, Name: "backup.unavailable", Says: MessageOf(err), Do: "check the place of backups, and its credentials: " + place}}
@@ -297,10 +298,10 @@ func (e *Examination) askBackups(ctx context.Context) []doctor.Finding {
 	switch {
 	case last.IsZero():
 	case now.After(due):
-		found = append(found, doctor.Finding{Level: doctor.Problem, Name: "backup.old", Says: "the latest backup that can be used is of " + last.UTC().Format(time.RFC3339) + ", and another one was due since",
-			Do: "see belfry's log and the console for why none is made; `belfry backup` makes one now"})
+		found = append(found, doctor.Finding{Level: doctor.Problem, Name: "backup.old", Says: "the latest usable backup is of " + last.UTC().Format(time.RFC3339) + ", and another one was due since",
+			Do: "see the reason in belfry's log and the console; `belfry backup` makes one now"})
 	default:
-		found = append(found, doctor.Finding{Level: doctor.OK, Name: "backup.ok", Says: "the latest is of " + last.UTC().Format(time.RFC3339) + "; whether it can be restored is known by `belfry backup verify`"})
+		found = append(found, doctor.Finding{Level: doctor.OK, Name: "backup.ok", Says: "the latest is of " + last.UTC().Format(time.RFC3339) + "; `belfry backup verify` checks whether it can be restored"})
 	}
 	return found
 }

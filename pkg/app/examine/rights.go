@@ -14,7 +14,7 @@ import (
 	"belfry/pkg/operations/doctor"
 )
 
-// asRolesSay is what to do about a permission that a user lacks.
+// asRolesSay is the remedy for a missing permission of a user.
 const asRolesSay = "give it the permissions of FRONT, WORKER or ALL in nats.conf, and reload the NATS server"
 
 // workRights are requests on the subjects that a worker publishes on, which have no effect: the server refuses them, or nobody
@@ -48,8 +48,8 @@ func may(ctx context.Context, b AskedBus, m *nats.Msg) (bool, error) {
 	return err == nil, err
 }
 
-// AskWork reports what a user of the bus lacks for the work of belfry's own listeners. One who may do nothing for any
-// of them is that of a front, unless the process here has to.
+// AskWork reports the permissions that a user of the bus lacks for the work of belfry's own listeners. A user without
+// any of them is that of a front, unless the process here has to do this work.
 func (x *BusExamination) AskWork(ctx context.Context, b AskedBus) (all []doctor.Finding, err error) {
 	able := 0
 	for _, worker := range x.Workers {
@@ -83,7 +83,7 @@ var readByAll = []string{
 	apiPrefix + ".STREAM.INFO." + bus.StreamEvents, apiPrefix + ".STREAM.INFO." + bus.StreamDead, apiPrefix + ".STREAM.INFO." + bus.StreamRetry,
 }
 
-// denied says what the user of the bus may not see.
+// denied is the finding about a permission that the user of the bus lacks.
 func (x *BusExamination) denied(what, subject string) doctor.Finding {
 	if x.Own && slices.Contains(readByAll, subject) {
 		return doctor.Finding{Level: doctor.Problem, Name: "bus.mayNotRead", Subject: what,
@@ -93,14 +93,14 @@ func (x *BusExamination) denied(what, subject string) doctor.Finding {
 	if subject != "" {
 		says += ": it lacks the permission for " + subject
 	}
-	do := "name the admin of the bus: belfry doctor --user admin, with the password in BELFRY_BUS_PASSWORD"
+	do := "use the admin of the bus: belfry doctor --user admin, with the password in BELFRY_BUS_PASSWORD"
 	if !x.Own {
-		do = "name another user with --user, or give this one the permission"
+		do = "use another user with --user, or give this one the permission"
 	}
 	return doctor.Finding{Level: doctor.Unseen, Name: "bus.denied", Subject: what, Says: says, Do: do}
 }
 
-// joined has one finding for what is denied with one permission.
+// joined merges findings that are due to the same denied permission.
 func joined(all []doctor.Finding) (some []doctor.Finding) {
 	for _, f := range all {
 		i := slices.IndexFunc(some, func(s doctor.Finding) bool { return s.Name == f.Name && s.Says == f.Says })

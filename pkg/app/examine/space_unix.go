@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Space returns how many bytes are free for this process where a folder is, and how many there are.
+// Space returns the free bytes for this process, and all bytes, on the disk of a folder.
 func Space(folder string) (free, total int64, ok bool) {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {

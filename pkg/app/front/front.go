@@ -1,5 +1,5 @@
-// Package front is the parts of a process that serve HTTP: the listener, which replies from the beginning of the start, TLS with its
-// certificates and redirects, the port of metrics, and the receiver of traces.
+// Package front has the parts of a process that serve HTTP: the listener, which replies from the beginning of the
+// start, TLS with its certificates and redirects, the port of metrics, and the sending of traces.
 package front
 
 import (
@@ -19,8 +19,8 @@ import (
 	"belfry/pkg/httpkit"
 )
 
-// HTTP serves HTTP from the beginning of the start: until belfry is ready it replies that it is starting,
-// and what it waits for.
+// HTTP serves HTTP from the beginning of the start: until belfry is ready, the replies say that it is starting, and
+// what it waits for.
 type HTTP struct {
 	Served   *serving.Current
 	Startup  *serving.Startup
@@ -58,7 +58,7 @@ func (f *HTTP) ListenPart() serving.Part {
 		if f.server == nil {
 			return nil
 		}
-		_ = f.server.Close() // has been shut down already if belfry served
+		_ = f.server.Close() // already shut down if belfry served
 		<-f.done
 		return nil
 	}}
@@ -107,10 +107,11 @@ func (f *HTTP) ServePart() serving.Part {
 	}
 }
 
-// MaxBodyPatience is how long a stop waits for bodies of requests that are still arriving; another time in tests.
+// MaxBodyPatience is how long a stop waits for bodies of requests that are still arriving; it differs in tests.
 var MaxBodyPatience = 5 * time.Second
 
-// bodyPatience returns how long a stop waits for bodies: at most a quarter of its time, so that the rest is for what has arrived.
+// bodyPatience returns how long a stop waits for bodies: at most a quarter of its time, so that the rest remains for
+// complete requests.
 func bodyPatience(ctx context.Context) time.Duration {
 	deadline, limited := ctx.Deadline()
 	if !limited {

@@ -27,7 +27,7 @@ type MetricsPort struct {
 	serves atomic.Pointer[api.Server]
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (m *MetricsPort) Part() serving.Part {
 	return serving.Part{Name: "metrics", Start: m.start, Reload: m.reload, Stop: func(context.Context) error { return m.port.Close() }}
 }

@@ -24,7 +24,7 @@ import (
 	"belfry/pkg/httpkit"
 )
 
-// TLS serves HTTP with TLS, where the configuration says so.
+// TLS serves HTTP with TLS if the configuration enables it.
 type TLS struct {
 	served   *serving.Current
 	roles    serving.Roles
@@ -44,7 +44,7 @@ func NewTLS(served *serving.Current, roles serving.Roles, log *slog.Logger, l *s
 	return &TLS{served: served, roles: roles, log: log, fail: l.Fail, metrics: metrics, stopping: l.Stopping.Done(), ready: make(chan struct{})}
 }
 
-// secured is how connections are secured. It is empty without TLS.
+// secured has the settings that secure connections. It is empty without TLS.
 type secured struct {
 	config *tls.Config        // nil: no TLS
 	files  *certificate.Files // nil: not by files
@@ -60,7 +60,7 @@ func (s *secured) close() {
 	}
 }
 
-// securing makes connections with TLS of those of HTTP, as long as there is a certificate.
+// securing wraps the connections of HTTP in TLS while there is a certificate.
 type securing struct {
 	net.Listener
 	secure *TLS
@@ -72,7 +72,7 @@ func (l securing) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	select {
-	case <-l.secure.ready: // before that it is not known whether a connection may be served without TLS
+	case <-l.secure.ready: // until then it is unknown whether a connection may be served without TLS
 	case <-l.secure.stopping:
 	}
 	switch now := l.secure.now.Load(); {
@@ -104,7 +104,7 @@ func (s *TLS) Redirects() serving.Part {
 				return part.Change{}, err
 			}
 			former := s.port
-			s.Address = opened.Address() // certificates that are obtained next name it
+			s.Address = opened.Address() // the certificates that are obtained next use it
 			return part.Change{
 				Apply: func() {
 					s.port = opened
@@ -209,7 +209,7 @@ func (s *TLS) open(g *serving.Generation) (*secured, error) {
 	return now, nil
 }
 
-// redirectToHTTPS sends a client to the same host and path, if it is a host that is served.
+// redirectToHTTPS redirects a client to the same host and path, if the host is served.
 func (s *TLS) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 	g := s.served.Now()
 	w.Header().Set("Connection", "close")
@@ -218,14 +218,14 @@ func (s *TLS) redirectToHTTPS(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := r.URL.RequestURI()
-	if !strings.HasPrefix(path, "/") { // it would become a part of the host
+	if !strings.HasPrefix(path, "/") { // otherwise it would become a part of the host
 		http.Error(w, "expected a path", http.StatusBadRequest)
 		return
 	}
 	http.Redirect(w, r, g.Config.RedirectTarget(httpkit.WithoutPort(r.Host), g.Address)+path, http.StatusPermanentRedirect) //nolint:gosec // the host is served here
 }
 
-// Renew uses the certificate of another plan, and returns the key if it is another one.
+// Renew uses the certificate of another plan, and returns the key if the certificate has changed.
 func (s *TLS) Renew(p *plan.Plan) (changed []string) {
 	now := s.now.Load()
 	if now == nil || now.files == nil || p.Certificate == nil {
@@ -239,7 +239,7 @@ func (s *TLS) Renew(p *plan.Plan) (changed []string) {
 
 var expiryDesc = prometheus.NewDesc("belfry_certificate_expiry_timestamp_seconds", "Until when a certificate that the process serves is valid.", []string{"certificate"}, nil)
 
-// expiries are until when certificates are valid.
+// expiries are the times until which certificates are valid.
 func (s *TLS) expiries() prometheus.Collector {
 	return prom.Computed(func(_ context.Context, values prom.Values) {
 		if now := s.now.Load(); now != nil && now.files != nil {

@@ -12,13 +12,13 @@ import (
 	"belfry/pkg/app/tracing"
 )
 
-// Traces sends traces where the configuration says.
+// Traces sends traces to the configured receiver.
 type Traces struct {
 	Log     *slog.Logger
 	current *tracing.Tracer // nil: none
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (t *Traces) Part() serving.Part {
 	return serving.Part{Name: "tracing", Start: t.start, Reload: t.reload, Stop: func(ctx context.Context) error {
 		if t.current == nil {
@@ -57,7 +57,7 @@ func closeTracer(ctx context.Context, t *tracing.Tracer) {
 	}
 }
 
-// Open starts a tracer; nil where none is configured.
+// Open starts a tracer; nil if no receiver is configured.
 func (t *Traces) Open(ctx context.Context, c *config.Config) (*tracing.Tracer, error) {
 	if c.Tracing.Endpoint == "" {
 		return nil, nil

@@ -1,4 +1,4 @@
-// Package health is whether a process is ready, for probes, metrics and the doctor.
+// Package health reports whether a process is ready, to probes, metrics and the doctor.
 package health
 
 import (
@@ -21,17 +21,17 @@ import (
 	"belfry/pkg/outbox"
 )
 
-// Health is whether a process works, as probes ask.
+// Health is the state of a process for probes.
 type Health struct {
 	Served       *serving.Current
 	Roles        serving.Roles
 	Metrics      *serving.Metrics
 	Lifetime     *serving.Lifetime
 	Missing      func() error    // why a built-in listener can't receive events
-	Shortcomings func() []string // what an operator should know about although everything works
+	Shortcomings func() []string // problems that an operator should know even if everything works
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (h *Health) Part() serving.Part {
 	return serving.Part{
 		Name: "the checks of what the process depends on",
@@ -47,7 +47,7 @@ func (h *Health) Part() serving.Part {
 	}
 }
 
-// dependencies returns what this process depends on.
+// dependencies returns the dependencies of this process.
 func (h *Health) dependencies(g *serving.Generation) []*probe.Dependency {
 	var all []*probe.Dependency
 	for _, name := range slices.Sorted(maps.Keys(g.Backends)) {
@@ -81,11 +81,11 @@ func outboxWorks(r *outbox.Relay) error {
 	return nil
 }
 
-// Ready returns why this process is not ready, or its degraded parts if it is.
+// Ready returns the reason why this process is not ready, or its degraded parts if it is.
 //
-// A front is ready as long as it can read and write objects: taken out of a load balancer for anything else, all
-// fronts would be at once, since they share what is unavailable. Nobody sends requests to other processes, so these
-// are ready if they can do all of their work.
+// A front is ready while it can read and write objects. All fronts share their dependencies, so for any other failure a
+// load balancer would remove all fronts at once. Other processes get no requests, so they are ready if they can do all
+// of their work.
 func (h *Health) Ready(ctx context.Context) (degraded []string, err error) {
 	if h.Lifetime.Stopping.Err() != nil {
 		return nil, system.ErrStopping
@@ -93,7 +93,7 @@ func (h *Health) Ready(ctx context.Context) (degraded []string, err error) {
 	return h.readyWith(h.States(ctx))
 }
 
-// States asks all that the process depends on, at once.
+// States checks all dependencies of the process concurrently.
 func (h *Health) States(ctx context.Context) []probe.State {
 	return probe.Ask(ctx, h.Served.Now().Depends)
 }
@@ -119,7 +119,8 @@ func (h *Health) readyWith(states []probe.State) (degraded []string, err error) 
 	return append(degraded, h.Shortcomings()...), nil
 }
 
-// serves reports whether a part alone lets a front serve something: a backend of stores that clients may use.
+// serves reports whether a front can serve some requests with this part alone: a backend of stores that clients may
+// use.
 func (h *Health) serves(p *probe.Dependency) bool {
 	if p.Kind != probe.Backend {
 		return false
@@ -134,7 +135,8 @@ func (h *Health) serves(p *probe.Dependency) bool {
 	return !exposed
 }
 
-// requires reports whether a process can't be ready without a part; a front can, as long as another one serves.
+// requires reports whether a process can't be ready without a part. A front can be ready while another part still
+// serves requests.
 func (h *Health) requires(p *probe.Dependency) bool {
 	if h.Roles.Has(plan.RoleFront) {
 		return h.serves(p)

@@ -19,7 +19,7 @@ type Failure struct {
 	Errors []errs.Field `json:"errors,omitempty"`
 }
 
-// FailureOf makes a failure of an error, which is logged unless it is the command's.
+// FailureOf makes a failure of an error, which is logged unless the command caused it.
 func FailureOf(log *slog.Logger, doing string, err error) Failure {
 	f := Failure{Type: problem.Of(errs.KindOf(err)).Type, Detail: "the server failed; its log has the reason"}
 	var own *errs.Error
@@ -31,7 +31,7 @@ func FailureOf(log *slog.Logger, doing string, err error) Failure {
 	return f
 }
 
-// Err is the error that a failure reports.
+// Err returns the error that a failure reports.
 func (f Failure) Err() error {
 	e := errs.New(problem.Kind(f.Type), "%s", f.Detail)
 	e.Fields = f.Errors

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/operations/backup"
 )
 
-// RestoreMarker is the file in the data folder while the folder has a part of a backup.
+// RestoreMarker is a file in the data folder that marks the folder as having only a part of a backup.
 const RestoreMarker = "restore.json"
 
 // Marker is its content.
@@ -52,7 +52,7 @@ func ErrIncomplete(state backup.State) error {
 	return errs.New(errs.Unavailable, "the stores have a part of the backup %s, whose restore was interrupted: run `belfry restore` again, or name an empty database", state.Restoring)
 }
 
-// WriteDurably writes a file in a folder, which has its name only when it is complete.
+// WriteDurably writes a file in a folder. The file gets its name only when it is complete.
 func WriteDurably(folder, name string, text []byte) error {
 	f, err := os.CreateTemp(folder, name+".*")
 	if err == nil {
@@ -69,7 +69,7 @@ func WriteDurably(folder, name string, text []byte) error {
 	return SyncFolder(folder)
 }
 
-// SyncFolder has the names in a folder on the disk.
+// SyncFolder syncs the names in a folder to the disk.
 func SyncFolder(folder string) error {
 	dir, err := os.Open(folder)
 	if err == nil {

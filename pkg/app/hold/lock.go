@@ -1,5 +1,5 @@
-// Package hold is about who holds a data folder: the lock, the marks of what a folder has, and requests of commands to the process that
-// holds it.
+// Package hold has the lock of a data folder, the files that describe the folder's state, and the requests of commands
+// to the process that holds it.
 package hold
 
 import (
@@ -21,11 +21,11 @@ import (
 // DoingServe marks a belfry that serves in its lock file. Other holders are commands, which end.
 const DoingServe = "serve"
 
-// MayEnd reports whether a folder is worth waiting for: a belfry that serves it does not end by itself.
+// MayEnd reports whether it makes sense to wait for a folder: a belfry that serves it does not end by itself.
 func (h Holder) MayEnd() bool { return h.PID != 0 && h.Doing != DoingServe }
 
-// LockFile is in the data folder. The operating system releases the lock on it when the process that
-// holds it ends, also by a crash. Its content names that process and its control address.
+// LockFile is in the data folder. The operating system releases the lock on it when the process that holds it ends,
+// also by a crash. Its content names the process and its control address.
 const LockFile = "belfry.lock"
 
 // Holder is the process that holds a data folder.
@@ -35,7 +35,7 @@ type Holder struct {
 	Started time.Time `json:"started"`
 	Doing   string    `json:"doing"`             // the command
 	Control string    `json:"control,omitempty"` // URL of its control server
-	Token   string    `json:"token,omitempty"`   // that control requests carry
+	Token   string    `json:"token,omitempty"`   // of control requests
 }
 
 // DataLock is the exclusive lock of a data folder.
@@ -101,13 +101,13 @@ func LockFolder(folder, doing string) (*DataLock, error) {
 		return nil, err
 	}
 	if isNew {
-		_ = SetReported(folder) // without it the first start says what has changed since nothing
+		_ = SetReported(folder) // otherwise the first start would report changes since an earlier release
 	}
 	return l, nil
 }
 
-// HolderOf returns the process that holds a data folder; nil if none does. It writes nothing into the folder, which
-// may be that of something else.
+// HolderOf returns the process that holds a data folder; nil if none does. It writes nothing into the folder, which may
+// belong to another program.
 func HolderOf(folder string) (*Holder, error) {
 	path := filepath.Join(folder, LockFile)
 	probe := flock.New(path, flock.SetFlag(os.O_RDONLY))
@@ -140,8 +140,8 @@ func (l *DataLock) write() error {
 	return errs.Wrap(overwrite(l.path, append(data, '\n')), errs.Unavailable, "can't write %s", l.path)
 }
 
-// overwrite replaces the content of a file, and needs no space for it: cut off first, the file would lose its block, which on a
-// full disk another file may take.
+// overwrite replaces the content of a file without needing space. If the file were truncated first, it would lose its
+// block, which another file could take on a full disk.
 func overwrite(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -162,8 +162,8 @@ func (l *DataLock) Unlock() {
 	_ = l.flock.Unlock()
 }
 
-// ReadHolder reads which process holds the folder. The file may be incomplete while that process writes
-// it, or have other content; then the holder is unknown.
+// ReadHolder reads which process holds the folder. If the file is incomplete because that process is writing it, or has
+// other content, the holder is unknown.
 func ReadHolder(path string) Holder {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -180,7 +180,7 @@ func ReadHolder(path string) Holder {
 	return h
 }
 
-// onThisMachine reports whether a URL can be that of startControl.
+// onThisMachine reports whether a URL can be that of a control server of this machine.
 func onThisMachine(control string) bool {
 	u, err := url.Parse(control)
 	if err != nil || u.Scheme != "http" || u.User != nil || u.Path != "" {

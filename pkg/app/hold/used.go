@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// ReportedFile is the file in the data folder that lists the changes between releases which have been reported. A folder
-// without it was used by an earlier release.
+// ReportedFile is the file in the data folder that lists the reported changes between releases. A used folder without
+// it is from an earlier release.
 const ReportedFile = "told.json"
 
 // DeniedByDefault is the change that a policy denies the operations that it does not name.
@@ -29,8 +29,8 @@ func isUsed(folder string) bool {
 	})
 }
 
-// WasReported reports whether a change has been reported; false if the file can't be read, since a second report does less harm
-// than none.
+// WasReported reports whether a change has been reported; false if the file can't be read, since a repeated report does
+// less harm than a missing one.
 func WasReported(folder, change string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, ReportedFile))
 	r := reports{}

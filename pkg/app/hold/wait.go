@@ -12,14 +12,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// WaitFile is in the data folder while a belfry waits for a command that holds the folder. The waiting belfry locks it:
-// if the command can't lock the file, a belfry waits. The operating system releases the lock if that belfry ends.
+// WaitFile is in the data folder while a belfry waits for a command that holds the folder. The waiting belfry locks it,
+// so the command knows of the wait if it can't lock the file. The operating system releases the lock if that belfry
+// ends.
 const WaitFile = "belfry.waiting"
 
 // How often a lock is tried.
 const (
 	LockInterval   = 100 * time.Millisecond // between attempts to lock a folder
-	UnknownRetries = 10                     // of a lock whose file does not say who holds it: its holder may be about to write that
+	UnknownRetries = 10                     // of a lock whose file does not name its holder, which may be about to write it
 )
 
 // Shorter in tests.
@@ -28,21 +29,21 @@ var (
 	GiveWayAfter    = 30 * time.Second // how long a backup continues while a belfry waits for it
 )
 
-// Awaited reports whether somebody waits for a data folder.
+// Awaited reports whether a belfry waits for a data folder.
 func Awaited(folder string) bool {
 	probe := flock.New(filepath.Join(folder, WaitFile), flock.SetFlag(os.O_RDWR))
 	free, err := probe.TryLock()
 	if free {
 		_ = probe.Unlock()
 	}
-	return err == nil && !free // an error: there is no such file, or none that can be asked
+	return err == nil && !free // an error: the file does not exist, or can't be locked
 }
 
-// ErrGaveWay is why a backup ends that a belfry has waited for.
-var ErrGaveWay = errs.New(errs.Unavailable, "the backup was interrupted for `belfry serve`, which waits for the data folder: run `belfry backup` again, which does not store again what is stored, and is made by that process")
+// ErrGaveWay is the error of a backup that ended because a belfry waited for it.
+var ErrGaveWay = errs.New(errs.Unavailable, "the backup was interrupted for `belfry serve`, which waits for the data folder: run `belfry backup` again; the serving process then makes the backup, and reuses the parts that are already stored")
 
-// GivingWay returns a context that ends, with errGaveWay as its cause, once somebody has waited for a data folder for a time. done
-// must be called.
+// GivingWay returns a context that ends, with errGaveWay as its cause, once a belfry has waited for a data folder for a
+// time. done must be called.
 func GivingWay(ctx context.Context, folder string) (giving context.Context, done func()) {
 	giving, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})

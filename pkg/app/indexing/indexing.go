@@ -1,4 +1,4 @@
-// Package indexing is the part of a process that indexes the text of stores and answers searches.
+// Package indexing has the part of a process that indexes the text of stores and answers searches.
 package indexing
 
 import (
@@ -41,7 +41,7 @@ type Indexing struct {
 	service *search.Service // nil: no store is searched
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (s *Indexing) Part() serving.Part {
 	return serving.Part{Name: "the search indexes", Start: s.start, Reload: s.reload, Check: s.unsearchable, Stop: func(context.Context) error {
 		if s.service != nil {
@@ -58,7 +58,7 @@ func (s *Indexing) start(_ context.Context, first *serving.Generation) (err erro
 	return err
 }
 
-// open starts the service; nil where no store is searched.
+// open starts the service; nil if no store is searched.
 func (s *Indexing) open(g *serving.Generation) (*search.Service, error) {
 	stores := Searched(g)
 	if stores == nil {
@@ -92,7 +92,7 @@ func (s *Indexing) reload(_ context.Context, _, next *serving.Generation) (part.
 	}}, nil
 }
 
-// Walks returns how far the indexes are built.
+// Walks returns the progress of building the indexes.
 func (s *Indexing) Walks() (all []walk.Status) {
 	for _, s := range s.Served.Now().SearchStatus() {
 		all = append(all, s.Status)

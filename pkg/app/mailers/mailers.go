@@ -1,4 +1,4 @@
-// Package mailers sends mails as a configuration says, and knows whether that works.
+// Package mailers sends mails as configured, and tracks whether the mailers work.
 package mailers
 
 import (
@@ -21,7 +21,7 @@ import (
 // mailWarnings is the shortest time between two warnings about one mailer.
 const mailWarnings = time.Minute
 
-// Mailers is whether the mailers of a process work: what became of the mails that it sent.
+// Mailers tracks the results of the mails that a process sends, and so whether its mailers work.
 type Mailers struct {
 	served  *serving.Current
 	log     *slog.Logger
@@ -32,23 +32,23 @@ type Mailers struct {
 	states map[string]*mailerState
 }
 
-// mailerState is that of one mailer.
+// mailerState is the state of one mailer.
 type mailerState struct {
 	config config.Mailer
-	since  time.Time // when it failed for the first time since it has worked; zero: it works, or nothing was sent yet
-	says   string    // why, without the words of the server, which can have addresses
+	since  time.Time // the first failure since it last worked; zero: it works, or nothing was sent yet
+	says   string    // the reason, without the server's reply, which can have addresses
 	warned time.Time
 }
 
 // The results of sending a mail.
 const (
 	mailSent     = "sent"
-	mailRefused  = "refused"  // for good: by its recipient's server, or for its content
+	mailRefused  = "refused"  // permanently: by its recipient's server, or for its content
 	mailDeferred = "deferred" // for its recipient; it is retried
-	mailFailed   = "failed"   // as every mail would be now; it is retried
+	mailFailed   = "failed"   // as every mail would fail now; it is retried
 )
 
-// New returns mailers of which nothing is known yet.
+// New returns mailers without results.
 func New(served *serving.Current, log *slog.Logger, metrics *serving.Metrics) *Mailers {
 	m := &Mailers{served: served, log: log, metrics: metrics, states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_mails_total",
@@ -58,7 +58,7 @@ func New(served *serving.Current, log *slog.Logger, metrics *serving.Metrics) *M
 	return m
 }
 
-// Part has operators know of mailers that do not work.
+// Part reports mailers that do not work to operators.
 func (m *Mailers) Part() serving.Part {
 	return serving.Part{Name: "the mailers", Check: m.failingMailer, Start: func(context.Context, *serving.Generation) error {
 		m.metrics.Asked.MustRegister(m.collector())
@@ -80,7 +80,7 @@ func (m *Mailers) use(name string, c config.Mailer) {
 	}
 }
 
-// note records what became of a mail. The first failure of a mailer is logged at once, and later ones once a minute.
+// note records the result of a mail. The first failure of a mailer is logged at once, and later ones once a minute.
 func (m *Mailers) note(name string, err error) {
 	if errors.Is(err, errs.Canceled) {
 		return
@@ -104,7 +104,7 @@ func (m *Mailers) note(name string, err error) {
 		s.says = says
 		if s.warned.IsZero() || now.Sub(s.warned) >= mailWarnings {
 			s.warned = now
-			m.log.Warn("the mailer can't send mails; they are retried for about a day, and the command `belfry mail test ADDRESS` tries it at once", "mailer", name, "error", err, "since", s.since.UTC().Format(time.RFC3339))
+			m.log.Warn("the mailer can't send mails; they are retried for about a day; `belfry mail test ADDRESS` tests the mailer", "mailer", name, "error", err, "since", s.since.UTC().Format(time.RFC3339))
 		}
 	case errors.Is(err, errs.Invalid):
 		m.counts.WithLabelValues(name, mailRefused).Inc()
@@ -113,7 +113,7 @@ func (m *Mailers) note(name string, err error) {
 	}
 }
 
-// Failing returns since when a mailer does not work, and why; "" if it does, or nothing was sent yet.
+// Failing returns the time since when a mailer does not work, and the reason; "" if it works, or nothing was sent yet.
 func (m *Mailers) Failing(name string) (says string, since time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,9 +124,9 @@ func (m *Mailers) Failing(name string) (says string, since time.Time) {
 	return s.says, s.since
 }
 
-// Failure is that a mailer does not work.
+// Failure describes a mailer that does not work.
 type Failure struct {
-	Says  string    `json:"says"` // without the words of the server
+	Says  string    `json:"says"` // without the server's reply
 	Since time.Time `json:"since"`
 }
 
@@ -134,7 +134,7 @@ func (f Failure) String() string {
 	return "since " + f.Since.UTC().Format(time.DateTime) + " UTC: " + f.Says
 }
 
-// AllFailing returns those of some mailers that do not work.
+// AllFailing returns the mailers that do not work among some.
 func (m *Mailers) AllFailing(configured map[string]config.Mailer) map[string]Failure {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +147,7 @@ func (m *Mailers) AllFailing(configured map[string]config.Mailer) map[string]Fai
 	return all
 }
 
-// failingMailer says that the mailer in use does not work.
+// failingMailer reports that the mailer in use does not work.
 func (m *Mailers) failingMailer() []string {
 	e := m.served.Now().Config.Authentication.Email
 	if e == nil {
@@ -157,7 +157,7 @@ func (m *Mailers) failingMailer() []string {
 	if says == "" {
 		return nil
 	}
-	return []string{"the mailer " + e.Mailer + " can't send mails since " + since.UTC().Format(time.DateTime) + " UTC: " + says + "; they are retried, and the log has the words of the server"}
+	return []string{"the mailer " + e.Mailer + " can't send mails since " + since.UTC().Format(time.DateTime) + " UTC: " + says + "; they are retried, and the log has the server's reply"}
 }
 
 var mailerDesc = prometheus.NewDesc("belfry_mailer_up", "0 while a mailer can't send mails, as far as this process has sent any; else 1.", []string{"mailer"}, nil)
@@ -201,7 +201,7 @@ func (m *Mailers) unwatched(g *serving.Generation, of config.Mailer) mail.Sender
 		return mail.NewSMTP(g.Plan.SMTPOptions(of.SMTP))
 	}
 	// This mailer is for development: nobody gets its mails. But it is also the default, so links, which are secrets,
-	// are logged only where they lead to this machine.
+	// are logged only if they point to the local machine.
 	local := g.Config.Local(g.Address)
 	return mail.NewFolder(of.File.Folder, func(file, link string) {
 		attrs := []any{"file", file}

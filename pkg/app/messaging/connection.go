@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Connection connects to the bus, or runs the one that is embedded.
+// Connection connects to the bus, or runs the embedded one.
 type Connection struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
@@ -24,7 +24,7 @@ type Connection struct {
 	bus *bus.Bus // nil until it is open
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (c *Connection) Part() serving.Part {
 	return serving.Part{Name: "the bus", Start: c.start, Reload: c.reload, Stop: func(ctx context.Context) error {
 		if c.bus == nil {
@@ -53,7 +53,7 @@ func (c *Connection) start(ctx context.Context, first *serving.Generation) error
 	return nil
 }
 
-// reload has the bus as another configuration says: its log's limits, and what a next connection proves who it is with.
+// reload applies another configuration to the bus: the limits of the log, and the credentials of the next connection.
 func (c *Connection) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
 	was, err := before.Plan.BusOptions()
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Connection) reload(ctx context.Context, before, next *serving.Generatio
 		}
 		change.Cancel = func() {
 			if _, err := bus.SetupStreams(context.WithoutCancel(ctx), c.bus, was.Events, was.Replicas, false); err != nil {
-				c.Log.Warn("the log keeps the limits of a configuration that is not served", "error", err)
+				c.Log.Warn("the log still has the limits of the refused configuration", "error", err)
 			}
 		}
 	}

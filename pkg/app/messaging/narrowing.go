@@ -23,22 +23,22 @@ const (
 	narrowRetryMin = time.Second
 	narrowRetryMax = 10 * time.Second
 
-	// NarrowPause is how long the consumers are not read again after they were, however many are created: each process
-	// reads all of them.
+	// NarrowPause is the shortest time between two reads of the consumers, even if many are created: each process reads
+	// all of them.
 	NarrowPause = 100 * time.Millisecond
 
-	// narrowDenied is how long what was denied is not tried again, to read the consumers or to narrow one: the server logs each
-	// attempt.
+	// narrowDenied is the time before a denied request, to read the consumers or to narrow one, is retried: the server
+	// logs each attempt.
 	narrowDenied = 10 * time.Minute
 
-	// createdConsumers are the subjects on which the server says that a consumer of the log was created. It says nothing of one
-	// that was updated.
+	// createdConsumers are the subjects on which the server publishes that a consumer of the log was created. It
+	// publishes no updates.
 	createdConsumers = "$JS.EVENT.ADVISORY.CONSUMER.CREATED." + bus.StreamEvents
 )
 
-// Narrowing narrows consumers of the log that would receive events about the security of accounts although they don't
-// name them: those of an earlier release, and of programs in other languages. It does so at the start, as soon as a consumer is
-// created, and every CheckInterval. Without the permission it logs which they are.
+// Narrowing narrows consumers of the log that would receive events about the security of accounts without naming them:
+// consumers of an earlier release, and of programs in other languages. It does so at the start, as soon as a consumer
+// is created, and every CheckInterval. Without the permission it logs their names.
 type Narrowing struct {
 	Log *slog.Logger
 
@@ -46,7 +46,7 @@ type Narrowing struct {
 	running part.Background
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start and stop it.
 func (n *Narrowing) Part() serving.Part {
 	return serving.Part{Name: "the narrowing of consumers", Stop: n.running.Stop, Start: func(_ context.Context, first *serving.Generation) error {
 		n.bus = first.Bus
@@ -58,8 +58,8 @@ func (n *Narrowing) Part() serving.Part {
 func (n *Narrowing) run(ctx context.Context) {
 	created, stop := n.watchConsumers(ctx)
 	defer stop()
-	var logged []string              // the consumers that are wide
-	denied := map[string]time.Time{} // when it was denied to narrow a consumer
+	var logged []string              // the consumers that are too wide
+	denied := map[string]time.Time{} // when narrowing a consumer was denied
 	for delays := backoff.New(narrowRetryMin, narrowRetryMax); ctx.Err() == nil; {
 		began := time.Now()
 		limited, done := context.WithTimeout(ctx, narrowTimeout)
@@ -84,7 +84,7 @@ func (n *Narrowing) run(ctx context.Context) {
 		case !errors.Is(err, bus.ErrPermissionDenied):
 			wait = delays.Next()
 		case len(found) == 0:
-			wait, woken = narrowDenied, nil // it may not read the list of consumers either
+			wait, woken = narrowDenied, nil // the user may not read the list of consumers either
 		case !slices.Equal(wide, logged):
 			logged = wide
 			n.Log.Warn("a listener may receive events about the security of accounts that it does not name", "consumers", strings.Join(wide, ", "), "error", err)
@@ -95,7 +95,7 @@ func (n *Narrowing) run(ctx context.Context) {
 	}
 }
 
-// pause returns at a time, when ctx ends, or when a consumer was created, which it reports.
+// pause returns at a time, or when ctx ends, or when a consumer was created. It reports the latter.
 func pause(ctx context.Context, created <-chan struct{}, until <-chan time.Time) (woken bool) {
 	select {
 	case <-ctx.Done():
@@ -114,13 +114,13 @@ func (n *Narrowing) watchConsumers(ctx context.Context) (created <-chan struct{}
 	sub, err := n.bus.Conn().Subscribe(createdConsumers+".*", func(*nats.Msg) {
 		select {
 		case woken <- struct{}{}:
-		default: // the consumers are read after the one before
+		default: // a read of the consumers is already due
 		}
 	})
 	if err != nil {
 		ended()
 		return woken, func() {}
 	}
-	context.AfterFunc(allowed, func() { _ = sub.Unsubscribe() }) // else it would be denied again with each new connection
+	context.AfterFunc(allowed, func() { _ = sub.Unsubscribe() }) // otherwise each new connection would be denied again
 	return woken, ended
 }

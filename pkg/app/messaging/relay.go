@@ -22,7 +22,7 @@ type Relay struct {
 	outbox *outbox.Relay // nil until it is started
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (r *Relay) Part() serving.Part {
 	return serving.Part{Name: "the relay", Stop: r.stop, Check: r.stuck, Start: func(_ context.Context, first *serving.Generation) error {
 		r.outbox = outbox.NewRelay(outbox.Options{Publisher: first.Bus, Logger: r.Log})
@@ -32,9 +32,9 @@ func (r *Relay) Part() serving.Part {
 	}}
 }
 
-// stop publishes pending events. Events that can't be published are no error: they stay in their
-// records and are published after the next start. While the bus or a backend is unavailable, the stop
-// does not use up its whole timeout for them.
+// stop publishes pending events. Events that can't be published are not an error: they stay in their records and are
+// published after the next start. While the bus or a backend is unavailable, the stop does not use up its whole timeout
+// for them.
 func (r *Relay) stop(ctx context.Context) error {
 	if r.Unavailable(ctx) != nil {
 		var cancel context.CancelFunc
@@ -47,7 +47,7 @@ func (r *Relay) stop(ctx context.Context) error {
 	return nil
 }
 
-// stuck says that the bus refuses events for good: those that follow are published, so the outbox works.
+// stuck reports that the bus permanently refuses events. Later events are published, so the outbox works.
 func (r *Relay) stuck() []string {
 	s := r.outbox.Stats()
 	if s.Stuck == 0 {

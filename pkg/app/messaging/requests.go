@@ -23,20 +23,21 @@ const (
 	Retries      = "retry" // and below
 )
 
-// Permitted does what needs permissions on the bus. It reports Denied, with the command that an admin of the bus can use instead, as soon as
-// the bus denies a request on one of the subjects: it sends no reply to those.
+// Permitted runs a function that needs permissions on the bus. It returns Denied as soon as the bus denies a request on
+// one of the subjects, since the bus does not reply to those. The error names the command that an admin of the bus can
+// use instead.
 func Permitted(ctx context.Context, b *bus.Bus, what, command string, subjects []string, do func(ctx context.Context) error) error {
 	ctx, stop := b.UntilDenied(ctx, subjects...)
 	defer stop()
 	err := Do(ctx, b, do)
 	if err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied) {
-		return errs.Wrap(err, errs.Denied, "the user of the bus that this process has may not %s: use `%s` as the admin of the bus, or grant the user what docs/reference/bus.md lists for the console", what, command)
+		return errs.Wrap(err, errs.Denied, "the bus's user of this process may not %s: use `%s` as the admin of the bus, or grant the user the permissions that docs/reference/bus.md lists for the console", what, command)
 	}
 	return err
 }
 
-// Do sends requests to the bus. It reports errs.Unavailable at once where there is no connection, and when it is lost:
-// the requests would wait for their timeouts.
+// Do sends requests to the bus. It returns errs.Unavailable at once if there is no connection, and when it is lost: the
+// requests would wait for their timeouts.
 func Do(ctx context.Context, b *bus.Bus, do func(ctx context.Context) error) error {
 	if err := b.Connected(); err != nil {
 		return err
@@ -61,7 +62,7 @@ func Listeners(ctx context.Context, b *bus.Bus) (all []*replay.Listener, err err
 
 var lettersDesc = prometheus.NewDesc("belfry_dead_letters", "Events that a listener could not handle, and that nobody has dealt with yet.", []string{"listener"}, nil)
 
-// letters are the numbers of dead letters. A listener without dead letters has no number. Nor has any listener if the
+// letters are the numbers of dead letters. A listener without dead letters has no number. No listener has one if the
 // permissions on the bus do not allow the request.
 func letters(b *bus.Bus) prometheus.Collector {
 	return prom.Computed(func(ctx context.Context, values prom.Values) {

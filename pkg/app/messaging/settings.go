@@ -16,15 +16,14 @@ import (
 	"belfry/pkg/listener"
 )
 
-// CheckInterval is how often the settings of streams and consumers are compared with those that belfry's promises depend
-// on: anybody with the rights of an administrator of the bus can change them while belfry runs.
-// Shorter in tests.
+// CheckInterval is how often the settings of streams and consumers are compared with the settings that belfry's
+// promises need: any administrator of the bus can change them while belfry runs. Shorter in tests.
 var CheckInterval = 10 * time.Second
 
 const busCheckTimeout = 10 * time.Second
 
-// SettingsCheck compares the settings of the bus at intervals. It changes none: two processes whose configurations
-// differ would take turns.
+// SettingsCheck compares the settings of the bus at intervals. It changes none, since two processes with different
+// configurations would undo each other's changes.
 type SettingsCheck struct {
 	Served  *serving.Current
 	Roles   serving.Roles
@@ -33,10 +32,10 @@ type SettingsCheck struct {
 
 	running part.Background
 	mu      sync.Mutex
-	lacks   []string // what of the bus is not as belfry's promises need it
+	lacks   []string // the settings of the bus that break belfry's promises
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start and stop it.
 func (c *SettingsCheck) Part() serving.Part {
 	return serving.Part{Name: "the check of the bus's settings", Start: c.start, Stop: c.running.Stop, Check: c.get}
 }
@@ -47,7 +46,8 @@ func (c *SettingsCheck) start(context.Context, *serving.Generation) error {
 	return nil
 }
 
-// get lists the settings of the bus with which a promise may not hold, for everybody: without their values.
+// get lists the settings of the bus with which a promise may not hold. Every client may see them, so they have no
+// values.
 func (c *SettingsCheck) get() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *SettingsCheck) check(ctx context.Context) {
 				lacks, details = append(lacks, s...), append(details, d.What+": "+d.Detail)
 			}
 		}
-		// Without the permission to list them, other listeners are for others to watch.
+		// Without the permission to list other listeners, other processes check them.
 		if all, err := Listeners(ctx, now.Bus); err == nil {
 			for _, l := range all {
 				if !l.PausedUntil.IsZero() && !mine[l.Name] {
@@ -112,10 +112,10 @@ func (c *SettingsCheck) check(ctx context.Context) {
 		return
 	}
 	if len(lacks) == 0 {
-		c.Log.Info("the bus is as belfry needs it again")
+		c.Log.Info("the bus meets belfry's requirements again")
 		return
 	}
-	c.Log.Warn("the bus is not as belfry needs it: `belfry bus setup --check` says what to do", "differs", details, "because", lacks)
+	c.Log.Warn("the bus does not meet belfry's requirements: `belfry bus setup --check` prints what to do", "differs", details, "because", lacks)
 }
 
 var busSettingsDesc = prometheus.NewDesc("belfry_bus_shortcomings", "Settings of the bus's streams and consumers with which a promise of belfry may not hold, and paused listeners.", nil, nil)

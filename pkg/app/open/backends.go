@@ -1,5 +1,5 @@
-// Package open opens what a plan names: backends, stores, storages of files, and the bus. Commands do so once, a process that serves
-// keeps it open.
+// Package open opens the backends, stores, storages of files, and the bus of a plan. Commands open them once; a serving
+// process keeps them open.
 package open
 
 import (
@@ -22,7 +22,7 @@ import (
 	"belfry/pkg/store/mongostore"
 )
 
-// Backend opens one backend. Only a folder must be available at once; awaitSpace is called while its disk is
+// Backend opens one backend. Only a folder has to be available immediately; awaitSpace is called while its disk is
 // full, and may be nil.
 func Backend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
 	switch b.Type {
@@ -46,11 +46,11 @@ func Backend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace
 	}
 }
 
-// CommandCache is the default cache of a command, in place of a part of the memory.
+// CommandCache is the default size of a command's cache, instead of a part of the memory.
 const CommandCache = 16 << 20
 
-// BackendOnce opens one backend for a command that neither waits nor logs. It reads what there is once, or little of it: a large
-// cache would be memory for nothing, of which the collector needs as much again.
+// BackendOnce opens one backend for a command that neither waits nor logs. A command reads the data once, or a small
+// part of it, so a large cache would only waste memory, twice that with the garbage collector.
 func BackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Backend, error) {
 	if b.File != nil {
 		file := *b.File
@@ -93,14 +93,15 @@ func closeAll[T io.Closer](all map[string]T, kind string) error {
 // StoreOpener opens one store in its backend.
 type StoreOpener func(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error)
 
-// StoreOnce opens one store, without waiting for its backend. It builds the indexes that are not complete.
+// StoreOnce opens one store, without waiting for its backend. It builds incomplete indexes.
 func StoreOnce(ctx context.Context, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
 	s, err := store.Open(ctx, b, o)
 	return s, inBackend(backend, err)
 }
 
-// Opener returns how a process opens its stores. Where no other process has them open, it builds the indexes that are not
-// complete at once. Otherwise others may write with other indexes meanwhile, so they are built once none does.
+// Opener returns the function with which a process opens its stores. If no other process can have them open, it builds
+// incomplete indexes at once. Otherwise other processes may be writing with other indexes, so indexes are built once no
+// process does.
 func Opener(p *plan.Plan) StoreOpener {
 	if p.Shared() {
 		return StoreOnline

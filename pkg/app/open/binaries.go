@@ -51,8 +51,8 @@ func CloseStorages(all map[string]storage.Storage) error {
 	return closeAll(all, "the storage of binaries.")
 }
 
-// Services returns the binary services over open storages and stores; metrics may be nil, and before are those that
-// they replace, if any.
+// Services returns the binary services over open storages and stores; metrics may be nil, and before are the services
+// that they replace, if any.
 func Services(p *plan.Plan, storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer, before map[string]*binary.Service) map[string]*binary.Service {
 	all := map[string]*binary.Service{}
 	for name, b := range p.Config.Binaries {

@@ -18,7 +18,7 @@ import (
 // UnavailableStopTimeout limits how long a stop tries to publish while a backend or the bus is unavailable.
 const UnavailableStopTimeout = 2 * time.Second
 
-// BusAlone opens the bus for a command. An embedded one serves this process alone.
+// BusAlone opens the bus for a command. An embedded one serves only this process.
 func BusAlone(ctx context.Context, p *plan.Plan) (*bus.Bus, error) {
 	o, err := p.BusOptions()
 	if err != nil {
@@ -85,7 +85,7 @@ func BusClient(c *config.Config) (bus.Options, error) {
 	o.URL, err = e.Address()
 	switch {
 	case err != nil:
-		return o, errs.New(errs.Invalid, "%v; or give --url with the address that `belfry serve` prints", err)
+		return o, errs.New(errs.Invalid, "%v; or pass the address that `belfry serve` prints with --url", err)
 	case o.URL == "":
 		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and restart belfry")
 	}

@@ -7,7 +7,7 @@ import (
 	"belfry/pkg/mapping/fill"
 )
 
-// Refill starts a filler for another configuration beside the one before, which has to end first.
+// Refill starts a filler for another configuration once the previous one has ended.
 func Refill(ctx context.Context, before *fill.Filler, o fill.Options) (*fill.Filler, part.Change, error) {
 	ready := make(chan struct{})
 	o.Ready = ready

@@ -15,7 +15,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// BackupStates are where the state of backups is stored.
+// BackupStates returns the place of the stored state of backups.
 func BackupStates(set *store.Set) *backup.States {
 	return backup.NewStates(set.Store(config.PositionStore), nil)
 }

@@ -13,8 +13,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Unused are the stores of a backend that a configuration does not have: their data stays, and is served when the configuration has them
-// again.
+// Unused are the stores of a backend that a configuration lacks. Their data is kept, and is served when the
+// configuration has them again.
 type Unused struct {
 	Backend string
 	Stores  []string // sorted
@@ -22,7 +22,8 @@ type Unused struct {
 
 func (u Unused) String() string { return strings.Join(u.Stores, ", ") + " in backend " + u.Backend }
 
-// UnusedStores returns what backends have that a configuration does not use. A backend that may not be asked is left out.
+// UnusedStores returns the stores in backends that a configuration does not use. It omits backends that deny the
+// request.
 func UnusedStores(ctx context.Context, c *config.Config, backends map[string]driver.Backend) (all []Unused, err error) {
 	for _, name := range slices.Sorted(maps.Keys(backends)) {
 		stores, err := backends[name].Stores(ctx)

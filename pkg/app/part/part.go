@@ -1,5 +1,5 @@
-// Package part is how a process is made of parts that know nothing of each other: they start in order, change together when the
-// configuration is reloaded, and stop in the reverse order.
+// Package part composes a process of independent parts. They start in order, change together when the configuration is
+// reloaded, and stop in the reverse order.
 package part
 
 import (
@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Part is a piece of a process. G is what a process serves with one configuration: parts make it, and a reload makes another one
-// beside it, which then takes its place. Every function but Start may be nil.
+// Part is a piece of a process. G is the generation that a process serves with one configuration. Parts make it, and a
+// reload makes another one, which then replaces it. Every function except Start may be nil.
 type Part[G any] struct {
 	Name string // for people
 
@@ -27,19 +27,20 @@ type Part[G any] struct {
 	// Stop ends the part. It is called once, also if Start has failed.
 	Stop func(ctx context.Context) error
 
-	// Check returns problems that an operator should know even if the process serves.
+	// Check returns problems that an operator should know although the process serves.
 	Check func() []string
 }
 
-// Change is how a prepared part changes. Every function may be nil, and none fails: what may fail is done before.
+// Change is a prepared change of a part. Every function may be nil, and none fails: everything that may fail is done
+// before.
 type Change struct {
 	Apply  func()                    // when the next configuration is served
-	Cancel func()                    // in place of Apply: another part could not be prepared
+	Cancel func()                    // instead of Apply, if another part could not be prepared
 	Settle func(ctx context.Context) // after Apply, once nothing writes with the configuration before
-	Retire func(ctx context.Context) // after Settle, once nothing uses the configuration before: a download can take hours
+	Retire func(ctx context.Context) // after Settle, once nothing uses the previous before: a download can take hours
 }
 
-// Before returns the change with something that is done when it applies, before the rest.
+// Before returns the change with a function that Apply calls first.
 func (c Change) Before(do func()) Change {
 	apply := c.Apply
 	c.Apply = func() {
@@ -62,7 +63,7 @@ type List[G any] struct {
 // NewList returns a list without parts.
 func NewList[G any](log *slog.Logger) *List[G] { return &List[G]{log: log} }
 
-// Start starts a part after those that were started before.
+// Start starts a part after the earlier ones.
 func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
 	l.mu.Lock()
 	l.started = append(l.started, p)
@@ -70,8 +71,8 @@ func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
 	return p.Start(ctx, first)
 }
 
-// Reload prepares all parts, calls swap, which has next served, and changes the parts. If a part can't be prepared, everything is as
-// it was. Call settle once nothing writes with the previous generation, and then retire once nothing uses it.
+// Reload prepares all parts, calls swap, which makes next the served generation, and changes the parts. If a part can't
+// be prepared, everything is as it was. Call settle once nothing writes with the previous generation, and then retire once nothing uses it.
 func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (settle, retire func(context.Context), err error) {
 	var prepared []Change
 	for _, p := range l.all() {
@@ -107,8 +108,8 @@ func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (sett
 	return each(func(c Change) func(context.Context) { return c.Settle }), each(func(c Change) func(context.Context) { return c.Retire }), nil
 }
 
-// Stop stops all parts in the reverse order of starting. A part that does not end before ctx is aborted, which the log says and is no
-// error: each acknowledged write is in its record with its event.
+// Stop stops all parts in the reverse order of starting. A part that does not end before ctx is aborted and logged,
+// which is not an error: each acknowledged write is in its record with its event.
 func (l *List[G]) Stop(ctx context.Context) error {
 	l.mu.Lock()
 	started := l.started
@@ -131,7 +132,8 @@ func (l *List[G]) Stop(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// Check returns what an operator should know of the parts: of those that are named in that order, then of the others.
+// Check returns the problems of the parts that an operator should know: first those of the named parts in this order,
+// then the others.
 func (l *List[G]) Check(first ...string) (all []string) {
 	rank := func(p Part[G]) int {
 		if i := slices.Index(first, p.Name); i >= 0 {

@@ -43,7 +43,7 @@ func (b *Background) NowAndEvery(interval time.Duration, do func(ctx context.Con
 	})
 }
 
-// intervalCheck is after how long a changed interval counts at the latest.
+// intervalCheck is the time after which a changed interval takes effect at the latest.
 const intervalCheck = time.Minute
 
 // Repeat calls a function at an interval, which may change meanwhile, until it returns false.
@@ -82,6 +82,6 @@ func (b *Background) Stop(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return errs.Wrap(ctx.Err(), errs.Canceled, "it is still at work")
+		return errs.Wrap(ctx.Err(), errs.Canceled, "it has not finished")
 	}
 }

@@ -46,7 +46,7 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 		p.Auth.MFA.Required = rule
 	}
 	rule, found = policy.CompileUserRule(c.Audit)
-	if c.Audit != p.Config.Admins { // else these problems are those of the other
+	if c.Audit != p.Config.Admins { // otherwise the other key has reported these problems
 		for _, f := range found {
 			problems = append(problems, p.Config.Problem("authentication.audit", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 		}
@@ -74,7 +74,7 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 	return problems
 }
 
-// openPlaces returns the database of places in a file; nil without one.
+// openPlaces returns the database of places in a file; nil without a file.
 func openPlaces(file string) (*places.Database, error) {
 	if file == "" {
 		return nil, nil
@@ -110,7 +110,7 @@ func (p *Plan) providerOf(c *config.Authentication, name string) (oauth.Provider
 	}
 }
 
-// maxKeyFile is the most bytes of a file with a key.
+// maxKeyFile is the maximum size of a file with a key.
 const maxKeyFile = 16 << 10
 
 // withAppleKey returns a configuration with the key of its file.
@@ -127,7 +127,7 @@ func withAppleKey(c config.Apple) (config.Apple, error) {
 	return c, nil
 }
 
-// tokenSealer returns what encrypts the tokens of providers; nil without a key. The first key encrypts.
+// tokenSealer returns the sealer that encrypts the tokens of providers; nil without a key. The first key encrypts.
 func tokenSealer(c *config.Authentication) (*seal.Sealer, error) {
 	if len(c.EncryptionKeys) == 0 {
 		return nil, nil
@@ -186,15 +186,15 @@ func (p *Plan) SMTPOptions(m *config.SMTPMailer) mail.SMTPOptions {
 	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS, LocalName: m.LocalName, RootCAs: p.Roots}
 }
 
-// linkAuth adds mappings to the stores of authentication: objects of a user are deleted with the user and found
-// by the user.
+// linkAuth adds mappings to the stores of authentication: the objects of a user are deleted with the user, and can be
+// found by the user.
 func (p *Plan) linkAuth() {
 	c := &p.Config.Authentication
 	p.link(config.SessionStore, c.UserStore)
 	p.link(c.IdentStore, c.UserStore)
 }
 
-// link deletes objects with the user whom they name, unless a configured mapping does.
+// link deletes objects with the user that they name, unless a configured mapping does.
 func (p *Plan) link(source, users string) {
 	for _, m := range p.Mappings {
 		if m.Source == source && m.Target == users && m.Key == "user" {
@@ -204,7 +204,7 @@ func (p *Plan) link(source, users string) {
 	p.Mappings = append(p.Mappings, store.Mapping{Source: source, Target: users, Key: "user", Cascade: true})
 }
 
-// AuthOptions returns the options of a service over stores that sends no mails.
+// AuthOptions returns the options of a service over stores. The service sends no mails.
 func (p *Plan) AuthOptions(set *store.Set) account.Options {
 	o, c := p.Auth, &p.Config.Authentication
 	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)

@@ -27,7 +27,7 @@ func (p *Plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 		}
 		if i := slices.IndexFunc(compiled.Reads(name), func(read string) bool { return slices.Contains(arrays, read) }); i >= 0 {
 			problems = append(problems, p.Config.Problem("stores."+s.Name+".unique",
-				"%q is computed from %q, an array that workers write: a value that another object has would keep them from it", name, compiled.Reads(name)[i]))
+				"%q is computed from %q, an array that workers write: if another object had the value, they could not write the array", name, compiled.Reads(name)[i]))
 		}
 	}
 	for _, name := range compiled.Names() {
@@ -37,7 +37,7 @@ func (p *Plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 		for _, read := range compiled.Reads(name) {
 			if !s.ReadByAll(read) || s.NeverRead(read) {
 				problems = append(problems, p.Config.Problem(at+"."+name,
-					"reads %q, which not everyone may read who may read the object; say who may read %q: add a read rule to stores.%s.fields, or the property to private", read, name, s.Name))
+					"reads %q, which some readers of the object may not read; restrict %q as well: add a read rule to stores.%s.fields, or the property to private", read, name, s.Name))
 				break
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/apimodel"
 )
 
-// Version is the version that this program was built as.
+// Version is the version of this program.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
@@ -47,7 +47,7 @@ func describe(c *config.Config, write func(*apimodel.Contract) ([]byte, error)) 
 	return write(k)
 }
 
-// MethodsOf are the methods by which users of a configuration prove who they are.
+// MethodsOf returns the methods by which users of a configuration authenticate.
 func MethodsOf(c *config.Config) []about.Configured {
 	return account.About(c.Authentication.Email != nil, c.Authentication.Passkeys != nil)
 }

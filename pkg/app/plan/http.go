@@ -13,15 +13,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// BusTrust returns how a command that is given another address of the bus uses TLS: it trusts the authorities of bus.tls.ca, or those
-// of ca besides the system's, as for the configured address.
+// BusTrust returns the settings of TLS for a command with another address of the bus. As for the configured address, it
+// trusts the authorities of bus.tls.ca, or those of ca and of the system.
 func BusTrust(c *config.Config) (bus.TLS, error) {
 	roots, err := WebTrust(c)
 	return bus.TLS{CA: c.Bus.TLS.CA, RootCAs: roots, Cert: c.Bus.TLS.Cert, Key: c.Bus.TLS.Key}, err
 }
 
-// WebTrust returns the authorities that a command trusts for requests to a belfry by https: those of ca besides the system's; nil for
-// the system's alone.
+// WebTrust returns the authorities that a command trusts for requests to a belfry by https: those of ca and of the
+// system; nil for only the system's.
 func WebTrust(c *config.Config) (*x509.CertPool, error) {
 	roots, err := certificate.Trusted(c.CA)
 	if err != nil {

@@ -64,7 +64,7 @@ func fileRecords() schema.Written {
 }
 
 // checkMaintained refuses a schema that rejects every object, or that contradicts the values that belfry maintains.
-// Schemas do not validate these values, but the author of such a schema expects them to.
+// Schemas do not validate these values, but the author of such a schema expects them to do so.
 func (p *Plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *policy.Computed) (problems config.Problems) {
 	add := func(err error) {
 		if err != nil {
@@ -80,7 +80,7 @@ func (p *Plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *
 	return problems
 }
 
-// Unjudged returns, for the owner and the files of stores, where their schemas limit values that they don't judge.
+// Unjudged returns the places in which schemas limit owners and files, which they do not validate.
 func Unjudged(c *config.Config) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
@@ -96,7 +96,7 @@ func Unjudged(c *config.Config) (all []string) {
 			kept = append(kept, c.Binaries[service].Map[name]...)
 		}
 		slices.Sort(kept)
-		for _, property := range slices.Compact(kept) { // two services may have the same
+		for _, property := range slices.Compact(kept) { // two services may have the same property
 			if limits := compiled.Limits(property); len(limits) > 0 {
 				all = append(all, fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, so %s in %s can't limit it: remove this",
 					name, property, strings.Join(limits, ", "), s.Schema))
@@ -106,7 +106,7 @@ func Unjudged(c *config.Config) (all []string) {
 	return all
 }
 
-// RefusedUUIDs returns of which stores the schema refuses the uuids that belfry makes, where clients can't choose others.
+// RefusedUUIDs returns the stores whose schemas refuse the uuids that belfry makes, if clients can't choose others.
 func RefusedUUIDs(c *config.Config) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
@@ -121,7 +121,7 @@ func RefusedUUIDs(c *config.Config) (all []string) {
 		}
 		for _, f := range found.Fields {
 			if f.Pointer == "/uuid" {
-				all = append(all, fmt.Sprintf("stores.%s.schema: clients can create no objects: the server makes their uuids, such as %s, of which %s says: %s. Remove that, or set uuid: client",
+				all = append(all, fmt.Sprintf("stores.%s.schema: clients can't create objects: the server makes their uuids, such as %s, which %s refuses: %s. Remove that, or set uuid: client",
 					name, made["uuid"], s.Schema, f.Message))
 				break
 			}

@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// Limits of an entry of a mapped array: its bytes, and how many of the largest ones an array takes
-// at least.
+// Limits of an entry of a mapped array: its bytes, and the number of the largest entries that an array can hold at
+// least.
 const (
 	maxEntry   = 64 << 10
 	minEntries = 16
@@ -37,8 +37,8 @@ func (p *Plan) compileMapping(s *config.Store, target string) (store.Mapping, co
 	return m, problems
 }
 
-// compileWhen compiles the condition of a mapping. It must read nothing that workers write, because
-// what they write is no reason to map again, and nothing that is hidden from those who see whether there is an entry.
+// compileWhen compiles the condition of a mapping. It must not read properties that workers write, because their writes
+// do not trigger the mapping. It must not read properties that are hidden from readers of the entries.
 func (p *Plan) compileWhen(s *config.Store, target string, m config.Mapping) (*policy.Condition, config.Problems) {
 	var problems config.Problems
 	at := "stores." + s.Name + ".map." + target + ".when"
@@ -57,7 +57,7 @@ func (p *Plan) compileWhen(s *config.Store, target string, m config.Mapping) (*p
 		case strings.HasPrefix(field, "_"):
 			problems = append(problems, p.Config.Problem(at, "%q is internal to belfry", field))
 		case s.Hides(field) && p.Config.Stores[target].Fields[m.Target].Read == "":
-			problems = append(problems, p.Config.Problem(at, "not everyone may read %q in %s, and an entry reveals something about it; say who may read the entries: add a read rule for %s to stores.%s.fields",
+			problems = append(problems, p.Config.Problem(at, "some clients may not read %q in %s, and an entry reveals something about it; restrict the entries: add a read rule for %s to stores.%s.fields",
 				field, s.Name, m.Target, target))
 		}
 	}

@@ -12,18 +12,18 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// nameCheck compares the names of properties in a configuration with the schemas of its stores. Computed properties and the
-// schema have the same idea of what there is: computed.Properties.
+// nameCheck compares the names of properties in a configuration with the schemas of its stores. Computed properties and
+// the schema use the same set of properties: computed.Properties.
 type nameCheck struct {
 	config     *config.Config
 	properties map[string]*computed.Properties // by store
-	files      map[string]bool                 // stores of which any property can have files
-	Unknown    config.Problems                 // names that a schema which is closed does not have
-	doubtful   config.Problems                 // names that another schema does not have
+	files      map[string]bool                 // stores in which any property can have files
+	Unknown    config.Problems                 // names that a closed schema lacks
+	doubtful   config.Problems                 // names that an open schema lacks
 }
 
-// CheckNames compares all names. A name that a closed schema does not have is a mistake, of which the configuration works
-// without what names it; of another schema it may be one.
+// CheckNames compares all names. A name that a closed schema lacks is a mistake; the setting with the name has no
+// effect. A name that an open schema lacks may be a mistake.
 func CheckNames(c *config.Config) *nameCheck {
 	n := &nameCheck{config: c, properties: map[string]*computed.Properties{}, files: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
@@ -38,7 +38,7 @@ func CheckNames(c *config.Config) *nameCheck {
 	for key, rule := range map[string]string{"admins": c.Admins, "authentication.mfa.required": c.Authentication.MFA.Required} {
 		n.expression(key, rule, map[string]string{"user": c.Authentication.UserStore})
 	}
-	if c.Authentication.Audit != c.Admins { // else it is the same expression
+	if c.Authentication.Audit != c.Admins { // otherwise it is the same expression
 		n.expression("authentication.audit", c.Authentication.Audit, map[string]string{"user": c.Authentication.UserStore})
 	}
 	n.Unknown.Sort()
@@ -46,8 +46,8 @@ func CheckNames(c *config.Config) *nameCheck {
 	return n
 }
 
-// CheckStrictly is Check that also returns config.Problems about names of properties that a closed schema does not have. A
-// belfry starts with those, and logs them: what names the property has no effect.
+// CheckStrictly is Check, but also returns config.Problems about names of properties that a closed schema lacks. A
+// belfry starts with these problems, and logs them: a setting with such a name has no effect.
 func CheckStrictly(c *config.Config) error {
 	var problems config.Problems
 	if err := Check(c); err != nil && !errors.As(err, &problems) {
@@ -122,7 +122,7 @@ func (n *nameCheck) expression(key, expression string, stores map[string]string)
 	}
 }
 
-// note adds the problem of a name, if it has one. One that may be of files is right where somebody uploads some.
+// note adds the problem of a name, if any. A name that may be of files is valid once files are uploaded.
 func (n *nameCheck) note(key, store, name, where string, ofFiles bool) {
 	p := n.properties[store]
 	if p == nil || !p.Unknown(name) {
@@ -142,6 +142,6 @@ func (n *nameCheck) noteID(key string, f policy.NamedField, users string) {
 	p := n.properties[users]
 	if f.Variable == "user" && f.Field == "id" && (p == nil || !p.Compared()) {
 		n.doubtful = append(n.doubtful, n.config.Problem(key,
-			"in the expression at %d:%d: user.id is a property that clients may set; the user is user.uuid", f.Line, f.Column))
+			"in the expression at %d:%d: user.id is a property that clients may set; use user.uuid to identify the user", f.Line, f.Column))
 	}
 }

@@ -27,7 +27,7 @@ func (p *Plan) placeBinaries() {
 	}
 }
 
-// placeOwn configures belfry's own stores: how their objects are found, and which of them need no events.
+// placeOwn configures belfry's own stores: their indexes, and which of them need no events.
 func (p *Plan) placeOwn() {
 	for i := range p.Stores {
 		switch o := &p.Stores[i]; o.Name {

@@ -35,15 +35,15 @@ func EmbeddedBus(c *config.Config) embedded.Options {
 	return embedded.Options{Folder: filepath.Join(c.Data, "bus"), Listen: c.Bus.Listen, Config: c.Bus.Config}
 }
 
-// pathOf is a file or a folder that belfry uses, and how it is called in messages.
+// pathOf is a file or a folder that belfry uses, and its description for messages.
 type pathOf struct {
 	config.Path
 	what string
-	set  bool // in the file, or by a flag; else it is a default, in the data folder
-	own  bool // it is in no key: nothing else may be in it
+	set  bool // in the file, or by a flag; otherwise it is a default, in the data folder
+	own  bool // it has no key: nothing else may be in it
 }
 
-// pathsOf returns all that belfry reads, writes and serves with a configuration.
+// pathsOf returns all files and folders that belfry reads, writes and serves with a configuration.
 func pathsOf(c *config.Config) (all []pathOf) {
 	for _, path := range c.Paths() {
 		p := pathOf{Path: path, what: path.Key, set: path.Key == "data" || c.IsSet(path.Key)}
@@ -86,7 +86,7 @@ func (p *Plan) checkPaths() (problems config.Problems) {
 	return problems
 }
 
-// reported returns as the second one the path that a problem is reported at: one that is set.
+// reported returns two paths in the order in which the second one is set, since the problem is reported at its key.
 func reported(a, b pathOf) (first, second pathOf) {
 	if a.own || b.set && !a.set {
 		return a, b
@@ -94,8 +94,8 @@ func reported(a, b pathOf) (first, second pathOf) {
 	return b, a
 }
 
-// clash reports whether belfry would write the files of one folder among those of another one. Mailers can share
-// a folder, by default they do: each mail is a file of its own. Backends and services of binaries share none.
+// clash reports whether belfry would write the files of one folder among those of another one. Mailers can share a
+// folder, and do so by default: each mail is a file of its own. Backends and services of binaries can't.
 func clash(a, b pathOf) bool {
 	if b.Use != config.WrittenFolder || a.own || isMailer(a) && isMailer(b) {
 		return false
@@ -106,7 +106,7 @@ func clash(a, b pathOf) bool {
 
 func isMailer(p pathOf) bool { return strings.HasPrefix(p.Key, "mailers.") }
 
-// checkServed refuses a folder for clients that has anything else.
+// checkServed refuses a folder for clients that has other files of belfry.
 func (p *Plan) checkServed(served pathOf, all []pathOf) (problems config.Problems) {
 	var found []string
 	toData := relation(served.Path, config.Path{Name: p.Config.Data, Use: config.WrittenFolder})
@@ -123,10 +123,10 @@ func (p *Plan) checkServed(served pathOf, all []pathOf) (problems config.Problem
 	if len(found) == 0 {
 		return nil
 	}
-	return config.Problems{p.Config.Problem(served.Key, "%s: what is in this folder is for everybody; choose a folder that has nothing else", strings.Join(found, ", "))}
+	return config.Problems{p.Config.Problem(served.Key, "%s: the files in this folder are public; choose a folder that has nothing else", strings.Join(found, ", "))}
 }
 
-// CheckNewBackups refuses to write backups where they are served, and where something else is written.
+// CheckNewBackups refuses to write backups into a folder that is served, or into which belfry writes other files.
 func CheckNewBackups(c *config.Config, to *config.BackupPlace) error {
 	if to.S3 != nil {
 		return nil
@@ -136,7 +136,7 @@ func CheckNewBackups(c *config.Config, to *config.BackupPlace) error {
 		switch r := relation(a.Path, b.Path); {
 		case b.Key == a.Key:
 		case b.Use == config.ServedFolder && r != "":
-			return errs.New(errs.Invalid, "%s %s %s, whose files are for everybody: backups need a folder of their own", to, r, b.what)
+			return errs.New(errs.Invalid, "%s %s %s, whose files are public: backups need a folder of their own", to, r, b.what)
 		case clash(a, b):
 			return errs.New(errs.Invalid, "%s %s %s: backups need a folder of their own", to, r, b.what)
 		}
@@ -144,15 +144,15 @@ func CheckNewBackups(c *config.Config, to *config.BackupPlace) error {
 	return nil
 }
 
-// How one path is to another.
+// Relations of two paths.
 const (
 	same     = "is"
 	contains = "contains"
 	within   = "is in"
 )
 
-// relation returns how a folder is to another path; "" if they have nothing in common. Both are compared as they are
-// named and where links lead.
+// relation returns the relation of a folder to another path; "" if they have nothing in common. Both are compared by
+// their names, and with links resolved.
 func relation(folder, other config.Path) string {
 	real, names := resolve(folder.Name), []string{resolve(other.Name), filepath.Join(resolve(filepath.Dir(other.Name)), filepath.Base(other.Name))}
 	switch isIn := func(name string) bool { return lies(name, real) }; {
@@ -166,8 +166,8 @@ func relation(folder, other config.Path) string {
 	return ""
 }
 
-// lies reports whether a name is that of a folder, or of something in it. Both are without links. Folders that have
-// several names, as on disks that ignore case, are the same.
+// lies reports whether a name is a folder, or is below it. Both are without links. Several names of one folder, as on
+// disks that ignore case, are the same.
 func lies(name, folder string) bool {
 	if rest, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(rest) {
 		return true
@@ -188,10 +188,10 @@ func lies(name, folder string) bool {
 	}
 }
 
-// maxLinks is how many links a name may lead over, as the kernel has it.
+// maxLinks is the number of links that a name may follow, as in the kernel.
 const maxLinks = 40
 
-// resolve returns where the links in an absolute name lead, also if the last parts of the name do not exist yet.
+// resolve resolves the links in an absolute name, even if the last parts of the name do not exist yet.
 func resolve(name string) string {
 	root := filepath.VolumeName(name) + string(filepath.Separator)
 	real, rest := root, strings.TrimPrefix(filepath.Clean(name), root)

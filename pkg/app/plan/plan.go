@@ -36,17 +36,17 @@ func readSeed(path string) (string, error) {
 // can still fail.
 type Plan struct {
 	Config   *config.Config
-	Stores   []store.Options // without those that only a running belfry has
+	Stores   []store.Options // without the options that only a running belfry has
 	Mappings []store.Mapping
-	Open     map[string][]string // store → operations without a policy, of those that are offered
-	Auth     account.Options     // without those that only a running belfry has
+	Open     map[string][]string // store → offered operations without a policy
+	Auth     account.Options     // without the options that only a running belfry has
 	Pages    *pages.Templates
 
-	Roots *x509.CertPool    // with those of the key ca; nil: the system's
-	web   http.RoundTripper // for requests to others, which trusts these; nil: http.DefaultTransport
+	Roots *x509.CertPool    // with the authorities of the key ca; nil: the system's
+	web   http.RoundTripper // for requests to other servers, which trusts Roots; nil: http.DefaultTransport
 
-	Files       contents                  // from which it was compiled; nil for a command
-	Certificate *certificate.Pair         // nil: TLS is not by files
+	Files       contents                  // the files from which it was compiled; nil for a command
+	Certificate *certificate.Pair         // nil: TLS does not use files
 	Opened      map[string]driver.Backend // by a command, while it has the stores open
 }
 
@@ -85,16 +85,16 @@ func Warnings(c *config.Config) (all []string) {
 	all = append(all, WritableIdents(c)...)
 	if e := c.Authentication.Email; e != nil && !c.HasMailer(e.Mailer) {
 		all = append(all, "authentication.providers.email: no mailer is configured, so mails are written into a folder, not sent: add mailers: {"+e.Mailer+
-			": {type: smtp, ...}}, or {type: file} if that is meant")
+			": {type: smtp, ...}}, or {type: file} to confirm this")
 	}
 	for _, name := range stayingObjects(c) {
 		all = append(all, "stores."+name+": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
-			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+", cascade: true}} for them to be deleted as well")
+			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+", cascade: true}} to delete them as well")
 	}
 	return all
 }
 
-// stayingObjects returns the stores whose objects have owners and are not deleted with them, where the configuration is about
+// stayingObjects returns the stores whose objects have owners and are not deleted with them, if the configuration has
 // the deletion of accounts.
 func stayingObjects(c *config.Config) (all []string) {
 	if d := c.Authentication.Deletion; !d.Enabled || !d.Configured {
@@ -110,15 +110,15 @@ func stayingObjects(c *config.Config) (all []string) {
 	return all
 }
 
-// CompileFor is compile for a process with some roles, none for all, that serves.
+// CompileFor is Compile for a serving process with some roles; none: all roles.
 func CompileFor(c *config.Config, roles []string) (*Plan, error) {
-	files := readFiles(c) // before they are compiled: a file that changes in between is different at the next reload
+	files := readFiles(c) // before they are compiled, so that a file that changes in between differs at the next reload
 	p, err := Compile(c)
 	if err != nil {
 		return nil, err
 	}
 	if db := p.Auth.Places; db != nil {
-		files["authentication.places ("+c.Authentication.Places+")"] = db.Sum() // it is too large to be read twice
+		files["authentication.places ("+c.Authentication.Places+")"] = db.Sum() // the file is too large to be read twice
 	}
 	p.Files = files
 	return p, checkRoles(c, roles)
@@ -172,7 +172,7 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, Reserved: s.Reserved, MaxSize: int(s.MaxObjectSize), ClientUUIDs: s.ClientUUIDs,
 		Unindexed: c.Development,
 	}
-	// Uuids of idents can be guessed: they are addresses.
+	// Uuids of idents are addresses, so they can be guessed.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
 	o.Unique, o.Search, o.Maintained = s.Unique, s.Search.Fields, maintainedFields(c, s.Name)
 	// Rules compare properties of users: with the name of another user, one could do what only that user may.
@@ -227,7 +227,7 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	return o, problems
 }
 
-// compileSearch has searches go through only the objects that the caller may list.
+// compileSearch restricts searches to the objects that the caller may list.
 func (p *Plan) compileSearch(s *config.Store, o *store.Options) config.Problems {
 	if len(s.Search.Fields) == 0 || s.Search.Shared || o.Policy == nil || !o.Policy.NeedsObject(policy.List) {
 		return nil
@@ -235,32 +235,32 @@ func (p *Plan) compileSearch(s *config.Store, o *store.Options) config.Problems 
 	selector, problem := o.Policy.Selector(policy.List)
 	if problem != nil {
 		return config.Problems{p.Config.Problem("stores."+s.Name+".search",
-			"the rule of %s has at %d:%d a part that an index of words can't have, so that a search would tell of texts that the caller may not list: compare there what the object has with what the user has by ==, != or in, or set statistics: shared, and accept that",
+			"the rule of %s has a part at %d:%d that an index of words does not support, so a search would reveal texts that the caller may not list: compare properties of the object with properties of the user there by ==, != or in, or set statistics: shared to accept this",
 			problem.Op, problem.Line, problem.Column)}
 	}
 	o.SearchRule = selector
 	return nil
 }
 
-// checkUniqueDefaults refuses defaults that give all objects one value that must be unique: of two that are created without
-// it, the second one would be refused for a value that its client did not send.
+// checkUniqueDefaults refuses defaults for unique values: the second object that is created without the value would be
+// refused for a value that its client did not send.
 func (p *Plan) checkUniqueDefaults(s *config.Store, compiled *schema.Schema) (problems config.Problems) {
 	defaults := object.Object{}
 	compiled.Fill(defaults)
 	for _, fields := range s.Unique {
 		if !slices.ContainsFunc(fields, func(name string) bool { return defaults[name] == nil || string(defaults[name]) == "null" }) {
 			problems = append(problems, p.Config.Problem("stores."+s.Name+".unique",
-				"the schema has a default for %s, which only one object could have: remove the default", strings.Join(fields, " and ")))
+				"the schema has a default for %s, but only one object could have this value: remove the default", strings.Join(fields, " and ")))
 		}
 	}
 	return problems
 }
 
-// maxIndexFields is how many fields an index has at most.
+// maxIndexFields is the maximum number of fields of an index.
 const maxIndexFields = 4
 
-// ruleIndexes returns the indexes by which lists find the objects that a rule allows without reading the rest: those of
-// the values that the rule names, such as the owner, alone and before the fields of each declared index.
+// ruleIndexes returns the indexes by which lists find the objects that a rule allows without reading the rest. They
+// have the values that the rule names, such as the owner, alone and before the fields of each declared index.
 func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	named := o.Policy.ValueFields(policy.List)
 	if slices.ContainsFunc(named, func(field string) bool { return s.NeverRead(field) || strings.HasPrefix(field, "_") }) {
@@ -279,7 +279,7 @@ func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	return added
 }
 
-// noteOpen records the operations that no policy restricts, and that are offered.
+// noteOpen records the offered operations that no policy restricts.
 func (p *Plan) noteOpen(s *config.Store, rules *policy.Policy) {
 	for _, op := range []policy.Op{policy.Create, policy.Get, policy.Update, policy.Delete, policy.List} {
 		if isOffered(p.Config, s, op) && (rules == nil || rules.Open(op)) {

@@ -13,7 +13,7 @@ import (
 // contents are the digests of the files that a configuration names and that are compiled, by the key and the file.
 type contents map[string][sha256.Size]byte
 
-// maxContent is more than any of these files may have.
+// maxContent is more than the maximum size of these files.
 const maxContent = 1 << 20
 
 // readFiles reads the files of a configuration. It omits unreadable files: the compilation reports their errors.

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// WhyNoRoute says why HTTP does not offer an operation of a store; "": it does.
+// WhyNoRoute returns the reason why HTTP does not offer an operation of a store; "" if it does.
 func WhyNoRoute(s *config.Store, op policy.Op) string {
 	if s.Expose == nil {
 		return "the store has no expose"
@@ -29,14 +29,14 @@ func WhyNoRoute(s *config.Store, op policy.Op) string {
 type StoreRights struct {
 	Store      string
 	Operations []Right // in that of Operations()
-	Files      []Right // of get, to read files, and of update, to change them; none in a store with routes, where the same may
+	Files      []Right // of get, to read files, and of update, to change them; empty in a store with routes, which have the same rights
 }
 
-// Right says who may do an operation.
+// Right is the right to an operation.
 type Right struct {
 	Operation policy.Op
 	Who       string // one of the constants below
-	Open      bool   // everyone, as it has no rule
+	Open      bool   // everyone: there is no rule
 }
 
 // The values of Right.Who.
@@ -44,7 +44,7 @@ const (
 	Everyone      = "everyone"
 	AnyUser       = "any user"
 	Owner         = "owner"
-	OwnerOrPublic = "owner or public" // the owner, and everyone where the field public of the object is true
+	OwnerOrPublic = "owner or public" // the owner, and everyone if the field public of the object is true
 	ByRule        = "rule"
 	Nobody        = "nobody"
 	NoRoute       = "no route"
@@ -80,13 +80,13 @@ func Rights(c *config.Config) (all []StoreRights) {
 	return all
 }
 
-// WritableIdents names the rules by which anybody can create, change or delete idents, of which logins are made.
+// WritableIdents names the rules by which clients can create, change or delete idents, which are the logins of users.
 func WritableIdents(c *config.Config) (all []string) {
 	s := c.Stores[c.Authentication.IdentStore]
 	for _, op := range []policy.Op{policy.Create, policy.Update, policy.Delete} {
 		who := rightOf(s, op).Who
 		if WhyNoRoute(s, op) == "" && (who == Everyone || who == AnyUser) {
-			all = append(all, "stores."+s.Name+".policy: "+who+" may "+string(op)+" idents, and so log in as other users: let nobody, or admins alone")
+			all = append(all, "stores."+s.Name+".policy: "+who+" may "+string(op)+" idents, and so log in as other users: allow this only to admins, or to nobody")
 		}
 	}
 	return all
@@ -110,7 +110,7 @@ func rightOf(s *config.Store, op policy.Op) Right {
 	return r
 }
 
-// ruleOf returns the expression of an operation, "" for none. A list without one has that of get.
+// ruleOf returns the expression of an operation, "" for none. The default of list is the expression of get.
 func ruleOf(p config.Policy, op policy.Op) string {
 	switch op {
 	case policy.Create:
@@ -127,7 +127,7 @@ func ruleOf(p config.Policy, op policy.Op) string {
 	return p.Get
 }
 
-// whoOf names those for whom the usual expressions hold.
+// whoOf describes for whom usual expressions are true.
 func whoOf(rule string, op policy.Op) string {
 	if rule == config.LeftOut {
 		return Nobody
@@ -140,7 +140,7 @@ func whoOf(rule string, op policy.Op) string {
 	case "user!=null", "null!=user":
 		return AnyUser
 	case "isOwner":
-		if op == policy.Create { // what they create will be theirs
+		if op == policy.Create { // they become the owners of the objects that they create
 			return AnyUser
 		}
 		return Owner
@@ -148,13 +148,13 @@ func whoOf(rule string, op policy.Op) string {
 	return ByRule
 }
 
-// isOffered reports whether there is a route for an operation, or one of files that its rule decides about.
+// isOffered reports whether there is a route for an operation, or a route of files that its rule restricts.
 func isOffered(c *config.Config, s *config.Store, op policy.Op) bool {
 	return WhyNoRoute(s, op) == "" || s.Expose == nil && offersFiles(c, s, op)
 }
 
-// offersFiles reports whether a binary service has routes that the rule of an operation decides about: get for reading files,
-// update for changing them.
+// offersFiles reports whether a binary service has routes that the rule of an operation restricts: get for reading
+// files, update for changing them.
 func offersFiles(c *config.Config, s *config.Store, op policy.Op) bool {
 	if config.Internal(s.Name) || s.Name == c.Authentication.IdentStore {
 		return false
@@ -168,12 +168,12 @@ func offersFiles(c *config.Config, s *config.Store, op policy.Op) bool {
 	return false
 }
 
-// takesAnywhere reports whether a binary service takes files in any property of a store.
+// takesAnywhere reports whether a binary service accepts files in any property of a store.
 func takesAnywhere(b *config.Binary, s *config.Store) bool {
 	return len(b.Map) == 0 && (s.Expose != nil || s.Ruled())
 }
 
-// LeftOut returns the operations that clients can request, and that are denied because the policy of a store does not
+// LeftOut returns the operations that clients can request, but that are denied because the policy of a store does not
 // name them.
 func LeftOut(c *config.Config, s *config.Store) (all []string) {
 	for _, op := range Operations() {

@@ -31,7 +31,8 @@ const RoleFront = "front"
 // Roles returns the roles that a process can be limited to.
 func Roles() []string { return append([]string{RoleFront, RoleSearch}, BuiltIn...) }
 
-// unshared returns a problem for each backend that only one process can use, and one for storages: what to do is the same for all that are in it.
+// unshared returns a problem for each backend that only one process can use, and one for storages. The remedy is the
+// same for everything in a backend.
 func unshared(c *config.Config) (problems config.Problems) {
 	in := map[string][]string{} // stores by backend, those of the configuration first
 	for _, name := range append(c.DeclaredStores(), slices.Sorted(maps.Keys(c.Stores))...) {
@@ -42,7 +43,7 @@ func unshared(c *config.Config) (problems config.Problems) {
 	}
 	for _, backend := range slices.Sorted(maps.Keys(in)) {
 		stores := in[backend]
-		mine := max(1, countIn(stores, c.DeclaredStores())) // the file has no others
+		mine := max(1, countIn(stores, c.DeclaredStores())) // the file declares no others
 		problems = append(problems, c.Problem("stores."+stores[0], "with --role several processes use the store: it%s can't be in backend %s, whose folder only one process can use; give the backend the type mongodb or dynamodb, or start one process without --role",
 			others(mine-1, "store"), backend))
 	}
@@ -68,7 +69,7 @@ func countIn(names, list []string) (n int) {
 	return n
 }
 
-// others says how many more have the same problem.
+// others returns text about further ones with the same problem.
 func others(n int, noun string) string {
 	if n == 0 {
 		return ""
@@ -76,8 +77,8 @@ func others(n int, noun string) string {
 	return " and " + count.Of(n, "other "+noun)
 }
 
-// checkRoles returns an error if a process can't be limited to some roles: other processes have the rest,
-// so all of them must share the bus and the stores.
+// checkRoles returns an error if a process can't be limited to some roles. Other processes have the other roles, so all
+// of them must share the bus and the stores.
 func checkRoles(c *config.Config, roles []string) error {
 	for _, role := range roles {
 		if !slices.Contains(Roles(), role) {
@@ -92,7 +93,7 @@ func checkRoles(c *config.Config, roles []string) error {
 		problems = append(problems, c.Problem("bus", "with --role other processes have the other roles: set url, since the embedded bus is inside one process"))
 	}
 	problems = append(problems, unshared(c)...)
-	if slices.Contains(roles, mail.Name) && c.Authentication.Email != nil && c.BaseURLAt("") == "" { // none is given
+	if slices.Contains(roles, mail.Name) && c.Authentication.Email != nil && c.BaseURLAt("") == "" { // not configured
 		problems = append(problems, c.Problem("baseURL", "is required with --role mail: links in mails point to it, and this process does not serve HTTP"))
 	}
 	if len(problems) > 0 {

@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/store/schema"
 )
 
-// LoadSchema loads the schema of a store as the configuration has it; nil for none.
+// LoadSchema loads the configured schema of a store; nil for none.
 func LoadSchema(s *config.Store) (*schema.Schema, error) {
 	if s.Schema == "" {
 		return nil, nil
@@ -16,7 +16,8 @@ func LoadSchema(s *config.Store) (*schema.Schema, error) {
 	return schema.Load(s.Schema, SchemaOptions(s.Defaults, s.Formats)...)
 }
 
-// Judge returns what validates objects as a store would, with the schema and what the configuration says of its properties.
+// Judge returns a validator that validates objects as a store would, with the schema and the configuration of its
+// properties.
 func Judge(c *config.Config, name string) (store.Validator, error) {
 	s := c.Stores[name]
 	if s == nil {

@@ -83,8 +83,8 @@ func (p *Plan) SweepSpec() listener.Spec {
 	return spec
 }
 
-// How many events a worker has in flight. The mapping worker groups them by target, so that many of them
-// cost one write.
+// Numbers of events that a worker has in flight. The mapping worker groups them by target, so that many events cost one
+// write.
 const (
 	mappingConcurrency = 1024
 	cascadeConcurrency = 16

@@ -1,4 +1,4 @@
-// Package port serves HTTP on a port beside that for clients: for metrics, for redirects, for commands.
+// Package port serves HTTP on ports besides the port for clients: for metrics, redirects and commands.
 package port
 
 import (
@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Port serves a port beside that of HTTP.
+// Port serves a port besides the port for clients.
 type Port struct {
 	listener net.Listener
 	server   *http.Server
@@ -17,7 +17,7 @@ type Port struct {
 	handling sync.RWMutex
 }
 
-// Serve serves a port, and calls failed if that ends by itself.
+// Serve serves a port, and calls failed if serving ends by itself.
 func Serve(server *http.Server, listener net.Listener, failed func(error)) *Port {
 	p := &Port{listener: listener, server: server, done: make(chan struct{})}
 	handler := server.Handler
@@ -63,6 +63,6 @@ func (p *Port) Close() error {
 	}
 	err := p.server.Close()
 	<-p.done
-	p.handling.Lock() // after the last request: a backup that this ends uses what is closed next
+	p.handling.Lock() // waits for the last request: a backup that ends here uses resources that are closed next
 	return err
 }

@@ -1,5 +1,5 @@
-// Package probe asks whether what a process depends on works: backends, storages, the bus. Probes, which anybody can send, share the
-// result of a check, and none waits for one that hangs.
+// Package probe checks whether the dependencies of a process work: backends, storages, the bus. Any client can send
+// probes, so probes share the result of a check, and never wait for a check that hangs.
 package probe
 
 import (
@@ -16,17 +16,17 @@ const (
 	// Timeout is how long a part has to reply to a check.
 	Timeout = 2 * time.Second
 
-	// answerTime is how long a probe waits for checks: a probe of Kubernetes gives up after a second, whatever
-	// the reply would have been.
+	// answerTime is how long a probe waits for checks: Kubernetes counts a probe as failed after a second without a
+	// reply.
 	answerTime = 700 * time.Millisecond
 
-	// freshTime is for how long the result of a check is used without another check. So probes, which anybody can
-	// send, cost at most a check a second.
+	// freshTime is how long the result of a check is used without another check. So the probes of any number of clients
+	// cost at most one check a second.
 	freshTime = time.Second
 
-	// hangTime is for how long a check may run while the result of the one before counts: longer than Timeout,
-	// after which a check ends unless it hangs. A result is not too old by itself: who asks twice a minute, and gets
-	// the reply of a part that takes a second, would never get another one.
+	// hangTime is how long a check may run while the previous result counts. It is longer than Timeout, after which a
+	// check ends unless it hangs. Results do not expire by age: a client that probes twice a minute would otherwise
+	// never get the result of a check that takes a second.
 	hangTime = 5 * time.Second
 )
 
@@ -39,19 +39,19 @@ const (
 	Listeners = "listeners"
 )
 
-// Dependency is what a process depends on.
+// Dependency is a part that a process depends on.
 type Dependency struct {
 	Kind, Name string
 	Detail     string // for people: "mongodb"
-	Failed     string // what an error of the check means; "": it says so itself
+	Failed     string // the meaning of the check's error; "": the error has it
 	Check      func(ctx context.Context) error
 
 	mu      sync.Mutex
 	err     error         // of the last check
-	took    time.Duration // by that
-	at      time.Time     // when that ended; zero: none has
-	began   time.Time     // when the check that runs began
-	running chan struct{} // closed when that ends; nil: none runs
+	took    time.Duration // by the last check
+	at      time.Time     // when the last check ended; zero: none has ended
+	began   time.Time     // when the running check began
+	running chan struct{} // closed when the running check ends; nil: none runs
 }
 
 // Title is the name of a part for people: "Backend default".
@@ -68,8 +68,8 @@ func (p *Dependency) ask(ctx context.Context) error {
 	return err
 }
 
-// State returns the result of a check that was made a moment ago, or of one that it makes. If ctx ends before that, the
-// last result counts, unless the check hangs. A check that hangs, in a call that no context ends, is the only one.
+// State returns the result of a recent check, or of a new one. If ctx ends before the check, the last result counts,
+// unless the check hangs. No other check begins while one hangs in a call that ignores its context.
 func (p *Dependency) State(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.at.IsZero() && time.Since(p.at) < freshTime {
@@ -80,7 +80,7 @@ func (p *Dependency) State(ctx context.Context) error {
 	if running == nil {
 		running = make(chan struct{})
 		p.running, p.began = running, time.Now()
-		go p.run(running) //nolint:gosec // the check is for all who ask, and outlives who asked first
+		go p.run(running) //nolint:gosec // the check is for all callers, and outlives the first one
 	}
 	p.mu.Unlock()
 	select {
@@ -102,7 +102,7 @@ func (p *Dependency) LastTook() time.Duration {
 	return p.took
 }
 
-// run makes a check whose result all may use, so it does not end with the request that was the first to need it.
+// run makes a check whose result all callers use, so it does not end with the first request that needs it.
 func (p *Dependency) run(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
 	defer cancel()
@@ -114,13 +114,13 @@ func (p *Dependency) run(done chan struct{}) {
 	close(done)
 }
 
-// State is what a dependency has replied.
+// State is the result of a dependency's check.
 type State struct {
 	Of  *Dependency
 	Err error // nil: it works
 }
 
-// Ask asks all dependencies at once.
+// Ask checks all dependencies concurrently.
 func Ask(ctx context.Context, all []*Dependency) []State {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -133,8 +133,7 @@ func Ask(ctx context.Context, all []*Dependency) []State {
 	return states
 }
 
-// Says returns what an error says to an admin: its message, without the text of servers, which can have addresses
-// with passwords.
+// Says returns an error's message for an admin, without the text of servers, which can have addresses with passwords.
 func Says(err error) string {
 	var own *errs.Error
 	if errors.As(err, &own) {

@@ -1,4 +1,4 @@
-// Package roster is the list of the processes that share stores: what each says of itself, and what is wrong with them together.
+// Package roster has the list of the processes that share stores, and checks whether they fit together.
 package roster
 
 import (
@@ -38,7 +38,7 @@ type roster struct {
 	Processes map[string]rosterEntry `json:"processes"` // by the id of their run
 }
 
-// rosterEntry is what a process says of itself.
+// rosterEntry is the entry of a process, which it writes itself.
 type rosterEntry struct {
 	Version string    `json:"version"`
 	Host    string    `json:"host"`
@@ -47,7 +47,7 @@ type rosterEntry struct {
 	Began   time.Time `json:"began"`
 	Seen    time.Time `json:"seen"` // by its clock
 
-	// Mailers are those with which it can't send mails.
+	// Mailers are the mailers with which it can't send mails.
 	Mailers map[string]mailers.Failure `json:"mailers,omitempty"`
 }
 
@@ -70,7 +70,7 @@ type List struct {
 	running part.Background
 }
 
-// Part has the process say now and then that it runs, and as which version, where others may run as well.
+// Part updates the entry of this process, with its version, at intervals if other processes may run as well.
 func (l *List) Part() serving.Part {
 	return serving.Part{
 		Name: "the list of processes",
@@ -94,7 +94,7 @@ func (l *List) shared() store.Shared[roster] {
 // stop removes the entry of this process.
 func (l *List) stop(ctx context.Context) error {
 	err := l.running.Stop(ctx)
-	ctx, done := context.WithTimeout(ctx, time.Second) // without it others take the process for gone a little later
+	ctx, done := context.WithTimeout(ctx, time.Second) // without it, other processes consider it gone a little later
 	defer done()
 	_, _, _ = l.shared().Change(ctx, func(r *roster) bool {
 		_, is := r.Processes[l.Run]
@@ -104,8 +104,8 @@ func (l *List) stop(ctx context.Context) error {
 	return err
 }
 
-// enroll writes the entry of this process, and removes those of processes that are gone. A list that can't be written has
-// no consequence but that `belfry doctor` does not know of this process.
+// enroll writes the entry of this process, and removes those of processes that are gone. If the list can't be written,
+// the only consequence is that `belfry doctor` does not see this process.
 func (l *List) enroll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
 	defer cancel()
@@ -124,14 +124,14 @@ func (l *List) enroll(ctx context.Context) {
 	}
 }
 
-// Ask reports whether all processes are of one version, and whether one has another time.
+// Ask reports whether all processes have the same version, and whether their clocks agree.
 func (l *List) Ask(ctx context.Context) []doctor.Finding {
 	if !l.Served.Now().Plan.Shared() {
 		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + plan.Version()}}
 	}
 	r, _, err := l.shared().Get(ctx)
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err), Do: "see what is wrong with the backends"}}
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err), Do: "see the findings about the backends"}}
 	}
 	now := time.Now()
 	return slices.Concat(judgeRoster(r, now), missingRoles(r, neededRoles(l.Served.Now()), now), r.failingMailers(l.Run, now))
@@ -148,8 +148,8 @@ func neededRoles(g *serving.Generation) (all []string) {
 	return all
 }
 
-// FailsElsewhere says that another process can't send mails with a mailer: a front sends none itself. It is what that process has
-// written within the last minutes, and nothing if that can't be read.
+// FailsElsewhere reports that another process can't send mails with a mailer, since a front sends none itself. The
+// result is from the other process's entry of the last minutes; "" if that can't be read.
 func (l *List) FailsElsewhere(ctx context.Context, mailer string) string {
 	if !l.Served.Now().Plan.Shared() {
 		return ""
@@ -177,22 +177,23 @@ func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{Level: doctor.Problem, Area: examine.AreaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
-		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: what it does waits, and events are kept for it as long as the log has room",
-		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and whether it has the same backends"}}
+		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: its work waits, and the log keeps events for it up to its limits",
+		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and check that it uses the same backends"}}
 }
 
-// failsElsewhere says that a process besides this one can't send mails with a mailer.
+// failsElsewhere reports that another process can't send mails with a mailer.
 func (r roster) failsElsewhere(own, mailer string, now time.Time) string {
 	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
 		e := r.Processes[id]
 		if f, fails := e.Mailers[mailer]; fails && id != own && now.Sub(e.Seen) <= rosterGone {
-			return f.String() + ", as " + e.String() + " says"
+			return f.String() + ", as reported by " + e.String()
 		}
 	}
 	return ""
 }
 
-// failingMailers reports with which mailers other processes can't send mails. That of this process is among what is degraded.
+// failingMailers reports the mailers with which other processes can't send mails. The mailers of this process are among
+// its degraded parts.
 func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding) {
 	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
 		e := r.Processes[id]
@@ -201,13 +202,13 @@ func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding)
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.Mailers)) {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Area: examine.AreaMailer, Name: "mailer.failing", Subject: name,
-				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "its log has the words of the server; `belfry mail test ADDRESS` there tries it at once. Mails are retried for about a day"})
+				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "see the server's reply in its log, or run `belfry mail test ADDRESS` there. Mails are retried for about a day"})
 		}
 	}
 	return all
 }
 
-// judgeRoster reports what is wrong with the processes of an installation.
+// judgeRoster reports the problems of an installation's processes.
 func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
 	versions := map[string][]string{}
 	for _, id := range slices.SortedFunc(maps.Keys(r.Processes), func(x, y string) int {
@@ -227,7 +228,7 @@ func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
 		for _, v := range slices.Sorted(maps.Keys(versions)) {
 			says = append(says, v+": "+strings.Join(versions[v], ", "))
 		}
-		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/guides/upgrade.md says which versions work together"})
+		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/guides/upgrade.md lists the versions that work together"})
 	}
 	for v, processes := range versions {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "version.ok", Says: count.Of(len(processes), "process", "processes") + " of version " + v})

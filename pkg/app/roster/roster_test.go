@@ -100,7 +100,7 @@ func TestProcessesAreListed(t *testing.T) {
 	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[own.Run].Version != plan.Version() {
 		t.Fatalf("listed are %+v, %v", r, err)
 	}
-	if says := r.failsElsewhere(own.Run, "default", time.Now()); !strings.Contains(says, "connecting failed, as process ") || len(r.Processes["another"].Mailers) != 1 {
+	if says := r.failsElsewhere(own.Run, "default", time.Now()); !strings.Contains(says, "connecting failed, as reported by process ") || len(r.Processes["another"].Mailers) != 1 {
 		t.Errorf("its mailer is %q in %+v", says, r)
 	}
 	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()), r.failsElsewhere(own.Run, "default", time.Now().Add(time.Hour)), r.failsElsewhere(own.Run, "another", time.Now())} {

@@ -11,13 +11,13 @@ import (
 	"belfry/pkg/app/serving"
 )
 
-// contractOf is what a process serves, and what its documents describe.
+// contractOf returns the contract that a process serves, and that its documents describe.
 func contractOf(g *serving.Generation) (*apimodel.Contract, error) {
 	k, err := apimodel.Of(g.Config, plan.MethodsOf(g.Config), plan.Version(), g.Config.BaseURLAt(g.Address))
 	if err != nil {
 		return nil, err
 	}
-	// Passkeys can be configured and not work where the process is served.
+	// Passkeys may be configured, and not work at the base URL of the process.
 	k.Login.Passkeys = g.Auth.Passkeys.Enabled()
 	for i, m := range k.Login.Methods {
 		k.Login.Methods[i].Enabled = g.Auth.Methods.Get(m.Name).Enabled()
@@ -25,8 +25,8 @@ func contractOf(g *serving.Generation) (*apimodel.Contract, error) {
 	return k, nil
 }
 
-// documentsOf returns the documents of what a process serves. They are written when they are first asked for: most
-// processes never are, and start sooner.
+// documentsOf returns the documents about a process. They are written at the first request: most processes get none,
+// and so start faster.
 func documentsOf(g *serving.Generation) system.Documents {
 	return system.Documents{
 		OpenAPI:  sync.OnceValues(func() ([]byte, error) { return openapi.Document(g.API.Operations()) }),

@@ -19,7 +19,7 @@ type Streams struct {
 	Metrics *prometheus.Registry
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (s *Streams) Part() serving.Part {
 	return serving.Part{
 		Name:   "events for browsers",
@@ -39,8 +39,8 @@ func (s *Streams) open(g *serving.Generation) {
 	g.Live = sse.New(o)
 }
 
-// reload makes the hub of another configuration. Streams end at once: they last for long, and what their clients may receive is for
-// its rules to decide.
+// reload makes the hub of another configuration. Streams end at once: they last long, and the new rules decide what
+// their clients may receive.
 func (s *Streams) reload(_ context.Context, before, next *serving.Generation) (part.Change, error) {
 	s.open(next)
 	return part.Change{

@@ -29,7 +29,7 @@ func loginOptions(g *serving.Generation, log *slog.Logger) *login.Options {
 	}
 }
 
-// exporter returns what exports the objects and files of a user: those that the user can get over HTTP.
+// exporter returns the exporter of a user's objects and files: those that the user can get over HTTP.
 func exporter(g *serving.Generation, log *slog.Logger) *export.Exporter {
 	o := export.Options{Files: map[string]*content.Service{}, Log: log}
 	for _, name := range slices.Sorted(maps.Keys(g.Config.Stores)) {
@@ -47,18 +47,19 @@ func exporter(g *serving.Generation, log *slog.Logger) *export.Exporter {
 	return export.New(o)
 }
 
-// activityCursor is the purpose for which positions in the activity of a user are sealed: the sequences of the log would show how
-// many events there are of others.
+// activityCursor is the purpose for sealing positions in the activity of a user: sequences of the log would reveal the
+// number of other users' events.
 func activityCursor(user string) string { return "activity " + user }
 
-// activity returns the newest events about the security of a user's account, the newest first: at most n of those before a cursor,
-// "" for all, and the cursor of the page after it, "" at the end. The log has them as long as it has others.
+// activity returns the newest events about the security of a user's account, the newest first. They are at most n
+// events before a cursor, "" for all, and the cursor of the next page, "" at the end. The log keeps them as long as
+// other events.
 func activity(ctx context.Context, g *serving.Generation, user, cursor string, n int) (page []sessions.Activity, next string, err error) {
 	before := uint64(0)
 	if cursor != "" {
 		opened, ok := g.Sealer.Open(activityCursor(user), cursor)
 		if !ok || len(opened) != 8 {
-			return nil, "", errs.New(errs.Invalid, "cursor is none that was returned for your activity: begin again without it")
+			return nil, "", errs.New(errs.Invalid, "cursor was not returned for your activity: start again without it")
 		}
 		before = binary.BigEndian.Uint64(opened)
 	}
@@ -76,7 +77,7 @@ func activity(ctx context.Context, g *serving.Generation, user, cursor string, n
 	for _, entry := range entries {
 		e, err := event.Decode(entry.Data)
 		if err != nil || e.UUID != user || e.Store != users || !e.Event.IsAuth() {
-			continue // another publisher's, which no subject makes one of this user
+			continue // an event of another publisher, which is not proven to be of this user
 		}
 		page = append(page, g.Auth.Sessions.ActivityOf(&e))
 	}

@@ -18,7 +18,7 @@ import (
 	"belfry/pkg/store/idempotent"
 )
 
-// How often keys of requests that have expired are removed, and how many at once.
+// How often expired keys of requests are removed, and how many at once.
 const (
 	forgetInterval = 10 * time.Minute
 	forgetAtOnce   = 10_000
@@ -34,15 +34,15 @@ type Operations struct {
 	running part.Background
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (o *Operations) Part() serving.Part {
 	return serving.Part{Name: "operations over the bus", Start: o.start, Reload: o.reload, Stop: func(ctx context.Context) error {
 		return errors.Join(stopOperations(ctx, o.Served.Now()), o.running.Stop(ctx))
 	}}
 }
 
-// open makes what serves operations of stores over the bus, and begins with it; before is what it replaces, nil
-// for nothing.
+// open makes and starts the server of operations of stores over the bus; before is the server that it replaces, nil for
+// none.
 func (o *Operations) open(g *serving.Generation, before *natsapi.Server) (err error) {
 	options := natsapi.Options{
 		Conn: g.Bus.Conn(), Set: g.API.Operations(), Requests: g.Set.Store(config.RequestStore), Version: semantic(), Logger: o.Log,
@@ -66,20 +66,20 @@ func (o *Operations) start(_ context.Context, first *serving.Generation) error {
 	return nil
 }
 
-// forget removes keys of requests that have expired.
+// forget removes expired keys of requests.
 func (o *Operations) forget(ctx context.Context) {
 	keys := idempotent.New(idempotent.Options{Requests: o.Served.Now().Set.Store(config.RequestStore)})
 	for more := true; more; {
 		n, err := keys.DeleteExpired(ctx, forgetAtOnce)
 		if err != nil && ctx.Err() == nil {
-			o.Log.Error("removing expired keys of requests", "error", err)
+			o.Log.Error("removing expired keys of requests failed", "error", err)
 		}
 		more = n >= forgetAtOnce && err == nil
 	}
 }
 
-// reload has the operations of another configuration served. They begin on the same connection before those of the
-// configuration before end, so that no request finds nobody.
+// reload serves the operations of another configuration. They begin on the same connection before those of the previous
+// configuration end, so that each request finds a server.
 func (o *Operations) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
 	if err := o.open(next, before.Operations); err != nil {
 		return part.Change{}, err
@@ -90,7 +90,7 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 				return
 			}
 			if err := before.Operations.Retire(context.WithoutCancel(ctx)); err != nil {
-				o.Log.Warn("for some seconds requests over the bus may meet the configuration before", "error", err)
+				o.Log.Warn("for some seconds requests over the bus may be handled with the previous configuration", "error", err)
 			}
 		},
 		Cancel: func() { _ = stopOperations(context.WithoutCancel(ctx), next) },
@@ -98,13 +98,13 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 			ctx, cancel := context.WithTimeout(ctx, retireTimeout)
 			defer cancel()
 			if err := stopOperations(ctx, before); err != nil {
-				o.Log.Warn("requests over the bus that the reload found in flight have no reply", "error", err)
+				o.Log.Warn("requests over the bus that were in flight at the reload got no reply", "error", err)
 			}
 		},
 	}, nil
 }
 
-// retireTimeout is how long requests over the bus that a reload finds in flight may take.
+// retireTimeout is how long requests over the bus may still take that are in flight at a reload.
 const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
 
 // stopOperations accepts no more operations, and returns when those in flight have their replies.

@@ -1,4 +1,4 @@
-// Package routes is the parts of a process that serve clients of a configuration: the routes of HTTP with the options of each, events for
+// Package routes has the parts of a process that serve clients: the routes of HTTP with their options, events for
 // browsers, and operations of stores over the bus.
 package routes
 
@@ -24,8 +24,8 @@ import (
 	"belfry/pkg/store/idempotent"
 )
 
-// Routes makes the routes of HTTP. A process without the role front serves its health only, and its metrics
-// where these have no port of their own.
+// Routes makes the routes of HTTP. A process without the role front only serves its health, and its metrics if these
+// have no port of their own.
 type Routes struct {
 	Roles    serving.Roles
 	Log      *slog.Logger
@@ -39,7 +39,7 @@ type Routes struct {
 	kept    *idempotent.Kept // for clients of requests with a key
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (r *Routes) Part() serving.Part {
 	return serving.Part{
 		Name: "routes",
@@ -51,18 +51,18 @@ func (r *Routes) Part() serving.Part {
 	}
 }
 
-// reload makes the routes of another configuration. Requests in flight end with those with which they began.
+// reload makes the routes of another configuration. Requests in flight complete with the previous routes.
 func (r *Routes) reload(_ context.Context, before, next *serving.Generation) (part.Change, error) {
 	if err := r.open(next, before.Limits); err != nil {
 		return part.Change{}, err
 	}
 	return part.Change{
 		Apply: func() { before.API.Retire() }, Cancel: func() { next.API.Close() },
-		Retire: func(context.Context) { before.API.Close() }, // else the contexts of the stop would keep the routes
+		Retire: func(context.Context) { before.API.Close() }, // otherwise the contexts of the stop would keep the routes reachable
 	}, nil
 }
 
-// open makes the routes of a configuration; before are the limits of clients over HTTP that it replaces, nil for none.
+// open makes the routes of a configuration; before are the HTTP limits of clients that it replaces, nil for none.
 func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 	l := g.Config.Limits
 	g.Limits = httpkit.NewLimits(l, before, r.Metrics.Registry)
@@ -91,8 +91,8 @@ func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 	return nil
 }
 
-// publicMetrics returns the metrics on the port of HTTP: with a token alone, unless the process serves no
-// clients there. It is nil for none.
+// publicMetrics returns the metrics on the port of HTTP; nil for none. They need a token, unless the process serves no
+// clients there.
 func (r *Routes) publicMetrics(g *serving.Generation) *system.Metrics {
 	m := g.Config.Metrics
 	if m.Token == "" && (r.Roles.Has(plan.RoleFront) || m.Listen != "") {
@@ -101,8 +101,8 @@ func (r *Routes) publicMetrics(g *serving.Generation) *system.Metrics {
 	return system.NewMetrics(r.Metrics.All(), string(m.Token))
 }
 
-// announceTLS has browsers use https alone, for the name that they used. An address, and the machine itself, are not
-// such a name: on localhost it would hold for the programs of all other ports as well.
+// announceTLS makes browsers use only https for the host name of the request. It excludes addresses and localhost,
+// since there it would apply to the programs of all other ports as well.
 func announceTLS(c *config.Config, w http.ResponseWriter, r *http.Request) {
 	hsts := c.HTTP.HSTS
 	if r.TLS == nil || hsts <= 0 {

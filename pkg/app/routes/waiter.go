@@ -8,7 +8,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// WaiterPart is the part that has requests wait until workers have applied what they cause.
+// WaiterPart is the part that lets requests wait until workers have applied the consequences of their writes.
 func WaiterPart(served *serving.Current) serving.Part {
 	var waiter *applied.Waiter
 	return serving.Part{

@@ -13,7 +13,7 @@ type Current struct {
 	generation *Generation
 	retiring   sync.WaitGroup  // generations that were replaced, and are still in use
 	settled    <-chan struct{} // closed once the last of them is settled; nil: none was replaced
-	retired    <-chan struct{} // closed once the last of them is retired; nil: none was replaced
+	retired    <-chan struct{} // closed once the last one is retired; nil: none was replaced
 }
 
 // NewCurrent makes the first generation the current one.
@@ -69,8 +69,8 @@ func (c *Current) Replace(next *Generation) {
 	c.generation = next
 }
 
-// Retire calls settle once nothing writes with a generation that was replaced, nor with one before it, and then end once nothing uses
-// any of them: what these begin may count on that.
+// Retire calls settle once nothing writes with a replaced generation, nor with one earlier it, and then end once nothing uses
+// any of them: so these begin may rely on that.
 func (c *Current) Retire(before *Generation, settle, end func(context.Context)) {
 	c.mu.Lock()
 	earlierSettled, earlierRetired := c.settled, c.retired
@@ -111,7 +111,7 @@ func (c *Current) Retired(ctx context.Context) error {
 	}
 }
 
-// Part has a stop wait for replaced generations before it closes their dependencies.
+// Part makes a stop wait for replaced generations before it closes their dependencies.
 func (c *Current) Part() Part {
 	return Part{
 		Name: "what was served before a reload", Start: func(context.Context, *Generation) error { return nil }, Stop: c.Retired,

@@ -8,10 +8,10 @@ import (
 	"belfry/pkg/store"
 )
 
-// EventStores returns the stores whose events browsers may receive: those that are configured so, or can be
-// listed, since a stream shows which objects there are, as a list does. Their objects can be read, since an
-// event holds the result of a get. An interceptor of get can't be called for each event and client, so stores
-// with one have no events for browsers. getOnly are the stores that are configured so.
+// EventStores returns the stores whose events browsers may receive. These stores have expose.events, or can be listed,
+// since a stream shows which objects exist, as a list does. Their objects can be read, since an event has the result of
+// a get. Stores with an interceptor of get have no events for browsers, because it can't be called for each event and
+// client. getOnly are the stores with expose.events.
 func EventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]

@@ -1,5 +1,5 @@
-// Package serving is what the parts of a process share: the generations of what it serves, of which one is served now, its roles and its
-// metrics, what its start waits for, and how it ends.
+// Package serving has the state that the parts of a process share: its generations, one of which is current, its roles
+// and metrics, the reason for which its start waits, and its end.
 //
 //	Generation  all that one configuration serves; parts complete it, and a reload makes the next one
 //	Process     what parts make at the start, and all generations have
@@ -41,7 +41,7 @@ import (
 // Part is a part of a process that serves.
 type Part = part.Part[*Generation]
 
-// Process is what parts make at the start and no reload replaces.
+// Process has the values that parts make at the start and no reload replaces.
 type Process struct {
 	Address string // of HTTP
 	Bus     *bus.Bus
@@ -52,11 +52,11 @@ type Process struct {
 
 // Generation is the service of a process with one configuration: the stores with their rules, the services over them,
 // the workers and the routes. The parts of a process create the first one at the start. On a reload they create another
-// one, which replaces it. A request, an event, or an operation over the bus ends with the generation with which it
+// one, which replaces it. A request, an event, or an operation over the bus completes with the generation with which it
 // began.
 //
-// Each part sets the fields that it makes, and reads those of parts that start before it. A field is nil where the roles of the process
-// do not need it.
+// Each part sets its own fields, and reads those of parts that start before it. A field is nil if the roles of the
+// process do not need it.
 type Generation struct {
 	*Process
 
@@ -67,7 +67,7 @@ type Generation struct {
 	Backends       map[string]driver.Backend
 	Set            *store.Set
 	Auth           *account.Service
-	FormerCookies  []sessions.FormerCookie // names that the cookie of sessions had
+	FormerCookies  []sessions.FormerCookie // former names of the sessions' cookie
 	Storages       map[string]storage.Storage
 	Binaries       map[string]*binary.Service
 	Sharing        *route.Group // nil: the mapping worker shares no targets
@@ -80,7 +80,7 @@ type Generation struct {
 	Search     *search.Service // nil: this process answers no searches
 	Limits     *httpkit.Limits
 	API        *api.Server
-	Handler    http.Handler // API, with what all of its routes have
+	Handler    http.Handler // API, with the filters of all routes
 	Depends    []*probe.Dependency
 	Building   []string // indexes that are being built, as Books.user
 
@@ -97,7 +97,7 @@ func (g *Generation) Next(c *config.Config, p *plan.Plan) *Generation {
 	return &Generation{Process: g.Process, Config: c, Plan: p}
 }
 
-// Base is where clients reach belfry.
+// Base is the URL at which clients reach belfry.
 func (g *Generation) Base() baseurl.URL { return baseurl.Parse(g.Config.BaseURLAt(g.Address)) }
 
 // Hosts returns the hosts that requests may name.

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Lifetime is how a process ends.
+// Lifetime has the contexts that end with a process.
 type Lifetime struct {
 	Stopping context.Context // ends when the stop begins
 	Draining context.Context // ends when no more requests are accepted
-	Cut      context.Context // ends when bodies of requests that have not arrived are given up
+	Cut      context.Context // ends when the process no longer waits for bodies of requests
 
 	Stop, Drain, CutOff context.CancelFunc // end these contexts
 
@@ -26,7 +26,8 @@ func NewLifetime() *Lifetime {
 	return l
 }
 
-// Fail says that belfry can't continue and must be stopped. Only the first error is received, since others follow from it.
+// Fail reports that belfry can't continue and must be stopped. Only the first error is received, since others follow
+// from it.
 func (l *Lifetime) Fail(err error) {
 	l.ended.CompareAndSwap(nil, &err)
 	select {
@@ -35,7 +36,7 @@ func (l *Lifetime) Fail(err error) {
 	}
 }
 
-// Err returns why only a restart of the process helps; nil if it can continue.
+// Err returns the reason why only a restart of the process helps; nil if it can continue.
 func (l *Lifetime) Err() error {
 	if err := l.ended.Load(); err != nil {
 		return *err

@@ -4,13 +4,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are those of a process. Each part registers its own.
+// Metrics are the metrics of a process. Each part registers its own.
 type Metrics struct {
-	Registry *prometheus.Registry // of what it counts
-	Asked    *prometheus.Registry // of values that are computed at each scrape, for which backends and the bus may be asked
+	Registry *prometheus.Registry // of counters
+	Asked    *prometheus.Registry // of values that are computed at each scrape, perhaps by requests to backends and the bus
 }
 
-// NewMetrics returns metrics without any.
+// NewMetrics returns empty metrics.
 func NewMetrics() *Metrics {
 	return &Metrics{Registry: prometheus.NewRegistry(), Asked: prometheus.NewRegistry()}
 }

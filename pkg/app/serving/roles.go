@@ -6,7 +6,7 @@ import (
 	"belfry/pkg/app/plan"
 )
 
-// Roles are those of a process; none: all.
+// Roles are the roles of a process; none: all.
 type Roles []string
 
 // Has reports whether a process has a role.

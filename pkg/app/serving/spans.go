@@ -27,7 +27,7 @@ func (g *Generation) TraceEvents(s *listener.Spec) {
 	}
 }
 
-// caused replaces the trace of an event, which is that of the span of the request, by that of the attempt.
+// caused replaces the trace of an event, which names the span of the request, by the trace of the attempt.
 func caused(next listener.Handler) listener.Handler {
 	return func(ctx context.Context, e *listener.Event) error {
 		attempted := *e
@@ -36,7 +36,7 @@ func caused(next listener.Handler) listener.Handler {
 	}
 }
 
-// Spans returns what makes the spans of operations over the bus; nil for none.
+// Spans returns the function that makes the spans of operations over the bus; nil for none.
 func (g *Generation) Spans() trace.TracerProvider {
 	if g.Tracer == nil {
 		return nil

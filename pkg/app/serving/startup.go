@@ -6,7 +6,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Startup is why a process does not serve yet. The zero value says that it starts.
+// Startup is the reason why a process does not serve yet. The zero value means that it is starting.
 type Startup struct{ waits atomic.Pointer[errs.Error] }
 
 // Wait records the cause of a wait.
@@ -17,7 +17,7 @@ func (s *Startup) Wait(what string) {
 // Resume records the end of the wait.
 func (s *Startup) Resume() { s.waits.Store(nil) }
 
-// Err returns why the process does not serve yet.
+// Err returns the reason why the process does not serve yet.
 func (s *Startup) Err() error {
 	if err := s.waits.Load(); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package starter has configurations to begin with. Each is a small application that shows the use of belfry: its
-// file with comments, the schemas of its objects, and what a repository leaves out.
+// Package starter has initial configurations. Each is a small application that shows the use of belfry: a commented
+// configuration file, the schemas of its objects, and a .gitignore.
 package starter
 
 import (
@@ -23,7 +23,7 @@ const (
 	// Default is the template if the user names none.
 	Default = "blog"
 
-	// ConfigFile is the configuration in the folder that Write is given.
+	// ConfigFile is the name of the configuration in the folder that Write writes.
 	ConfigFile = "config/belfry.yaml"
 
 	ignoreFile = ".gitignore"
@@ -33,7 +33,7 @@ const (
 // Templates returns the names of the templates.
 func Templates() []string { return []string{"blog", "todo", "chat"} }
 
-// Result says what Write did. Names are relative to the folder, with slashes.
+// Result is the result of Write. Names are relative to the folder, with slashes.
 type Result struct {
 	Written []string
 	Kept    []string // existing files that not only belfry uses: a .gitignore
@@ -65,7 +65,7 @@ func Write(folder, template string) (Result, error) {
 	for i, name := range r.Written {
 		if err := create(filepath.Join(folder, filepath.FromSlash(name)), files[name]); err != nil {
 			for _, made := range r.Written[:i] {
-				_ = os.Remove(filepath.Join(folder, filepath.FromSlash(made))) // the error is reported already
+				_ = os.Remove(filepath.Join(folder, filepath.FromSlash(made))) // the error is already reported
 			}
 			if errors.Is(err, fs.ErrExist) {
 				err = exists(folder, name)
@@ -77,7 +77,7 @@ func Write(folder, template string) (Result, error) {
 }
 
 func exists(folder, name string) error {
-	return errs.New(errs.Exists, "%s exists already, and nothing is overwritten: choose another folder, or move the file away", filepath.Join(folder, filepath.FromSlash(name)))
+	return errs.New(errs.Exists, "%s already exists, and nothing is overwritten: choose another folder, or move the file away", filepath.Join(folder, filepath.FromSlash(name)))
 }
 
 // contents returns the files of a template by their names in the folder.

@@ -28,7 +28,7 @@ func TestATemplateIsWrittenWholeOrNotAtAll(t *testing.T) {
 		if !strings.HasPrefix(read(t, folder, ConfigFile), "# yaml-language-server: $schema="+config.SchemaName+"\n") {
 			t.Errorf("%s: no schema is named for editors", template)
 		}
-		if _, err := Write(folder, template); !errors.Is(err, errs.Exists) || !strings.Contains(err.Error(), filepath.Join(folder, "config", "belfry.schema.json")+" exists already") {
+		if _, err := Write(folder, template); !errors.Is(err, errs.Exists) || !strings.Contains(err.Error(), filepath.Join(folder, "config", "belfry.schema.json")+" already exists") {
 			t.Errorf("%s, again: %v", template, err)
 		}
 	}

@@ -56,9 +56,9 @@ type Options struct {
 // waits for it.
 type Tracer struct{ provider *sdk.TracerProvider }
 
-// Start starts a tracer. Only the id of a trace decides whether it is sent, so that all processes decide alike. The
-// client's sampling flag is ignored. The library's own reports go to the logger of the latest tracer, because the
-// library has one logger for the process.
+// Start starts a tracer. Only the id of a trace decides whether it is sent, so that all processes make the same
+// decision. The client's sampling flag is ignored. The library's own reports go to the logger of the latest tracer,
+// because the library has one logger for the process.
 func Start(ctx context.Context, o Options) (*Tracer, error) {
 	otel.SetLogger(logr.FromSlogHandler(o.Logger.Handler()))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
@@ -83,10 +83,10 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 	)}, nil
 }
 
-// Provider returns what makes the spans.
+// Provider returns the provider of spans.
 func (t *Tracer) Provider() trace.TracerProvider { return t.provider }
 
-// Handler makes a span of each request, but for those to some paths. It is a part of the trace that the client names.
+// Handler makes a span of each request, except to some paths. It is a part of the trace that the client names.
 //
 // The library copies the properties of a request to attributes: its path, the client's address and program, the host
 // that it names. These can be secret or personal, so the library gets a request without them.
@@ -110,14 +110,14 @@ func (t *Tracer) Handler(next http.Handler, without ...string) http.Handler {
 // requestKey is the key of the request that clients sent.
 type requestKey struct{}
 
-// bare returns a request with nothing of another but its protocol, its method if that is a usual one, and its trace.
+// bare returns a request with only the protocol, the method if it is a standard one, and the trace of another.
 func bare(r *http.Request) *http.Request {
 	b := &http.Request{
 		Method: r.Method, URL: &url.URL{}, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, TLS: r.TLS,
 		Header: http.Header{}, Body: http.NoBody,
 	}
 	if !slices.Contains(methods, b.Method) {
-		b.Method = "_OTHER" // as the conventions of OpenTelemetry call it
+		b.Method = "_OTHER" // the name in the conventions of OpenTelemetry
 	}
 	if trace := r.Header.Get("Traceparent"); trace != "" {
 		b.Header.Set("Traceparent", trace)
@@ -133,11 +133,11 @@ var methods = []string{
 func (t *Tracer) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // what can't be sent is dropped, as before
+	_ = t.provider.Shutdown(ctx) // spans that can't be sent are dropped, as before
 	return nil
 }
 
-// reporting logs when the receiver does not take all spans, once until it does again.
+// reporting logs once when the receiver does not accept all spans, and once when it does again.
 type reporting struct {
 	sdk.SpanExporter
 	log    *slog.Logger
@@ -149,9 +149,9 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) e
 	err := r.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err == nil && r.failed.Swap(false):
-		r.log.Info("the receiver takes all traces again")
+		r.log.Info("the receiver accepts all traces again")
 	case err != nil && !r.failed.Swap(true):
-		r.log.Warn("the receiver of traces is unavailable, or reports a problem; what it does not take is dropped", "error", short(err))
+		r.log.Warn("the receiver of traces is unavailable, or reports a problem; traces that it does not accept are dropped", "error", short(err))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/app/serving"
 )
 
-// consoleBackups returns what the view System shows of backups: one object is read.
+// consoleBackups returns the backups for the view System. It reads one object.
 func consoleBackups(ctx context.Context, g *serving.Generation) console.Backups {
 	out := console.Backups{}
 	configured := g.Config.Backup

@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/app/serving"
 )
 
-// consoleGraph returns what the view Map needs: the stores of the configuration and their mappings, without the
+// consoleGraph returns the data of the view Map: the stores of the configuration and their mappings, without the
 // internal ones.
 func (v *Views) consoleGraph(on *serving.Generation) *console.Graph {
 	g := &console.Graph{Fill: v.fill, Lag: func(ctx context.Context) (map[string]uint64, error) {
@@ -23,7 +23,7 @@ func (v *Views) consoleGraph(on *serving.Generation) *console.Graph {
 		}
 		return lag, err
 	}}
-	if v.Roles.Has(mapping.Name) { // other processes count what they leave out
+	if v.Roles.Has(mapping.Name) { // other processes count the entries that they refuse
 		g.Overflow = v.Overflow
 	}
 	for _, name := range slices.Sorted(maps.Keys(on.Config.Stores)) {
@@ -40,7 +40,7 @@ func (v *Views) consoleGraph(on *serving.Generation) *console.Graph {
 	return g
 }
 
-// fill returns how far the arrays of a mapping are filled.
+// fill returns the progress of filling the arrays of a mapping.
 func (v *Views) fill(source, target, array string) console.Fill {
 	for _, s := range v.Filled() {
 		if s.Source == source && s.Store == target && s.Array == array {

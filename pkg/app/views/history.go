@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// historyInterval is the time between two samples of the metrics, and maxSamples how many are kept: those of an hour
-	// and one before it.
+	// historyInterval is the time between two samples of the metrics, and maxSamples the number of kept samples: those
+	// of an hour and one before it.
 	historyInterval = 10 * time.Second
 	maxSamples      = int(time.Hour/historyInterval) + 1
 
@@ -35,7 +35,7 @@ type sample struct {
 	requests, failed  float64
 	published         float64
 	memory            float64
-	bounds, cumulated [maxBuckets]float64 // of requests that are no streams, by their time in seconds
+	bounds, cumulated [maxBuckets]float64 // of requests other than streams, by their time in seconds
 	buckets           int
 	measured          float64 // requests in the histogram
 }
@@ -43,7 +43,7 @@ type sample struct {
 // take takes a sample.
 func (h *history) take(now time.Time, published uint64) {
 	s := sample{at: now, published: float64(published)}
-	families, _ := h.gather.Gather() // what can be read is enough
+	families, _ := h.gather.Gather() // the readable metrics suffice
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			label := func(name string) string {
@@ -120,7 +120,7 @@ func (h *history) series(name string, value func(before, now sample) float64) co
 	for i := 1; i < len(h.samples); i++ {
 		before, now := h.samples[i-1], h.samples[i]
 		v := math.NaN()
-		// After the clock was stepped, or the machine slept, a rate means nothing.
+		// After the clock was stepped, or the machine slept, a rate is meaningless.
 		if d := now.at.Sub(before.at); d > 0 && d < 6*historyInterval {
 			v = value(before, now)
 		}
@@ -129,8 +129,8 @@ func (h *history) series(name string, value func(before, now sample) float64) co
 	return s
 }
 
-// quantile returns the time in seconds below which the part q of the requests between two samples was; NaN for
-// none. It is exact to the width of a bucket.
+// quantile returns the time in seconds in which the part q of the requests between two samples completed; NaN without
+// requests. It is exact to the width of a bucket.
 func quantile(before, now sample, q float64) float64 {
 	total := now.measured - before.measured
 	if total <= 0 {

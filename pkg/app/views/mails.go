@@ -22,7 +22,7 @@ func (folder writtenMails) Read(name string) (mail.Written, error) {
 	return mail.Read(string(folder), name)
 }
 
-// consoleMail returns what the console shows of the mailer; nil without login by e-mail.
+// consoleMail returns the mailer for the console; nil without login by e-mail.
 func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 	e := g.Config.Authentication.Email
 	if e == nil {

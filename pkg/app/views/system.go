@@ -28,7 +28,7 @@ import (
 	"belfry/pkg/walk"
 )
 
-// System is what the view System shows of a process.
+// System returns the data of a process for the view System.
 type System struct {
 	Roles      serving.Roles
 	Log        *slog.Logger
@@ -36,14 +36,14 @@ type System struct {
 	Mailers    *mailers.Mailers
 	Walks      func() []walk.Status
 	Removed    func() []string                                 // mappings whose copies objects keep
-	Elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "": it can
+	Elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "" if it can
 	Place      func(g *serving.Generation) *command.Place      // in which operations of commands run
 	Serving    command.Serving                                 // the same, which stays complete meanwhile
 	Began      time.Time
-	LastReload func() *console.Reload // nil: none was requested
+	LastReload func() *console.Reload // nil without one
 }
 
-// of returns what the view needs.
+// of returns the data of the view.
 func (v *System) of(g *serving.Generation, h *history) *console.System {
 	return &console.System{
 		Facts: v.Facts(g), ConfigFile: g.Config.File(), Config: g.Config.Shown, Charts: h.charts,
@@ -86,7 +86,7 @@ func (v *System) Facts(g *serving.Generation) []console.Fact {
 	add("Data", g.Config.Data)
 	ctx, cancel := context.WithTimeout(context.Background(), probe.Timeout)
 	defer cancel()
-	unused, _ := open.UnusedStores(ctx, g.Config, g.Backends) // the checks say why a backend does not reply
+	unused, _ := open.UnusedStores(ctx, g.Config, g.Backends) // the checks report backends that do not reply
 	for _, u := range unused {
 		add("Not in the configuration", u.String())
 	}
@@ -96,13 +96,13 @@ func (v *System) Facts(g *serving.Generation) []console.Fact {
 	return facts
 }
 
-// checks asks all parts at once whether they work, as probes do: one that hangs delays the page no longer than ctx.
+// checks checks all parts concurrently, as probes do: a part that hangs delays the page no longer than ctx.
 func (v *System) checks(ctx context.Context, g *serving.Generation) []console.Check {
 	all := make([]console.Check, 0, len(g.Depends))
 	var asked sync.WaitGroup
 	for _, p := range g.Depends {
 		if p.Kind == probe.Outbox {
-			continue // it follows, with what waits in it
+			continue // it follows, with its pending events
 		}
 		all = append(all, console.Check{Name: p.Title(), Kind: p.Detail})
 		c := &all[len(all)-1] // all does not grow beyond its capacity
@@ -128,7 +128,7 @@ func (v *System) checks(ctx context.Context, g *serving.Generation) []console.Ch
 	return all
 }
 
-// saysOfIndex returns what a search index has. A former one answers while another one is built.
+// saysOfIndex describes a search index. The former index answers while a new one is built.
 func saysOfIndex(i search.Status) string {
 	if !i.Ready {
 		return "is being built; " + count.Of(i.Done, "object") + " read"

@@ -1,4 +1,5 @@
-// Package views is what the console shows: it fills console.Options, keeps metrics of the last hour, and has the runs that admins start.
+// Package views provides the data of the console: it fills console.Options, keeps metrics of the last hour, and has the
+// runs that admins start.
 package views
 
 import (
@@ -28,7 +29,7 @@ import (
 	"belfry/pkg/walk"
 )
 
-// Views are what the console shows.
+// Views provide the data of the console.
 type Views struct {
 	Served   *serving.Current
 	Roles    serving.Roles
@@ -36,22 +37,22 @@ type Views struct {
 	Gatherer prometheus.Gatherer // of metrics that cost no request to a backend
 	System   *System
 	Missed   func() []missed.Status                    // what listeners have missed
-	Overflow func(source, target, array string) uint64 // what this process has not added to arrays
-	Filled   func() []walk.Status                      // how far arrays are filled
+	Overflow func(source, target, array string) uint64 // entries that this process has not added to arrays
+	Filled   func() []walk.Status                      // the progress of filling arrays
 
 	measured measured
 	running  part.Background
 	end      context.CancelFunc // of the runs
 }
 
-// measured is what the console shows of the time before, also of that before a reload.
+// measured has the measurements of the last hour for the console, including the time before a reload.
 type measured struct {
 	history *history
 	workers *consoleWorkers
 	jobs    []*command.Job
 }
 
-// Part ends what the views do beside requests, which the first console of the process begins.
+// Part stops the background work of the views, which the first console of the process starts.
 func (v *Views) Part() serving.Part {
 	return serving.Part{Name: "the console", Start: func(context.Context, *serving.Generation) error { return nil }, Stop: func(ctx context.Context) error {
 		if v.end != nil {
@@ -114,12 +115,13 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	return o
 }
 
-// consoleUsers returns what the view Users needs.
+// consoleUsers returns the options of the view Users.
 func consoleUsers(g *serving.Generation) *console.Users {
 	return &console.Users{Accounts: g.Auth.Admin, Store: g.Config.Authentication.UserStore, Mails: g.Auth.EmailEnabled()}
 }
 
-// consoleObjects returns what the view Objects needs: the stores of the configuration, other than the internal ones.
+// consoleObjects returns the options of the view Objects: the stores of the configuration, other than the internal
+// ones.
 func consoleObjects(g *serving.Generation) *console.Objects {
 	o := &console.Objects{Set: g.Set, Files: open.InOrder(g.Binaries), History: func(ctx context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, error) {
 		return changes(ctx, g.Bus, name, uuid, before, n)
@@ -141,7 +143,7 @@ func consoleObjects(g *serving.Generation) *console.Objects {
 	return o
 }
 
-// changes reads the newest events that say how an object has changed.
+// changes reads the newest events about changes of an object.
 func changes(ctx context.Context, b *bus.Bus, name, uuid string, before uint64, n int) (events []console.LogEvent, err error) {
 	var page []*eventlog.Entry
 	err = messaging.Do(ctx, b, func(ctx context.Context) (err error) {

@@ -17,8 +17,8 @@ import (
 	"belfry/pkg/missed"
 )
 
-// The states of listeners are measured for the last hour. Only so many listeners are remembered, since anybody who
-// may use the bus can make consumers.
+// The states of listeners are kept for the last hour. The number of listeners is limited, since any user of the bus may
+// be able to create consumers.
 const (
 	sampleInterval = 15 * time.Second
 	sampleSpan     = time.Hour
@@ -44,7 +44,7 @@ func newConsoleWorkers(served *serving.Current, log func() []missed.Status) *con
 func (w *consoleWorkers) measure(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, sampleInterval)
 	defer cancel()
-	// While the bus is unavailable, or denies it, there is nothing to measure, and others report it.
+	// While the bus is unavailable, or denies the request, nothing is measured. Other parts report this.
 	if all, err := messaging.Listeners(ctx, w.bus()); err == nil {
 		w.add(time.Now(), all)
 	}
@@ -53,7 +53,7 @@ func (w *consoleWorkers) measure(ctx context.Context) bool {
 
 func (w *consoleWorkers) bus() *bus.Bus { return w.served.Now().Bus }
 
-// add remembers the states of listeners, and forgets those of an hour ago.
+// add stores the states of listeners, and drops those that are older than an hour.
 func (w *consoleWorkers) add(now time.Time, all []*replay.Listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,13 +101,13 @@ func (w *consoleWorkers) Listeners(ctx context.Context) ([]console.Worker, error
 	return workers, nil
 }
 
-// missed returns what consumers have missed that is neither repaired nor confirmed.
+// missed returns what consumers have missed, as far as it is neither repaired nor confirmed.
 func (w *consoleWorkers) missed() map[string]string {
 	all := map[string]string{}
 	for _, s := range w.log() {
 		if s.Open() {
 			all[s.Consumer] = "This listener has missed " + s.Count() + " events since " + s.Since.UTC().Format(time.RFC3339) +
-				": the log is " + string(s.Reason) + ". `belfry listener confirm` says that this is dealt with."
+				": the log is " + string(s.Reason) + ". `belfry listener confirm` marks this as resolved."
 		}
 	}
 	return all

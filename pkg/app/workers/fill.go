@@ -18,8 +18,8 @@ import (
 	"belfry/pkg/walk"
 )
 
-// Filling fills the arrays of mappings that were added or changed over existing data, or, in a process without the
-// role mapping, records by which configuration it serves.
+// Filling fills the arrays of mappings that were added or changed over existing data. In a process without the role
+// mapping, it only records the configuration that the process serves.
 type Filling struct {
 	Roles   serving.Roles
 	Log     *slog.Logger
@@ -27,10 +27,10 @@ type Filling struct {
 	Rate    *walk.Rate // of all walks of the process
 
 	filler atomic.Pointer[fill.Filler] // nil until it is started
-	former atomic.Int64                // targets that were filled for configurations before
+	former atomic.Int64                // targets that were filled for earlier configurations
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (f *Filling) Part() serving.Part {
 	return serving.Part{Name: "the filling of arrays", Start: f.start, Reload: f.reload, Stop: func(context.Context) error {
 		if filler := f.filler.Load(); filler != nil {
@@ -57,7 +57,7 @@ func (f *Filling) options(g *serving.Generation) fill.Options {
 	}
 }
 
-// reload fills as another configuration says.
+// reload fills according to another configuration.
 func (f *Filling) reload(ctx context.Context, _, next *serving.Generation) (part.Change, error) {
 	before := f.filler.Load()
 	filler, change, err := open.Refill(ctx, before, f.options(next))
@@ -71,7 +71,7 @@ func (f *Filling) reload(ctx context.Context, _, next *serving.Generation) (part
 	}), nil
 }
 
-// prepareFill has the consumer of the mapping worker receive the events of all mappings.
+// prepareFill makes the consumer of the mapping worker receive the events of all mappings.
 func prepareFill(ctx context.Context, g *serving.Generation) error {
 	spec := g.Plan.MappingSpec()
 	if len(spec.Filters) == 0 {
@@ -81,13 +81,13 @@ func prepareFill(ctx context.Context, g *serving.Generation) error {
 	return err
 }
 
-// Again has everything done once more that depends on events, after a loss of some; see fill.Filler.
+// Again repeats all work that depends on events, after a loss of events; see fill.Filler.
 func (f *Filling) Again(ctx context.Context, loss string) error {
 	return f.filler.Load().Again(ctx, loss)
 }
 
-// merged returns the status of arrays and computed properties, with one status for each mapping: it is filled once the
-// targets that whole numbers name are filled, too. Other upgrades from a previous release have no status.
+// merged returns the status of arrays and computed properties, with one status for each mapping. A mapping is filled
+// once the targets that are named by integers are filled, too. Other upgrades from a previous release have no status.
 func merged(all []walk.Status) (out []walk.Status) {
 	for _, s := range all {
 		if s.Kind != walk.Mapping && s.Kind != walk.Computed {
@@ -104,10 +104,10 @@ func merged(all []walk.Status) (out []walk.Status) {
 	return out
 }
 
-// Walks returns the status of all works of this part.
+// Walks returns the status of all work of this part.
 func (f *Filling) Walks() []walk.Status { return f.filler.Load().Status() }
 
-// Removed returns the mappings that the configuration has no longer and whose copies objects keep.
+// Removed returns the mappings that the configuration no longer has, but whose copies objects still have.
 func (f *Filling) Removed() []string { return f.filler.Load().Removed() }
 
 // Status returns the status of the arrays of mappings and of computed fields.

@@ -42,7 +42,7 @@ func (r *running) ended() bool {
 	}
 }
 
-// run runs the listeners of those that select events.
+// run runs the listeners that select events.
 func (l *Runner) run(g *serving.Generation, specs []listener.Spec) {
 	if l.running == nil {
 		l.running = map[string]*running{}

@@ -9,13 +9,13 @@ import (
 	"belfry/pkg/listener"
 )
 
-// Mails sends mails, where the configuration has any.
+// Mails sends mails, if they are configured.
 type Mails struct {
 	Runner
 	Served *serving.Current
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (m *Mails) Part() serving.Part {
 	return serving.Part{
 		Name: "the listener of mails",
@@ -38,7 +38,7 @@ func (m *Mails) specs(g *serving.Generation) []listener.Spec {
 	spec.Handler = func(ctx context.Context, e *listener.Event) error {
 		now, done := m.Served.Use()
 		defer done()
-		if !now.Auth.EmailEnabled() { // a reload has ended that
+		if !now.Auth.EmailEnabled() { // a reload has disabled it
 			return nil
 		}
 		return maillistener.Spec(now.Auth).Handler(ctx, e)

@@ -17,9 +17,9 @@ import (
 	"belfry/pkg/missed"
 )
 
-// LogWatch notices events that leave the log before a listener has handled them, and repairs what the
-// workers would have done, and the mails that the listener of mails would have sent; each in a process that can. The sweeper
-// needs no repair: it reads all contents at intervals.
+// LogWatch detects events that leave the log before a listener has handled them. It does the work of the workers for
+// these events, and sends the mails of the listener of mails, each in a process with the role. The sweeper needs no
+// repair: it reads all contents at intervals.
 type LogWatch struct {
 	Served  *serving.Current
 	Roles   serving.Roles
@@ -30,7 +30,7 @@ type LogWatch struct {
 	watch *missed.Watch // nil in a process without the roles mapping, cascade and mail
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start and stop it.
 func (w *LogWatch) Part() serving.Part {
 	return serving.Part{Name: "the watch of the log", Start: w.start, Check: w.missedEvents, Stop: func(context.Context) error {
 		if w.watch != nil {
@@ -73,13 +73,13 @@ func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err erro
 	return err
 }
 
-// RepairAll has everything done once more that the events would have changed which workers have missed, beside the workers. A
-// process with the role mapping does it. The loss identifies it, so that the next process continues after a crash of this one.
+// RepairAll repeats all work that missed events could have caused, concurrently with the workers, in a process with the
+// role mapping. The loss identifies the repair, so that another process continues it after a crash.
 func (w *LogWatch) RepairAll(ctx context.Context, loss string) error {
 	if err := w.Filling.Again(ctx, loss); err != nil {
 		return err
 	}
-	w.Log.Info("what the missed events would have changed is repaired")
+	w.Log.Info("the changes that the missed events would have caused are repaired")
 	return nil
 }
 
@@ -98,15 +98,14 @@ func (w *LogWatch) sendUnsent(ctx context.Context, _ string) error {
 	return err
 }
 
-// missedEvents lists the listeners that have missed events, which keeps no request from being served and needs the
-// attention of an operator.
+// missedEvents lists the listeners that have missed events. Requests are still served, but an operator has to act.
 func (w *LogWatch) missedEvents() []string {
 	var all []string
 	for _, s := range w.Missed() {
 		if !s.Open() {
 			continue
 		}
-		// Without the number of events, from which strangers could tell what happens here.
+		// Without the number of events, which would reveal the activity to strangers.
 		text := "listener " + s.Consumer + " has missed events: the log is " + string(s.Reason)
 		switch s.Consumer {
 		case mapping.Name, cascade.Name:

@@ -14,7 +14,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// newSharing prepares the mapping worker to share targets with those of other processes that have the same mappings, if there can be any.
+// newSharing prepares the mapping worker to share targets with the workers of other processes with the same mappings,
+// if there can be any.
 func (w *Workers) newSharing(g *serving.Generation) *route.Group {
 	definition := w.sharingDefinition(g)
 	if definition == "" {
@@ -36,8 +37,8 @@ func (w *Workers) sharingDefinition(g *serving.Generation) string {
 	return mapping.Definition(g.Set)
 }
 
-// runForAnother runs a round that another process asks a group for. A round names its mapping by its place among those of the group's
-// definition, so where others are served already, or not those yet, the process that asks runs the round itself.
+// runForAnother runs a round that another process requests from a group. A round names its mapping by its position in
+// the group's definition. If this process serves other mappings, the requesting process runs the round itself.
 func (w *Workers) runForAnother(group *route.Group, r route.Round, done func(error)) {
 	now, release := w.Served.Use()
 	if now.Sharing != group {
@@ -51,17 +52,18 @@ func (w *Workers) runForAnother(group *route.Group, r route.Round, done func(err
 	})
 }
 
-// leaveTimeout is how long a stop waits for rounds that run for other processes. These run what is canceled then.
+// leaveTimeout is how long a stop waits for rounds that run for other processes. The other processes run the canceled
+// rounds themselves.
 const leaveTimeout = 2 * time.Second
 
-// closeMapper ends a mapping worker once no events wait for it, and leaves the group with which it shares targets: rounds that run for
-// other processes end, or these run them.
+// closeMapper ends a mapping worker once no events wait for it, and leaves the group with which it shares targets.
+// Rounds that run for other processes complete, or those processes run them.
 func closeMapper(ctx context.Context, w *mapping.Worker, g *route.Group) {
 	if g != nil {
 		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
 		g.Leave(ctx)
-		defer g.Close() // reports what is canceled
+		defer g.Close() // reports canceled rounds
 	}
 	w.Close()
 }

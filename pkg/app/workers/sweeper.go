@@ -26,7 +26,7 @@ type Sweeper struct {
 	background part.Background
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (w *Sweeper) Part() serving.Part {
 	return serving.Part{Name: "the sweeper", Start: w.start, Reload: w.reload, Stop: func(ctx context.Context) error {
 		if err := w.background.Stop(ctx); err != nil {
@@ -65,8 +65,8 @@ func (w *Sweeper) start(_ context.Context, first *serving.Generation) error {
 	due := func() time.Duration { return min(sweep.DueInterval, graceOf(w.Served.Now().Config)) }
 	check := w.again("checking contents without records", (*sweep.Worker).SweepAll)
 	w.background.Repeat(due, w.again("sweeping contents", (*sweep.Worker).SweepDue))
-	// Also soon after each start, since a belfry that often restarts would never reach the long interval,
-	// and a crash may have left the content of an upload.
+	// Also soon after each start: a belfry that often restarts would never reach the long interval, and a crash may
+	// have left the content of an upload.
 	w.background.Repeat(due, func(ctx context.Context) bool {
 		check(ctx)
 		return false
@@ -92,7 +92,7 @@ func graceOf(c *config.Config) time.Duration {
 	return grace
 }
 
-// again calls a function of the sweeper that is current then.
+// again calls a function of the current sweeper.
 func (w *Sweeper) again(what string, do func(*sweep.Worker, context.Context) error) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		now, done := w.Served.Use()

@@ -17,7 +17,7 @@ type Walks struct {
 	Of      []func() []walk.Status // parts, which start before
 }
 
-// Part is how a process starts it.
+// Part returns the function that starts it.
 func (w *Walks) Part() serving.Part {
 	return serving.Part{Name: "the progress of walks", Start: func(context.Context, *serving.Generation) error {
 		w.Metrics.MustRegister(w.collector())
@@ -25,7 +25,7 @@ func (w *Walks) Part() serving.Part {
 	}}
 }
 
-// Status returns how far everything is that is derived from existing objects.
+// Status returns the progress of all data that is derived from existing objects.
 func (w *Walks) Status() (all []walk.Status) {
 	for _, of := range w.Of {
 		all = slices.Concat(all, of())

@@ -1,5 +1,5 @@
-// Package workers is the parts of a process that handle events: the built-in listeners for mappings, cascades, mails and contents, the
-// filling of arrays over existing data, and the repair of what listeners have missed.
+// Package workers has the parts of a process that handle events: the built-in listeners for mappings, cascades, mails
+// and contents, the filling of arrays over existing data, and the repair after missed events.
 package workers
 
 import (
@@ -35,12 +35,12 @@ type Workers struct {
 	sharing  *route.Group
 }
 
-// Part is how a process starts, changes and stops it.
+// Part returns the functions that start, reload and stop it.
 func (w *Workers) Part() serving.Part {
 	return serving.Part{Name: "the workers", Start: w.start, Reload: w.reload, Stop: w.stop}
 }
 
-// make makes the workers of a configuration, beside those that share targets now.
+// make makes the workers of a configuration, beside those that currently share targets.
 func (w *Workers) make(g *serving.Generation, sharing *route.Group) {
 	g.Sharing = sharing
 	g.Mapper = mapping.NewWorker(g.Set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
@@ -59,7 +59,7 @@ func (w *Workers) start(_ context.Context, first *serving.Generation) error {
 	return nil
 }
 
-// reload makes the workers of another configuration. Those with other mappings share targets among themselves.
+// reload makes the workers of another configuration. Workers with other mappings share targets among themselves.
 func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) (part.Change, error) {
 	sharing := before.Sharing
 	another := w.sharingDefinition(before) != w.sharingDefinition(next)
@@ -134,7 +134,7 @@ func (w *Workers) countFull() func(*store.Mapping, string) {
 	}
 }
 
-// overflow counts what this process has not added to mapped arrays, by mapping.
+// overflow counts the objects that this process has not added to mapped arrays, by mapping.
 type overflow struct {
 	mu    sync.Mutex
 	count map[[3]string]uint64

@@ -53,7 +53,7 @@ func (s *Flow) Request(ctx context.Context, ident, address, password string, fro
 		return err
 	}
 	if owner.UUID == me.User.UUID {
-		return errs.New(errs.Exists, "you log in with this address already")
+		return errs.New(errs.Exists, "you already log in with this address")
 	}
 	why := record.PurposeChange
 	if owner.UUID != "" {
@@ -98,7 +98,8 @@ func (s *Flow) startChange(ctx context.Context, me *sessions.Session, c record.A
 // Confirming requires a session of the user: otherwise a mistyped address would give the account to its owner. Undoing
 // does not, because a thief may have made the change.
 //
-// Errors: Unauthenticated; Denied for a wrong token; Exists for an address that another account has by now; Limited.
+// Errors: Unauthenticated; Denied for a wrong token; Exists for an address that another account has meanwhile
+// registered; Limited.
 func (s *Flow) Finish(ctx context.Context, login, token string, from sessions.Client) (undone bool, err error) {
 	if err := s.Post.RequireEmail(); err != nil {
 		return false, err
@@ -138,7 +139,7 @@ func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.Ver
 	if err := errors.Join(sessions.RequireLogin(me), sessions.RequireComplete(me)); err != nil {
 		return err
 	}
-	// The account may have got a second factor since the request.
+	// A second factor may have been added to the account since the request.
 	if err := s.Sessions.RequireSecond(ctx, me); err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
-// Package addresses replaces addresses of accounts, and undoes that.
+// Package addresses replaces addresses of accounts, and undoes such changes.
 //
 //	Request ──► change recorded in the user ──┬─ mail to the new address ── Finish ──► ident linked, the old one removed
 //	                                          └─ mail to the owner address ── Finish ──► undone: sessions end, addresses restored
-//	                                                                      └─ KeepChanges ──► can't be undone any more
+//	                                                                      └─ KeepChanges ──► can no longer be undone
 package addresses
 
 import (

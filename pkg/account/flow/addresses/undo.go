@@ -36,7 +36,7 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 	}
 	ctx = record.AsService(ctx, user.UUID)
 	all := s.Changes.ChangesOf(user)
-	if at := record.ChangeAt(all, v.Token.Change); at >= 0 { // else it ends below, or continues an undoing that was interrupted
+	if at := record.ChangeAt(all, v.Token.Change); at >= 0 { // otherwise the call ends below, or continues an interrupted undoing
 		owner, ident, err := s.DB.FindOwner(ctx, id)
 		if err != nil {
 			return err
@@ -44,8 +44,7 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 		if owner.UUID != "" && owner.UUID != user.UUID && ident.Proven {
 			return id.ErrTaken()
 		}
-		// The present user may be the owner of the account, and the mailbox may belong to
-		// somebody else by now.
+		// The present user may be the owner of the account, and the mailbox may meanwhile belong to somebody else.
 		may, err := s.mayUndo(ctx, user, all[at], id)
 		if err == nil && may {
 			err = s.Notices.AnnounceToOwner(ctx, user, id)
@@ -70,7 +69,7 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 	}
 	// Without the change the token is useless.
 	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActUndone, from)); err != nil {
-		s.Log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; it is of no use", "error", err)
+		s.Log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; the token is useless", "error", err)
 	}
 	s.Guesses.Accounts.Succeed(id.UUID())
 	if err := s.Post.EnqueueAs(ctx, id.ID, post.RecoveryMailbox, record.PurposeRecover); err != nil {
@@ -98,7 +97,7 @@ func (s *Flow) mayUndo(ctx context.Context, user record.User, c record.AddressCh
 	return !older, err
 }
 
-// beginUndoing makes the write that decides an undoing.
+// beginUndoing makes the write that commits an undoing.
 func (s *Flow) beginUndoing(ctx context.Context, user, id string, address record.Identity) (change record.AddressChange, err error) {
 	_, err = s.DB.Users.Change(ctx, user, func(now *record.User) error {
 		all := s.Changes.ChangesOf(*now)
@@ -125,7 +124,7 @@ func (s *Flow) beginUndoing(ctx context.Context, user, id string, address record
 		now.Factors = now.Factors.AddedBefore(change.At)
 		now.Changes = append(changes.WithoutRightsOf(all[:at:at], address), change)
 		now.Publish(s.DB.Audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.UUID(), Reason: "undone"}))
-		if plan := now.Plan(); plan != nil && plan.Planned >= change.At { // its notice has reached the thief, if there is one
+		if plan := now.Plan(); plan != nil && plan.Planned >= change.At { // if there is a thief, the notice went to the thief
 			now.EndPlan()
 			now.Publish(s.DB.Audit(event.AuthDeletionUndone, user, event.AuthDetails{Reason: "undone"}))
 		}
@@ -137,8 +136,8 @@ func (s *Flow) beginUndoing(ctx context.Context, user, id string, address record
 	return change, err
 }
 
-// restoreIdents gives a user the addresses of before a change again, and returns the uuids of their idents: that of the user who undoes it, and
-// others unless they belong to somebody else by now.
+// restoreIdents restores the addresses that a user had before a change, and returns the uuids of their idents: the
+// address that undoes the change, and others unless they meanwhile belong to somebody else.
 func (s *Flow) restoreIdents(ctx context.Context, user string, id record.Identity, c record.AddressChange) (restored []string, err error) {
 	since := map[string]string{id.ID: ""}
 	for _, former := range append(c.Restore, record.FormerAddress{Address: c.From, Since: c.Since}) {
@@ -160,8 +159,8 @@ func (s *Flow) restoreIdents(ctx context.Context, user string, id record.Identit
 	return restored, nil
 }
 
-// removeAdded removes the idents that a user has got since a change was requested. Those of the changes are known; others
-// are found by an index.
+// removeAdded removes the idents that were added to a user since a change was requested. The idents of changes are
+// known; others are found by an index.
 func (s *Flow) removeAdded(ctx context.Context, user string, keep []string, c record.AddressChange) error {
 	var added []string
 	for _, address := range append([]string{c.To}, c.Later...) {
@@ -186,8 +185,8 @@ func (s *Flow) removeAdded(ctx context.Context, user string, keep []string, c re
 	return nil
 }
 
-// endUndoing removes a change that was undone. If the user has no passkey left, passkeys are no longer a second factor:
-// a thief may have replaced those of the owner by others, which the undoing has removed.
+// endUndoing removes an undone change. If the user has no passkey left, passkeys are no longer a second factor: a thief
+// may have replaced the owner's passkeys by others, which the undoing has removed.
 func (s *Flow) endUndoing(ctx context.Context, user, change string, restored []string) error {
 	_, err := s.DB.Users.Change(ctx, user, func(now *record.User) error {
 		maps.DeleteFunc(now.Unlinked, func(ident string, _ uint64) bool { return slices.Contains(restored, ident) })
@@ -212,7 +211,7 @@ func (s *Flow) endUndoing(ctx context.Context, user, change string, restored []s
 }
 
 // KeepChanges ends the right of an address to undo changes, by the token of a mail about one of them: the owner of the
-// address confirms that they are right. It needs no session, and ends none. Errors: those of Finish.
+// address confirms the changes. It neither needs nor ends a session. Errors: those of Finish.
 func (s *Flow) KeepChanges(ctx context.Context, login, token string, from sessions.Client) error {
 	if err := s.Post.RequireEmail(); err != nil {
 		return err
@@ -252,7 +251,7 @@ func (s *Flow) MarkKept(ctx context.Context, uuid string, details event.AuthDeta
 			return err
 		}
 		for i, c := range all {
-			// One that is being undone is completed by a repetition.
+			// A change that is being undone is completed by a repetition.
 			all[i].Kept = c.Kept || which(c) && !c.Undoing
 		}
 		now.Changes = all

@@ -12,9 +12,9 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A code is an object in the store of tokens, found by its hash. The first exchange marks it as
-// used, whether or not what comes with the code is right; one that names no client, where the login did, does not count. It
-// is kept after that, so that a second use is noticed: then somebody else had the code, and the session that it made ends.
+// A code is an object in the store of tokens, found by its hash. The first exchange marks it as used, whether or not
+// the other parameters are right. An exchange without the client that the login named does not count. The used code is
+// kept, so that a second use is detected: then somebody else had the code, and the session of its first use ends.
 const (
 	// CodeTTL is how long a code is valid.
 	CodeTTL = time.Minute
@@ -26,8 +26,8 @@ const (
 // codeUUID is the uuid of a code in the store of tokens.
 func codeUUID(code string) string { return record.KindCode + secret.Hex(code) }
 
-// Issue issues a code for a user who has logged in for an application. It is useless once all sessions of the user were
-// ended.
+// Issue issues a code for a user who has logged in for an application. Ending all sessions of the user invalidates the
+// code.
 func (s *Flow) Issue(ctx context.Context, user record.User, p record.Proof, app *record.Application) (sessions.Issued, error) {
 	issued, code := sessions.Issued{Application: app}, secret.New()
 	if err := s.Sessions.RequireOpen(user); err != nil {
@@ -45,16 +45,15 @@ func (s *Flow) Issue(ctx context.Context, user record.User, p record.Proof, app 
 // Exchange is the request of an application for a session (RFC 6749, section 4.1.3).
 type Exchange struct{ Code, Redirect, Verifier, Client string }
 
-// check reports a ProtocolError for an exchange that lacks something. It counts as no use of
-// the code.
+// check reports a ProtocolError for an exchange that lacks something. It does not count as a use of the code.
 func (e Exchange) check() error {
 	switch {
 	case e.Code == "":
 		return protocolError(InvalidRequest, "code is missing")
 	case e.Redirect == "":
-		return protocolError(InvalidRequest, "redirect_uri is missing: it has to be that of the login")
+		return protocolError(InvalidRequest, "redirect_uri is missing: it must be that of the login")
 	case len(e.Verifier) < minVerifier || len(e.Verifier) > maxVerifier || strings.Trim(e.Verifier, verifierLetter) != "":
-		return protocolError(InvalidRequest, "code_verifier is missing, or has not 43 to 128 characters of A-Z a-z 0-9 - . _ ~: PKCE is required (RFC 7636)")
+		return protocolError(InvalidRequest, "code_verifier is missing, or does not have 43 to 128 characters of A-Z a-z 0-9 - . _ ~: PKCE is required (RFC 7636)")
 	}
 	return nil
 }
@@ -64,10 +63,10 @@ func errGrant() error {
 	return protocolError(InvalidGrant, "the code is wrong, has expired or was used, or redirect_uri, client_id or code_verifier is not that of its login: log in again")
 }
 
-// errNoClient is for a request that does not say whose it is. A client that tries several ways to say so sends
-// one first that belfry does not read, so the code stays valid.
+// errNoClient is for a request that does not name its client. Clients that try several methods of authentication may
+// first use one that belfry does not read, so the code stays valid.
 func errNoClient() error {
-	return protocolError(InvalidClient, "client_id is missing: it has to be that of the login, in the body or by HTTP Basic with an empty password")
+	return protocolError(InvalidClient, "client_id is missing: it must be that of the login, in the body or by HTTP Basic with an empty password")
 }
 
 // Exchange starts the session of an application whose user has logged in. Only the first
@@ -135,7 +134,7 @@ func (s *Flow) consumeCode(ctx context.Context, e Exchange) (grant record.Token,
 	return grant, id, nil
 }
 
-// startGranted starts the session that a code stands for.
+// startGranted starts the session for a code.
 func (s *Flow) startGranted(ctx context.Context, grant record.Token, id string, app *record.Application, from sessions.Client) (sessions.Issued, error) {
 	user, err := sessions.UserOf(ctx, s.DB, grant, errGrant())
 	if err != nil {
@@ -144,9 +143,9 @@ func (s *Flow) startGranted(ctx context.Context, grant record.Token, id string, 
 	return s.Sessions.Save(record.AsService(ctx, user.UUID), user, sessions.New{ID: id, Proof: grant.Proven(), Application: app.Name}, from)
 }
 
-// confirmUse ends a session whose code was used a second time before the session was there to
-// be ended. A second use marks the code and then ends the session; this reads the mark once
-// the session is there. So no session outlives a second use, however the two interleave.
+// confirmUse ends a session whose code was used a second time before the session was created. A second use marks the
+// code and then ends the session; confirmUse reads the mark after the session is created. So in any interleaving a
+// second use ends the session.
 func (s *Flow) confirmUse(ctx context.Context, code, user, session string) error {
 	now, err := s.DB.Tokens.Read(ctx, code)
 	if err == nil && !now.Replayed {

@@ -17,7 +17,7 @@ type Flow struct {
 	DB        *record.Stores
 	Guesses   *guess.Guesses
 	Log       *slog.Logger
-	Redirects []string // where applications may get codes
+	Redirects []string // redirect URLs to which codes may be sent
 
 	Sessions *sessions.Sessions
 }

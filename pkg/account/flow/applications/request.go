@@ -44,13 +44,12 @@ const (
 // Any reports whether any redirect of applications is configured.
 func (s *Flow) Any() bool { return len(s.Redirects) > 0 }
 
-// Of reads the request of an application. Without an Application the error is Invalid and must
-// not be sent to the redirect, which is not one of the configuration. An error beside an
-// Application is a ProtocolError for its redirect.
+// Of reads the request of an application. Without an Application the error is Invalid and must not be sent to the
+// redirect, which is not configured. An error beside an Application is a ProtocolError for its redirect.
 func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	redirects := query["redirect_uri"]
 	if len(redirects) != 1 {
-		return nil, errs.New(errs.Invalid, "redirect_uri is missing, or given twice: it says where the application gets the code")
+		return nil, errs.New(errs.Invalid, "redirect_uri is missing, or occurs twice: it is the URL to which the code is sent")
 	}
 	name, ok := s.registered(redirects[0])
 	if !ok {
@@ -64,7 +63,7 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	}{{"state", &a.State, maxState}, {"client_id", &a.Client, maxClient}, {"code_challenge", &a.Challenge, challengeSize}} {
 		values := query[p.name]
 		if len(values) > 1 || len(values) == 1 && (len(values[0]) > p.max || !utf8.ValidString(values[0])) {
-			return a, protocolError(InvalidRequest, p.name+" is given twice, is too long, or is not text")
+			return a, protocolError(InvalidRequest, p.name+" occurs twice, is too long, or is not text")
 		}
 		if len(values) == 1 {
 			*p.into = values[0]
@@ -72,11 +71,11 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	}
 	switch {
 	case !slices.Equal(query["response_type"], []string{"code"}):
-		return a, protocolError(UnsupportedResponseType, "response_type has to be code")
+		return a, protocolError(UnsupportedResponseType, "response_type must be code")
 	case !slices.Equal(query["code_challenge_method"], []string{"S256"}):
-		return a, protocolError(InvalidRequest, "code_challenge_method has to be S256: PKCE is required (RFC 7636), and plain is refused")
+		return a, protocolError(InvalidRequest, "code_challenge_method must be S256: PKCE is required (RFC 7636), and plain is refused")
 	case len(a.Challenge) != challengeSize || strings.Trim(a.Challenge, secret.Letters) != "":
-		return a, protocolError(InvalidRequest, "code_challenge has to be the SHA-256 of code_verifier in base64url, 43 characters")
+		return a, protocolError(InvalidRequest, "code_challenge must be the SHA-256 of code_verifier in base64url, 43 characters")
 	}
 	return a, nil
 }
@@ -110,8 +109,7 @@ func matchesLoopback(registered, redirect string) bool {
 	return false
 }
 
-// For returns the application that a token was made for; nil for none. Its redirect
-// has to be configured still.
+// For returns the application of a token; nil for none. Its redirect must still be configured.
 func (s *Flow) For(t record.Token) (*record.Application, error) {
 	if t.Application == nil || t.Application.Redirect == "" {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// ChangesOf returns the changes of a user that can be confirmed or undone still.
+// ChangesOf returns the changes of a user that can still be confirmed or undone.
 func (s *Changes) ChangesOf(user record.User) []record.AddressChange {
 	before := record.Timestamp(s.DB.Now().Add(-s.Post.UndoTTL()))
 	return slices.DeleteFunc(slices.Clone(user.Changes), func(c record.AddressChange) bool { return c.At <= before })
@@ -61,8 +61,8 @@ func (s *Changes) OfferUndo(ctx context.Context, user record.User, c record.Addr
 }
 
 // undoDelay is how long a change has to wait because the mailbox of its holder is full of tokens that undo changes of
-// other users. A thief who has freed the owner's address can register it again, in account after account where nobody
-// has proven it. So earlier tokens stay, except that the token of a proven address replaces that of an unproven one.
+// other users. A thief who has freed the owner's address can register it in many accounts without proving it. So
+// earlier tokens stay, except that the token of a proven address replaces that of an unproven one.
 func (s *Changes) undoDelay(mailbox record.Mailbox, user string, c record.AddressChange) time.Duration {
 	now, first := s.DB.Now(), ""
 	own, others := 0, 0
@@ -80,7 +80,7 @@ func (s *Changes) undoDelay(mailbox record.Mailbox, user string, c record.Addres
 			}
 		}
 	}
-	if min(own, post.MaxChanges-1)+others < post.MaxMailedTokens { // more of the own ones are of changes that have ended
+	if min(own, post.MaxChanges-1)+others < post.MaxMailedTokens { // further tokens of the user are for changes that have ended
 		return 0
 	}
 	return record.Time(first).Sub(now)
@@ -102,9 +102,9 @@ func (s *Changes) CheckChanges(user record.User) error {
 
 // The right to undo a change ends in two ways:
 //
-//   - The address that has the right proves itself again: by a login by mail, a recovery, or an undoing. Changes that
-//     were not confirmed before can no longer be confirmed then: nobody could undo them.
-//   - The owner of the address, or an admin, says that the changes are right. Unconfirmed changes can still be
+//   - The address that has the right proves itself again: by a login by mail, a recovery, or an undoing. Unconfirmed
+//     changes can no longer be confirmed then, because nobody could undo them.
+//   - The owner of the address, or an admin, confirms that the changes are right. Unconfirmed changes can still be
 //     confirmed.
 
 // WithoutRightsOf returns changes without those that an address can undo.
@@ -131,7 +131,7 @@ type Undoable struct {
 	To   string `json:"to,omitempty"` // absent for a removal
 }
 
-// Undoable returns the changes of a user that can be undone still.
+// Undoable returns the changes of a user that can still be undone.
 func (s *Changes) Undoable(user record.User) (all []Undoable) {
 	for _, c := range s.ChangesOf(user) {
 		if c.Holder != "" && !c.Kept {
@@ -149,8 +149,8 @@ func (s *Changes) RepeatedChange(err error, from sessions.Client) error {
 	return once.Recognize(err, from)
 }
 
-// RepeatedRequest returns the error of a request for a change of address, whose mails may be on their way for another one. Of two
-// requests at once the second one may find a mail before the change.
+// RepeatedRequest returns the error of a request for a change of address if the same change was just requested. The
+// second of two concurrent requests may find the mail before the change.
 func (s *Changes) RepeatedRequest(ctx context.Context, user string, c record.AddressChange, err error) error {
 	if !errors.Is(err, post.ErrMailAsked) {
 		return err

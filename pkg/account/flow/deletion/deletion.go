@@ -16,26 +16,27 @@ import (
 )
 
 // Users plan the deletion of their accounts. The plan is in the user's record, and the write that makes it ends all
-// sessions and API keys. Until the time of the plan the user can log in and take it back. Then DeleteDue deletes the
-// user at the revision at which it has read the plan: every concurrent write of the user happens either before or after
-// the deletion.
+// sessions and API keys. Until the time of the plan the user can log in and cancel it. Then DeleteDue deletes the user
+// at the revision at which it has read the plan: every concurrent write of the user happens either before or after the
+// deletion.
 
 // DeletionIndex is the field by which DeleteDue finds users: the store of users needs an index on it.
 const DeletionIndex = record.FieldDeleteAt
 
 const (
-	// overdueAfter is how long after its time a planned deletion is deferred. Nothing has been executed for so long, or the
-	// users are those of a backup: a user who has taken a plan back since then has to do so again, and needs time for it.
+	// overdueAfter is how long after its time a planned deletion is deferred instead of executed. Either belfry did not
+	// run for so long, or the users are from a backup. Users who have canceled the plan since the backup have to cancel
+	// it again, and need time for that.
 	overdueAfter = 24 * time.Hour
 
-	// minDeferral is how long a deletion is deferred at least.
+	// minDeferral is the minimum time by which a deletion is deferred.
 	minDeferral = 24 * time.Hour
 )
 
 // Plan is a deletion that a user has planned.
 type Plan = record.DeletionPlan
 
-// errPlanless distinguishes an account without a plan from one that is not there.
+// errPlanless distinguishes an account without a plan from a missing account.
 var errPlanless = errors.New("no deletion is planned")
 
 // NoPlanError returns the error for an account without a plan.
@@ -46,13 +47,13 @@ func NoPlanError() error {
 // Enabled reports whether users can plan the deletion of their accounts.
 func (s *Flow) Enabled() bool { return s.Config != nil }
 
-// Plan plans the deletion of the account of the logged-in user, and returns when that will be. A user with a
-// password has to give it. All other sessions and all API keys end with the write of the plan; the session that is returned
-// replaces that of the request. It has no token if the account is deleted at once, or if the deletion was planned before:
-// then nothing changes.
+// Plan plans the deletion of the account of the logged-in user, and returns when that will be. A user with a password
+// has to give it. The write of the plan ends all other sessions and all API keys. The returned session replaces that of
+// the request. It has no token if the account is deleted at once, or if the deletion was already planned, so that
+// nothing changes.
 //
-// Errors: Unauthenticated with a step; Denied for an API key, a wrong password, or by the rule of the store of users for
-// deletions; Conflict for an admin; NotFound where users can't delete their accounts; Limited.
+// Errors: Unauthenticated with a step; Denied for an API key, a wrong password, or by the rule of the store of users
+// for deletions; Conflict for an admin; NotFound if users can't delete their accounts; Limited.
 func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) (Plan, sessions.Issued, error) {
 	me := from.Session
 	if s.Config == nil {
@@ -97,7 +98,7 @@ func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) 
 		return plan, sessions.Issued{}, nil // it was planned before
 	}
 	if s.Config.Grace == 0 {
-		// If this fails, DeleteDue does it: the account is closed already.
+		// If this fails, DeleteDue deletes the account, which is already closed.
 		_, err := s.deleteDue(context.WithoutCancel(ctx), user.UUID)
 		return plan, sessions.Issued{}, err
 	}
@@ -105,7 +106,8 @@ func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) 
 	return plan, session, err
 }
 
-// mayDelete asks the rule of the store of users: where it denies that users delete themselves, they plan no deletion either.
+// mayDelete evaluates the rule of the store of users: if it does not allow users to delete themselves, they can't plan
+// a deletion either.
 func (s *Flow) mayDelete(ctx context.Context, me *sessions.Session) error {
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session, call.Origin = true, me.Visible, me.ForRules(), event.OriginHTTP
@@ -125,7 +127,7 @@ func (s *Flow) successorOf(ctx context.Context, me *sessions.Session) (sessions.
 	return sessions.New{ID: secret.Random(sessions.IDSize), Proof: session.Proven(), Application: session.Application}, err
 }
 
-// writePlan writes the plan, which ends all sessions, or returns the one that is there.
+// writePlan writes the plan, which ends all sessions, or returns the existing plan.
 func (s *Flow) writePlan(ctx context.Context, me *sessions.Session) (plan Plan, user record.User, err error) {
 	user, err = s.Sessions.ChangeCurrent(ctx, me, func(now *record.User) error {
 		if there := now.Plan(); there != nil {
@@ -156,7 +158,7 @@ func (s *Flow) Planned(me *sessions.Session) (Plan, error) {
 	return Plan{}, NoPlanError()
 }
 
-// Undo takes back the plan of the logged-in user. Sessions and keys that the plan has ended stay so. Errors: NotFound
+// Undo cancels the plan of the logged-in user. Sessions and keys that the plan has ended stay ended. Errors: NotFound
 // without a plan; Unauthenticated once its time has passed; Denied for an API key.
 func (s *Flow) Undo(ctx context.Context, me *sessions.Session) error {
 	if err := sessions.RequireLogin(me); err != nil {
@@ -177,7 +179,7 @@ func (s *Flow) Undo(ctx context.Context, me *sessions.Session) error {
 	return err
 }
 
-// RemovePlan removes the plan of a user, unless check refuses that.
+// RemovePlan removes the plan of a user, unless check refuses.
 func (s *Flow) RemovePlan(ctx context.Context, uuid string, details event.AuthDetails, check func(record.User) error) (store.Stored, error) {
 	user, err := s.DB.Users.Change(ctx, uuid, func(now *record.User) error {
 		if err := check(*now); err != nil {

@@ -44,7 +44,7 @@ func (s *Flow) DeleteDue(ctx context.Context, limit int) (deleted int, err error
 	return deleted, errors.Join(failed...)
 }
 
-// maxFailed is how many users who can't be deleted end a round: one must not keep the others.
+// maxFailed is the number of failed deletions that end a round, so that a single failure does not prevent the others.
 const maxFailed = 10
 
 // deleteDue executes the plan of a user, if its time has passed, and reports whether the user was deleted.
@@ -56,7 +56,7 @@ func (s *Flow) deleteDue(ctx context.Context, uuid string) (deleted bool, err er
 			return false, record.IgnoreNotFound(err)
 		}
 		if !user.IsDue(s.DB.Now()) {
-			return false, nil // taken back, or deferred: the index lags
+			return false, nil // canceled or deferred: the index lags
 		}
 		if s.isOverdue(user) {
 			return false, s.deferDeletion(ctx, user)
@@ -68,10 +68,10 @@ func (s *Flow) deleteDue(ctx context.Context, uuid string) (deleted bool, err er
 		if admin {
 			return false, s.keepAdmin(ctx, user)
 		}
-		// At the revision at which the plan was read: a user who takes it back at the same time succeeds, or gets NotFound.
+		// At the revision at which the plan was read: a user who cancels it concurrently succeeds, or gets NotFound.
 		err = s.DB.Users.Store.Delete(ctx, uuid, user.Revision)
 		if err == nil {
-			s.Log.InfoContext(ctx, "auth: a user was deleted, as they had asked", "user", uuid, "planned", user.Plan().Planned)
+			s.Log.InfoContext(ctx, "auth: a user was deleted as the user had planned", "user", uuid, "planned", user.Plan().Planned)
 			return true, nil
 		}
 		if record.IgnoreStale(err) != nil {
@@ -81,12 +81,12 @@ func (s *Flow) deleteDue(ctx context.Context, uuid string) (deleted bool, err er
 	return false, errs.New(errs.Conflict, "the user keeps being changed")
 }
 
-// isOverdue reports whether a plan should have been executed long ago, and was not deferred for that before.
+// isOverdue reports whether a plan should have been executed long ago, and has not been deferred yet.
 func (s *Flow) isOverdue(user record.User) bool {
 	return s.DB.Now().Sub(user.DeleteAt) > overdueAfter && !user.Deferred
 }
 
-// deferDeletion gives a user whose plan is overdue the grace period again.
+// deferDeletion gives a user with an overdue plan the grace period again.
 func (s *Flow) deferDeletion(ctx context.Context, user record.User) error {
 	grace := minDeferral
 	if s.Config != nil {

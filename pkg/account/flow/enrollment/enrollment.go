@@ -18,14 +18,14 @@ import (
 	"belfry/pkg/object"
 )
 
-// FactorInfo is a second factor as its user sees it.
+// FactorInfo is a second factor, as its user sees it.
 type FactorInfo struct {
 	Type    string `json:"type"`
 	Created string `json:"created"`
-	From    string `json:"from,omitempty"` // since when it counts, of one that was added without a second factor
+	From    string `json:"from,omitempty"` // the time from which it counts, of a factor that was added without a second factor
 }
 
-// Factors are the second factors of a user as they see them.
+// Factors are the second factors of a user, as the user sees them.
 type Factors struct {
 	Policy        string       `json:"policy"` // of the configuration for the user: off, optional or required
 	Factors       []FactorInfo `json:"factors"`
@@ -46,9 +46,9 @@ func (s *Flow) FactorsInfo(ctx context.Context, user record.User, visible object
 	return info
 }
 
-// errFactorExists is returned when a user has a factor of the type already, perhaps since a moment ago.
+// errFactorExists is returned if a user already has a factor of the type, which may just have been added.
 func errFactorExists(factor string) error {
-	return errs.New(errs.Exists, "there is a second factor of the type %s already: remove it first", factor)
+	return errs.New(errs.Exists, "there is already a second factor of the type %s: remove it first", factor)
 }
 
 // requireEnrollable returns a method that the logged-in user may add as a second factor.
@@ -87,11 +87,11 @@ func (s *Flow) Begin(ctx context.Context, me *sessions.Session, name string) (me
 	return made, nil
 }
 
-// setupTTL is how long somebody has to set up a second factor with a secret.
+// setupTTL is the time limit for setting up a second factor with a secret.
 const setupTTL = 10 * time.Minute
 
-// setupUUID is the uuid of a secret that a session sets up: that of one method can't be confirmed as that of another. Authenticator apps were
-// there before other methods, so that theirs has no name.
+// setupUUID is the uuid of a secret that a session sets up: that of one method can't be confirmed as that of another.
+// The uuid for authenticator apps has no name, because they were the first method.
 func setupUUID(me *sessions.Session, name string) string {
 	if name == record.FactorTOTP {
 		return method.SetupUUID(me.ID)
@@ -99,7 +99,7 @@ func setupUUID(me *sessions.Session, name string) string {
 	return method.SetupUUID(me.ID + " " + name)
 }
 
-// keep keeps the secret of a second factor that a session sets up. It replaces one that the same session has begun.
+// keep stores the secret of a second factor that a session sets up. It replaces an earlier secret of the same session.
 func (s *Flow) keep(ctx context.Context, me *sessions.Session, name, made string) error {
 	ctx = record.AsService(ctx, me.User.UUID)
 	if err := record.IgnoreNotFound(s.DB.Tokens.Store.Delete(ctx, setupUUID(me, name), 0)); err != nil {
@@ -130,12 +130,13 @@ func (s *Flow) kept(ctx context.Context, me *sessions.Session, m about.Method) (
 }
 
 func errNoSetup(m about.Method) error {
-	return errs.New(errs.Conflict, "no %s is being set up in this session, or it took too long: begin again", strings.ToLower(m.Title))
+	return errs.New(errs.Conflict, "no %s is being set up in this session, or it took too long: start again", strings.ToLower(m.Title))
 }
 
 // Confirm adds a second factor, by the code for the setup of the same session. The session is replaced by one with the
-// second factor. With the first factor there are recovery codes, which are shown once. A limited session stays, and the
-// factor counts after EnrollDelay; so does that of a factor which needs no confirmation: nothing was proven.
+// second factor. With the first factor the user gets recovery codes, which are shown once. A limited session is not
+// replaced, and its factor counts after EnrollDelay. A session also stays if the factor needs no confirmation, since
+// nothing was proven.
 //
 // Errors: those of RequireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
 func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
@@ -166,7 +167,7 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 	if known.Secret {
 		if err := s.DB.Tokens.Store.Delete(record.AsService(ctx, me.User.UUID), set.UUID, set.Revision); err != nil {
 			if record.IgnoreStale(err) == nil {
-				err = errNoSetup(known) // another request has confirmed it, or begun again
+				err = errNoSetup(known) // another request has confirmed it, or started again
 			}
 			return session, nil, err
 		}
@@ -263,7 +264,7 @@ func (s *Flow) RenewRecoveryCodes(ctx context.Context, me *sessions.Session) (co
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
 		return nil, err
 	}
-	none := errs.New(errs.Conflict, "recovery codes take the place of a second factor: add one first")
+	none := errs.New(errs.Conflict, "recovery codes replace a second factor: add one first")
 	if !me.User.Factors.Any() {
 		return nil, none
 	}

@@ -1,7 +1,7 @@
-// Package firstadmin makes the first admin by a link that belfry prints.
+// Package firstadmin creates the first admin by a link that belfry prints.
 //
 //	Offer ──► link valid for an hour ──┬─ Create ──► all links end, admin created, session
-//	                                   └─ somebody is made an admin otherwise ──► all links end
+//	                                   └─ a user becomes an admin otherwise ──► all links end
 package firstadmin
 
 import (

@@ -27,9 +27,9 @@ const (
 	firstAdminUsers = 200
 )
 
-// Offer returns the token of a link for the first admin, and until when it is valid; ""
-// where there are users, or where the rule of admins would not make an admin of its user. Links that
-// were made before, by this process or others, stay valid as long as they are.
+// Offer returns the token of a link for the first admin, and the end of its validity. It returns "" if there are users,
+// or if the rule of admins would not make its user an admin. Earlier links, of this process or others, stay valid until
+// they expire.
 func (s *Flow) Offer(ctx context.Context) (token string, expires time.Time, err error) {
 	ctx = record.AsService(ctx, "")
 	if needed, err := s.Needed(ctx); !needed || err != nil {
@@ -40,7 +40,7 @@ func (s *Flow) Offer(ctx context.Context) (token string, expires time.Time, err 
 	if err := s.storeLink(ctx, link, TTL); err != nil {
 		return "", time.Time{}, err
 	}
-	// Somebody else may have made an admin, and removed the links there were, between the check of the users and the
+	// Another process may have created an admin, and removed the existing links, between the check of the users and the
 	// write.
 	if some, err := s.hasUsers(ctx); some || err != nil {
 		return "", time.Time{}, errors.Join(err, s.Users.EndFirstAdmin(ctx))
@@ -48,7 +48,7 @@ func (s *Flow) Offer(ctx context.Context) (token string, expires time.Time, err 
 	return token, expires, nil
 }
 
-// Needed reports whether there are no users, and one who is marked as an admin would be one.
+// Needed reports whether there are no users, and the field admin would make a user an admin.
 func (s *Flow) Needed(ctx context.Context) (bool, error) {
 	if !s.marksMakeAdmins(ctx) {
 		return false, nil
@@ -83,12 +83,12 @@ func (s *Flow) storeLink(ctx context.Context, link record.MailedToken, ttl time.
 
 // errFirstAdmin does not reveal the error of the link.
 func errFirstAdmin() error {
-	return errs.New(errs.Denied, "the link is wrong, was used, or has expired, or there is an admin already: a restart of belfry on data without users prints another one; "+
-		"`belfry user create ADDRESS --admin` makes an admin at any time")
+	return errs.New(errs.Denied, "the link is wrong, was used, or has expired, or there is already an admin: a restart of belfry on data without users prints another link; "+
+		"`belfry user create ADDRESS --admin` creates an admin at any time")
 }
 
-// Check reports Denied unless a token is that of a valid link for the first admin. Limited
-// for an address that has tried too often.
+// Check returns Denied unless a token is of a valid link for the first admin, and Limited for an address with too many
+// tries.
 func (s *Flow) Check(ctx context.Context, token string, from sessions.Client) error {
 	_, err := s.verifyFirstAdmin(ctx, token, from)
 	return err
@@ -138,8 +138,8 @@ func (s *Flow) repeatedFirst(ctx context.Context, r *once.Repetition) error {
 	return once.ErrRepeated(*r, errs.Denied)
 }
 
-// checkNoAdmin reports errFirstAdmin if there is an admin, or so many users that this is not
-// known. It finds an admin of which users.EndFirstAdmin does not know: one of a rule over other fields.
+// checkNoAdmin returns errFirstAdmin if there is an admin, or too many users to know. It also finds admins that
+// users.EndFirstAdmin does not know, by a rule over other fields.
 func (s *Flow) checkNoAdmin(ctx context.Context) error {
 	users, more, err := s.DB.Users.Store.Scan(ctx, nil, firstAdminUsers)
 	if err != nil {

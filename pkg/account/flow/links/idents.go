@@ -69,8 +69,8 @@ func (s *Flow) RemoveOtherIdents(ctx context.Context, user record.User, keep str
 	return nil
 }
 
-// Restore gives a user the ident of an address again. A stranger may have registered the address since without
-// having it. The ident gets another revision in any case, so that a confirmation in progress does not remove it.
+// Restore restores the ident of a user's address. A stranger may have registered the address since, without having its
+// mailbox. The ident gets another revision in any case, so that a confirmation in progress does not remove it.
 func (s *Flow) Restore(ctx context.Context, user string, id record.Identity, since string) error {
 	again := id.Ident()
 	again.User, again.ProvenAt = user, since
@@ -111,8 +111,8 @@ func (s *Flow) Restore(ctx context.Context, user string, id record.Identity, sin
 	return record.ErrContention()
 }
 
-// RemoveYounger removes an ident if it is of a user, and was added at a time or after it, however often it is written meanwhile. One that
-// was restored is as old as the ident that it restores.
+// RemoveYounger removes an ident of a user that was added at a time or later, even if it is written meanwhile. A
+// restored ident is as old as the original one.
 func (s *Flow) RemoveYounger(ctx context.Context, user, ident, than string) error {
 	for range record.Attempts {
 		i, err := s.DB.Idents.Read(ctx, ident)

@@ -14,8 +14,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Link adds an identity to the account of the logged-in user. An identity that is theirs already is not an error,
-// unless it can be linked once; Exists when it is another's. also are events of its creation.
+// Link adds an identity to the account of the logged-in user. An identity that the user already has is not an error,
+// unless it can be linked only once; Exists if it is another user's. also are events of its creation.
 func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session, also ...store.ExtraEvent) error {
 	user := me.User
 	ctx = record.AsService(ctx, user.UUID)
@@ -47,7 +47,7 @@ func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session
 		case err != nil:
 			return err
 		case owner.UUID != "" && id.Single:
-			return errs.New(errs.Exists, "this %s is registered already", id.Provider)
+			return errs.New(errs.Exists, "this %s is already registered", id.Provider)
 		case owner.UUID == user.UUID:
 			if _, err = s.Users.RecordProviderUse(ctx, there.UUID, id); err == nil {
 				there, err = s.raiseEpoch(ctx, there.UUID, user.Epoch)
@@ -103,8 +103,8 @@ func (s *Flow) raiseEpoch(ctx context.Context, ident string, to uint64) (record.
 	})
 }
 
-// confirmLink deletes an ident that was linked by a session that has ended: the act that ended the session may have
-// listed the user's idents just before this one was created.
+// confirmLink deletes an ident that was linked by a session that has ended: the operation that ended the session may
+// have listed the user's idents just before this one was created.
 //
 // Another request may have written the ident since. If all sessions of the user were ended, and no later one has linked
 // it, confirmLink still deletes it: the other request has found it only because this one has created it.

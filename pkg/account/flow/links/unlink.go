@@ -13,8 +13,9 @@ import (
 	"belfry/pkg/object"
 )
 
-// Unlink removes an ident of the logged-in user. The removal of an address that was proven can be undone as a change of
-// address is. NotFound when the ident is not theirs; Conflict when it is their last one; the errors of RequireFresh; Limited.
+// Unlink removes an ident of the logged-in user. The removal of a proven address can be undone, like a change of
+// address. NotFound if the ident is not the user's; Conflict if it is the last one; the errors of RequireFresh;
+// Limited.
 func (s *Flow) Unlink(ctx context.Context, me *sessions.Session, ident string) error {
 	if err := s.Sessions.RequireFresh(ctx, me); err != nil {
 		return err
@@ -37,12 +38,12 @@ type Removal struct {
 	Missing, Last error // errors for another user's ident, and for the user's last one
 
 	Other string                       // an ident that the user may have, which an index need not find yet; "" for none
-	Check func(user record.User) error // asked with the user as of the write that marks the ident; nil: nothing
+	Check func(user record.User) error // called with the user as of the write that marks the ident; may be nil
 
 	Announce bool                  // the owner address gets a mail before
-	Always   bool                  // however many it has got
-	undoable bool                  // and can undo the removal, if it is that of an address that was proven
-	change   *record.AddressChange // the removal as it is recorded; nil for one that can't be undone
+	Always   bool                  // regardless of how many it got before
+	undoable bool                  // and can undo the removal of a proven address
+	change   *record.AddressChange // the recorded removal; nil if it can't be undone
 }
 
 // Remove removes an ident of a user.
@@ -177,8 +178,8 @@ type leftIdents struct {
 	proven map[string]bool
 }
 
-// carry reports Conflict if the user could no longer prove a second factor without an ident of a kind: no passkey, or
-// no address for codes (see standings.forCodes), would be left.
+// carry returns Conflict if the user could no longer prove a second factor without an ident of a kind, because no
+// passkey, or no address for codes (see standings.forCodes), would be left.
 func (l leftIdents) carry(f record.Factors, without string) error {
 	passkeys, addresses, proven := 0, 0, 0
 	for _, uuid := range l.uuids {
@@ -196,7 +197,7 @@ func (l leftIdents) carry(f record.Factors, without string) error {
 	case without == record.PasskeyType && f.Has(record.FactorPasskey) && passkeys == 0:
 		return errs.New(errs.Conflict, "this is the last passkey, and passkeys are a second factor of the account: remove that factor first")
 	case without == record.Email && f.Has(record.FactorEmail) && proven == 0 && addresses != 1:
-		return errs.New(errs.Conflict, "codes of mails are a second factor of the account, and there would be no address to which they can go: remove that factor first")
+		return errs.New(errs.Conflict, "codes by mail are a second factor of the account, and no address for them would be left: remove that factor first")
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // byAddress identifies the user of an address by their answer, within the limits of an account. It does the same work
-// where there is no such user.
+// if there is no such user.
 func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a method.Answer, adminsOnly bool) (who method.Identified, err error) {
 	id, name := record.AddressIdentity(login), m.About().Name
 	user, ident, err := s.DB.FindOwner(ctx, id)
@@ -27,7 +27,7 @@ func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a m
 		right, err = false, nil // it counts as wrong
 	}
 	if f, has := user.Factors.Get(name); has && f.From > record.Timestamp(s.DB.Now()) {
-		right = false // otherwise a thief who has added it in a limited session would not wait
+		right = false // otherwise a thief who has added it in a limited session would not have to wait
 	}
 	reason := name
 	if right && err == nil && adminsOnly {
@@ -53,14 +53,14 @@ func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a m
 	return who, nil
 }
 
-// loginError says why a login failed, as far as the configuration allows.
+// loginError returns the reason why a login failed, as far as the configuration allows.
 func (s *Flow) loginError(user record.User, what string, adminsOnly bool) error {
 	if what != record.MethodPassword {
 		what = "code"
 	}
 	switch {
 	case adminsOnly:
-		return errs.New(errs.Denied, "the login or the %s is wrong, or the account is not that of an admin", what)
+		return errs.New(errs.Denied, "the login or the %s is wrong, or the user is not an admin", what)
 	case s.Email == nil || s.Email.UniformErrors:
 		return errs.New(errs.Denied, "the login or the %s is wrong", what)
 	case user.UUID == "":

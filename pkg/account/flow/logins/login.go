@@ -23,8 +23,8 @@ func (s *Flow) Login(ctx context.Context, c passwords.Credentials, from sessions
 	return s.byPassword(ctx, c, false, from)
 }
 
-// LoginAdmin logs in an admin by address and password, also where login by e-mail is not configured:
-// so does an admin who was created by the link for the first one, or by a command.
+// LoginAdmin logs in an admin by address and password, even if login by e-mail is not configured. Admins who were
+// created by the link for the first admin, or by a command, log in this way.
 //
 // Errors: Invalid without a login or a password; Denied, the same for an unknown login, a wrong password
 // and a user who is not an admin; Limited; Unavailable.
@@ -58,10 +58,10 @@ func (s *Flow) LoginByMail(ctx context.Context, login, code string, from session
 	})
 }
 
-// LoginBy logs in by a method, with the address of a user where the method needs one.
+// LoginBy logs in by a method, with the address of a user if the method needs one.
 //
-// Errors: Invalid for an answer that can't be read, or without one; Denied for one that is wrong, and for a disabled user; NotFound for a
-// method that begins no login, and as for Login; Limited; Unavailable.
+// Errors: Invalid for a missing or unreadable answer; Denied for a wrong answer, and for a disabled user; NotFound for
+// a method that can't begin a login, and as in Login; Limited; Unavailable.
 func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
 	m := s.Methods.Get(name)
 	if m == nil || !m.About().Login {
@@ -81,7 +81,7 @@ func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer,
 	})
 }
 
-// by logs in an identified user. Every login but that through a provider, which has begun elsewhere, is one of these.
+// by logs in an identified user. All logins use it, except those through a provider, which begin elsewhere.
 func (s *Flow) by(ctx context.Context, from sessions.Client, identify func(ctx context.Context) (method.Identified, error)) (session sessions.Issued, err error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return session, err
@@ -112,7 +112,7 @@ func (s *Flow) by(ctx context.Context, from sessions.Client, identify func(ctx c
 	if err != nil {
 		return sessions.Issued{}, err
 	}
-	if who.Ident.IsAddress() { // the use of another ident is recorded where its answer is
+	if who.Ident.IsAddress() { // the use of other idents is recorded with their answers
 		s.Sessions.RunInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.Users.RecordUse(ctx, who.Ident.UUID) })
 	}
 	return session, nil

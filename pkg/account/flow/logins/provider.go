@@ -54,7 +54,7 @@ func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string,
 		session, err = s.loginOrRegister(ctx, id, from)
 	}
 	if err == nil || Pending(err) != nil {
-		s.Guesses.Return(from.Address) // that its begin took
+		s.Guesses.Return(from.Address) // the attempt that the begin of the flow took
 	}
 	if err != nil {
 		session = sessions.Issued{Application: from.Application}
@@ -68,7 +68,7 @@ func (s *Flow) linkProvider(ctx context.Context, id users.Identity, user string,
 	if from.Session == nil || from.Session.User.UUID != user {
 		return sessions.Issued{}, sessions.StateError()
 	}
-	// The account may have got a second factor since the flow was begun.
+	// A second factor may have been added to the account since the flow began.
 	if err := s.Sessions.RequireSecond(ctx, from.Session); err != nil {
 		return sessions.Issued{}, err
 	}
@@ -104,7 +104,7 @@ func (s *Flow) loginOrRegister(ctx context.Context, id users.Identity, from sess
 				return record.IgnoreNotFound(err)
 			}
 			if id.Must {
-				// They are the purpose of the login: a login whose tokens are lost has not succeeded.
+				// The tokens are the purpose of the login: a login that loses them has failed.
 				if err := recordUse(record.AsService(ctx, user.UUID)); err != nil {
 					return sessions.Issued{}, err
 				}

@@ -16,10 +16,10 @@ import (
 )
 
 // A login whose second factor is missing is an object in the store of tokens, found by the hash of a secret that the
-// client has: a browser in a cookie. It holds the proof of the first factor. It is consumed before the session begins,
-// so one login begins one session, and it ends with all sessions of its user.
+// client has, in a browser as a cookie. It holds the proof of the first factor. It is consumed before the session
+// begins, so one login begins one session, and it ends with all sessions of its user.
 
-// PendingTTL is how long somebody has for their second factor.
+// PendingTTL is the time limit for the second factor.
 const PendingTTL = 10 * time.Minute
 
 func pendingUUID(pending string) string { return record.KindPending + secret.Hex(pending) }
@@ -40,8 +40,8 @@ func Pending(err error) *PendingLogin {
 	return p
 }
 
-// LogIn logs in an identified user. A user with a second factor must prove that as well, unless the proof is
-// two factors: the error then has a PendingLogin. Every login ends here.
+// LogIn logs in an identified user. A user with a second factor must also prove it, unless the proof is two factors:
+// the error then has a PendingLogin. Every login calls it.
 func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (sessions.Issued, error) {
 	if p.AAL >= 2 || !user.Factors.Any() {
 		return s.enter(ctx, user, p, c)
@@ -84,16 +84,16 @@ func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof, c se
 	return issued, err
 }
 
-// errPending is returned for a pending login that does not exist, or no more.
+// errPending is returned for a pending login that does not, or no longer, exist.
 func errPending() error {
-	return errs.New(errs.Unauthenticated, "this login was not begun here, is finished, or took too long or too many tries: log in again")
+	return errs.New(errs.Unauthenticated, "this login was started elsewhere, is finished, or took too long or too many tries: log in again")
 }
 
-// CompleteLogin logs in somebody whose second factor was missing, by the secret of the pending login. For an application it
-// returns a code, as the login would have.
+// CompleteLogin completes a login whose second factor was missing, by the secret of the pending login. For an
+// application it returns a code, as the login would have.
 //
-// Errors: Denied for an answer that does not prove the factor, or a disabled user; Unauthenticated when the login has
-// to begin again, with a Repetition where it was completed by the same; Invalid; Limited.
+// Errors: Denied for an answer that does not prove the factor, or a disabled user; Unauthenticated if the login has to
+// start again, with a Repetition if the same answer has completed it; Invalid; Limited.
 func (s *Flow) CompleteLogin(ctx context.Context, pending string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return sessions.Issued{}, err
@@ -114,12 +114,12 @@ func (s *Flow) CompleteLogin(ctx context.Context, pending string, a method.Answe
 	return session, err
 }
 
-// digest identifies an answer for a pending login: it has a secret that nobody else knows.
+// digest identifies an answer for a pending login. It contains the secret of the login.
 func digest(a method.Answer, pending string) string {
 	return secret.Digest(pending + "\n" + a.Type + "\n" + secret.TypedCode(a.Code) + "\n" + string(a.Signed.Credential))
 }
 
-// ForgetProof is for a proof that has led to nothing: there is nothing to repeat.
+// ForgetProof forgets a proof whose login failed: it must not count as a repetition.
 func (s *Flow) ForgetProof(ctx context.Context, user string, a method.Answer) {
 	if m := s.Methods.Get(a.Type); m != nil {
 		m.Forget(ctx, user, a)
@@ -157,8 +157,8 @@ func (s *Flow) completePending(ctx context.Context, login record.Token, answer s
 	return session, err
 }
 
-// ReturnAttempts gives back the attempts that a proof by a method has taken: one that answers a challenge that of its
-// challenge as well.
+// ReturnAttempts gives back the attempts that a proof by a method has taken, including the attempt of its challenge, if
+// any.
 func (s *Flow) ReturnAttempts(from sessions.Client, name string) {
 	s.Guesses.Return(from.Address)
 	if s.Methods.About(name).Script {
@@ -171,8 +171,8 @@ func (s *Flow) pendingUser(ctx context.Context, login record.Token) (record.User
 	return sessions.UserOf(record.AsService(ctx, ""), s.DB, login, errPending())
 }
 
-// consumePending ends a pending login. Of two that complete it at once, one does. Others count their tries in the same record: that
-// they write it keeps nobody from completing, whose recovery code is used up by now.
+// consumePending ends a pending login. Of two concurrent completions one succeeds. Concurrent tries are counted in the
+// same record. Their writes must not fail a completion, because its recovery code is already used up.
 func (s *Flow) consumePending(ctx context.Context, uuid string, u record.Use) error {
 	_, err := s.DB.Tokens.Change(ctx, uuid, func(t *record.Token) error {
 		if t.Use != nil {
@@ -204,8 +204,8 @@ func (s *Flow) Usable(user record.User, methods []string) []string {
 	return s.Methods.Usable(user.Factors, methods, sessions.ProvesMailbox(methods, user), record.Timestamp(s.DB.Now()))
 }
 
-// VerifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies what
-// it is proven for. Errors: Denied; Invalid; Limited.
+// VerifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies
+// the login or the session of the proof. Errors: Denied; Invalid; Limited.
 func (s *Flow) VerifySecond(ctx context.Context, user record.User, a method.Answer, methods []string, flow string, from sessions.Client) (by string, err error) {
 	by = cmp.Or(a.Type, record.FactorTOTP)
 	m := s.Methods.Get(by)
@@ -216,16 +216,17 @@ func (s *Flow) VerifySecond(ctx context.Context, user record.User, a method.Answ
 		return s.Guesses.Code(ctx, user.UUID, by, func(ctx context.Context) (step uint64, ok bool, err error) {
 			step, ok, err = m.Prove(ctx, user, a, flow)
 			if errors.Is(err, errs.Denied) && once.Repeated(err) == nil {
-				err = nil // it counts as wrong, and the reply does not say why
+				err = nil // it counts as wrong, and the reply does not have the reason
 			}
 			return step, ok, err
 		})
 	})
 }
 
-// Ask asks the user of a pending login, or of the session of the client if secret is "", for the answer of a method: it sends a code, or
-// makes a challenge. Errors: Unauthenticated when the login has to begin again; Invalid where the method is no second factor of the account,
-// nor one by which a session is proven again; Conflict; NotFound for an account without a passkey; Limited.
+// Ask sends a code, or makes a challenge, of a method for the user of a pending login, or of the client's session if
+// secret is "". Errors: Unauthenticated if the login has to start again; Invalid if the method is neither a second
+// factor of the account, nor can authenticate its session again; Conflict; NotFound for an account without a passkey;
+// Limited.
 func (s *Flow) Ask(ctx context.Context, name, secret string, from sessions.Client) (c method.Challenge, err error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return c, err
@@ -256,7 +257,7 @@ func (s *Flow) whoProves(ctx context.Context, secret string, from sessions.Clien
 	return user, pending.Methods, pending.UUID, err
 }
 
-// errNoFactor is returned for a factor that an account does not have.
+// errNoFactor is returned for a factor that an account lacks.
 func errNoFactor() error {
 	return &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
 }
@@ -277,7 +278,7 @@ func (s *Flow) PendingFactors(ctx context.Context, secret string) ([]string, err
 	return s.Usable(user, login.Methods), nil
 }
 
-// PendingSecret returns the secret of a login that waits for its second factor, or has been completed.
+// PendingSecret returns the secret of a login that waits for its second factor, or is completed.
 func (s *Flow) PendingSecret(ctx context.Context, secrets []string) string {
 	return secret.FirstValid(secrets, func() func(string) bool {
 		return func(secret string) bool {

@@ -12,14 +12,14 @@ import (
 	"belfry/pkg/errs"
 )
 
-// errInFlight ends a try whose answer is being verified already.
+// errInFlight ends a try whose answer is already being verified.
 var errInFlight = errors.New("auth: the same second factor is being verified")
 
-// tryTimeout is longer than a try takes. One that is older has ended with its process.
+// tryTimeout is longer than a try takes. An older try has ended with its process.
 const tryTimeout = 10 * time.Second
 
-// beginTry returns a pending login after it has counted a try of its second factor. The same answer, sent again while the first is being
-// verified, is not a separate try: it waits for how that ends.
+// beginTry returns a pending login after it has counted a try of its second factor. The same answer, sent again while
+// the first one is being verified, is not a separate try: it waits for the result.
 func (s *Flow) beginTry(ctx context.Context, pending, answer string) (login record.Token, err error) {
 	if pending == "" {
 		return login, errPending()
@@ -39,7 +39,7 @@ func (s *Flow) beginTry(ctx context.Context, pending, answer string) (login reco
 	return login, guess.ErrWrongCode() // as the first was, or will be
 }
 
-// inFlight returns since when the answers of a pending login are being verified.
+// inFlight returns the times since when answers of a pending login are being verified.
 func (s *Flow) inFlight(login record.Token) map[string]string {
 	all := map[string]string{}
 	begun := record.Timestamp(s.DB.Now().Add(-tryTimeout))
@@ -80,7 +80,7 @@ func (s *Flow) countTry(ctx context.Context, uuid, answer string) (login record.
 	return login, err
 }
 
-// endTry records that a try has failed. If that fails, a repetition waits for it in vain, for tryTimeout at most.
+// endTry records that a try has failed. If it fails, a repetition waits for tryTimeout at most.
 func (s *Flow) endTry(ctx context.Context, uuid, answer string) {
 	_, err := s.DB.Tokens.Change(context.WithoutCancel(ctx), uuid, func(t *record.Token) error {
 		if t.Use != nil {

@@ -6,7 +6,7 @@
 //	        ── not proven, address added ──► the address moves to an account of its own
 //	        ── not proven otherwise ───────► the same as proven; all other idents are removed
 //
-// An ident is proven when somebody had the address and the account at once.
+// An ident is proven if the same person has had both the address and the account.
 package recovery
 
 import (

@@ -31,7 +31,7 @@ func (s *Flow) Request(ctx context.Context, login string, from sessions.Client) 
 // BindRecovery binds the token of a recovery mail to the account as it is now.
 func (s *Flow) BindRecovery(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error {
 	user, _, err := s.DB.FindOwner(ctx, record.AddressIdentity(mailbox.Address))
-	if err == nil && !user.MarkedDisabled { // else the token is useless: the account was deleted or disabled since
+	if err == nil && !user.MarkedDisabled { // otherwise the token is useless, because the account was deleted or disabled since
 		t.User, t.Epoch = user.UUID, user.Epoch
 	}
 	return err
@@ -42,12 +42,10 @@ func (s *Flow) BindRecovery(ctx context.Context, t *record.MailedToken, mailbox 
 // was mailed: after a stranger has read the user's mails, a new password makes
 // the tokens in them useless.
 //
-// Where addresses are validated afterwards, somebody may have registered an
-// address of somebody else. They must not keep access to the account: as long as
-// nobody has proven to have both the address and the account, all other idents and the second factors
-// are removed. And somebody who added a wrong address to their account must not
-// lose the account to the owner of the address: the address moves to an account
-// of its own.
+// If addresses are validated after the registration, a stranger may have registered the address. The stranger must not
+// keep access to the account: unless somebody has proven to have both the address and the account, all other idents and
+// the second factors are removed. A user who has added a wrong address must not lose the account to the owner of the
+// address: the address moves to an account of its own.
 func (s *Flow) Recover(ctx context.Context, c passwords.Credentials, from sessions.Client) error {
 	if err := s.Post.RequireEmail(); err != nil {
 		return err
@@ -141,7 +139,7 @@ func (s *Flow) RecoverAccount(ctx context.Context, id record.Identity, user reco
 	if proven {
 		return user, s.Links.MarkValidated(ctx, ident.UUID, true)
 	}
-	// A stranger could link another identity until setPassword ended the session, or remove this one.
+	// Until setPassword ended the session, a stranger could link another identity, or remove this one.
 	if err := s.Links.RemoveOtherIdents(ctx, user, ident.UUID); err != nil {
 		return user, err
 	}

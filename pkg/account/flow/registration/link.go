@@ -16,8 +16,8 @@ import (
 func (s *Flow) linkAddress(ctx context.Context, id record.Identity, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
 	me := from.Session
 	if !s.Email.PostValidation {
-		// Only those who have the token may learn whether the address is taken. It comes first: the password that a form is sent with again
-		// is that of another account, and no wrong guess.
+		// Only a client with the token may learn whether the address is taken. The token is checked first: the password
+		// of a repeated form is that of another account, and not a wrong guess.
 		if _, err := s.Post.Verify(ctx, id.ID, c.Token, record.PurposeValidate); err != nil {
 			return sessions.Issued{}, err
 		}
@@ -64,8 +64,8 @@ func (s *Flow) linkAddress(ctx context.Context, id record.Identity, c passwords.
 	return s.Sessions.Replace(ctx, user, me.Proof(), from)
 }
 
-// verifyOrHashPassword verifies the password of a user who has one. For a user
-// without one it returns the hash that is to be set.
+// verifyOrHashPassword verifies the password of a user who has one. For a user without a password it returns the hash
+// to set.
 func (s *Flow) verifyOrHashPassword(ctx context.Context, me *sessions.Session, password string) (hash string, err error) {
 	if err := s.Passwords.RequireProof(ctx, me, password); err != nil || sessions.HasPassword(me) {
 		return "", err
@@ -73,8 +73,8 @@ func (s *Flow) verifyOrHashPassword(ctx context.Context, me *sessions.Session, p
 	return s.Passwords.Hash(ctx, password)
 }
 
-// HasAddress reports whether an address is one of the logged-in user, who has a password: a form that adds it, or that
-// has registered it, does nothing more.
+// HasAddress reports whether the logged-in user has an address and a password: a form that adds or registers the
+// address then has no further effect.
 func (s *Flow) HasAddress(ctx context.Context, me *sessions.Session, address string) (bool, error) {
 	if !sessions.HasPassword(me) {
 		return false, nil

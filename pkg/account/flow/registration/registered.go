@@ -11,15 +11,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A registration without a token uses up no secret. Its form can still be sent twice: a browser that has a cookie
-// leaves a record, which is found by that cookie and the address.
+// A registration without a token uses up no secret, but its form can still be sent twice. So for a browser with a
+// cookie there is a record, which is found by the cookie and the address.
 
 func registrationUUID(id record.Identity, from sessions.Client) string {
 	return record.KindRegistration + secret.Hex(from.Browser+"\n"+id.UUID())
 }
 
 // beginRegistration records that a browser is registering an address, and returns a function that records the outcome.
-// Of two at once the first one does both.
+// Of two concurrent calls, the first one does both.
 func (s *Flow) beginRegistration(ctx context.Context, id record.Identity, token string, from sessions.Client) (ended func(done bool), err error) {
 	ended = func(bool) {}
 	if token != "" || from.Browser == "" {
@@ -37,7 +37,7 @@ func (s *Flow) beginRegistration(ctx context.Context, id record.Identity, token 
 	return func(done bool) { s.Uses.Settle(ctx, uuid, done) }, nil
 }
 
-// registeredBefore returns a Repetition if it was this browser that has taken an address; taken otherwise.
+// registeredBefore returns a Repetition if this browser has registered an address; taken otherwise.
 func (s *Flow) registeredBefore(ctx context.Context, id record.Identity, taken error, from sessions.Client) error {
 	if from.Browser == "" || from.Session != nil {
 		return taken

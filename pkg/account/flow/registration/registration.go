@@ -14,9 +14,8 @@ import (
 	"belfry/pkg/object"
 )
 
-// Register registers a user by address and password. Where addresses are
-// validated first and there is no token, it requests the mail that brings one,
-// and mailed is true. While somebody is logged in, the address is added to their
+// Register registers a user by address and password. If addresses are validated first and there is no token, it
+// requests the mail with the token, and mailed is true. While somebody is logged in, the address is added to their
 // account and no user is created.
 //
 // Errors: Invalid; Denied for a wrong token, with a Repetition for one that was used, or a password that is not that of
@@ -92,8 +91,8 @@ func (s *Flow) registerByEmail(ctx context.Context, id record.Identity, c passwo
 	return s.Login.LogIn(ctx, user, s.Sessions.ProofBy(record.Email, record.MethodPassword, 1), from)
 }
 
-// prepareRegistration makes a user of a registration form. Everything that can
-// be refused is refused here, before the token is consumed.
+// prepareRegistration makes a user of a registration form. All checks of the form are made here, before the token is
+// consumed.
 func (s *Flow) prepareRegistration(ctx context.Context, id record.Identity, c passwords.Credentials) (users.New, error) {
 	reg := users.New{Identity: users.Identity{Identity: id}, Datas: object.Object{}}
 	for name, value := range c.Fields {
@@ -125,9 +124,8 @@ func (s *Flow) prepareRegistration(ctx context.Context, id record.Identity, c pa
 	return reg, nil
 }
 
-// requireRegistrable reports Denied for a wrong token and Exists for an address
-// that is taken. Where addresses are validated first only users.Create reports
-// the latter, to those who have the token.
+// requireRegistrable reports Denied for a wrong token and Exists for an address that is taken. If addresses are
+// validated first, only users.Create returns the latter, to clients with the token.
 func (s *Flow) requireRegistrable(ctx context.Context, id record.Identity, token string) error {
 	user, _, err := s.DB.FindOwner(record.AsService(ctx, ""), id)
 	if err != nil {
@@ -173,8 +171,8 @@ func (s *Flow) requestRegistrationMail(ctx context.Context, id record.Identity) 
 	return s.Post.Enqueue(ctx, id.ID, post.ValidationMailbox, record.PurposeValidate)
 }
 
-// requestValidation requests the validation of an address that is in use already. The
-// registration survives an error: the user can call ResendValidation.
+// requestValidation requests the validation of an address that is already in use. The registration survives an error:
+// the user can call ResendValidation.
 func (s *Flow) requestValidation(ctx context.Context, id record.Identity) {
 	if !s.Email.PostValidation || s.Email.SkipValidation {
 		return

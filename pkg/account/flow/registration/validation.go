@@ -13,9 +13,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// ResendValidation requests another validation mail; where addresses are
-// validated first, the mail of a registration. The result is the same for a
-// login that is unknown or validated already.
+// ResendValidation requests another validation mail, or if addresses are validated first, the mail of a registration.
+// The result is the same for an unknown or validated login.
 func (s *Flow) ResendValidation(ctx context.Context, login string, from sessions.Client) error {
 	return s.Post.Request(ctx, login, post.ValidationMailbox, from, func(user record.User, ident record.Ident) record.Purpose {
 		switch {
@@ -101,7 +100,7 @@ func (s *Flow) whetherStill(ctx context.Context, id record.Identity, repeated er
 	return repeated
 }
 
-// followLogin handles the link of a mail if it is that of a login. It uses nothing up.
+// followLogin handles the link of a mail if it is the link of a login. It does not use up the token.
 func (s *Flow) followLogin(ctx context.Context, id record.Identity, token string, from sessions.Client) (to post.Outcome, found bool, err error) {
 	if _, link := s.Mails.Logins(); !link {
 		return 0, false, nil

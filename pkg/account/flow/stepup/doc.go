@@ -1,7 +1,7 @@
 // Package stepup authenticates logged-in users again.
 //
 //	session ── StepUp ──┬─ has a second factor ──► that one
-//	                    └─ has none ──► password, or another method.Again ──► another session in its place
+//	                    └─ lacks one ──► password, or another method.Again ──► another session in its place
 package stepup
 
 import (

@@ -14,7 +14,7 @@ import (
 // StepUp authenticates the logged-in user again: by their second factor if they have one, else by their password, or by
 // a passkey. The session is replaced, so that a copy of its token that somebody has stolen is useless.
 //
-// Errors: Denied; Invalid; Conflict for a user who has neither: they log in again; Limited.
+// Errors: Denied; Invalid; Conflict for a user without any of these, who has to log in again; Limited.
 func (s *Flow) StepUp(ctx context.Context, password string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
 	me := from.Session
 	if err := sessions.RequireLogin(me); err != nil {
@@ -63,7 +63,8 @@ func (s *Flow) proveAgain(ctx context.Context, password string, a method.Answer,
 }
 
 // StepUpBy returns the methods by which StepUp authenticates the logged-in user: the types of their second factors if
-// they have one, else their password, and the methods that prove a session again. With neither they log in again.
+// they have one, else their password, and the methods that prove a session again. Without any of these, users have to
+// log in again.
 func (s *Flow) StepUpBy(ctx context.Context, me *sessions.Session) (factors []string, password bool, err error) {
 	if s.Sessions.AsksForSecond(ctx, me) {
 		return s.Login.Usable(me.User, me.Methods), false, nil

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// MaxTries is how many wrong codes there may be for one that was mailed, and for one login whose second factor is missing.
+	// MaxTries is the maximum number of wrong codes for one mailed code, and for one login whose second factor is
+	// missing.
 	MaxTries = 5
 
 	// maxMailLogins is how many logins by mail of one address can be in progress.
@@ -54,8 +55,8 @@ func MatchesCode(l record.MailLogin, code string) bool {
 	return l.User != "" && secret.Matches(l.Binding+":"+code, l.Hash)
 }
 
-// addMailLogin adds a login to a mailbox. It replaces the one that has the binding
-// replaced, so that a client has one login in progress for an address.
+// addMailLogin adds a login to a mailbox. It replaces the login with the binding replaced, so that a client has one
+// login in progress for an address.
 func (s *Method) addMailLogin(l record.MailLogin, replaced string) func(*record.Mailbox) {
 	return func(m *record.Mailbox) {
 		l.Mail = m.Request.ID
@@ -68,7 +69,7 @@ func (s *Method) addMailLogin(l record.MailLogin, replaced string) func(*record.
 }
 
 // orderLogin requests the mail of a login. ErrMailAsked is the cause of its error only if the pending mail belongs to
-// the client with the binding replaced: others can't use it.
+// the client with the binding replaced, because other clients can't use it.
 func (s *Method) orderLogin(ctx context.Context, o post.Order, asked record.MailLogin, replaced string) error {
 	o.With = s.addMailLogin(asked, replaced)
 	err := s.Post.Order(ctx, o)
@@ -135,8 +136,8 @@ func NewCode() string {
 // errNoLogin ends the change of a mailbox whose login has ended since it was read.
 var errNoLogin = errors.New("auth: the login by mail has ended")
 
-// ComposeLogin makes the code of a login by mail, or the token of its link, stores its hash, and renders the mail. No mail
-// is sent for a login that is for nobody, or that has expired. A mail that is sent again has another code.
+// ComposeLogin makes the code of a login by mail, or the token of its link, stores its hash, and renders the mail. No
+// mail is sent for a login without a user, or for an expired one. A mail that is sent again has another code.
 func (s *Method) ComposeLogin(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
 	login, ok := mailLoginFor(mailbox, request.ID)
 	if !ok {

@@ -22,17 +22,17 @@ func (s *Method) About() about.Method {
 		},
 		API: about.API{
 			Begin: about.Operation{
-				ID: "beginEmailFactor", Summary: "Ask for the mail with which one adds codes by mail",
+				ID: "beginEmailFactor", Summary: "Request the mail to add codes by mail",
 			},
 			Put: about.Operation{
 				ID: "confirmEmailFactor", Summary: "Add codes by mail as a second factor",
-				Description: "By the code that was mailed. The reply is that of an authenticator app.",
+				Description: "By the code that was mailed. The reply is the same as for an authenticator app.",
 			},
 			Ask: about.Operation{
-				ID: "sendSecondCode", Summary: "Ask for the mail with a code",
+				ID: "sendSecondCode", Summary: "Request the mail with a code",
 				Description: "For a login whose second factor is missing, or for the session. The reply to an HTML form is 303.",
 			},
-			Code: "Six digits of the mail.",
+			Code: "The six digits in the mail.",
 		},
 	}
 }
@@ -43,13 +43,13 @@ func (s *Method) Enabled() bool { return s.Email != nil }
 // Allow implements method.Factor. A session that began by a mail would have proven the mailbox twice.
 func (s *Method) Allow(me *sessions.Session) error {
 	if sessions.ProvesMailbox(me.Methods, me.User) {
-		return errs.New(errs.Conflict, "you have logged in by a mail, or by a password that was set by one, to which a code of another mail adds nothing: log in in another way, or add another second factor")
+		return errs.New(errs.Conflict, "you have logged in by a mail, or by a password that was set by one, so a code by mail is not a second factor: log in by another method, or add another second factor")
 	}
 	return nil
 }
 
-// Setup sends a code to the address of the logged-in user, by which they add codes of mails. Errors: Conflict without
-// an address; Limited.
+// Setup sends the code for adding codes by mail to the address of the logged-in user. Errors: Conflict without an
+// address; Limited.
 func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup, error) {
 	return method.Setup{}, s.SendSecondCode(ctx, me.User, method.SetupUUID(me.ID))
 }

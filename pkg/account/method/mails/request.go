@@ -19,13 +19,13 @@ func (s *Method) Logins() (code, link bool) {
 	return s.Email.Login.Code, s.Email.Login.Link
 }
 
-// LoginMailbox is the kind of the mailbox of logins by mail. That of a second factor has another one, so that
-// only a client with the password can delay it.
+// LoginMailbox is the kind of the mailbox of logins by mail. Second factors have another kind, so that only a client
+// with the password can delay their mails.
 const LoginMailbox = "login"
 
 // RequestedLogin is the data for a client to continue a login by mail.
 type RequestedLogin struct {
-	Binding string // a secret; it has to come with the code or the token of the mail
+	Binding string // a secret that has to be sent with the code or the token of the mail
 	Expires time.Time
 	TTL     time.Duration // until Expires
 }
@@ -34,7 +34,7 @@ type RequestedLogin struct {
 // configured one). The effect and the reply are the same for an address without a user. Only the latest request of a
 // client (by its Binding) for an address is valid.
 //
-// Errors: Invalid; Limited, with post.ErrMailAsked where the mail that is on its way is for this client.
+// Errors: Invalid; Limited, with post.ErrMailAsked if the pending mail is for this client.
 func (s *Method) RequestLogin(ctx context.Context, login, kind string, from sessions.Client) (RequestedLogin, error) {
 	method, err := s.MailMethod(kind)
 	if err != nil {
@@ -73,12 +73,12 @@ func (s *Method) MailMethod(kind string) (string, error) {
 
 // CodeError does not reveal the error of a code.
 func CodeError() error {
-	return errs.Wrap(post.ErrToken, errs.Denied, "the code is wrong, was used, has expired, or was asked for elsewhere: request another mail")
+	return errs.Wrap(post.ErrToken, errs.Denied, "the code is wrong, was used, has expired, or was requested by another client: request another mail")
 }
 
 // SendSecondCode requests a mail with a code for a user who has logged in with a first factor. The code is bound to the
-// login that is pending, and to the user's password. Conflict for a user without an address that it could go to;
-// Limited within the interval of mails, with post.ErrMailAsked where the one on its way is for the same login.
+// login that is pending, and to the user's password. Conflict for a user without an address for the mail; Limited
+// within the interval of mails, with post.ErrMailAsked if the pending mail is for the same login.
 func (s *Method) SendSecondCode(ctx context.Context, user record.User, login string) error {
 	if err := s.Post.RequireEmail(); err != nil {
 		return err
@@ -100,8 +100,9 @@ func (s *Method) SendSecondCode(ctx context.Context, user record.User, login str
 	}, asked, asked.Binding)
 }
 
-// CheckSecondCode reports whether a code is that of SendSecondCode for a user and a pending login, with the address that it was
-// sent to, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to wait.
+// CheckSecondCode reports whether a code was sent by SendSecondCode for a user and a pending login, returns its
+// recipient, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to
+// wait.
 func (s *Method) CheckSecondCode(ctx context.Context, user record.User, login, code string) (address string, right bool, err error) {
 	asked, right, err := s.TryMailLogin(record.AsService(ctx, user.UUID), SecondMailbox(user.UUID), secondBinding(login), code, record.ActProven, sessions.Client{})
 	return asked.To, right && asked.IsFor(user), err

@@ -55,8 +55,8 @@ func challengeName(challenge string) string { return secret.Hex(challenge)[:12] 
 // ChallengeUUID is the uuid of a challenge in the store of tokens.
 func ChallengeUUID(challenge string) string { return record.KindChallenge + secret.Hex(challenge) }
 
-// passkeyChallenge is the challenge that belongs to a secret. It is derived, so that the store of tokens
-// holds none: an answer fits to the client that asked, and to no other.
+// passkeyChallenge is the challenge that belongs to a secret. It is derived, so that the store of tokens holds no
+// challenge. An answer only matches the client that requested the challenge.
 func passkeyChallenge(of string) string { return secret.Digest("challenge:" + of) }
 
 // saveChallenge makes a challenge for a purpose and returns its secret.
@@ -69,13 +69,13 @@ func (s *Method) saveChallenge(ctx context.Context, why passkeyPurpose) (made st
 	return made, challenge, err
 }
 
-// errChallenge is for an answer to a challenge that is not this client's, not for this, or over.
+// errChallenge is for an answer to a challenge of another client, for another purpose, or that has ended.
 func errChallenge() error {
-	return errs.New(errs.Denied, "the challenge of this passkey was not asked for here, has been answered, or is older than 5 minutes: begin again")
+	return errs.New(errs.Denied, "the challenge of this passkey was requested by another client, was answered, or is older than 5 minutes: start again")
 }
 
 // consumeChallenge uses up a challenge, so that it is answered once, whether or not the answer is right. Of two
-// concurrent calls one is Denied: with a Repetition, once the same answer has succeeded.
+// concurrent calls one is Denied, with a Repetition once the same answer has succeeded.
 func (s *Method) consumeChallenge(ctx context.Context, a method.Signed, why passkeyPurpose, act record.Act) error {
 	ctx = record.AsService(ctx, "")
 	if len(a.Secret) != secret.B64.EncodedLen(secret.Size) {
@@ -108,7 +108,7 @@ func (s *Method) consumeChallenge(ctx context.Context, a method.Signed, why pass
 	return nil
 }
 
-// repeatedAnswer returns the error of an answer that was sent before, once it is known how that has ended.
+// repeatedAnswer returns the error of an answer that was sent before, once the result of the first one is known.
 func (s *Method) repeatedAnswer(ctx context.Context, a method.Signed) error {
 	u, err := s.Uses.AwaitUse(ctx, ChallengeUUID(a.Secret), once.NoneElse)
 	if err != nil {
@@ -122,8 +122,8 @@ func (s *Method) repeatedAnswer(ctx context.Context, a method.Signed) error {
 	return repeated
 }
 
-// Options makes a challenge for a purpose. For a known user, only their passkeys answer it;
-// without one any does, so that the options depend on nobody.
+// Options makes a challenge for a purpose. For a known user, only the user's passkeys can answer it. Otherwise any
+// passkey can, so that the options do not depend on a user.
 func (s *Method) Options(ctx context.Context, user *record.User, why passkeyPurpose) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
 		return method.Challenge{}, err
@@ -149,7 +149,7 @@ func (s *Method) Options(ctx context.Context, user *record.User, why passkeyPurp
 	return method.Challenge{Options: text, Secret: made, Name: challengeName(passkeyChallenge(made))}, err
 }
 
-// BeginLogin makes the challenge of a login. It is the same for everybody.
+// BeginLogin makes the challenge of a login. It is the same for all clients.
 func (s *Method) BeginLogin(ctx context.Context, from sessions.Client) (method.Challenge, error) {
 	if err := s.requirePasskeys(); err != nil {
 		return method.Challenge{}, err

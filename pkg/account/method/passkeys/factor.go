@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// About describes passkeys. A passkey is two factors: the authenticator, and what it verifies its user by. Any of a user's completes a login
-// by another method, once they are a second factor.
+// About describes passkeys. A passkey is two factors: the authenticator, and the means by which it verifies its user.
+// Once passkeys are a second factor of a user, any of them completes a login by another method.
 func (s *Method) About() about.Method {
 	return about.Method{
 		Name: record.MethodPasskey, Title: "Passkeys", Login: true, AAL: 2, Factor: true, Once: true, Script: true, Asked: "passkey",
@@ -23,7 +23,7 @@ func (s *Method) About() about.Method {
 				Description: "Any of them completes a login by another method.",
 			},
 			Ask: about.Operation{
-				ID: "secondPasskeyOptions", Summary: "Ask for the options of a passkey",
+				ID: "secondPasskeyOptions", Summary: "Request the options of a passkey",
 				Description: "For a login whose second factor is missing, or for the session.",
 			},
 		},
@@ -33,7 +33,7 @@ func (s *Method) About() about.Method {
 // Allow implements method.Factor.
 func (s *Method) Allow(*sessions.Session) error { return s.requirePasskeys() }
 
-// Setup implements method.Factor: a passkey is added in a way of its own.
+// Setup implements method.Factor: passkeys are added by other functions.
 func (s *Method) Setup(context.Context, *sessions.Session) (method.Setup, error) {
 	return method.Setup{}, nil
 }
@@ -41,7 +41,7 @@ func (s *Method) Setup(context.Context, *sessions.Session) (method.Setup, error)
 // Enroll makes the passkeys of the logged-in user their second factor. Conflict without a passkey.
 func (s *Method) Enroll(ctx context.Context, _ *sessions.Session, _, _ string, _ method.Try) (check func(now record.User) error, err error) {
 	return func(now record.User) error {
-		// The removal of a passkey first marks it in the record of this write: of the two, one sees the other.
+		// The removal of a passkey first marks it in the record of this write: one of the two writes sees the other.
 		has, err := s.Links.HasPasskey(record.AsService(ctx, now.UUID), now)
 		if err == nil && !has {
 			err = errs.New(errs.Conflict, "your account has no passkey: add one first")

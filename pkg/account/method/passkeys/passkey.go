@@ -22,28 +22,29 @@ import (
 	"belfry/pkg/object"
 )
 
-// A passkey is an ident whose id is that of a WebAuthn credential. Its public key and the data that an authenticator
-// reports besides are in an internal field; its name and its last use are for people.
+// A passkey is an ident whose id is that of a WebAuthn credential. Its public key and the authenticator's other data
+// are in an internal field; its name and its last use are for people.
 const (
 	// maxPasskeys is how many passkeys a user can have.
 	maxPasskeys = 50
 
 	maxPasskeyName = 100
 
-	// defaultPasskeyName is that of a passkey without one.
+	// defaultPasskeyName is the name of a passkey without one.
 	defaultPasskeyName = "Passkey"
 )
 
-// Info is a passkey as its user sees it.
+// Info is a passkey, as its user sees it.
 type Info struct {
 	UUID     string `json:"uuid"` // of the ident
 	Type     string `json:"type"`
 	Name     string `json:"name"`
 	Created  string `json:"created"`
 	LastUsed string `json:"lastUsed,omitempty"` // absent before the first login with it
-	BackedUp bool   `json:"backedUp"`           // to an account of its user elsewhere, as the authenticator reported last
+	BackedUp bool   `json:"backedUp"`           // to another device or account of its user, as last reported by the authenticator
 
-	// CloneSuspected is when its signature counter last went back: somebody may have a copy. Absent: never.
+	// CloneSuspected is the time at which its signature counter last decreased: somebody may have a copy. Absent:
+	// never.
 	CloneSuspected string `json:"cloneSuspected,omitempty"`
 }
 
@@ -97,7 +98,7 @@ func (s *Method) List(ctx context.Context, me *sessions.Session) ([]Info, error)
 	return list, nil
 }
 
-// Descriptors are the credentials of a user as a client is asked for, or to avoid, them.
+// Descriptors are the credentials of a user, to request or to exclude in a client.
 func (s *Method) Descriptors(ctx context.Context, user string) (all []protocol.CredentialDescriptor, err error) {
 	for ident, err := range s.Links.PasskeysOf(ctx, user) {
 		if err != nil {
@@ -119,7 +120,7 @@ func (s *Method) Descriptors(ctx context.Context, user string) (all []protocol.C
 // errNoPasskey is for a passkey that is not of the user.
 func errNoPasskey() error { return errs.New(errs.NotFound, "you have no passkey with this uuid") }
 
-// Rename renames a passkey of the logged-in user. NotFound when it is not theirs; Invalid.
+// Rename renames a passkey of the logged-in user. NotFound if it is not a passkey of the user; Invalid.
 func (s *Method) Rename(ctx context.Context, me *sessions.Session, uuid, name string) (Info, error) {
 	if err := errors.Join(s.requirePasskeys(), sessions.RequireLogin(me)); err != nil {
 		return Info{}, err

@@ -28,7 +28,7 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 	if err := s.Sessions.RequireFreshToEnroll(ctx, me); err != nil {
 		return method.Challenge{}, err
 	}
-	if err := s.Sessions.RequireSecond(ctx, me); err != nil { // a passkey is two factors at once, so no limited session may add one
+	if err := s.Sessions.RequireSecond(ctx, me); err != nil { // a passkey is two factors, so a limited session may not add one
 		return method.Challenge{}, err
 	}
 	ctx = record.AsService(ctx, me.User.UUID)
@@ -37,7 +37,7 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 		return method.Challenge{}, err
 	}
 	if len(own) >= maxPasskeys {
-		return method.Challenge{}, errs.New(errs.Conflict, "you have %d passkeys, and at most as many are allowed: remove one first", len(own))
+		return method.Challenge{}, errs.New(errs.Conflict, "you have %d passkeys, the maximum: remove one first", len(own))
 	}
 	address, err := s.Users.Address(ctx, me.User.UUID)
 	if err != nil {
@@ -71,13 +71,13 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 //
 //	Invalid           the answer can't be read, or a passkey can't have the name
 //	Denied            the answer does not match the challenge, the origin or the requested options
-//	Exists            the credential is registered already
+//	Exists            the credential is already registered
 //	Unauthenticated   the session has ended, or has to prove a second factor
 func (s *Method) Add(ctx context.Context, name string, a method.Signed, me *sessions.Session) (Info, error) {
 	if err := errors.Join(s.requirePasskeys(), sessions.RequireLogin(me)); err != nil {
 		return Info{}, err
 	}
-	// The account may have got a second factor since BeginRegistration.
+	// A second factor may have been added to the account since BeginRegistration.
 	if err := s.Sessions.RequireSecond(ctx, me); err != nil {
 		return Info{}, err
 	}
@@ -131,7 +131,7 @@ func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationDat
 	switch format := protocol.AttestationFormat(parsed.Response.AttestationObject.Format); format {
 	case protocol.AttestationFormatNone, protocol.AttestationFormatPacked:
 	default:
-		return record.Credential{}, errs.New(errs.Denied, "the passkey comes with an attestation that was not asked for: register it without one")
+		return record.Credential{}, errs.New(errs.Denied, "the passkey has an attestation, which was not requested: register it without one")
 	}
 	_, err := parsed.Verify(challenge, s.Config.RPID, s.Config.Origins, nil, nil, protocol.TopOriginExplicitVerificationMode,
 		false, true, true, nil, passkeyAlgorithms(), protocol.AttestationPolicy{}, protocol.SignaturePolicy{})
@@ -148,10 +148,10 @@ func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationDat
 	}, nil
 }
 
-// checkBackup reports Denied for flags that contradict each other.
+// checkBackup returns Denied for flags that contradict each other.
 func checkBackup(flags protocol.AuthenticatorFlags) error {
 	if flags.HasBackupState() && !flags.HasBackupEligible() {
-		return errs.New(errs.Denied, "the authenticator says that the passkey is backed up, and that it can't be")
+		return errs.New(errs.Denied, "the authenticator reports that the passkey is backed up, and that it can't be backed up")
 	}
 	return nil
 }

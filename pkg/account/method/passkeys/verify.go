@@ -25,15 +25,15 @@ func errPasskey(cause error) error {
 	return errs.Wrap(cause, errs.Denied, message)
 }
 
-// errClone is for a passkey of which there may be a copy.
+// errClone is for a passkey that may have been copied.
 func errClone() error {
-	return errs.New(errs.Denied, "the signature counter of this passkey went back: somebody may have a copy of it. Log in in another way, remove the passkey, and end sessions that you do not know")
+	return errs.New(errs.Denied, "the signature counter of this passkey decreased: somebody may have a copy of it. Log in by another method, remove the passkey, and end unknown sessions")
 }
 
-// Verify verifies the answer to a challenge that Options made for a purpose, and returns the user and
-// the ident of the passkey. expected is the user who has to answer; nil: any. The answer is valid once: the challenge
-// is consumed before it counts, and its signature counter is recorded before the user has proven anything. The caller settles what
-// the challenge was used for, unless there is an error.
+// Verify verifies the answer to a challenge that Options made for a purpose, and returns the user and the ident of the
+// passkey. expected is the user who has to answer; nil: any. The answer is valid once: the challenge is consumed before
+// it counts, and its signature counter is recorded before the user has proven anything. Without an error the caller
+// settles the use of the challenge.
 //
 // Errors: Invalid for an answer that can't be read; Denied, with a Repetition for an answer that was sent before.
 func (s *Method) Verify(ctx context.Context, a method.Signed, expected *record.User, why passkeyPurpose, act record.Act) (user record.User, ident record.Ident, err error) {
@@ -77,8 +77,8 @@ func (s *Method) verifyAnswer(ctx context.Context, a method.Signed, expected *re
 	return user, ident, err
 }
 
-// VerifyAssertion reports an error for an answer that is not the credential's to the challenge. An authenticator that
-// was not asked for certain credentials has to say whose credential it is.
+// VerifyAssertion returns an error unless the answer is the credential's answer to the challenge. If no credentials
+// were requested by id, the authenticator has to name the user.
 func (s *Method) VerifyAssertion(parsed *protocol.ParsedCredentialAssertionData, p record.Credential, user, challenge string, asked bool) error {
 	handle := secret.B64.EncodeToString(parsed.Response.UserHandle)
 	if handle != userHandle(user) && (handle != "" || !asked) {
@@ -96,8 +96,9 @@ func (s *Method) VerifyAssertion(parsed *protocol.ParsedCredentialAssertionData,
 	return checkBackup(flags)
 }
 
-// recordAssertion records the use of a passkey: its signature counter, atomically with the check that it grew. One that
-// did not, although the authenticator counts, was signed by a copy, or before a use that is recorded: it is refused, and the passkey is marked.
+// recordAssertion records the use of a passkey: its signature counter, atomically with the check that it has increased.
+// If the authenticator counts and the counter has not increased, the answer was signed by a copy, or before a recorded
+// use: it is refused, and the passkey is marked.
 func (s *Method) recordAssertion(ctx context.Context, user, ident string, verified record.Credential, data protocol.AuthenticatorData) (record.Ident, error) {
 	suspected := false
 	changed, err := s.DB.Idents.Change(record.AsService(ctx, user), ident, func(i *record.Ident) error {
@@ -123,7 +124,8 @@ func (s *Method) recordAssertion(ctx context.Context, user, ident string, verifi
 	return changed, err
 }
 
-// recordPasskeyFailure records in a passkey that its answer was wrong. It delays nobody: nobody guesses a signature.
+// recordPasskeyFailure records in a passkey that its answer was wrong. It causes no delay, because signatures can't be
+// guessed.
 func (s *Method) recordPasskeyFailure(ctx context.Context, user, ident string) error {
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		at := s.DB.Now()

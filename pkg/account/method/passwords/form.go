@@ -25,9 +25,9 @@ func PasswordForm(password string) string {
 	}, password))
 }
 
-// passwordForms returns the texts of which a hash can be if a password is right: its form, and, where that differs, the password as it was
-// sent. Hashes were made of that once, and those of other programs are. Of a password that is too long to be that of anybody it is the empty
-// text, which is nobody's either: there is always something to hash.
+// passwordForms returns the texts that the hash of a right password may be of: its form and, if that differs, the
+// password as it was sent. Earlier releases and other programs hash the latter. For a password that is too long it
+// returns the empty text, which is never a password, so that there is always a text to hash.
 func passwordForms(password string) []string {
 	form := PasswordForm(password)
 	switch asSent := len(password) <= MaxPassword; {

@@ -87,9 +87,8 @@ func (h *Hasher) hash(ctx context.Context, password string) (string, error) {
 }
 
 // matches reports whether an encoded hash is of a password, and whether the hash should be replaced: it is weaker than
-// a new one would be, or of the password as it was sent, as hashes were made once. For "", which means no hash, it does
-// the same work as for a hash that is of neither form: only that determines how many hashes are computed for a wrong
-// password.
+// a new one, or it is of the password as it was sent, as in earlier releases. For "", which means no hash, it does the
+// same work as for a hash of neither form. So the number of computed hashes only depends on the password.
 func (h *Hasher) matches(ctx context.Context, encoded, password string) (ok, weak bool, err error) {
 	known := encoded != ""
 	if !known {

@@ -29,12 +29,12 @@ func CheckLength(field, password string) error {
 	return nil
 }
 
-// CheckNew reports Invalid for a password of a wrong length or a weak one; Limited if too many calls wait. own are
-// texts of the user, which are guessed first.
+// CheckNew returns Invalid for a password with a wrong length or a weak password; Limited if too many calls wait. own
+// are texts of the user, which attackers guess first.
 //
-// This check takes time, and may ask another server. So public callers check the length and take an attempt of the
-// network address first. They call CheckNew before they read an account, so that the reply does not depend on whether
-// one exists.
+// This check takes time, and may send a request to another server. So public callers check the length and take an
+// attempt of the network address first. They call CheckNew before they read an account, so that the reply does not
+// depend on whether one exists.
 func (s *Method) CheckNew(ctx context.Context, field, password string, own []string) error {
 	if err := CheckLength(field, password); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *Method) CheckNew(ctx context.Context, field, password string, own []str
 // Own returns texts of the user of a form.
 func (c Credentials) Own() []string { return append([]string{c.Login}, Names(c.Fields)...) }
 
-// Names returns texts by which somebody is called: those of the fields name, firstName, nickname and the like.
+// Names returns the names of a user: the texts of the fields name, firstName, nickname and the like.
 func Names(fields object.Object) (texts []string) {
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		if text, ok := object.Text(fields[field]); ok && strings.Contains(strings.ToLower(field), "name") {
@@ -66,8 +66,8 @@ func Names(fields object.Object) (texts []string) {
 	return texts
 }
 
-// OwnOf returns texts of a user: names and addresses, those of their idents as well. They are read only if they are
-// used.
+// OwnOf returns texts of a user: names and addresses, including those of the user's idents. They are read only if they
+// are used.
 func (s *Method) OwnOf(ctx context.Context, user record.User) (texts []string, err error) {
 	if s.weak.MinScore == 0 {
 		return nil, nil

@@ -11,11 +11,11 @@ import (
 )
 
 // RepeatedForm returns the error of a form that was sent before. A different password makes it another form, so the
-// user learns that it was not set. If the act has not succeeded, the token is useless. taken is the error of another
-// form without a token.
+// user learns that it was not set. If the act has failed, the token is useless. taken is the error of another form
+// without a token.
 //
-// The reply to the browser of the first use says whether the password is that of the account. So another password is a
-// guess. An attacker who finds the form in the history of a browser gets as few guesses as at a login.
+// The reply to the browser of the first use reveals whether the password is that of the account. So another password
+// counts as a guess. An attacker who finds the form in the history of a browser gets as few guesses as at a login.
 func (s *Method) RepeatedForm(ctx context.Context, id record.Identity, password string, repeated, taken error, from sessions.Client) error {
 	ctx = record.AsService(ctx, "")
 	r := once.Repeated(once.Recognize(repeated, from))

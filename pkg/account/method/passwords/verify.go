@@ -12,7 +12,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Credentials are those of a login or a registration.
+// Credentials are the credentials of a login or a registration.
 type Credentials struct {
 	Login    string // an e-mail address
 	Password string
@@ -50,14 +50,13 @@ func (s *Method) Verify(ctx context.Context, user record.User, password string) 
 	return true, nil
 }
 
-// VerifyCurrent reports Denied unless the password is that of the user
-// who is logged in. The limits of a login apply.
+// VerifyCurrent returns Denied unless the password is that of the logged-in user. The limits of a login apply.
 func (s *Method) VerifyCurrent(ctx context.Context, me *sessions.Session, password string) error {
 	return s.VerifyCurrentOr(ctx, me, password, "")
 }
 
-// VerifyCurrentOr is VerifyCurrent for a form that sets a new password. If it is wrong because the same form has
-// changed it, in the session that this session has replaced, that is a Repetition.
+// VerifyCurrentOr is VerifyCurrent for a form that sets a new password. If the password is wrong because the same form
+// has changed it in the previous session, the error has a Repetition.
 func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, password, next string) error {
 	key := "user:" + me.User.UUID
 	if err := s.Guesses.Accounts.Try(key, record.Failures{}); err != nil {
@@ -85,8 +84,7 @@ func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, pass
 	return nil
 }
 
-// auditWrongPassword records that somebody in a session did not know the password of its user. The record is the session, whose use
-// this is.
+// auditWrongPassword records a wrong password in a session. The event is written with the session's record.
 func (s *Method) auditWrongPassword(ctx context.Context, me *sessions.Session) error {
 	_, err := s.DB.Sessions.Change(ctx, me.ID, func(session *record.Session) error {
 		session.LastUsed = s.DB.Now()

@@ -43,8 +43,8 @@ func flowName(uuid string) string { return uuid[len(record.KindFlow):][:12] }
 // only the browser has, so that the store of tokens holds none.
 func pkceVerifier(of string) string { return secret.Digest("verifier:" + of) }
 
-// Begin starts a flow. With linking, while somebody is logged in, it links
-// the identity to their account; otherwise it is a login.
+// Begin starts a flow. With linking, while a user is logged in, it links the identity to the user's account; otherwise
+// it is a login.
 func (s *Method) Begin(ctx context.Context, provider string, linking bool, from sessions.Client) (Flow, error) {
 	p := s.Providers[provider]
 	if p == nil {
@@ -118,7 +118,7 @@ func (s *Method) Identify(ctx context.Context, query url.Values, browser string,
 	return id, nil
 }
 
-// fewChanges returns changes of a profile for the log, which has few of those that somebody may have thousands of.
+// fewChanges returns the changes of a profile for the log. Of thousands of changes it only returns a few.
 func fewChanges(all []string) []string {
 	const most = 20
 	all = slices.Compact(all)
@@ -146,7 +146,7 @@ func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser stri
 			return record.ErrUnchanged
 		}
 		if !secret.Matches(browser, t.Browser) {
-			return sessions.StateError() // it stays: the browser that it belongs to may still finish it
+			return sessions.StateError() // the flow is kept: its browser may still finish it
 		}
 		flow = *t
 		s.Uses.UseUp(t, record.Use{Act: record.ActLoggedIn, Provider: t.FlowProvider, Browser: once.BrowserDigest(from), Secret: t.Browser})
@@ -188,9 +188,9 @@ func (s *Method) repeatedFlow(ctx context.Context, uuid, browser string) error {
 	return repeated
 }
 
-// Browsers send several cookies of one name, which were set for other paths or hosts: the first one that is valid counts. The functions
-// here return which of some secrets that is: the one of what the request is about. If none is, they return the first, whose use fails as
-// that of a single one does; "" without any.
+// Browsers send several cookies of one name, which were set for other paths or hosts: the first one that is valid
+// counts. The functions here return the secret among several that belongs to the request. If none does, they return the
+// first one, whose use fails as a single one would; "" without any.
 
 // FlowSecret returns the secret of the flow of a callback.
 func (s *Method) FlowSecret(ctx context.Context, query url.Values, secrets []string) string {

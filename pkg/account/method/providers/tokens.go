@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// maxTokens is the most bytes of tokens that are kept. Those of the known providers have at most some thousand.
+	// maxTokens is the maximum size of kept tokens. Tokens of the known providers have at most some thousand bytes.
 	maxTokens = 16 << 10
 
-	// expiryMargin is how long an access token is valid at least when it is returned.
+	// expiryMargin is the minimal remaining validity of a returned access token.
 	expiryMargin = time.Minute
 
-	// leaseTTL is how long a refresh may take until others take it to be lost. It is longer than refreshTimeout, so that
+	// leaseTTL is how long a refresh may take until others consider it lost. It is longer than refreshTimeout, so that
 	// the clocks of two processes may differ by the rest.
 	leaseTTL       = time.Minute
 	refreshTimeout = 30 * time.Second
@@ -84,12 +84,12 @@ func (s *Method) tokensOf(uuid string, i record.Ident) (tokens storedTokens, ok 
 	}
 	content, ok := s.Sealer.Open(purposeOf(uuid), i.Tokens)
 	if !ok {
-		return tokens, false // the key is gone
+		return tokens, false // the key no longer exists
 	}
 	return tokens, json.Unmarshal(content, &tokens) == nil
 }
 
-// errNoToken does not say why: whether an ident exists is nobody's business but its user's.
+// errNoToken does not have the reason: only the user of an ident may learn whether it exists.
 func errNoToken() error {
 	return errs.New(errs.NotFound, "you have no ident with this uuid whose provider's tokens are kept and valid: log in through the provider again")
 }
@@ -99,7 +99,7 @@ func errNoToken() error {
 //
 // Errors:
 //
-//   - NotFound: the ident is not theirs, or has no token that the provider accepts
+//   - NotFound: the ident is not the user's, or has no token that the provider accepts
 //   - Denied: for an API key
 //   - Unauthenticated: the session has ended, and the errors of RequireComplete
 //   - Unavailable: the provider can't be reached
@@ -111,7 +111,7 @@ func (s *Method) ProviderToken(ctx context.Context, me *sessions.Session, ident 
 	if !object.ValidUUID(ident) {
 		return ProviderToken{}, errNoToken()
 	}
-	// Each of many that wait for a provider that hangs would otherwise wait for all before it.
+	// Otherwise each of many requests for a hanging provider would wait for all earlier ones.
 	waiting, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	wait, refreshed := backoff.New(50*time.Millisecond, time.Second), false
@@ -149,8 +149,8 @@ type leaseStep struct {
 	keeper oauth.Keeper
 	tokens storedTokens
 	sealed string
-	valid  bool   // the access token is
-	leased bool   // it is not, and this caller is to refresh it
+	valid  bool   // the access token is valid
+	leased bool   // the token is not valid, and this caller has to refresh it
 	holder string // of the lease
 }
 
@@ -160,8 +160,8 @@ func (l leaseStep) token() ProviderToken {
 
 // lease returns a valid token of an ident, or takes the lease to refresh it. With neither, another caller is
 // refreshing. The record is read and written at one revision, so that at most one caller has the lease. Tokens of an
-// earlier key are sealed with the present one. After a refresh, any stored token is valid: otherwise a provider whose
-// tokens expire within expiryMargin would be asked forever.
+// earlier key are sealed with the present one. After a refresh, any stored token is valid: otherwise tokens that expire
+// within expiryMargin would be refreshed forever.
 func (s *Method) lease(ctx context.Context, me *sessions.Session, ident string, refreshed bool) (step leaseStep, err error) {
 	_, err = s.DB.Idents.Change(record.AsService(ctx, me.User.UUID), ident, func(i *record.Ident) error {
 		var err error
@@ -257,7 +257,7 @@ func (s *Method) refreshLeased(ctx context.Context, ident string, step leaseStep
 	case record.IgnoreNotFound(err) != nil:
 		return err
 	case failure == nil || refused:
-		return nil // the stored record says it
+		return nil // the stored record has the result
 	case errs.KindOf(failure) == errs.Internal, errs.KindOf(failure) == errs.Unavailable:
 		return failure
 	default:

@@ -1,4 +1,4 @@
-// Package recoverycodes is the method by which a recovery code takes the place of a second factor, once.
+// Package recoverycodes is the method by which a recovery code replaces a second factor, once.
 package recoverycodes
 
 import (

@@ -40,13 +40,12 @@ func Renew(user *record.User) (codes []string) {
 // recoveryDigest is the stored form of a code. Each user has other digests of the same code.
 func recoveryDigest(user, code string) string { return secret.Digest(user + " " + code) }
 
-// normalizeRecoveryCode returns a code as it was made, however somebody has typed it.
+// normalizeRecoveryCode returns the canonical form of a typed code.
 func normalizeRecoveryCode(text string) string {
 	return strings.ToUpper(secret.TypedCode(text))
 }
 
-// Use consumes a recovery code of a user, and reports whether it was one. Of two that use it at once, one
-// does.
+// Use consumes a recovery code of a user, and reports whether it was one. Of two concurrent uses, one succeeds.
 func (s *Method) Use(ctx context.Context, user record.User, code string) (ok bool, err error) {
 	given := normalizeRecoveryCode(code)
 	_, err = s.DB.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {

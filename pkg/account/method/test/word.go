@@ -1,4 +1,5 @@
-// Package test is a method that tests add, and the example of how one is added: users keep a word, and say it. No program has it.
+// Package test is a method for tests, and the example of how to add a method: users remember a word, and enter it. No
+// program includes it.
 package test
 
 import (

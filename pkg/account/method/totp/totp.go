@@ -38,13 +38,13 @@ func (s *Method) About() about.Method {
 		API: about.API{
 			Begin: about.Operation{
 				ID: "beginTOTP", Summary: "Set up an authenticator app",
-				Description: "It is of no use before its confirmation by the same session, within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.",
+				Description: "The same session has to confirm it within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.",
 			},
 			Put: about.Operation{
 				ID: "confirmTOTP", Summary: "Confirm an authenticator app",
 				Description: "The session is replaced by one with the second factor. With the first factor, the reply has recovery codes.",
 			},
-			Code: "Six digits that the app shows.",
+			Code: "The six digits that the app shows.",
 		},
 	}
 }
@@ -106,7 +106,7 @@ func (s *Method) Prove(_ context.Context, user record.User, a method.Answer, _ s
 	return step, ok, nil
 }
 
-// matchTOTP finds the time step of a code, within the skew. It compares with all of them, so that the time that it takes says
+// matchTOTP finds the time step of a code, within the skew. It compares with all steps, so that its duration reveals
 // nothing about the code.
 func matchTOTP(key, code string, now time.Time) (step uint64, ok bool) {
 	code = secret.TypedCode(code)

@@ -138,7 +138,8 @@ func (ix *index) score(concepts []concept) (all []scored, used map[string]bool) 
 	return all, used
 }
 
-// weigh returns how well each section fits words, and the greatest rarity of these: 0 if no section has any of them.
+// weigh returns how well each section matches words, and the greatest rarity of these words: 0 if no section has any of
+// them.
 func (ix *index) weigh(words []string, used map[string]bool) (fit []float64, rarity float64) {
 	n := len(ix.sections)
 	fit = make([]float64, n)
@@ -160,8 +161,8 @@ func (ix *index) weigh(words []string, used map[string]bool) (fit []float64, rar
 	return fit, rarity
 }
 
-// synonymWeight is how much belfry's words for a term count, where the term itself counts 1.
+// synonymWeight is the weight of belfry's words for a term; the term itself has weight 1.
 const synonymWeight = 0.7
 
-// internalWeight is how much a section of an internal part counts.
+// internalWeight is the weight of a section of an internal part.
 const internalWeight = 0.3

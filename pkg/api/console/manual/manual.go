@@ -84,7 +84,7 @@ func read(name string) []byte {
 // Contents returns the parts in order. The first part has the start page alone. Callers must not change them.
 func Contents() []Part { return loaded().parts }
 
-// Find returns the page at a URL, nil if there is none.
+// Find returns the page at a URL, or nil.
 func Find(url string) *Page { return loaded().pages[url] }
 
 // Around returns the pages before and after a page in the contents, nil at the ends.

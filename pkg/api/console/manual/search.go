@@ -121,7 +121,8 @@ const maxExcerpt = 240
 // match is where a text has a word of a query.
 type match struct{ begin, end int }
 
-// matchesOf returns where a text has words of the index. Most words of a text begin otherwise, and are not stemmed.
+// matchesOf returns the places where a text has words of the index. Most words of a text begin with other letters, and
+// are not stemmed.
 func matchesOf(text string, words map[string]bool) (matches []match) {
 	const compared = 2 // letters that stems keep
 	begins := map[string]bool{}

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// peers are terms of other products and of the web, and belfry's words for the same. Each line is "term, term: words".
+// peers are terms of other products and of the web, and belfry's words for them. Each line is "term, term: words".
 const peers = `
 	collection, collections, table, class: store
 	document, documents, record, records, row, rows, item, entity, node: object

@@ -7,7 +7,7 @@ import (
 	porter "github.com/blevesearch/go-porterstemmer"
 )
 
-// The longest word that is indexed, in bytes. What is longer is an identifier or a hash, which its parts find.
+// The longest word that is indexed, in bytes. Longer words are identifiers, which are found by their parts, or hashes.
 const maxWord = 40
 
 // token is a word of a text, as a stem, with the stems of its parts if it is an identifier.
@@ -115,10 +115,10 @@ var stopWords = func() map[string]bool {
 	return all
 }()
 
-// concept is a thing that a query names: by the words that were typed, or by those that belfry has for the same.
+// concept is a thing that a query names: the typed words, and belfry's words for the same.
 type concept struct {
 	typed, means []string
-	parts        bool // means are the parts of an identifier, which count where nothing has the identifier
+	parts        bool // means are the parts of an identifier, which count only if no section has the identifier
 }
 
 // query returns the concepts of a query.
