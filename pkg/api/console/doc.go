@@ -36,6 +36,9 @@
 //  6. <name>_test.go, and the view in the table of views in test/browser. TestNoViewOfTheConsoleScansAStore in pkg/app opens
 //     what links lead to, and counts what it reads; bench/load measures the views that it lists.
 //
+// An operation of commands needs none of this: with a Console, a command.Operation has the page of run.go. A template of its path
+// replaces blocks of _run.html, and a test of it is that of the operation.
+//
 // Titles are set with a redirect: a POST that succeeded ends with request.Redirect, which shows a notice
 // on the next page.
 package console
