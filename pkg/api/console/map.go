@@ -109,7 +109,7 @@ func (v mapView) show(r *request) error {
 		r.RecordError(noLag)
 		problem, _ = messageOf(noLag)
 	}
-	run, err := v.last(r.Context())
+	run, err := v.verification.last(r.Context())
 	if err != nil {
 		return err
 	}
@@ -141,13 +141,6 @@ func (v mapView) show(r *request) error {
 		Problem string
 		Run     *Run
 	}{d, edges, problem, run})
-}
-
-func (v mapView) last(ctx context.Context) (*Run, error) {
-	if v.verification == nil {
-		return nil, nil
-	}
-	return v.verification.Runs.Last(ctx)
 }
 
 // copiesOf returns what a verification has found; nil while it is in progress, and after an error.

@@ -126,6 +126,14 @@ func (o Options) operation(path string) *Operation {
 	return &o.Operations[at]
 }
 
+// last returns the last run of an operation; nil also without the operation.
+func (o *Operation) last(ctx context.Context) (*Run, error) {
+	if o == nil {
+		return nil, nil
+	}
+	return o.Runs.Last(ctx)
+}
+
 // operations are the views of operations with a page, and below the names of other views the routes of those without.
 func (c *Console) operations(o Options) (views []view, within map[string][]route) {
 	within = map[string][]route{}
