@@ -355,19 +355,21 @@ func TestStoresThatComeAndGoLeaveNothing(t *testing.T) {
 		p.want(a, "POST", "/notes", `{"text":"t"}`, http.StatusCreated)
 		p.changed(a)
 	}
-	goroutines := func() int {
+	goroutines := func() (all, publishers int) {
 		_ = a.served.Retired(context.Background())
-		return runtime.NumGoroutine()
+		stacks := make([]byte, 16<<20)
+		text := string(stacks[:runtime.Stack(stacks, true)])
+		return runtime.NumGoroutine(), strings.Count(text, "outbox.(*source).run(")
 	}
 	round()
-	before := goroutines()
+	before, publishers := goroutines()
 	const rounds, spare = 20, 10 // connections and timers of others
 	for range rounds {
 		round()
 	}
 	kit.WaitUntil(t, func() error {
-		if now := goroutines(); now > before+spare {
-			return fmt.Errorf("%d goroutines, then %d", before, now)
+		if now, publish := goroutines(); now > before+spare || publish != publishers {
+			return fmt.Errorf("%d goroutines, of which %d publish events, then %d and %d", before, publishers, now, publish)
 		}
 		return nil
 	})
@@ -430,6 +432,7 @@ func TestACommandEndsBeforeTheNextConfigurationBuilds(t *testing.T) {
 		p.changed(a, "Books: {", fmt.Sprintf("Books: {indexes: [%q], ", field))
 		for range 50 {
 			if !reads && sorted() == nil {
+				done()
 				t.Fatal("an index is built beside a command that writes without it")
 			}
 		}

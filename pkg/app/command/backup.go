@@ -48,7 +48,8 @@ type BackupRequest struct {
 
 // Backup makes a backup. A command that makes the backup itself yields to a belfry that waits for the data.
 var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
-	Name: "backup", Reads: func(BackupRequest) bool { return true }, Max: 1 << 16, Broken: ", and the backup was not completed",
+	Name: "backup", Max: 1 << 16, Broken: ", and the backup was not completed",
+	Reads: func(BackupRequest) bool { return true },
 	Check: func(c *config.Config, q BackupRequest) error {
 		_, err := NewBackupPlace(c, q.To)
 		return err

@@ -26,7 +26,8 @@ type ExportRequest struct {
 // Export writes every object of a store as JSON lines in the order of their
 // uuids, without the fields that never leave the server.
 var Export = Operation[ExportRequest, none, none]{
-	Name: "export", Reads: func(ExportRequest) bool { return true }, Broken: "; the export lacks objects",
+	Name: "export", Broken: "; the export lacks objects",
+	Reads: func(ExportRequest) bool { return true },
 	Check: func(c *config.Config, q ExportRequest) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)

@@ -62,6 +62,7 @@ type Examined struct {
 
 // Examine requests the findings of the serving process about itself.
 var Examine = Operation[none, Examined, none]{
-	Name: "doctor", Reads: func(none) bool { return true }, Served: "there is nobody to ask",
-	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Examined, error) { return at.Examine(ctx) },
+	Name: "doctor", Served: "there is nobody to ask",
+	Reads: func(none) bool { return true },
+	Run:   func(ctx context.Context, at *Place, _ none, _ func(none)) (*Examined, error) { return at.Examine(ctx) },
 }

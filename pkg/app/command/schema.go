@@ -31,6 +31,7 @@ type SchemaQuestion struct {
 var Schema = Operation[SchemaQuestion, store.SchemaReport, store.SchemaReport]{
 	Name:  "schema check",
 	Reads: func(SchemaQuestion) bool { return true }, Max: 1 << 20, // more than the largest schema in base64
+
 	Check: func(c *config.Config, q SchemaQuestion) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)

@@ -38,27 +38,37 @@ func TestAReloadRetiresWhatNobodyUses(t *testing.T) {
 	}
 }
 
-// What is begun when a configuration is retired may count on none before it being in use.
-func TestReloadsRetireInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first, second := &Generation{}, &Generation{}
-		s := NewCurrent(first)
-		_, done := s.Use()
-		var settled, ended []string
-		s.Replace(second)
-		s.Retire(first, func(context.Context) { settled = append(settled, "first") }, func(context.Context) { ended = append(ended, "first") })
-		s.Replace(&Generation{})
-		s.Retire(second, func(context.Context) { settled = append(settled, "second") }, func(context.Context) { ended = append(ended, "second") })
-		synctest.Wait()
-		if len(settled)+len(ended) > 0 {
-			t.Errorf("%q were settled and %q retired while the first is in use", settled, ended)
-		}
-		done()
-		synctest.Wait()
-		if want := []string{"first", "second"}; !slices.Equal(settled, want) || !slices.Equal(ended, want) {
-			t.Errorf("settled are %q, retired %q", settled, ended)
-		}
-	})
+// What is begun when a configuration is settled or retired may count on none before it being written with, or in use.
+func TestReloadsSettleAndRetireInOrder(t *testing.T) {
+	for name, c := range map[string]struct {
+		use     func(s *Current) (g *Generation, done func())
+		settled []string // while the first is in use
+	}{
+		"writer": {(*Current).Use, nil},
+		"reader": {(*Current).Read, []string{"first", "second"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first, second := &Generation{}, &Generation{}
+				s := NewCurrent(first)
+				_, done := c.use(s)
+				var settled, ended []string
+				s.Replace(second)
+				s.Retire(first, func(context.Context) { settled = append(settled, "first") }, func(context.Context) { ended = append(ended, "first") })
+				s.Replace(&Generation{})
+				s.Retire(second, func(context.Context) { settled = append(settled, "second") }, func(context.Context) { ended = append(ended, "second") })
+				synctest.Wait()
+				if !slices.Equal(settled, c.settled) || len(ended) > 0 {
+					t.Errorf("%q were settled and %q retired while the first is in use", settled, ended)
+				}
+				done()
+				synctest.Wait()
+				if want := []string{"first", "second"}; !slices.Equal(settled, want) || !slices.Equal(ended, want) {
+					t.Errorf("settled are %q, retired %q", settled, ended)
+				}
+			})
+		})
+	}
 }
 
 // A reload fills and builds beside work that only reads, but not beside what may write with the configuration before.
