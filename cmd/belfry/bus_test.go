@@ -153,7 +153,7 @@ func TestBusFlagsOverrideTheConfiguration(t *testing.T) {
 	external := write("external.yaml", "bus: {url: \"nats://127.0.0.1:1\", user: belfry, password: secret}\n")
 	password := write("password", "hidden\n")
 	belfry(t, 2, "set bus.listen", "dlq", "list", "-c", none)
-	belfry(t, 2, "give --url", "events", "get", "-c", free)
+	belfry(t, 2, "with --url", "events", "get", "-c", free)
 	belfry(t, 1, "can't connect to the bus at nats://127.0.0.1:1", "listener", "list", "-c", external)
 	belfry(t, 2, "choose one", "dlq", "list", "-c", external, "--user", "admin", "--creds", password)
 	belfry(t, 2, "--password-file needs --user", "dlq", "list", "-c", external, "--password-file", password)

@@ -98,7 +98,7 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the storage of files does not reply"), []string{"ended early: the storage of files does not reply.", "r-17", "Its repairs are kept"}},
 		{errs.New(errs.Canceled, "the run was stopped"), []string{"the run was stopped"}},
 	} {
-		done.Err, done.Stays = c.err, "What it had repaired stays repaired."
+		done.Err, done.Stays = c.err, "Its repairs are kept."
 		page := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
 		if shows(t, page, append(c.shows, "failed")...); strings.Contains(page.Text, "secret") {
 			t.Errorf("%v: the page shows internals", c.err)

@@ -107,7 +107,7 @@ func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 	case errors.Is(err, errs.Canceled):
 		return nil, err
 	default:
-		// Of any kind: the operator of every kind, the operator sees the server's reply and the cause.
+		// For errors of every kind, the operator sees the server's reply and the cause.
 		return nil, errs.New(errs.Unavailable, "the mail to %s was not sent: %s", tested.To, err.Error())
 	}
 }

@@ -42,8 +42,8 @@ type Place struct {
 	Claims func(ctx context.Context) error // completes the claims that an import of objects with unique values needs
 	Sender func(name string, m config.Mailer) mail.Sender
 
-	// Current is what is served now, which a reload replaces; nil but for a run of the console, which leaves others half of
-	// the time.
+	// Current returns the stores that are served now, which a reload replaces. Only runs of the console have it: they
+	// leave half of the time to other requests. nil: none.
 	Current func() *store.Set
 
 	// Of the process that serves.

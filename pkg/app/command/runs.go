@@ -16,7 +16,8 @@ import (
 )
 
 // runs are the runs of one kind that admins start in the console. One run is in progress at a time in all processes
-// that share the stores, since a load balancer may send each request of a browser to another process. They share one record. The process of the run writes it every few seconds, and others request a stop in it.
+// that share the stores, since a load balancer may send each request of a browser to another process. They share one record. The process of
+// the run writes it every few seconds, and others request a stop in it.
 type runs[S any] struct {
 	kind    string          // for people
 	uuid    string          // of the record

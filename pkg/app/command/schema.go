@@ -30,8 +30,8 @@ type SchemaQuestion struct {
 // Schema reads all objects of a store and reports those that a schema would refuse.
 var Schema = Operation[SchemaQuestion, store.SchemaReport, store.SchemaReport]{
 	Name:  "schema check",
-	Reads: func(SchemaQuestion) bool { return true }, Max: 1 << 20, // more than the largest schema in base64
-
+	Reads: func(SchemaQuestion) bool { return true },
+	Max:   1 << 20, // more than the largest schema in base64 has
 	Check: func(c *config.Config, q SchemaQuestion) error {
 		if c.Stores[q.Store] == nil {
 			return plan.UnknownStore(c, q.Store)

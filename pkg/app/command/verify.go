@@ -97,7 +97,7 @@ var Verify = Operation[VerifyRequest, Report, verify.Progress]{
 		Title: "Verify", Kind: "verification", Button: "Verify now", Short: shortReport,
 		Stays: func(q VerifyRequest) string {
 			if q.Repair {
-				return "What it had repaired stays repaired."
+				return "Its repairs are kept."
 			}
 			return ""
 		},

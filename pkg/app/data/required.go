@@ -14,9 +14,9 @@ import (
 )
 
 // Required updates the derived data that requests depend on: it creates the claims of existing objects, lets stores use
-// these claims, and builds indexes. It runs in processes of every role, because requests are
-// refused, and two objects can get one value, until a has done this work. It is exempt from the rate of other
-// fills.
+// these claims, and builds indexes. It runs in processes of every role, because requests
+// are refused, and two objects can get one value, until a process has done this work. It is exempt from the rate of
+// other fills.
 type Required struct {
 	Log *slog.Logger
 

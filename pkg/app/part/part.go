@@ -37,7 +37,7 @@ type Change struct {
 	Apply  func()                    // when the next configuration is served
 	Cancel func()                    // instead of Apply, if another part could not be prepared
 	Settle func(ctx context.Context) // after Apply, once nothing writes with the configuration before
-	Retire func(ctx context.Context) // after Settle, once nothing uses the previous before: a download can take hours
+	Retire func(ctx context.Context) // after Settle, once nothing uses the configuration before: a download can take hours
 }
 
 // Before returns the change with a function that Apply calls first.
@@ -72,7 +72,8 @@ func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
 }
 
 // Reload prepares all parts, calls swap, which makes next the served generation, and changes the parts. If a part can't
-// be prepared, everything is as it was. Call settle once nothing writes with the previous generation, and then retire once nothing uses it.
+// be prepared, everything is as it was. Call settle once nothing writes with the previous generation, and then retire
+// once nothing uses it.
 func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (settle, retire func(context.Context), err error) {
 	var prepared []Change
 	for _, p := range l.all() {

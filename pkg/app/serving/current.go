@@ -69,8 +69,8 @@ func (c *Current) Replace(next *Generation) {
 	c.generation = next
 }
 
-// Retire calls settle once nothing writes with a replaced generation, nor with one earlier it, and then end once nothing uses
-// any of them: so these begin may rely on that.
+// Retire calls settle once nothing writes with a replaced generation or an earlier one, and then end once nothing uses any
+// of them. Whatever these two begin may rely on that.
 func (c *Current) Retire(before *Generation, settle, end func(context.Context)) {
 	c.mu.Lock()
 	earlierSettled, earlierRetired := c.settled, c.retired
