@@ -67,7 +67,7 @@ func (c *Console) users(o *Users) view {
 		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
 		post(one+"/factors", v.resetFactors),
 		post(one+"/deletion", v.act(v.Accounts.UndoDeletionFor, "The account is kept.")),
-		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can't be undone any more.")),
+		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can no longer be undone.")),
 		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.actOn("id", v.Accounts.EndKey, "The API key is revoked.")),
 	}}
 }

@@ -139,7 +139,7 @@ func (v *usersView) setAdmin(r *request) error {
 		case admin:
 			return "The user is an admin.", nil
 		}
-		return "The user is no admin any more.", nil
+		return "The user is no longer an admin.", nil
 	})
 }
 
@@ -172,7 +172,7 @@ func (v *usersView) unlink(r *request) error {
 		if err == nil {
 			err = v.Accounts.UnlinkFor(ctx, user.UUID, ident)
 		}
-		return ident + " is no login of the user any more. Sessions continue: end those that may be of somebody else.", err
+		return ident + " is no longer a login of the user. Sessions continue: end those that may be of somebody else.", err
 	})
 }
 

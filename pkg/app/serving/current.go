@@ -70,7 +70,7 @@ func (c *Current) Replace(next *Generation) {
 }
 
 // Retire calls settle once nothing writes with a replaced generation or an earlier one, and then end once nothing uses any
-// of them. Whatever these two begin may rely on that.
+// of them. Their work may rely on that.
 func (c *Current) Retire(before *Generation, settle, end func(context.Context)) {
 	c.mu.Lock()
 	earlierSettled, earlierRetired := c.settled, c.retired
