@@ -172,7 +172,7 @@ func TestWhatIsWrittenHasAFolderOfItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for to, want := range map[string]string{
-		"front": "is static.folder, whose files are for everybody", "front/in": "is in static.folder", ".": "contains static.folder", "data": "is data", "files": "is the place of the files of binaries.a",
+		"front": "is static.folder, whose files are public", "front/in": "is in static.folder", ".": "contains static.folder", "data": "is data", "files": "is the place of the files of binaries.a",
 		"data/bus/jetstream": "is the folder of the embedded bus", "elsewhere": "", "saved": "",
 	} {
 		_, err := command.NewBackupPlace(c, &config.BackupPlace{Folder: filepath.Join(root, "etc", to)})

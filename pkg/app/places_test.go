@@ -93,7 +93,7 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 	if err == nil {
 		err = plan.Check(c)
 	}
-	if err == nil || !strings.Contains(err.Error(), "authentication.places: it is not a database") {
+	if err == nil || !strings.Contains(err.Error(), "authentication.places: the file is not a database") {
 		t.Errorf("the check of a wrong file: %v", err)
 	}
 }

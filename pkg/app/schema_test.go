@@ -32,7 +32,7 @@ func TestUniqueValuesHaveNoDefaults(t *testing.T) {
 	const store = "stores:\n  Pages: {schema: %s, defaults: %t, unique: [%s]}\n"
 	for unique, refused := range map[string]string{"slug": "slug", `"team, rank"`: "team and rank", `"team, number"`: "", "none": "", "title": ""} {
 		err := plan.Check(p.load(fmt.Sprintf(store, file, true, unique)))
-		want := "stores.Pages.unique: the schema has a default for " + refused + ", which only one object could have"
+		want := "stores.Pages.unique: the schema has a default for " + refused + ", but only one object could have this value"
 		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", unique, err)
 		}

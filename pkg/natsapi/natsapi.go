@@ -60,7 +60,7 @@ type Options struct {
 	MaxQueued   int                // further requests of a store that wait; 0: DefaultMaxQueued
 	Limits      config.BusRates    // of each client
 	Pages       *pagememory.Budget // the memory of lists in flight; nil: one of its own
-	Previous    *Server            // which the new one replaces, and whose limits continue where they are the same; nil: none
+	Previous    *Server            // which the new one replaces at Begin, and whose limits continue where they are the same; nil: none
 	Now         func() time.Time   // nil: time.Now
 
 	Tracing trace.TracerProvider // makes a span of each request; nil: none
@@ -80,6 +80,10 @@ type Server struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	inFlight sync.WaitGroup
+
+	mu      sync.RWMutex // held while a request is accepted
+	another bool         // to handles what arrives
+	to      *Server      // nil: none
 }
 
 // Start subscribes to the subjects of the stores and handles requests. Where the bus is there, a request that is sent
@@ -113,13 +117,15 @@ func Start(o Options) (*Server, error) {
 		o.Set = setOf(o.Stores)
 	}
 	var before limits
-	if o.Previous != nil {
-		before = o.Previous.limits
+	previous := o.Previous
+	if previous != nil {
+		before = previous.limits
 		o.Previous = nil // or each would keep all those before it, with their stores
 	}
 	s := &Server{opts: o, limits: newLimits(o.Limits, before), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
 		Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
 	})}
+	s.pass(previous != nil, previous)
 	if o.Tracing != nil {
 		s.tracer = o.Tracing.Tracer("belfry/pkg/natsapi")
 	}
@@ -129,7 +135,6 @@ func Start(o Options) (*Server, error) {
 		s.services = append(s.services, v)
 		if err := v.subscribe(); err != nil {
 			s.cancel()
-			v.unsubscribe()
 			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "natsapi: subscribing for store %s failed", st.Name()), s.Stop(s.ctx))
 		}
 	}
@@ -164,6 +169,56 @@ func (s *Server) Stop(ctx context.Context) error {
 			}
 		}
 	}
+	if err := s.Wait(ctx); err != nil {
+		s.cancel()
+		return err
+	}
+	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
+}
+
+// Begin has a server with a Previous one handle the requests that arrive. Until then the previous one handles them.
+func (s *Server) Begin() { s.pass(false, nil) }
+
+// Retire accepts no more requests: next, which has begun, handles them; nil: they are refused. Wait waits for those that
+// were accepted.
+//
+// The subscriptions stay until Stop, and what arrives on them is for next. The bus selects the receivers of a message
+// some time before it delivers it. If all of them have unsubscribed in between, the client is told that nobody serves
+// the store.
+func (s *Server) Retire(next *Server) {
+	s.pass(true, next)
+	for _, v := range s.services {
+		v.unsubscribe(&v.controls)
+	}
+}
+
+func (s *Server) pass(another bool, to *Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.another, s.to = another, to
+}
+
+// take has a server handle a request that has arrived at another one. It reports whether it serves the operation.
+func (s *Server) take(store, op string, m *nats.Msg) bool {
+	if s == nil {
+		return false
+	}
+	for _, v := range s.services {
+		for _, e := range v.endpoints {
+			if v.store.Name() == store && e.of.Op == op {
+				v.receive(e, m)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Wait returns when the requests that a retired server has accepted have their replies, or ctx ends.
+func (s *Server) Wait(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
 	done := make(chan struct{})
 	go func() {
 		s.inFlight.Wait()
@@ -171,23 +226,16 @@ func (s *Server) Stop(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
+		return nil
 	case <-ctx.Done():
-		s.cancel()
 		return errUnanswered(ctx)
 	}
-	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
-}
-
-// Retire accepts no more requests, for another Server of the connection that has taken over: a request that is sent
-// after it has returned without an error is not for this one. Stop waits for those that have arrived.
-func (s *Server) Retire(ctx context.Context) error {
-	s.unsubscribe()
-	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: the bus does not confirm the end of subscriptions")
 }
 
 func (s *Server) unsubscribe() {
 	for _, v := range s.services {
-		v.unsubscribe()
+		v.unsubscribe(&v.controls)
+		v.unsubscribe(&v.requests)
 	}
 }
 

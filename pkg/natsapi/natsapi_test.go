@@ -329,15 +329,34 @@ func TestARetiredServerTakesNothing(t *testing.T) {
 	stricter := w.options
 	stricter.Stores = []*store.Store{w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
 	w.options = stricter
-	w.serve()
-	if err := before.Retire(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	before.Retire(w.serve())
 	for n := range 30 {
 		w.want("400", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"x"}}`, n))
 	}
 	if err := before.Stop(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// One server takes over from another: each request is handled by the one before until the next begins, then by the next,
+// on the subscriptions of either; those for what only the other serves are refused.
+func TestAServerTakesOver(t *testing.T) {
+	w := newFixture(t, nil, nil)
+	before := w.serve()
+	w.options.Stores = []*store.Store{w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
+	w.options.Previous = before
+	next := w.serve()
+	for n := range 30 {
+		w.want("", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"x"}}`, n))
+	}
+	next.Begin()
+	before.Retire(next)
+	for n := range 30 {
+		w.want("400", wire.Save, fmt.Sprintf(`{"object":{"uuid":"c%d","title":"x"}}`, n))
+	}
+	next.Retire(nil)
+	for range 10 {
+		w.want("404", wire.Save, `{"object":{"title":"x"}}`)
 	}
 }
 

@@ -29,7 +29,8 @@ type service struct {
 	admission *admission
 	sizes     pagememory.Sizes // of the objects of lists
 	endpoints []*endpoint
-	subs      []*nats.Subscription
+	controls  []*nats.Subscription // of the micro protocol
+	requests  []*nats.Subscription
 	closed    []<-chan struct{} // each is closed when its subscription has ended
 }
 
@@ -76,46 +77,62 @@ func (v *service) subscribe() error {
 			if err != nil {
 				return err
 			}
-			if err := v.track(v.server.opts.Conn.Subscribe(subject, answer)); err != nil {
+			if err := v.track(&v.controls)(v.server.opts.Conn.Subscribe(subject, answer)); err != nil {
 				return err
 			}
 		}
 	}
 	for _, e := range v.endpoints {
 		receive := func(m *nats.Msg) { v.receive(e, m) }
-		if err := v.track(v.server.opts.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)); err != nil {
+		if err := v.track(&v.requests)(v.server.opts.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (v *service) track(sub *nats.Subscription, err error) error {
-	if err != nil {
-		return err
+func (v *service) track(subs *[]*nats.Subscription) func(*nats.Subscription, error) error {
+	return func(sub *nats.Subscription, err error) error {
+		if err != nil {
+			return err
+		}
+		closed := make(chan struct{})
+		sub.SetClosedHandler(func(string) { close(closed) })
+		*subs, v.closed = append(*subs, sub), append(v.closed, closed)
+		return nil
 	}
-	closed := make(chan struct{})
-	sub.SetClosedHandler(func(string) { close(closed) })
-	v.subs, v.closed = append(v.subs, sub), append(v.closed, closed)
-	return nil
 }
 
-// unsubscribe accepts no more requests. The channels in closed are closed when those
-// that have arrived are in flight.
-func (v *service) unsubscribe() {
-	for _, sub := range v.subs {
+// unsubscribe ends subscriptions. The channels in closed are closed when the requests that have arrived are in flight.
+func (v *service) unsubscribe(subs *[]*nats.Subscription) {
+	for _, sub := range *subs {
 		stop := sub.Drain
 		if !v.server.opts.Conn.IsConnected() {
 			stop = sub.Unsubscribe // nothing can arrive
 		}
 		_ = stop() // fails when the connection, and so the subscription, is closed already
 	}
-	v.subs = nil
+	*subs = nil
 }
 
-// receive starts handling a request, or rejects it at once.
+// receive starts handling a request, has another server handle it, or rejects it at once.
 func (v *service) receive(e *endpoint, m *nats.Msg) {
 	received := v.server.opts.Now()
+	v.server.mu.RLock()
+	another, to := v.server.another, v.server.to
+	if !another {
+		defer v.server.mu.RUnlock()
+		v.accept(e, m, received)
+		return
+	}
+	v.server.mu.RUnlock()
+	if !to.take(v.store.Name(), e.of.Op, m) {
+		err := errs.New(errs.NotFound, "store %s does not serve %s over the bus", v.store.Name(), e.of.Op)
+		v.reply(e, m, received, requestID(m), err, reply{})
+	}
+}
+
+func (v *service) accept(e *endpoint, m *nats.Msg, received time.Time) {
 	if m.Reply != "" && !bus.IsInbox(m.Reply) {
 		to := m.Reply
 		m.Reply = ""

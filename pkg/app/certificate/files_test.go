@@ -46,7 +46,7 @@ func TestFilesAreUsedWhenTheyChange(t *testing.T) {
 	if err := os.Rename(cert+".2", cert); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "the log says that they don't fit", func() bool { return strings.Contains(logged.String(), "can't be used; the one before is") })
+	kit.WaitFor(t, "the log says that they don't fit", func() bool { return strings.Contains(logged.String(), "can't be used; the former one stays in use") })
 	if got := f.current.Load(); got != p {
 		t.Error("half of the files is used")
 	}

@@ -104,6 +104,7 @@ func (f *checking) process(ctx context.Context, log io.Writer) *schemaChecks {
 	}
 	r := testRuns(&Schema, ctx, log, f.records, &Place{})
 	r.host.Now = func() *Place { return &Place{Set: store.NewSet([]*store.Store{f.books.Load()}, nil)} }
+	r.host.Serving = func(bool) (*Place, func()) { return r.host.Now(), func() {} }
 	return r
 }
 

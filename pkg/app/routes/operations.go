@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/config"
+	"belfry/internal/backoff"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
@@ -86,19 +87,24 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 	}
 	return part.Change{
 		Apply: func() {
-			if before.Operations == nil {
-				return
+			if next.Operations != nil {
+				next.Operations.Begin()
 			}
-			if err := before.Operations.Retire(context.WithoutCancel(ctx)); err != nil {
-				o.Log.Warn("for some seconds requests over the bus may be handled with the previous configuration", "error", err)
+			if before.Operations != nil {
+				before.Operations.Retire(next.Operations)
 			}
 		},
 		Cancel: func() { _ = stopOperations(context.WithoutCancel(ctx), next) },
 		Settle: func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, retireTimeout)
 			defer cancel()
-			if err := stopOperations(ctx, before); err != nil {
+			if err := before.Operations.Wait(ctx); err != nil {
 				o.Log.Warn("requests over the bus that were in flight at the reload got no reply", "error", err)
+			}
+		},
+		Retire: func(ctx context.Context) {
+			if err := backoff.Sleep(ctx, unsubscribeAfter); err == nil {
+				_ = stopOperations(ctx, before)
 			}
 		},
 	}, nil
@@ -106,6 +112,9 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 
 // retireTimeout is how long requests over the bus may still take that are in flight at a reload.
 const retireTimeout = natsapi.DefaultTimeout + 5*time.Second
+
+// unsubscribeAfter is how long a server that was replaced passes requests on: the bus may have selected it before.
+const unsubscribeAfter = 250 * time.Millisecond
 
 // stopOperations accepts no more operations, and returns when those in flight have their replies.
 func stopOperations(ctx context.Context, g *serving.Generation) error {
