@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -173,6 +174,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.cancel()
 		return err
 	}
+	s.pass(true, nil) // or what keeps this server keeps all those after it
 	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
 }
 
@@ -182,14 +184,22 @@ func (s *Server) Begin() { s.pass(false, nil) }
 // Retire accepts no more requests: next, which has begun, handles them; nil: they are refused. Wait waits for those that
 // were accepted.
 //
-// The subscriptions stay until Stop, and what arrives on them is for next. The bus selects the receivers of a message
-// some time before it delivers it. If all of them have unsubscribed in between, the client is told that nobody serves
-// the store.
-func (s *Server) Retire(next *Server) {
+// The subscriptions for what next serves stay until Stop, and what arrives on them is for next. The bus selects the
+// receivers of a message some time before it delivers it. If all of them have unsubscribed in between, the client is
+// told that nobody serves the store.
+func (s *Server) Retire(ctx context.Context, next *Server) error {
 	s.pass(true, next)
 	for _, v := range s.services {
 		v.unsubscribe(&v.controls)
+		if !next.serves(v.store.Name()) {
+			v.unsubscribe(&v.requests)
+		}
 	}
+	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: the bus does not confirm the end of subscriptions")
+}
+
+func (s *Server) serves(store string) bool {
+	return s != nil && slices.ContainsFunc(s.services, func(v *service) bool { return v.store.Name() == store })
 }
 
 func (s *Server) pass(another bool, to *Server) {

@@ -329,7 +329,7 @@ func TestARetiredServerTakesNothing(t *testing.T) {
 	stricter := w.options
 	stricter.Stores = []*store.Store{w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
 	w.options = stricter
-	before.Retire(w.serve())
+	w.must(before.Retire(t.Context(), w.serve()))
 	for n := range 30 {
 		w.want("400", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"x"}}`, n))
 	}
@@ -350,13 +350,14 @@ func TestAServerTakesOver(t *testing.T) {
 		w.want("", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","title":"x"}}`, n))
 	}
 	next.Begin()
-	before.Retire(next)
+	w.must(before.Retire(t.Context(), next))
 	for n := range 30 {
 		w.want("400", wire.Save, fmt.Sprintf(`{"object":{"uuid":"c%d","title":"x"}}`, n))
 	}
-	next.Retire(nil)
-	for range 10 {
-		w.want("404", wire.Save, `{"object":{"title":"x"}}`)
+	w.must(before.Stop(t.Context()))
+	w.must(next.Retire(t.Context(), nil))
+	if _, err := natsserver.Request(w.conn, "store.Books.list", []byte("{}")); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("what nobody serves: %v", err)
 	}
 }
 

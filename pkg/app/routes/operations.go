@@ -91,7 +91,9 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 				next.Operations.Begin()
 			}
 			if before.Operations != nil {
-				before.Operations.Retire(next.Operations)
+				if err := before.Operations.Retire(context.WithoutCancel(ctx), next.Operations); err != nil {
+					o.Log.Warn("for some seconds requests over the bus may be accepted for stores that are no longer served there", "error", err)
+				}
 			}
 		},
 		Cancel: func() { _ = stopOperations(context.WithoutCancel(ctx), next) },
