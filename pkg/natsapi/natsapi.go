@@ -185,8 +185,8 @@ func (s *Server) Begin() { s.pass(false, nil) }
 // were accepted.
 //
 // The subscriptions for what next serves stay until Stop, and what arrives on them is for next. The bus selects the
-// receivers of a message some time before it delivers it. If all of them have unsubscribed in between, the client is
-// told that nobody serves the store.
+// receivers of a message some time before it delivers it. If all of them have unsubscribed in between, the client
+// learns that nobody serves the store.
 func (s *Server) Retire(ctx context.Context, next *Server) error {
 	s.pass(true, next)
 	for _, v := range s.services {

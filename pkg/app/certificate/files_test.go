@@ -57,7 +57,7 @@ func TestFilesAreUsedWhenTheyChange(t *testing.T) {
 		_, err := connect(l.Addr().String(), "two.example.com", tlskit.Pool(t, cert))
 		return err
 	})
-	if n := strings.Count(logged.String(), "the one before is"); n != 1 || !strings.Contains(logged.String(), "the certificate has changed") {
+	if n := strings.Count(logged.String(), "the former one stays in use"); n != 1 || !strings.Contains(logged.String(), "the certificate has changed") {
 		t.Error(logged)
 	}
 	if strings.Contains(logged.String(), "PRIVATE KEY") {
