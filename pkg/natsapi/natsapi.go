@@ -15,6 +15,7 @@
 package natsapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -83,8 +84,7 @@ type Server struct {
 	inFlight sync.WaitGroup
 
 	mu      sync.RWMutex // held while a request is accepted
-	another bool         // to handles what arrives
-	to      *Server      // nil: none
+	handler *Server      // of the requests that arrive: this server or another one; nil: none
 }
 
 // Start subscribes to the subjects of the stores and handles requests. Where the bus is there, a request that is sent
@@ -126,7 +126,7 @@ func Start(o Options) (*Server, error) {
 	s := &Server{opts: o, limits: newLimits(o.Limits, before), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
 		Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
 	})}
-	s.pass(previous != nil, previous)
+	s.pass(cmp.Or(previous, s))
 	if o.Tracing != nil {
 		s.tracer = o.Tracing.Tracer("belfry/pkg/natsapi")
 	}
@@ -174,12 +174,12 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.cancel()
 		return err
 	}
-	s.pass(true, nil) // or what keeps this server keeps all those after it
+	s.pass(nil) // or what keeps this server keeps all those after it
 	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
 }
 
 // Begin has a server with a Previous one handle the requests that arrive. Until then the previous one handles them.
-func (s *Server) Begin() { s.pass(false, nil) }
+func (s *Server) Begin() { s.pass(s) }
 
 // Retire accepts no more requests: next, which has begun, handles them; nil: they are refused. Wait waits for those that
 // were accepted.
@@ -188,40 +188,32 @@ func (s *Server) Begin() { s.pass(false, nil) }
 // receivers of a message some time before it delivers it. If all of them have unsubscribed in between, the client
 // learns that nobody serves the store.
 func (s *Server) Retire(ctx context.Context, next *Server) error {
-	s.pass(true, next)
+	s.pass(next)
 	for _, v := range s.services {
 		v.unsubscribe(&v.controls)
-		if !next.serves(v.store.Name()) {
+		if next.service(v.store.Name()) == nil {
 			v.unsubscribe(&v.requests)
 		}
 	}
 	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: the bus does not confirm the end of subscriptions")
 }
 
-func (s *Server) serves(store string) bool {
-	return s != nil && slices.ContainsFunc(s.services, func(v *service) bool { return v.store.Name() == store })
+// service returns the service of a store, nil if there is none.
+func (s *Server) service(store string) *service {
+	if s == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(s.services, func(v *service) bool { return v.store.Name() == store }); i >= 0 {
+		return s.services[i]
+	}
+	return nil
 }
 
-func (s *Server) pass(another bool, to *Server) {
+// pass has the requests that arrive from now on handled by a server.
+func (s *Server) pass(handler *Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.another, s.to = another, to
-}
-
-// take has a server handle a request that has arrived at another one. It reports whether it serves the operation.
-func (s *Server) take(store, op string, m *nats.Msg) bool {
-	if s == nil {
-		return false
-	}
-	for _, v := range s.services {
-		for _, e := range v.endpoints {
-			if v.store.Name() == store && e.of.Op == op {
-				v.receive(e, m)
-				return true
-			}
-		}
-	}
-	return false
+	s.handler = handler
 }
 
 // Wait returns when the requests that a retired server has accepted have their replies, or ctx ends.

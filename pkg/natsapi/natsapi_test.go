@@ -361,6 +361,26 @@ func TestAServerTakesOver(t *testing.T) {
 	}
 }
 
+// What arrives where another server has taken over, which serves nothing, is refused; but no reply goes to a subject that
+// is no inbox, such as that of an event.
+func TestARetiredServerRepliesToInboxesAlone(t *testing.T) {
+	w := newFixture(t, nil, nil)
+	before := w.serve()
+	next := w.serve()
+	w.must(before.Retire(t.Context(), next))
+	w.must(next.Retire(t.Context(), nil))
+	events, err := w.conn.SubscribeSync("Store.Saved")
+	w.must(err)
+	for range 10 {
+		w.must(w.conn.PublishRequest("store.Books.save", "Store.Saved", []byte(`{"object":{}}`)))
+		w.want("404", wire.Save, `{"object":{}}`)
+	}
+	w.must(w.conn.Flush())
+	if n, _, err := events.Pending(); n != 0 || err != nil {
+		t.Errorf("%d replies, %v", n, err)
+	}
+}
+
 // A server that has started answers the next request, also of a client whose connection is older than the server's
 // subscriptions.
 func TestAServerThatHasStartedAnswers(t *testing.T) {

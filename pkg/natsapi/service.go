@@ -77,30 +77,30 @@ func (v *service) subscribe() error {
 			if err != nil {
 				return err
 			}
-			if err := v.track(&v.controls)(v.server.opts.Conn.Subscribe(subject, answer)); err != nil {
+			sub, err := v.server.opts.Conn.Subscribe(subject, answer)
+			if err != nil {
 				return err
 			}
+			v.controls = append(v.controls, v.track(sub))
 		}
 	}
 	for _, e := range v.endpoints {
 		receive := func(m *nats.Msg) { v.receive(e, m) }
-		if err := v.track(&v.requests)(v.server.opts.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)); err != nil {
+		sub, err := v.server.opts.Conn.QueueSubscribe(e.stats.Subject, e.stats.QueueGroup, receive)
+		if err != nil {
 			return err
 		}
+		v.requests = append(v.requests, v.track(sub))
 	}
 	return nil
 }
 
-func (v *service) track(subs *[]*nats.Subscription) func(*nats.Subscription, error) error {
-	return func(sub *nats.Subscription, err error) error {
-		if err != nil {
-			return err
-		}
-		closed := make(chan struct{})
-		sub.SetClosedHandler(func(string) { close(closed) })
-		*subs, v.closed = append(*subs, sub), append(v.closed, closed)
-		return nil
-	}
+// track notices when a subscription has ended.
+func (v *service) track(sub *nats.Subscription) *nats.Subscription {
+	closed := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(closed) })
+	v.closed = append(v.closed, closed)
+	return sub
 }
 
 // unsubscribe ends subscriptions. The channels in closed are closed when the requests that have arrived are in flight.
@@ -118,21 +118,6 @@ func (v *service) unsubscribe(subs *[]*nats.Subscription) {
 // receive starts handling a request, has another server handle it, or rejects it at once.
 func (v *service) receive(e *endpoint, m *nats.Msg) {
 	received := v.server.opts.Now()
-	v.server.mu.RLock()
-	another, to := v.server.another, v.server.to
-	if !another {
-		defer v.server.mu.RUnlock()
-		v.accept(e, m, received)
-		return
-	}
-	v.server.mu.RUnlock()
-	if !to.take(v.store.Name(), e.of.Op, m) {
-		err := errs.New(errs.NotFound, "store %s does not serve %s over the bus", v.store.Name(), e.of.Op)
-		v.reply(e, m, received, requestID(m), err, reply{})
-	}
-}
-
-func (v *service) accept(e *endpoint, m *nats.Msg, received time.Time) {
 	if m.Reply != "" && !bus.IsInbox(m.Reply) {
 		to := m.Reply
 		m.Reply = ""
@@ -140,6 +125,28 @@ func (v *service) accept(e *endpoint, m *nats.Msg, received time.Time) {
 		v.reply(e, m, received, requestID(m), err, reply{})
 		return
 	}
+	v.server.mu.RLock()
+	handler := v.server.handler
+	if handler == v.server {
+		defer v.server.mu.RUnlock()
+		v.accept(e, m, received)
+		return
+	}
+	v.server.mu.RUnlock()
+	if other := handler.service(v.store.Name()); other != nil {
+		for _, same := range other.endpoints {
+			if same.of.Op == e.of.Op {
+				other.receive(same, m)
+				return
+			}
+		}
+	}
+	err := errs.New(errs.NotFound, "store %s does not serve %s over the bus", v.store.Name(), e.of.Op)
+	v.reply(e, m, received, requestID(m), err, reply{})
+}
+
+// accept starts handling a request, or rejects it where there are too many.
+func (v *service) accept(e *endpoint, m *nats.Msg, received time.Time) {
 	size := len(m.Data)
 	if err := v.server.limits.admit(m, received); err != nil {
 		v.reply(e, m, received, requestID(m), err, reply{})

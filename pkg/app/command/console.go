@@ -77,7 +77,7 @@ func (o *Operation[In, Out, P]) Job(h *Host) *Job {
 		if err != nil {
 			return "", err
 		}
-		at, done := h.Serving(o.Reads != nil && o.Reads(in))
+		at, done := o.place(h.Serving, in)
 		defer done()
 		out, err := o.Run(ctx, at, in, func(P) {})
 		if err != nil {
@@ -109,7 +109,7 @@ func (r *consoleRuns[In, Out, P]) Start(request context.Context, by, id string, 
 		return err
 	}
 	return r.start(request, by, id, state[In, Out, P]{In: &in}, func(ctx context.Context, change func(func(*state[In, Out, P]))) error {
-		at, done := r.host.Serving(r.of.Reads != nil && r.of.Reads(in))
+		at, done := r.of.place(r.host.Serving, in)
 		defer done()
 		at.Current = func() *store.Set { return r.host.Now().Set }
 		out, err := r.of.Run(ctx, at, in, func(p P) {

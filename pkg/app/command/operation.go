@@ -206,6 +206,11 @@ func (o *Operation[In, Out, P]) Ask(ctx context.Context, h hold.Holder, in In, r
 // path is the path of the control request.
 func (o *Operation[In, Out, P]) path() string { return "/" + strings.ReplaceAll(o.Name, " ", "-") }
 
+// place returns the place of a process that serves for a request, until done is called.
+func (o *Operation[In, Out, P]) place(serving Serving, in In) (at *Place, done func()) {
+	return serving(o.Reads != nil && o.Reads(in))
+}
+
 // Route implements Request.
 func (o *Operation[In, Out, P]) Route() string {
 	if o.Own || o.Bare || o.Bus != NoConnection {
@@ -232,7 +237,7 @@ func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at Serving) http.Handle
 		lines := json.NewEncoder(w)
 		var last line[Out, P]
 		if err == nil {
-			place, done := at(o.Reads != nil && o.Reads(in))
+			place, done := o.place(at, in)
 			defer done()
 			last.Answer, err = o.Run(r.Context(), place, in, func(p P) {
 				if lines.Encode(line[Out, P]{Progress: &p}) == nil {
@@ -253,7 +258,7 @@ func (o *Operation[In, Out, P]) write(log *slog.Logger, w http.ResponseWriter, r
 	written := &counter{Writer: w}
 	*o.Output(&in) = written
 	if err == nil {
-		place, done := at(o.Reads != nil && o.Reads(in))
+		place, done := o.place(at, in)
 		defer done()
 		_, err = o.Run(r.Context(), place, in, func(P) {})
 	}

@@ -105,9 +105,8 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 			}
 		},
 		Retire: func(ctx context.Context) {
-			if err := backoff.Sleep(ctx, unsubscribeAfter); err == nil {
-				_ = stopOperations(ctx, before)
-			}
+			_ = backoff.Sleep(ctx, unsubscribeAfter)
+			_ = stopOperations(ctx, before)
 		},
 	}, nil
 }
