@@ -198,7 +198,7 @@ func (s *Server) Retire(ctx context.Context, next *Server) error {
 	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: the bus does not confirm the end of subscriptions")
 }
 
-// service returns the service of a store, nil if there is none.
+// service returns the service of a store; nil: it has no such service.
 func (s *Server) service(store string) *service {
 	if s == nil {
 		return nil
