@@ -105,10 +105,12 @@ func TestAFormThatAsksForAMailTwice(t *testing.T) {
 
 // Of two requests at once the second one may find the mail before the change.
 func TestAChangeOfAddressThatIsSentTwiceAtOnce(t *testing.T) {
-	p := newAttackFixture(t, everyWayIn, allPages, withMailInterval)
+	replies := make([]response, 4)
+	// A password counts as wrong until it is verified, and all are verified at once.
+	withGuesses := func(o *account.Options) { o.Limits.Account = len(replies) }
+	p := newAttackFixture(t, everyWayIn, allPages, withMailInterval, withGuesses)
 	b := p.newBrowser().registered()
 	b.follow(p.deliverMails(adasAddress, "validate"))
-	replies := make([]response, 4)
 	var all sync.WaitGroup
 	for i := range replies {
 		all.Go(func() {
