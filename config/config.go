@@ -12,6 +12,7 @@
 package config
 
 import (
+	_ "embed"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"belfry/config/decode"
 	"belfry/config/value"
 	"belfry/config/yamltext"
+	"belfry/internal/gunzip"
 )
 
 const day = value.Day
@@ -184,3 +186,69 @@ func (c *Config) derive() {
 
 // HasMailer reports whether the file has a mailer of a name. The mailer default exists without that.
 func (c *Config) HasMailer(name string) bool { return c.doc.IsSet(decode.Join("mailers", name)) }
+
+// spreadCA has everything that connects by TLS to servers of others, and has no authorities of its own, trust those of the key ca too.
+func (c *Config) spreadCA() {
+	for _, b := range c.Backends {
+		if b.MongoDB != nil {
+			b.MongoDB.CA = c.CA
+		}
+		if b.DynamoDB != nil {
+			b.DynamoDB.CA = c.CA
+		}
+	}
+	for _, b := range c.Binaries {
+		if b.S3 != nil {
+			b.S3.CA = c.CA
+		}
+	}
+	if c.Backup != nil && c.Backup.S3 != nil {
+		c.Backup.S3.CA = c.CA
+	}
+	if c.Tracing.Endpoint != "" {
+		c.Tracing.CA = c.CA
+	}
+	if len(c.Bus.URL) > 0 && c.Bus.TLS.CA == "" {
+		c.Bus.ExtraCA = c.CA
+	}
+	if a := c.HTTP.ACME; a != nil && a.CA == "" {
+		a.ExtraCA = c.CA
+	}
+}
+
+// Metrics says where GET /metrics is served; nowhere when both are empty.
+type Metrics struct {
+	Listen string `key:"listen" is:"addressOrNone"` // host:port of its own
+	Token  Secret `key:"token" is:"metricsToken"`   // which a request has to carry, there and on the port of HTTP
+}
+
+// metricsConflict returns the key of another server at the address of the metrics.
+func (c *Config) metricsConflict() string {
+	switch {
+	case sameAddress(c.Metrics.Listen, c.Listen):
+		return "listen; metrics have a port of their own"
+	case sameAddress(c.Metrics.Listen, c.Bus.Listen):
+		return "bus.listen; metrics have a port of their own"
+	}
+	return ""
+}
+
+// Tracing says where traces are sent; nowhere when Endpoint is empty.
+type Tracing struct {
+	Endpoint string  `key:"endpoint" is:"traceEndpoint"`  // of a receiver of OTLP over HTTP
+	Ratio    float64 `key:"ratio" is:"ratio" default:"1"` // of the requests that are traced, 0 to 1
+	CA       string  // as Config.CA
+	Service  string  `key:"service" is:"nonempty" default:"belfry"` // the name under which the spans of this process are found
+}
+
+// schemaFile is the schema, compressed: the plain file is for editors.
+//
+//go:embed belfry.schema.json.gz
+var schemaFile []byte
+
+// SchemaName is how the schema's file is called beside a configuration that names it for editors.
+const SchemaName = "belfry.schema.json"
+
+// Schema returns the JSON Schema of a configuration, for editors. It accepts every configuration that Load accepts, and
+// refuses unknown keys as Load does; what only Load can check, such as references and files, it leaves to Load.
+func Schema() []byte { return gunzip.Bytes(schemaFile) }

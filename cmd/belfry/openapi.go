@@ -36,3 +36,8 @@ func (d described) describe(document func(*config.Config) ([]byte, error), s str
 	_, err = s.out.Write(text)
 	return err
 }
+
+type asyncapiCmd struct{ described }
+
+// Run writes the document of GET /asyncapi.json.
+func (c *asyncapiCmd) Run(s streams) error { return c.describe(plan.AsyncAPI, s) }

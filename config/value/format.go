@@ -5,8 +5,11 @@
 package value
 
 import (
+	"encoding/base64"
+	"errors"
 	"log/slog"
 	"maps"
+	"net/mail"
 	"strings"
 	"time"
 )
@@ -167,4 +170,37 @@ func (f *Format) defaultNumber(n int64) any {
 		return text
 	}
 	return n
+}
+
+func parseSender(text string) (string, error) {
+	if _, err := mail.ParseAddress(text); err != nil {
+		return "", errors.New("expected an address such as Belfry <no-reply@example.com>")
+	}
+	return text, nil
+}
+
+// parseKey accepts 32 bytes in base64.
+func parseKey(text string) (string, error) {
+	const size = 32
+	plain := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(text, "="))
+	key, err := base64.RawStdEncoding.Strict().DecodeString(plain)
+	if err != nil || len(key) != size || strings.ContainsAny(text, "\r\n") {
+		return "", errors.New("expected 32 random bytes in base64, as from: openssl rand -base64 32")
+	}
+	return string(key), nil
+}
+
+// minMetricsToken is the length of a token that can't be guessed.
+const minMetricsToken = 16
+
+func parseMetricsToken(text string) (string, error) {
+	if text != "" && len(text) < minMetricsToken {
+		return "", errors.New("expected at least 16 characters, or nothing for no token")
+	}
+	for _, c := range text {
+		if c <= ' ' || c > '~' {
+			return "", errors.New("expected printable ASCII characters without spaces")
+		}
+	}
+	return text, nil
 }

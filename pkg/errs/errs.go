@@ -19,6 +19,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -170,4 +172,53 @@ func Messages(err error) string {
 		}
 	}
 	return strings.Join(all, ": ")
+}
+
+// Attributes are an error's attributes in a log: its text, and the stack of a panic.
+func Attributes(err error) []slog.Attr {
+	if err == nil {
+		return nil
+	}
+	all := []slog.Attr{slog.String("error", err.Error())}
+	var p *Panic
+	if errors.As(err, &p) {
+		all = append(all, slog.String("stack", string(p.Stack)))
+	}
+	return all
+}
+
+// Panic is a panic that ended one request and nothing else. It is Internal, and
+// its stack is for the log.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Panicked makes an error of the value of recover, with the present stack.
+func Panicked(value any) *Panic { return &Panic{Value: value, Stack: debug.Stack()} }
+
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+
+// Steps that a logged-in user may have to take before they may do something.
+const (
+	StepSecondFactor   = "second-factor"  // log in with a second factor
+	StepReauthenticate = "reauthenticate" // prove their identity again
+	StepEnroll         = "enroll"         // add a second factor to the account
+)
+
+// StepUp is the cause of an Unauthenticated error for a logged-in user: their request needs a stronger, or a
+// more recent, authentication (RFC 9470).
+type StepUp struct {
+	Step    string
+	AAL     int           // needed; 0: that of the session is enough
+	MaxAge  time.Duration // of the authentication; with StepReauthenticate
+	Factors []string      // with StepSecondFactor at a login: the types that can be used
+	Flow    string        // with StepSecondFactor at a login, for a program: to send with the factor
+}
+
+func (s *StepUp) Error() string { return "a step is missing: " + s.Step }
+
+// NeedsStepUp returns an Unauthenticated error that says which step is missing.
+func NeedsStepUp(s StepUp, format string, args ...any) error {
+	return Wrap(&s, Unauthenticated, format, args...)
 }

@@ -1,6 +1,7 @@
 package httpkit
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -208,3 +209,18 @@ func (x *Exchange) LogFailureAt(level slog.Level) { x.failureLevel = level }
 // MarkStream marks the reply as a stream: its duration is no reason to log
 // the request.
 func (x *Exchange) MarkStream() { x.stream = true }
+
+type readsKey struct{}
+
+// WithReads has Reads call a function.
+func WithReads(ctx context.Context, reads func()) context.Context {
+	return context.WithValue(ctx, readsKey{}, reads)
+}
+
+// Reads says that the rest of a request changes no object, and may last for hours: a reload need not wait for it before it builds
+// indexes.
+func Reads(ctx context.Context) {
+	if reads, ok := ctx.Value(readsKey{}).(func()); ok {
+		reads()
+	}
+}

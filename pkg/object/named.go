@@ -1,5 +1,11 @@
 package object
 
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // maxNumber is the largest whole number that is a uuid, 2^63 - 1, as text.
 const maxNumber = "9223372036854775807"
 
@@ -56,4 +62,36 @@ func WhyUnnamed(value []byte) string {
 	default:
 		return want + ", is " + kindName(c)
 	}
+}
+
+var (
+	tokenEscaper   = strings.NewReplacer("~", "~0", "/", "~1")
+	tokenUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// Pointer returns the JSON pointer (RFC 6901) to a top-level field.
+func Pointer(field string) string { return "/" + EscapeToken(field) }
+
+// EscapeToken returns a name as a reference token of a JSON pointer.
+func EscapeToken(name string) string { return tokenEscaper.Replace(name) }
+
+// UnescapeToken returns the name that a reference token of a JSON pointer stands for.
+func UnescapeToken(token string) string { return tokenUnescaper.Replace(token) }
+
+// MaxProperty is the greatest length of a property's name in a configuration, in characters.
+const MaxProperty = 100
+
+// ValidProperty reports whether a configuration can name a property: 1 to MaxProperty letters,
+// digits, _ and -, not beginning with _ or -. Properties that begin with _ are the server's.
+func ValidProperty(name string) bool {
+	if name == "" || utf8.RuneCountInString(name) > MaxProperty {
+		return false
+	}
+	for i, r := range name {
+		mark := i > 0 && (r == '_' || r == '-')
+		if !mark && !unicode.IsLetter(r) && !unicode.IsNumber(r) {
+			return false
+		}
+	}
+	return true
 }

@@ -103,7 +103,7 @@ func (w *fixture) console(fronts ...*process.Server) {
 		{"POST", "/console/letters", url.Values{"act": {"retry"}, "id": {"1"}}, "belfry dlq retry"}, {"POST", "/console/letters", url.Values{"act": {"drop"}, "id": {"1"}}, "belfry dlq drop"},
 		{"POST", "/console/workers/mapping/reset", url.Values{"from": {"new"}}, "belfry listener reset"},
 	} {
-		if status, _, text := a.do(c.method, c.path, c.form); status != http.StatusForbidden || !strings.Contains(text, c.text) || !strings.Contains(text, "the user of the bus") {
+		if status, _, text := a.do(c.method, c.path, c.form); status != http.StatusForbidden || !strings.Contains(text, c.text) || !strings.Contains(text, "user of this process may not") {
 			w.t.Errorf("%s %s %v: %d %s", c.method, c.path, c.form, status, text)
 		}
 	}

@@ -142,3 +142,21 @@ type Exports struct {
 	Leased  time.Time `record:"_leased" left:"stays, stays, stays, stays"`  // until when it runs unless it is renewed
 	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
 }
+
+// Act is the act for which a secret was used.
+type Act string
+
+// The acts.
+const (
+	ActConfirmed  Act = "confirmed"  // an address was validated
+	ActRegistered Act = "registered" // an address was registered, or added to an account
+	ActPassword   Act = "password"   // a recovery has set a password
+	ActLoggedIn   Act = "login"      // a login, or that an identity was linked
+	ActAddress    Act = "address"    // a new address was confirmed
+	ActUndone     Act = "undone"     // a change of address was undone
+	ActKept       Act = "kept"       // a change of address can no longer be undone
+	ActPasskey    Act = "passkey"    // a passkey was added
+	ActChanged    Act = "changed"    // the user of a session has changed the password
+	ActProven     Act = "proven"     // the user of a session has proven their identity again
+	ActFirstAdmin Act = "first"      // the first admin was created
+)

@@ -7,6 +7,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
+	"strings"
+
+	"belfry/internal/seal"
+	"belfry/pkg/errs"
 )
 
 // Size is how many random bytes a secret has.
@@ -49,4 +54,45 @@ func Hex(text string) string {
 // Matches reports whether a text is the secret with this digest.
 func Matches(text, stored string) bool {
 	return stored != "" && subtle.ConstantTimeCompare([]byte(Digest(text)), []byte(stored)) == 1
+}
+
+// sealedPrefix begins a secret that is encrypted; base32 has no colon.
+const sealedPrefix = "sealed:"
+
+// Seal returns a secret as it is stored: encrypted if the configuration has a key, and sealer is not nil.
+func Seal(sealer *seal.Sealer, purpose, secret string) string {
+	if sealer == nil {
+		return secret
+	}
+	return sealedPrefix + sealer.Seal(purpose, []byte(secret))
+}
+
+// Open returns a secret that Seal has returned.
+func Open(sealer *seal.Sealer, purpose, stored string) (string, error) {
+	text, encrypted := strings.CutPrefix(stored, sealedPrefix)
+	if !encrypted {
+		return stored, nil
+	}
+	if sealer != nil {
+		if secret, ok := sealer.Open(purpose, text); ok {
+			return string(secret), nil
+		}
+	}
+	return "", errs.New(errs.Internal, "a secret of a user was encrypted with a key that is not in authentication.encryptionKey")
+}
+
+// FirstValid returns the first valid secret, or the first one if none is valid. It calls how for the check, unless
+// there is only one secret.
+func FirstValid(secrets []string, how func() (is func(string) bool)) string {
+	if len(secrets) == 0 {
+		return ""
+	}
+	if len(secrets) > 1 {
+		if is := how(); is != nil {
+			if i := slices.IndexFunc(secrets, is); i >= 0 {
+				return secrets[i]
+			}
+		}
+	}
+	return secrets[0]
 }

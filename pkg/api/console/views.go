@@ -1,6 +1,11 @@
 package console
 
-import "slices"
+import (
+	"slices"
+
+	"belfry/pkg/api/sse"
+	"belfry/pkg/event"
+)
 
 // Path is the path of the console.
 const Path = "/console"
@@ -42,4 +47,22 @@ func (c *Console) views(o Options) (all []view) {
 		}
 	}
 	return all
+}
+
+// Live is what the view Live needs. The events themselves come from /events, with the session of the admin.
+type Live struct {
+	Stores []string // whose events can be streamed, sorted
+}
+
+func (c *Console) live(o *Live) view {
+	if o == nil {
+		return view{}
+	}
+	data := struct {
+		Stores []string
+		Events []event.Name
+	}{slices.Clone(o.Stores), sse.EventNames()}
+	return view{name: "live", title: "Live", routes: []route{
+		get("/live", func(r *request) error { return r.Page("live", "Live", data) }),
+	}}
 }

@@ -9,8 +9,11 @@ import (
 
 	"belfry/config"
 	"belfry/internal/backoff"
+	"belfry/pkg/app/hold"
+	"belfry/pkg/app/open"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/errs"
+	"belfry/pkg/operations/backup"
 )
 
 // Awaiter makes a start wait for resources that recover by themselves. In the meantime the log and the replies of HTTP
@@ -69,4 +72,19 @@ func (a Awaiter) space(ctx context.Context, backend string) func(error) error {
 		}
 		return nil
 	}
+}
+
+// RestoreCheck is the part that fails if the stores have a part of a backup. It waits for their backend.
+func RestoreCheck(wait Awaiter) serving.Part {
+	return serving.Part{Name: "the check of a restore", Start: func(ctx context.Context, first *serving.Generation) error {
+		var state backup.State
+		err := wait.Await(ctx, first.Config, first.Config.Stores[config.PositionStore].Backend, func() (err error) {
+			state, err = open.BackupStates(first.Set).Get(ctx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return hold.ErrIncomplete(state)
+	}}
 }

@@ -6,6 +6,7 @@ package data
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"reflect"
 
@@ -13,13 +14,16 @@ import (
 
 	"belfry/config"
 	"belfry/internal/prom"
+	"belfry/pkg/app/command"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/errs"
+	"belfry/pkg/intercept"
 	"belfry/pkg/search"
 	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/filestore"
 )
 
 // Backends opens the backends that stores use. An open backend stays open until the process ends: the relay may still
@@ -236,4 +240,64 @@ func (s *Stores) counts() prometheus.Collector {
 			}
 		}
 	}, objectsDesc, pendingDesc)
+}
+
+var (
+	cacheLabels     = []string{"backend"}
+	cacheBytesDesc  = prometheus.NewDesc("belfry_cache_bytes", "Bytes in the cache of a backend of type file.", cacheLabels, nil)
+	cacheHitsDesc   = prometheus.NewDesc("belfry_cache_hits_total", "Blocks that a backend of type file found in its cache.", cacheLabels, nil)
+	cacheMissesDesc = prometheus.NewDesc("belfry_cache_misses_total", "Blocks that a backend of type file read from its folder.", cacheLabels, nil)
+)
+
+// caches are the metrics of the caches of backends of type file.
+func (b *Backends) caches() prometheus.Collector {
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		for name, backend := range b.Served.Now().Backends {
+			files, ok := backend.(*filestore.Backend)
+			if !ok {
+				continue
+			}
+			m := files.Metrics()
+			values.Gauge(cacheBytesDesc, float64(m.CacheBytes), name)
+			values.Counter(cacheHitsDesc, float64(m.CacheHits), name)
+			values.Counter(cacheMissesDesc, float64(m.CacheMisses), name)
+		}
+	}, cacheBytesDesc, cacheHitsDesc, cacheMissesDesc)
+}
+
+// Interceptors returns the chain of a store's configured interceptors, or nil.
+func Interceptors(g *serving.Generation, name string, log *slog.Logger) store.Interceptor {
+	rules := map[string][]intercept.Rule{}
+	for op, list := range g.Config.Stores[name].Intercept {
+		for _, i := range list {
+			rules[op] = append(rules[op], intercept.Rule{Name: i.Name, Timeout: i.Timeout, FailOpen: i.OnError == "accept"})
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	return intercept.NewChain(g.Bus.Conn(), rules, log)
+}
+
+// openSealer reads the keys for sealing once their store is available. All processes that share the stores have the
+// same keys.
+func (s *Stores) openSealer(ctx context.Context, first *serving.Generation, keys *store.Store) error {
+	err := s.Await(ctx, first.Config, first.Config.Stores[config.SealKeyStore].Backend, func() (err error) {
+		first.Sealer, err = command.LoadSealer(ctx, keys)
+		return err
+	})
+	if err == nil {
+		s.followSealKeys(first, keys)
+	}
+	return err
+}
+
+// followSealKeys reads the keys again from time to time: another process may have added one.
+func (s *Stores) followSealKeys(first *serving.Generation, keys *store.Store) {
+	s.running.Every(command.SealKeysInterval, func(ctx context.Context) bool {
+		if err := command.ReadSealKeys(ctx, keys, first.Sealer); err != nil && ctx.Err() == nil {
+			s.Log.Error("the keys for sealing can't be read; the ones read before are used", "error", err)
+		}
+		return true
+	})
 }

@@ -5,13 +5,16 @@ package routes
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
 	"belfry/config"
 	"belfry/pkg/api"
+	"belfry/pkg/api/applied"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/files"
 	"belfry/pkg/api/system"
@@ -21,6 +24,7 @@ import (
 	"belfry/pkg/app/serving"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/pagememory"
+	"belfry/pkg/store"
 	"belfry/pkg/store/idempotent"
 )
 
@@ -113,4 +117,37 @@ func announceTLS(c *config.Config, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Strict-Transport-Security", "max-age="+strconv.Itoa(int(hsts/time.Second)))
+}
+
+// fileOptions are the routes of binary services.
+func fileOptions(g *serving.Generation, uploads *files.Memory) []files.Options {
+	var all []files.Options
+	for _, name := range slices.Sorted(maps.Keys(g.Binaries)) {
+		b := g.Config.Binaries[name]
+		mounted := files.Options{Service: g.Binaries[name], Memory: uploads}
+		if b.S3 != nil {
+			mounted.Presign = b.S3.Presign
+		}
+		all = append(all, mounted)
+	}
+	return all
+}
+
+// WaiterPart is the part that lets requests wait until workers have applied the consequences of their writes.
+func WaiterPart(served *serving.Current) serving.Part {
+	var waiter *applied.Waiter
+	return serving.Part{
+		Name: "waiting",
+		Start: func(_ context.Context, first *serving.Generation) (err error) {
+			waiter, err = applied.NewWaiter(first.Bus.Conn(), func(c store.Cause) []string { return served.Now().Set.Workers(c) })
+			first.Waiter = waiter
+			return err
+		},
+		Stop: func(context.Context) error {
+			if waiter == nil {
+				return nil
+			}
+			return waiter.Close()
+		},
+	}
 }

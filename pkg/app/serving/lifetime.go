@@ -2,7 +2,13 @@ package serving
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"belfry/pkg/app/plan"
+	"belfry/pkg/errs"
 )
 
 // Lifetime has the contexts that end with a process.
@@ -42,4 +48,51 @@ func (l *Lifetime) Err() error {
 		return *err
 	}
 	return nil
+}
+
+// Metrics are the metrics of a process. Each part registers its own.
+type Metrics struct {
+	Registry *prometheus.Registry // of counters
+	Asked    *prometheus.Registry // of values that are computed at each scrape, perhaps by requests to backends and the bus
+}
+
+// NewMetrics returns empty metrics.
+func NewMetrics() *Metrics {
+	return &Metrics{Registry: prometheus.NewRegistry(), Asked: prometheus.NewRegistry()}
+}
+
+// All gathers all metrics.
+func (m *Metrics) All() prometheus.Gatherer { return prometheus.Gatherers{m.Registry, m.Asked} }
+
+// Roles are the roles of a process; none: all.
+type Roles []string
+
+// Has reports whether a process has a role.
+func (r Roles) Has(role string) bool { return len(r) == 0 || slices.Contains(r, role) }
+
+// Names returns the names of all roles that a process has.
+func (r Roles) Names() []string {
+	if len(r) == 0 {
+		return plan.Roles()
+	}
+	return r
+}
+
+// Startup is the reason why a process does not serve yet. The zero value means that it is starting.
+type Startup struct{ waits atomic.Pointer[errs.Error] }
+
+// Wait records the cause of a wait.
+func (s *Startup) Wait(what string) {
+	s.waits.Store(errs.New(errs.Unavailable, "belfry is starting and waits for %s", what))
+}
+
+// Resume records the end of the wait.
+func (s *Startup) Resume() { s.waits.Store(nil) }
+
+// Err returns the reason why the process does not serve yet.
+func (s *Startup) Err() error {
+	if err := s.waits.Load(); err != nil {
+		return err
+	}
+	return errs.New(errs.Unavailable, "belfry is starting")
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"belfry/internal/count"
+	"belfry/internal/schedule"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
@@ -24,6 +25,7 @@ import (
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/probe"
 	"belfry/pkg/app/serving"
+	"belfry/pkg/mail"
 	"belfry/pkg/search"
 	"belfry/pkg/walk"
 )
@@ -164,4 +166,58 @@ func disks(g *serving.Generation) []console.Disk {
 		}
 	}
 	return all
+}
+
+// consoleBackups returns the backups for the view System. It reads one object.
+func consoleBackups(ctx context.Context, g *serving.Generation) console.Backups {
+	out := console.Backups{}
+	configured := g.Config.Backup
+	if configured != nil {
+		out.Place = configured.String()
+	}
+	state, err := open.BackupStates(g.Set).Get(ctx)
+	if err != nil {
+		out.Error = probe.Says(err)
+		return out
+	}
+	if configured != nil && configured.Schedule != (schedule.Schedule{}) {
+		out.Next = time.Now()
+		if next := configured.Schedule.Next(state.Due.Local()); !state.Due.IsZero() && next.After(out.Next) {
+			out.Next = next
+		}
+	}
+	if lease := state.Live(time.Now()); lease != nil {
+		out.Running = "by belfry on " + lease.Host + " since " + lease.Began.Format("2006-01-02 15:04:05") + " UTC"
+	}
+	out.Recent = state.Recent
+	return out
+}
+
+// writtenMails are the mails in the folder of a mailer of type file.
+type writtenMails string
+
+// List implements console.Mails.
+func (folder writtenMails) List(limit int) ([]mail.Written, error) {
+	return mail.List(string(folder), limit)
+}
+
+// Read implements console.Mails.
+func (folder writtenMails) Read(name string) (mail.Written, error) {
+	return mail.Read(string(folder), name)
+}
+
+// consoleMail returns the mailer for the console; nil without login by e-mail.
+func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
+	e := g.Config.Authentication.Email
+	if e == nil {
+		return nil
+	}
+	t := &console.Mailer{Name: e.Mailer, From: e.From, Type: g.Config.Mailers[e.Mailer].Type}
+	t.Failing = func(ctx context.Context) string {
+		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
+			return mailers.Failure{Says: says, Since: since}.String()
+		}
+		return v.Elsewhere(ctx, e.Mailer)
+	}
+	return t
 }

@@ -8,6 +8,9 @@ import (
 	"belfry/internal/backoff"
 	"belfry/internal/count"
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping"
+	"belfry/pkg/store"
+	"belfry/pkg/walk"
 )
 
 // againInterval is how often Again reads whether its works are done.
@@ -74,4 +77,25 @@ func (f *Filler) againFailed(ctx context.Context, id string, names []string) err
 		return err
 	}
 	return errs.New(errs.Internal, "%s can't be filled: the log has the reasons, and `belfry verify --repair` shows all", count.Of(failed, "object"))
+}
+
+// textRule identifies the form in which strings are copied. Change it with that form.
+const textRule = "strings in one form"
+
+// escapes adds entries that a previous release left out as too large because it counted the escapes of the client. It
+// writes their objects with an event, as if a client had sent them now. So no entry stays behind if the process ends
+// and the object moves meanwhile.
+func escapes(s *store.Store) *work {
+	maps := s.Maps()
+	return &work{
+		store: s, page: 500, kind: walk.Upgrade, called: "store", what: "entries that were too large for their escapes alone",
+		begins:     "strings have one form: looking for objects whose entries were too large for their escapes alone",
+		definition: hashOf(textRule),
+		needs: func(o store.Stored) bool {
+			return slices.ContainsFunc(maps, func(m store.Mapping) bool { return m.FitsNow(o.UUID, o.Body) })
+		},
+		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {
+			return mapping.Rewrite(ctx, s, o.UUID)
+		},
+	}
 }
