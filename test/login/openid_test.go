@@ -268,7 +268,7 @@ func TestOIDCProvidersFailures(t *testing.T) {
 		{"a clock that is late", `{"late": 1500}`, "out rejected", "expired 15m"},
 		{"a clock that is right", `{}`, "in oidc", ""},
 		{"a shared key", `{"client": {"id_token_signed_response_alg": "HS256"}}`, "out rejected", "is signed by HS256, whose key the client has as well"},
-		{"an encrypted ID token", `{"client": {"id_token_encrypted_response_alg": "dir", "id_token_encrypted_response_enc": "A128CBC-HS256"}}`, "out rejected", "is encrypted, which belfry does not read"},
+		{"an encrypted ID token", `{"client": {"id_token_encrypted_response_alg": "dir", "id_token_encrypted_response_enc": "A128CBC-HS256"}}`, "out rejected", "is encrypted, which belfry does not support"},
 		{"another secret", `{"client": {"client_secret": "another one"}}`, "out rejected", "invalid_client"},
 		{"as before", `{"rotate": true}`, "in oidc", ""},
 	} {
