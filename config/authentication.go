@@ -20,7 +20,8 @@ type Authentication struct {
 	BrowserRedirects
 	MFA MFA `key:"mfa"`
 
-	TrustedOrigins []string  `key:"trustedOrigins" is:"origin"` // origins besides belfry's own that may send state-changing requests
+	// origins besides belfry's own that may send state-changing requests
+	TrustedOrigins []string  `key:"trustedOrigins" is:"origin"`
 	Redirects      []string  `key:"redirects" is:"appRedirect"` // where applications get the codes of their logins
 	Limits         Limits    `key:"limits"`
 	Deletion       Deletion  `key:"deletion"`
@@ -29,8 +30,8 @@ type Authentication struct {
 	IdentStore     string    `key:"identStore" is:"name" default:"Idents" reload:"refused=accounts"`
 	ProviderSet    `key:"providers" special:"true"`
 
-	// EncryptionKeys are keys of 32 bytes: the first encrypts the tokens of providers and the secrets of authenticator apps,
-	// all decrypt them.
+	// EncryptionKeys are keys of 32 bytes: the first encrypts the tokens of providers and the secrets of authenticator
+	// apps, all decrypt them.
 	EncryptionKeys []Secret `key:"encryptionKey" list:"words" is:"key32"`
 
 	Passkeys *Passkeys `key:"passkeys"` // nil when not enabled
@@ -38,20 +39,23 @@ type Authentication struct {
 
 // BrowserRedirects are where browsers continue. Each is a URL, or a path on belfry's own host.
 type BrowserRedirects struct {
-	SuccessRedirect      string `key:"successRedirect" is:"redirect" default:"/"`
-	FailureRedirect      string `key:"failureRedirect" is:"redirect" default:"/login-failed"`
-	RegisterRedirect     string `key:"registerRedirect" is:"redirect" default:"/register"`
-	RecoveryRedirect     string `key:"recoveryRedirect" is:"redirect" default:"/recovery"`
-	SecondFactorRedirect string `key:"secondFactorRedirect" is:"redirect" default:"/second-factor"` // of logins whose second factor is missing
+	SuccessRedirect  string `key:"successRedirect" is:"redirect" default:"/"`
+	FailureRedirect  string `key:"failureRedirect" is:"redirect" default:"/login-failed"`
+	RegisterRedirect string `key:"registerRedirect" is:"redirect" default:"/register"`
+	RecoveryRedirect string `key:"recoveryRedirect" is:"redirect" default:"/recovery"`
+	// of logins whose second factor is missing
+	SecondFactorRedirect string `key:"secondFactorRedirect" is:"redirect" default:"/second-factor"`
 	MailLoginRedirect    string `key:"mailLoginRedirect" is:"redirect" default:"/login/mail"`
 	AddressRedirect      string `key:"addressRedirect" is:"redirect" default:"/login/address"` // of changes of address
-	AccountRedirect      string `key:"accountRedirect" is:"redirect" default:"/account"`       // where users manage their account
+	// where users manage their account
+	AccountRedirect string `key:"accountRedirect" is:"redirect" default:"/account"`
 }
 
 // Targets returns the redirects.
 func (r *BrowserRedirects) Targets() []string {
 	return []string{
-		r.SuccessRedirect, r.FailureRedirect, r.RegisterRedirect, r.RecoveryRedirect, r.SecondFactorRedirect, r.MailLoginRedirect, r.AddressRedirect, r.AccountRedirect,
+		r.SuccessRedirect, r.FailureRedirect, r.RegisterRedirect, r.RecoveryRedirect, r.SecondFactorRedirect,
+		r.MailLoginRedirect, r.AddressRedirect, r.AccountRedirect,
 	}
 }
 
@@ -86,22 +90,25 @@ func (a *Authentication) Validate(s *decode.Section) {
 		a.Passkeys = nil
 	}
 	if keeping := a.Keeping(); len(keeping) > 0 && len(a.EncryptionKeys) == 0 && s.Fine("encryptionKey") {
-		s.Problem("encryptionKey", "is missing although the tokens of %s are kept; expected 32 random bytes in base64, as from: openssl rand -base64 32", strings.Join(keeping, ", "))
+		s.Problem("encryptionKey", "is missing although the tokens of %s are kept; expected 32 random bytes in "+
+			"base64, as from: openssl rand -base64 32", strings.Join(keeping, ", "))
 	}
 }
 
 // Passwords say which new passwords are refused.
 type Passwords struct {
-	Common   bool     `key:"common" default:"true"`    // the most common ones
-	MinScore int64    `key:"minScore" is:"number 0 4"` // those whose strength is estimated as less, of 0 to 4; 0: nothing is estimated
-	Breached Breached `key:"breached"`                 // those in the data of breaches
+	Common bool `key:"common" default:"true"` // the most common ones
+	// those whose strength is estimated as less, of 0 to 4; 0: nothing is estimated
+	MinScore int64    `key:"minScore" is:"number 0 4"`
+	Breached Breached `key:"breached"` // those in the data of breaches
 }
 
 // Breached names a server with the range API of Have I Been Pwned; without a URL none is asked.
 type Breached struct {
-	URL      string        `key:"url" is:"baseURL"`
-	Timeout  time.Duration `key:"timeout" is:"duration 10ms 10s" default:"1s"`
-	MinCount int64         `key:"minCount" is:"number 1 1000000000" default:"1"` // least number of occurrences that refuses a password
+	URL     string        `key:"url" is:"baseURL"`
+	Timeout time.Duration `key:"timeout" is:"duration 10ms 10s" default:"1s"`
+	// least number of occurrences that refuses a password
+	MinCount int64 `key:"minCount" is:"number 1 1000000000" default:"1"`
 }
 
 // Validate refuses settings of a server that is not named.

@@ -55,7 +55,8 @@ func (c *Config) checkBackup() {
 		return
 	}
 	if name := c.BinariesIn(&c.Backup.BackupPlace); name != "" {
-		c.doc.Problem("backup", "is in the place of the files of binaries.%s: give it a folder or a prefix of its own", name)
+		c.doc.Problem("backup", "is in the place of the files of binaries.%s: give it a folder or a prefix of its own",
+			name)
 	}
 }
 
@@ -66,7 +67,8 @@ func (c *Config) BinariesIn(p *BackupPlace) string {
 		if p.S3 == nil && b.File != nil && b.File.Folder == p.Folder {
 			return name
 		}
-		if p.S3 != nil && b.S3 != nil && b.S3.Bucket == p.S3.Bucket && b.S3.Prefix == p.S3.Prefix && b.S3.Endpoint == p.S3.Endpoint {
+		if p.S3 != nil && b.S3 != nil && b.S3.Bucket == p.S3.Bucket && b.S3.Prefix == p.S3.Prefix &&
+			b.S3.Endpoint == p.S3.Endpoint {
 			return name
 		}
 	}
@@ -100,7 +102,8 @@ func ParseBackupPlace(text string) (*BackupPlace, error) {
 
 // readQuery reads the parameters of an s3:// URL. One that is unknown is refused: backups would go elsewhere.
 func (s *S3Storage) readQuery(u *url.URL) error {
-	const expected = "expected the parameters endpoint and region, once each, such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1"
+	const expected = "expected the parameters endpoint and region, once each, such as " +
+		"s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1"
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil || u.Fragment != "" {
 		return errors.New("the URL has a fragment or no valid query; " + expected)

@@ -83,8 +83,10 @@ func (b *Binary) checkQuota(s *decode.Section, path string, quota *int64, usual 
 		*quota = usual
 	case *quota == 0:
 	case *quota < b.MaxSize:
-		s.Problem(path, "expected at least maxSize, %s, or 0 for no limit: a file of that size could never be uploaded", value.ShowSize(b.MaxSize))
+		s.Problem(path, "expected at least maxSize, %s, or 0 for no limit: a file of that size could never be uploaded",
+			value.ShowSize(b.MaxSize))
 	case *quota < minQuota:
-		s.Problem(path, "expected at least %s, which an upload counts at least, or 0 for no limit", value.ShowSize(minQuota))
+		s.Problem(path, "expected at least %s, which an upload counts at least, or 0 for no limit",
+			value.ShowSize(minQuota))
 	}
 }

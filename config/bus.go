@@ -79,7 +79,8 @@ func (b *Bus) Validate(s *decode.Section) {
 	case !s.Has("url") && !s.Has("config"):
 		for _, key := range [...]string{"credentials", "user", "password", "token", "nkey", "tls", "replicas"} {
 			if s.Has(key) {
-				s.Problem(key, "applies only to an external cluster or a server with its own configuration; set bus.url or bus.config, or remove this key")
+				s.Problem(key, "applies only to an external cluster or a server with its own configuration; set "+
+					"bus.url or bus.config, or remove this key")
 			}
 		}
 	}

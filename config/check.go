@@ -17,7 +17,8 @@ func (c *Config) check() {
 		c.doc.Problem("metrics.listen", "is also the address of %s", key)
 	}
 	if c.doc.IsSet("proxyHeader") && len(c.Proxies) == 0 {
-		c.doc.Problem("proxyHeader", "has an effect with proxies alone: name the addresses of the proxies in proxies, or remove this key")
+		c.doc.Problem("proxyHeader",
+			"has an effect with proxies alone: name the addresses of the proxies in proxies, or remove this key")
 	}
 	if c.Development {
 		c.checkDevelopment()
@@ -34,7 +35,8 @@ func (c *Config) check() {
 	c.checkRoutes()
 }
 
-const notLoopback = "is not an address of loopback, such as 127.0.0.1:8080, as `development: true` needs: replies show the rules"
+const notLoopback = "is not an address of loopback, such as 127.0.0.1:8080, as `development: true` needs: replies " +
+	"show the rules"
 
 // checkDevelopment refuses settings that let programs on other machines send requests.
 func (c *Config) checkDevelopment() {
@@ -46,7 +48,8 @@ func (c *Config) checkDevelopment() {
 	}
 	for key, set := range map[string]bool{"hosts": len(c.Hosts) > 0, "proxies": len(c.Proxies) > 0} {
 		if set {
-			c.doc.Problem(key, "is for requests from other machines, `development: true` for those of this one; remove one of them")
+			c.doc.Problem(key,
+				"is for requests from other machines, `development: true` for those of this one; remove one of them")
 		}
 	}
 }
@@ -76,7 +79,8 @@ func (c *Config) checkAuthentication() {
 		return
 	}
 	if _, ok := c.Mailers[a.Email.Mailer]; !ok {
-		c.doc.Problem("authentication.providers.email.mailer", "no mailer with this name; %s", decode.Known(names(c.Mailers)))
+		c.doc.Problem("authentication.providers.email.mailer", "no mailer with this name; %s",
+			decode.Known(names(c.Mailers)))
 	}
 	c.checkMailTexts(a.Email)
 }
@@ -110,8 +114,12 @@ func (c *Config) checkBinaries(arrays arrays) {
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
-				if arrays[store][property] != "" || st.NeverRead(property) || st.Computed[property] != "" || slices.Contains(st.ReadOnly, property) || slices.Contains(st.Reserved, property) || property == st.Owner {
-					c.doc.Problem(at, "%s of %s is mapped, computed, private or read-only; files cannot be attached there", c.doc.Display(at, property), store)
+				if arrays[store][property] != "" || st.NeverRead(property) || st.Computed[property] != "" ||
+					slices.Contains(st.ReadOnly, property) || slices.Contains(st.Reserved, property) ||
+					property == st.Owner {
+					c.doc.Problem(at,
+						"%s of %s is mapped, computed, private or read-only; files cannot be attached there",
+						c.doc.Display(at, property), store)
 				}
 			}
 		}

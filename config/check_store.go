@@ -12,7 +12,8 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 		c.doc.Problem(path+".backend", "no backend with this name; %s", decode.Known(names(c.Backends)))
 	}
 	if st.Name == c.Authentication.IdentStore && st.Expose != nil && st.Expose.List {
-		c.doc.Problem(path+".expose.list", "is not for the store of idents: a list would tell the addresses of all accounts")
+		c.doc.Problem(path+".expose.list",
+			"is not for the store of idents: a list would tell the addresses of all accounts")
 	}
 	for _, target := range names(st.Map) {
 		c.checkMapping(st, target, decode.Join(path+".map", target), arrays)
@@ -27,9 +28,11 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 			property, at := topProperty(field), path+".indexes"
 			switch {
 			case st.NeverRead(property):
-				c.doc.Problem(at, "%s is private in %s; filtering by it would reveal its value", c.doc.Display(at, property), st.Name)
+				c.doc.Problem(at, "%s is private in %s; filtering by it would reveal its value",
+					c.doc.Display(at, property), st.Name)
 			case strings.HasSuffix(field, "[]") && arrays[st.Name][property] != "":
-				c.doc.Problem(at, "%s is the array of a mapping: its elements are objects, which are not compared", c.doc.Display(at, property))
+				c.doc.Problem(at, "%s is the array of a mapping: its elements are objects, which are not compared",
+					c.doc.Display(at, property))
 			}
 		}
 	}
@@ -38,9 +41,11 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 	if e := st.Expose; e != nil && e.Events && !e.EventsAsList {
 		switch at := path + ".expose.events"; {
 		case e.Restrict.Get:
-			c.doc.Problem(at, "events contain what a get returns, which expose.restrict.get removes; remove one of them")
+			c.doc.Problem(at,
+				"events contain what a get returns, which expose.restrict.get removes; remove one of them")
 		case len(st.Intercept["get"]) > 0:
-			c.doc.Problem(at, "the interceptors of get can't be called for each event and client; remove the key or the interceptors")
+			c.doc.Problem(at,
+				"the interceptors of get can't be called for each event and client; remove the key or the interceptors")
 		}
 	}
 	if users := c.Authentication.UserStore; st.Intercept["register"] != nil && st.Name != users {
@@ -55,12 +60,15 @@ func (c *Config) checkUnique(st *Store, path string, arrays arrays) {
 		for _, property := range fields {
 			switch {
 			case st.NeverRead(property):
-				c.doc.Problem(path, "%s is private in %s; that a value is refused would reveal it", c.doc.Display(path, property), st.Name)
+				c.doc.Problem(path, "%s is private in %s; that a value is refused would reveal it",
+					c.doc.Display(path, property), st.Name)
 			case st.Hides(property):
-				c.doc.Problem(path, "%s has a read rule in %s; that a value is refused would reveal it to those who may not read it: remove the rule, or the property here",
+				c.doc.Problem(path, "%s has a read rule in %s; that a value is refused would reveal it to those who "+
+					"may not read it: remove the rule, or the property here",
 					c.doc.Display(path, property), st.Name)
 			case arrays[st.Name][property] != "":
-				c.doc.Problem(path, "%s is the array of a mapping, and arrays can't be unique", c.doc.Display(path, property))
+				c.doc.Problem(path, "%s is the array of a mapping, and arrays can't be unique",
+					c.doc.Display(path, property))
 			}
 		}
 	}
@@ -121,7 +129,8 @@ func (c *Config) checkSearch(st *Store, path string) {
 	for _, field := range st.Search.Fields {
 		if property := topProperty(field); st.NeverRead(property) {
 			at := path + ".fields"
-			c.doc.Problem(at, "%s is private in %s; what is found would reveal its text", c.doc.Display(at, property), st.Name)
+			c.doc.Problem(at, "%s is private in %s; what is found would reveal its text", c.doc.Display(at, property),
+				st.Name)
 		}
 	}
 }

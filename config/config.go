@@ -29,7 +29,8 @@ const day = value.Day
 // into its event.
 const MaxObjectSize = 256 << 10
 
-// Config is a complete configuration. The tags of its fields, and of those of the sections, declare the keys of the file: see decode.Key.
+// Config is a complete configuration. The tags of its fields, and of those of the sections, declare the keys of the
+// file: see decode.Key.
 type Config struct {
 	// host:port of HTTP
 	Listen string `key:"listen" is:"address" default:"127.0.0.1:8080" reload:"restart"`
@@ -104,10 +105,12 @@ type Documents struct {
 
 // EventStreams limits the resources of GET /events.
 type EventStreams struct {
-	Clients   int           `key:"clients" is:"number 1 1000000" default:"10000"` // concurrent connections
-	Address   int           `key:"address" is:"number 0 1000000" default:"200"`   // connections per network address; 0 is no limit
-	Heartbeat time.Duration `key:"heartbeat" is:"duration 1s 10m" default:"15s"`  // interval of heartbeats
-	Buffer    int64         `key:"buffer" is:"size 4GiB" default:"16MiB"`         // bytes of events cached for all clients
+	Clients int `key:"clients" is:"number 1 1000000" default:"10000"` // concurrent connections
+	// connections per network address; 0 is no limit
+	Address   int           `key:"address" is:"number 0 1000000" default:"200"`
+	Heartbeat time.Duration `key:"heartbeat" is:"duration 1s 10m" default:"15s"` // interval of heartbeats
+	// bytes of events cached for all clients
+	Buffer int64 `key:"buffer" is:"size 4GiB" default:"16MiB"`
 
 	_ struct{} `instead:"maxAge=bus.events.maxAge maxBytes=bus.events.maxBytes maxMessages=bus.events.maxMessages"`
 }
@@ -187,7 +190,8 @@ func (c *Config) derive() {
 // HasMailer reports whether the file has a mailer of a name. The mailer default exists without that.
 func (c *Config) HasMailer(name string) bool { return c.doc.IsSet(decode.Join("mailers", name)) }
 
-// spreadCA has everything that connects by TLS to servers of others, and has no authorities of its own, trust those of the key ca too.
+// spreadCA has everything that connects by TLS to servers of others, and has no authorities of its own, trust those of
+// the key ca too.
 func (c *Config) spreadCA() {
 	for _, b := range c.Backends {
 		if b.MongoDB != nil {
@@ -238,7 +242,8 @@ type Tracing struct {
 	Endpoint string  `key:"endpoint" is:"traceEndpoint"`  // of a receiver of OTLP over HTTP
 	Ratio    float64 `key:"ratio" is:"ratio" default:"1"` // of the requests that are traced, 0 to 1
 	CA       string  // as Config.CA
-	Service  string  `key:"service" is:"nonempty" default:"belfry"` // the name under which the spans of this process are found
+	// the name under which the spans of this process are found
+	Service string `key:"service" is:"nonempty" default:"belfry"`
 }
 
 // schemaFile is the schema, compressed: the plain file is for editors.

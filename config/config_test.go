@@ -60,7 +60,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "baseURL", c.BaseURL, "https://kitchen.example.org/api")
 	equal(t, "data", c.Data, data)
 	equal(t, "hosts", c.Hosts, []string{"kitchen.local", "2001:db8::1", "10.0.0.1"})
-	equal(t, "proxies", c.Proxies, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")})
+	equal(t, "proxies", c.Proxies,
+		[]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")})
 	equal(t, "maxObjectSize", c.MaxObjectSize, int64(128<<10))
 	equal(t, "tombstones", c.Tombstones, 48*time.Hour)
 	equal(t, "shutdownTimeout", c.ShutdownTimeout, 90*time.Second)
@@ -75,25 +76,35 @@ func TestEveryKeyIsRead(t *testing.T) {
 	})
 	equal(t, "events", c.Events, EventStreams{Clients: 500, Address: 20, Heartbeat: 5 * time.Second, Buffer: 1 << 20})
 	equal(t, "documents", c.Documents, Documents{OpenAPI: true})
-	equal(t, "static", c.Static, &Static{Folder: absPath(t, "testdata/front"), SPA: true, Immutable: []string{"assets", "a/b"}})
-	equal(t, "pages", c.Pages, Pages{Enabled: true, Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
+	equal(t, "static", c.Static,
+		&Static{Folder: absPath(t, "testdata/front"), SPA: true, Immutable: []string{"assets", "a/b"}})
+	equal(t, "pages", c.Pages,
+		Pages{Enabled: true, Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects"), 256 << 20}},
-		"mongo":   {Type: "mongodb", MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen", ""}},
-		"dynamo":  {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_", ""}},
+		"mongo": {Type: "mongodb",
+			MongoDB: &MongoBackend{"mongodb://u:hunter2@a:1,b:2/?replicaSet=x", "kitchen", ""}},
+		"dynamo": {Type: "dynamodb", DynamoDB: &DynamoBackend{"eu-north-1", "http://127.0.0.1:8000", "k_", ""}},
 	})
-	equal(t, "names of stores", names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas"})
+	equal(t, "names of stores",
+		names(c.Stores), []string{"Contents", "Cooks", "LogPositions", "Logins", "Members", "Recipes", "Requests",
+			"SealKeys", "Sessions", "Tokens", "UploadQuotas"})
 	equal(t, "stores.Recipes", *c.Stores["Recipes"], Store{
 		Name: "Recipes", Backend: "dynamo", Schema: recipe, MaxObjectSize: 64 << 10,
-		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true, Events: true, EventsAsList: true},
-		Policy: Policy{Create: "user != null", Get: "true", Update: "object.cook == user.uuid", Delete: "false", List: "true"},
+		Expose: &Expose{URL: "/cooking/recipes", Restrict: Restrict{Update: true}, List: true, Events: true,
+			EventsAsList: true},
+		Policy: Policy{Create: "user != null", Get: "true", Update: "object.cook == user.uuid", Delete: "false",
+			List: "true"},
 		Map: map[string]Mapping{
-			"Cooks":   {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50, MaxBytes: 1 << 20},
-			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000, MaxBytes: 256 << 10, When: "source.published == true"},
+			"Cooks": {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50,
+				MaxBytes: 1 << 20},
+			"Recipes": {Key: "partOf", Target: "parts", Limit: 10_000, MaxBytes: 256 << 10,
+				When: "source.published == true"},
 		},
 		Fields:  map[string]Field{"price": {Read: "user != null", Write: "user.chef == true"}},
-		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"}, Computed: map[string]string{"label": `name + "!"`},
-		Indexes: [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
+		Private: []string{"notes", "cost"}, ReadOnly: []string{"stars"},
+		Computed: map[string]string{"label": `name + "!"`},
+		Indexes:  [][]string{{"name"}, {"cuisine", "minutes"}, {"created"}},
 		Intercept: Interceptors{
 			"save":   {{"spelling", time.Second, "reject"}, {"taste", 250 * time.Millisecond, "accept"}},
 			"delete": {{"spelling", time.Second, "reject"}},
@@ -106,10 +117,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "stores.Members.fields", c.Stores["Members"].Fields, map[string]Field{"idents": {Read: "isOwner"}})
 	equal(t, "authentication", c.Authentication, Authentication{
 		BrowserRedirects: BrowserRedirects{
-			SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry", RegisterRedirect: "/join", RecoveryRedirect: "/again",
-			SecondFactorRedirect: "/step", MailLoginRedirect: "/by-mail", AddressRedirect: "/moved", AccountRedirect: "/me",
+			SuccessRedirect: "https://kitchen.example.org/welcome", FailureRedirect: "/sorry",
+			RegisterRedirect: "/join", RecoveryRedirect: "/again",
+			SecondFactorRedirect: "/step", MailLoginRedirect: "/by-mail", AddressRedirect: "/moved",
+			AccountRedirect: "/me",
 		},
-		Cookie: "kitchen", MFA: MFA{"required", "user.cook == true"}, TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3}, Deletion: Deletion{Enabled: true, Grace: 14 * day},
+		Cookie: "kitchen", MFA: MFA{"required", "user.cook == true"},
+		TrustedOrigins: []string{"https://app.example.org"}, Limits: Limits{10, 3},
+		Deletion:  Deletion{Enabled: true, Grace: 14 * day},
 		Passwords: Passwords{false, 3, Breached{"https://breaches.example.org/range", 2 * time.Second, 10}},
 		Redirects: []string{"https://menu.example.org/in", "org.example.kitchen:/in", "http://127.0.0.1/in"},
 		Places:    absPath(t, "../pkg/account/places/testdata/GeoLite2-City-Test.mmdb"),
@@ -119,45 +134,55 @@ func TestEveryKeyIsRead(t *testing.T) {
 			MailText: MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
 			Recovery: MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
 			Taken:    MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
-			Change:   MailText{"New", "<p>{{.Link}}</p>", "new {{.Link}}"}, Undo: MailText{"Old", "<p>{{.Link}}</p>", "old {{.Link}}"},
-			Notices: Notices{Kinds: map[string]Notice{"password": {MailText: MailText{"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}}}},
+			Change:   MailText{"New", "<p>{{.Link}}</p>", "new {{.Link}}"},
+			Undo:     MailText{"Old", "<p>{{.Link}}</p>", "old {{.Link}}"},
+			Notices: Notices{
+				Kinds: map[string]Notice{"password": {MailText: MailText{"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}}}},
 			Login: MailLogin{
 				Code: true, Link: true, TTL: 5 * time.Minute,
-				CodeMail: MailText{"Digits", "<b>{{.Token}}</b>", "{{.Token}}"}, LinkMail: MailText{"Come in", `<a href="{{.Link}}">in</a>`, "in: {{.Link}}"},
+				CodeMail: MailText{"Digits", "<b>{{.Token}}</b>", "{{.Token}}"},
+				LinkMail: MailText{"Come in", `<a href="{{.Link}}">in</a>`, "in: {{.Link}}"},
 			},
 			Mailer: "post", PostValidation: true, SkipEmailValidation: true,
 			TokenTTL: time.Hour, RecoveryTTL: 10 * time.Minute, MailInterval: 5 * time.Minute, UniformErrors: true,
 		},
 			OAuth2: map[string]OAuth2{
-				"github": {ClientID: "gh", ClientSecret: "hunter2", Scope: []string{"user:email"}, AuthURL: local + "a", TokenURL: local + "t", ProfileURL: local + "p"},
+				"github": {ClientID: "gh", ClientSecret: "hunter2", Scope: []string{"user:email"}, AuthURL: local + "a",
+					TokenURL: local + "t", ProfileURL: local + "p"},
 				"amazon": {},
 			},
 			Twitter: &OAuth1{"tw", "s", local + "r", local + "z", local + "x", local + "p"},
-			OIDC:    map[string]OIDC{"company": {Issuer: "https://id.example.org", ClientID: "kitchen", Scope: []string{"openid"}}},
+			OIDC: map[string]OIDC{"company": {Issuer: "https://id.example.org", ClientID: "kitchen",
+				Scope: []string{"openid"}}},
 		}})
 	equal(t, "enabled providers", c.Authentication.Providers(), []string{"company", "email", "github", "twitter"})
 	equal(t, "mailers", c.Mailers, map[string]Mailer{
 		"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}},
-		"post":    {Type: "smtp", SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls", "kitchen.example.org"}},
-		"drawer":  {Type: "file", File: &FileMailer{absPath(t, "testdata/letters")}},
+		"post": {Type: "smtp",
+			SMTP: &SMTPMailer{"smtp.example.org", 2525, "kitchen", "hunter2", "tls", "kitchen.example.org"}},
+		"drawer": {Type: "file", File: &FileMailer{absPath(t, "testdata/letters")}},
 	})
 	equal(t, "binaries", c.Binaries, map[string]*Binary{
 		"photos": {
 			Type: "FileStorage", File: &FileStorage{filepath.Join(data, "binaries", "photos")},
-			BinaryExpose: BinaryExpose{"/photos", BinaryRestrict{Delete: true}}, MaxSize: 3 << 20, Grace: time.Hour, Quota: Quota{1 << 30, 0},
-			Map: map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
+			BinaryExpose: BinaryExpose{"/photos", BinaryRestrict{Delete: true}}, MaxSize: 3 << 20, Grace: time.Hour,
+			Quota: Quota{1 << 30, 0},
+			Map:   map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
 		},
 		"videos": {
 			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute, ""},
-			BinaryExpose: BinaryExpose{URL: "/videos"}, MaxSize: 10 << 20, Grace: 2 * time.Hour, Quota: Quota{20 << 30, 80 << 30},
+			BinaryExpose: BinaryExpose{URL: "/videos"}, MaxSize: 10 << 20, Grace: 2 * time.Hour,
+			Quota: Quota{20 << 30, 80 << 30},
 		},
 	})
 }
 
 func TestQuotasFollowTheGracePeriodAndTheSizeOfFiles(t *testing.T) {
 	for text, want := range map[string]Quota{
-		"{}": {10 << 30, 40 << 30}, "{grace: 1s}": {10 << 30, 40 << 30}, "{grace: 61m}": {20 << 30, 80 << 30}, "{maxSize: 5GiB}": {50 << 30, 200 << 30},
-		"{quota: {user: 10MiB}}": {10 << 20, 40 << 30}, "{quota: {user: 20GiB}}": {20 << 30, 80 << 30}, "{quota: {user: 0}}": {0, 40 << 30},
+		"{}": {10 << 30, 40 << 30}, "{grace: 1s}": {10 << 30, 40 << 30}, "{grace: 61m}": {20 << 30, 80 << 30},
+		"{maxSize: 5GiB}":        {50 << 30, 200 << 30},
+		"{quota: {user: 10MiB}}": {10 << 20, 40 << 30}, "{quota: {user: 20GiB}}": {20 << 30, 80 << 30},
+		"{quota: {user: 0}}":                     {0, 40 << 30},
 		"{quota: {user: 10MiB, address: 10MiB}}": {10 << 20, 10 << 20}, "{quota: {address: 0}}": {10 << 30, 0},
 	} {
 		equal(t, text, mustParse(t, "binaries: {b: "+text+"}").Binaries["b"].Quota, want)
@@ -179,12 +204,14 @@ func TestEmptyFileMeansAllDefaults(t *testing.T) {
 		equal(t, "fillRate", c.FillRate, 1000)
 		equal(t, "log", c.Log, Log{slog.LevelInfo, "text"})
 		equal(t, "bus", c.Bus, Bus{Listen: "127.0.0.1:4222", Events: Events{168 * time.Hour, 4 << 30, 1_000_000}})
-		equal(t, "events", c.Events, EventStreams{Clients: 10_000, Address: 200, Heartbeat: 15 * time.Second, Buffer: 16 << 20})
+		equal(t, "events", c.Events,
+			EventStreams{Clients: 10_000, Address: 200, Heartbeat: 15 * time.Second, Buffer: 16 << 20})
 		equal(t, "documents", c.Documents, Documents{OpenAPI: true, AsyncAPI: true})
 		equal(t, "backends", c.Backends, map[string]Backend{
 			"default": {Type: "file", File: &FileBackend{Folder: filepath.Join(data, "stores", "default")}},
 		})
-		equal(t, "mailers", c.Mailers, map[string]Mailer{"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}}})
+		equal(t, "mailers", c.Mailers,
+			map[string]Mailer{"default": {Type: "file", File: &FileMailer{filepath.Join(data, "mail")}}})
 		equal(t, "binaries", len(c.Binaries), 0)
 		equal(t, "e-mail", c.Authentication.Email, (*Email)(nil))
 	}
@@ -195,7 +222,8 @@ func TestEmbeddedServerWithItsOwnConfigurationFile(t *testing.T) {
 	for listen, want := range map[string]string{"": "", ", listen: 127.0.0.1:0": "127.0.0.1:0"} {
 		c := mustParse(t, "bus: {config: testdata/nats.conf, user: kitchen, password: p, replicas: 1"+listen+"}\n")
 		equal(t, "bus", c.Bus, Bus{
-			Listen: want, Config: file, User: "kitchen", Password: "p", Replicas: 1, Events: Events{168 * time.Hour, 4 << 30, 1_000_000},
+			Listen: want, Config: file, User: "kitchen", Password: "p", Replicas: 1,
+			Events: Events{168 * time.Hour, 4 << 30, 1_000_000},
 		})
 	}
 }
@@ -203,19 +231,23 @@ func TestEmbeddedServerWithItsOwnConfigurationFile(t *testing.T) {
 func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 	c := mustParse(t, "")
 	closed := Policy{Owner: true, Create: "false"}
-	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Fields: map[string]Field{}, Intercept: Interceptors{}}
+	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Fields: map[string]Field{},
+		Intercept: Interceptors{}}
 
 	users := common
 	users.Name, users.Policy, users.Private, users.Bus = "Users", closed, []string{"password"}, true
 	users.Reserved = []string{"admin", "disabled"}
 	users.Fields = map[string]Field{"idents": {Read: "isOwner"}}
 	idents := common
-	idents.Name, idents.Policy, idents.Owner = "Idents", Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}, "user"
+	idents.Name, idents.Policy, idents.Owner = "Idents",
+		Policy{Owner: true, Create: "false", Update: "false", Delete: "false"}, "user"
 	idents.Map = map[string]Mapping{
-		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000, MaxBytes: 1 << 20},
+		"Users": {Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: 10_000,
+			MaxBytes: 1 << 20},
 	}
 	want := map[string]*Store{"Users": &users, "Idents": &idents}
-	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys", "UploadQuotas"} {
+	for _, name := range []string{"Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys",
+		"UploadQuotas"} {
 		own := common
 		own.Name = name
 		want[name] = &own
@@ -225,7 +257,9 @@ func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 
 func TestUserAndIdentStoresCanHaveOtherNames(t *testing.T) {
 	c := mustParse(t, "authentication: {userStore: People, identStore: Keys}\n")
-	equal(t, "names", names(c.Stores), []string{"Contents", "Keys", "LogPositions", "People", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas"})
+	equal(t, "names",
+		names(c.Stores), []string{"Contents", "Keys", "LogPositions", "People", "Requests", "SealKeys", "Sessions",
+			"Tokens", "UploadQuotas"})
 	equal(t, "target of the idents", names(c.Stores["Keys"].Map), []string{"People"})
 	equal(t, "private", c.Stores["People"].Private, []string{"password"})
 }
@@ -241,17 +275,20 @@ func TestTheDefaultConfigurationLoads(t *testing.T) {
 	}
 	equal(t, "data", c.Data, absPath(t, "..", "data"))
 	equal(t, "stores.Books.map", c.Stores["Books"].Map, map[string]Mapping{
-		"Authors": {Key: "author", Target: "books", Fields: []string{"title", "year"}, Cascade: true, Limit: 10_000, MaxBytes: 1 << 20},
+		"Authors": {Key: "author", Target: "books", Fields: []string{"title", "year"}, Cascade: true, Limit: 10_000,
+			MaxBytes: 1 << 20},
 	})
 	equal(t, "stores.Books.indexes", c.Stores["Books"].Indexes, [][]string{{"title"}, {"author", "year"}})
-	equal(t, "stores.Books.expose", c.Stores["Books"].Expose, &Expose{URL: "/books", List: true, Events: true, EventsAsList: true})
+	equal(t, "stores.Books.expose", c.Stores["Books"].Expose,
+		&Expose{URL: "/books", List: true, Events: true, EventsAsList: true})
 	for _, name := range []string{"Authors", "Books"} {
 		equal(t, name+" is open, for the tour has no login", c.Stores[name].Policy, Policy{})
 	}
 }
 
 func TestJSONIsAccepted(t *testing.T) {
-	c := mustParse(t, "{\n\t\"listen\": \"127.0.0.1:${PORT}\",\n\t\"mailers\": {\"m\": {\"type\": \"smtp\", \"host\": \"h\", \"port\": \"${PORT}\"}}\n}\n")
+	c := mustParse(t, "{\n\t\"listen\": \"127.0.0.1:${PORT}\",\n\t\"mailers\": {\"m\": {\"type\": \"smtp\", "+
+		"\"host\": \"h\", \"port\": \"${PORT}\"}}\n}\n")
 	equal(t, "listen", c.Listen, "127.0.0.1:8099")
 	equal(t, "port", c.Mailers["m"].SMTP.Port, int64(8099))
 }
@@ -303,7 +340,8 @@ func TestLaterProblemIsReportedAtItsKey(t *testing.T) {
 
 func TestProblemsAreInvalidInput(t *testing.T) {
 	_, err := Load(filepath.Join(t.TempDir(), "none.yaml"), environment)
-	if !errors.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), "none.yaml: cannot be read: no such file or directory") {
+	if !errors.Is(err, errs.Invalid) ||
+		!strings.HasSuffix(err.Error(), "none.yaml: cannot be read: no such file or directory") {
 		t.Errorf("got %v of kind %v", err, errs.KindOf(err))
 	}
 	_, err = Parse("belfry.yaml", []byte("lsiten: :80"), environment)

@@ -9,8 +9,10 @@ import (
 func TestDevelopmentIsForLoopback(t *testing.T) {
 	for setting, want := range map[string]string{
 		"listen: 0.0.0.0:8080": "listen: ", "listen: 192.0.2.1:8080": "listen: ", "listen: :8080": "listen: ",
-		"baseURL: https://app.example.com": "baseURL: ", "hosts: [app.example.com]": "hosts: ", "proxies: [127.0.0.1]": "proxies: ",
-		"listen: 127.0.0.1:8080": "", `listen: "[::1]:8080"`: "", "listen: localhost:8080": "", "baseURL: http://localhost:8080": "",
+		"baseURL: https://app.example.com": "baseURL: ", "hosts: [app.example.com]": "hosts: ",
+		"proxies: [127.0.0.1]":   "proxies: ",
+		"listen: 127.0.0.1:8080": "", `listen: "[::1]:8080"`: "", "listen: localhost:8080": "",
+		"baseURL: http://localhost:8080": "",
 	} {
 		c, err := Parse("belfry.yaml", []byte("development: true\n"+setting), os.LookupEnv)
 		switch {

@@ -12,7 +12,9 @@ func TestDocumentedExampleLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "stores", names(c.Stores), []string{"Comments", "Contents", "Idents", "LogPositions", "Recipes", "Requests", "SealKeys", "Sessions", "Tokens", "UploadQuotas", "Users"})
+	equal(t, "stores",
+		names(c.Stores), []string{"Comments", "Contents", "Idents", "LogPositions", "Recipes", "Requests", "SealKeys",
+			"Sessions", "Tokens", "UploadQuotas", "Users"})
 }
 
 // documentedExample returns the complete example of the documentation.

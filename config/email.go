@@ -21,11 +21,15 @@ type Email struct {
 	PostValidation      bool      `key:"postValidation"`
 	SkipEmailValidation bool      `key:"skipEmailValidation"`
 
-	TokenTTL      time.Duration `key:"tokenTTL" is:"duration 1s 30d" default:"1d"`    // lifetime of the token in a validation mail
-	RecoveryTTL   time.Duration `key:"recoveryTTL" is:"duration 1s 30d" default:"1h"` // lifetime of the token in a recovery mail
-	MailInterval  time.Duration `key:"mailInterval" is:"duration 0s 1d" default:"1m"` // minimum time between two mails to one address
-	UniformErrors bool          `key:"uniformErrors"`                                 // an unknown login and a wrong password get the same error
-	Notices       Notices       `key:"notices"`
+	// lifetime of the token in a validation mail
+	TokenTTL time.Duration `key:"tokenTTL" is:"duration 1s 30d" default:"1d"`
+	// lifetime of the token in a recovery mail
+	RecoveryTTL time.Duration `key:"recoveryTTL" is:"duration 1s 30d" default:"1h"`
+	// minimum time between two mails to one address
+	MailInterval time.Duration `key:"mailInterval" is:"duration 0s 1d" default:"1m"`
+	// an unknown login and a wrong password get the same error
+	UniformErrors bool    `key:"uniformErrors"`
+	Notices       Notices `key:"notices"`
 }
 
 // MailLogin is login without a password, by a mail.
@@ -49,9 +53,11 @@ func (e *Email) mailLogins() bool { return e != nil && (e.Login.Code || e.Login.
 
 // Validate decides which notices are sent, and refuses settings with which nobody could register.
 func (e *Email) Validate(s *decode.Section) {
-	maps.DeleteFunc(e.Notices.Kinds, func(kind string, _ Notice) bool { return s.Value("notices."+kind+".enabled") == false })
+	maps.DeleteFunc(e.Notices.Kinds,
+		func(kind string, _ Notice) bool { return s.Value("notices."+kind+".enabled") == false })
 	if on, set := s.Value("notices.enabled").(bool); set && !on || !set && e.SkipEmailValidation {
-		e.Notices.Kinds = nil // where there is no validation mail there are no notices either, unless they are asked for
+		// Where there is no validation mail there are no notices either, unless they are asked for.
+		e.Notices.Kinds = nil
 	}
 	if e.SkipEmailValidation && !e.PostValidation {
 		s.Problem("skipEmailValidation", "requires postValidation: true; otherwise nobody could register")

@@ -49,13 +49,15 @@ func TestProblemsNeverContainSecrets(t *testing.T) {
 		"backends: {m: {type: mongodb, url: 'mongo://u:" + secret + "@h'}}",
 	}
 	for _, text := range []string{
-		"X", "listen: X", "baseURL: X", "data: [X]", "tombstones: X", "maxObjectSize: X", "log: {level: X}", "bus: {url: X}",
+		"X", "listen: X", "baseURL: X", "data: [X]", "tombstones: X", "maxObjectSize: X", "log: {level: X}",
+		"bus: {url: X}",
 		"backends: {b: {type: X}}", "stores: {A: {backend: X}}", "stores: {A: {schema: X}}", "stores: {A: {policy: X}}",
 		"stores: {A: {expose: {url: X}}}", "stores: {A: {expose: {list: X}}}", "stores: {A: {private: [X]}}",
 		"stores: {A: {indexes: [X]}}", "stores: {A: {map: {A: {key: X, target: X, fields: X, limit: X}}}}",
 		"stores: {A: {intercept: {save: [{name: X, timeout: X, onError: X}]}}}",
 		"authentication: {userStore: X, successRedirect: X, providers: {email: {mailer: X, from: X}}}",
-		"mailers: {m: {type: smtp, host: X, port: X, tls: X}}", "binaries: {b: {type: X}}", "binaries: {b: {map: {Users: [X]}}}",
+		"mailers: {m: {type: smtp, host: X, port: X, tls: X}}", "binaries: {b: {type: X}}",
+		"binaries: {b: {map: {Users: [X]}}}",
 	} {
 		texts = append(texts, strings.ReplaceAll(text, "X", "'${SECRET}'"))
 	}
@@ -98,7 +100,8 @@ func TestSecretsAreRedacted(t *testing.T) {
 	}
 	var logged bytes.Buffer
 	slog.New(slog.NewTextHandler(&logged, nil)).Info("started", "password", c.Bus.Password, "bus", c.Bus)
-	for _, shown := range []string{fmt.Sprintf("%v %+v %#v %s", c.Bus, c.Bus, c.Bus, c.Bus.Password), string(encoded), logged.String()} {
+	for _, shown := range []string{fmt.Sprintf("%v %+v %#v %s", c.Bus, c.Bus, c.Bus, c.Bus.Password), string(encoded),
+		logged.String()} {
 		if strings.Contains(shown, "hunter2") || !strings.Contains(shown, "[secret]") {
 			t.Errorf("shown as %s", shown)
 		}

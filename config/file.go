@@ -36,8 +36,8 @@ type (
 	Change = decode.Change
 )
 
-// Paths returns all files and folders that the configuration names, the file of the configuration itself included, which
-// has no key.
+// Paths returns all files and folders that the configuration names, the file of the configuration itself included,
+// which has no key.
 func (c *Config) Paths() []Path { return c.doc.Paths() }
 
 // IsSet reports whether a key is in the file.
@@ -55,8 +55,8 @@ func (c *Config) Shown() string {
 	return c.doc.Shown()
 }
 
-// Secrets returns the values of all secrets, for what must not print them: passwords, tokens, keys, and URLs that have a
-// password.
+// Secrets returns the values of all secrets, for what must not print them: passwords, tokens, keys, and URLs that have
+// a password.
 func (c *Config) Secrets() []string { return decode.Secrets(c) }
 
 // Suggest returns advice about an unknown name: the known one that is most similar, or which there are.

@@ -18,8 +18,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(data)
 	}
 	for _, text := range []string{
-		"", "{}", "stores: [a]", "a: &a [*a]", "<<: {a: b}", "--- a\n--- b", "? [a]\n: b", "x: ${A:-b}${C", "\ufeff{\"listen\": 1}",
-		"stores: {A: {map: {A: {key: k, target: t}}}}", bomb(),
+		"", "{}", "stores: [a]", "a: &a [*a]", "<<: {a: b}", "--- a\n--- b", "? [a]\n: b", "x: ${A:-b}${C",
+		"\ufeff{\"listen\": 1}", "stores: {A: {map: {A: {key: k, target: t}}}}", bomb(),
 	} {
 		f.Add([]byte(text))
 	}

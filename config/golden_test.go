@@ -13,19 +13,22 @@ import (
 	"testing"
 )
 
-// testdata/golden/problems.txt has the problems of a corpus of configurations. For each key of the schema it has values that are wrong
-// for most keys, a misspelled key, and a section that lacks the key. {key} is its path, {value} the value. Run the tests with -golden to
-// write the file.
+// testdata/golden/problems.txt has the problems of a corpus of configurations. For each key of the schema it has values
+// that are wrong for most keys, a misspelled key, and a section that lacks the key. {key} is its path, {value} the
+// value. Run the tests with -golden to write the file.
 var writeGolden = flag.Bool("golden", false, "write testdata/golden")
 
-// wrongValues are values of a key, of which at least some are wrong for each. HUNTER is a variable of goldenEnvironment.
-var wrongValues = []string{"{x: 1}", "[a b, a b]", "[[a]]", "~", "!t x", "''", "a b!", "-1", "9999999", "1ns", "99999d", "9TB", "true", "x", "'${NONE}'", "'${HUNTER}'"}
+// wrongValues are values of a key, of which at least some are wrong for each. HUNTER is a variable of
+// goldenEnvironment.
+var wrongValues = []string{"{x: 1}", "[a b, a b]", "[[a]]", "~", "!t x", "''", "a b!", "-1", "9999999", "1ns", "99999d",
+	"9TB", "true", "x", "'${NONE}'", "'${HUNTER}'"}
 
 func goldenEnvironment(name string) (string, bool) {
 	return "hunter2 !", name == "HUNTER"
 }
 
-// goldenKey is a key of the schema: the path that a configuration has it at, with A for names that are chosen, and its schema.
+// goldenKey is a key of the schema: the path that a configuration has it at, with A for names that are chosen, and its
+// schema.
 type goldenKey struct {
 	path   []string
 	schema map[string]any
@@ -142,7 +145,8 @@ func TestProblemsAreThoseOfTheGoldenFile(t *testing.T) {
 		var order []string
 		for i, name := range names {
 			plain := strings.Trim(name, "'")
-			found := strings.NewReplacer(", not "+strconv.Quote(plain), ", not {value}", ": "+path+": ", ": {key}: ").Replace(problemsOf(texts[i]))
+			found := strings.NewReplacer(", not "+strconv.Quote(plain), ", not {value}", ": "+path+": ",
+				": {key}: ").Replace(problemsOf(texts[i]))
 			if by[found] == nil {
 				order = append(order, found)
 			}
@@ -193,7 +197,9 @@ func golden(t *testing.T, name, got string) {
 	was, is := strings.Split(string(want), "\n"), strings.Split(got, "\n")
 	for i := range max(len(was), len(is)) {
 		if i >= len(was) || i >= len(is) || was[i] != is[i] {
-			t.Fatalf("%s differs from line %d on:\n got %s\nwant %s", path, i+1, strings.Join(is[min(i, len(is)):min(i+3, len(is))], "\n     "), strings.Join(was[min(i, len(was)):min(i+3, len(was))], "\n     "))
+			t.Fatalf("%s differs from line %d on:\n got %s\nwant %s", path, i+1,
+				strings.Join(is[min(i, len(is)):min(i+3, len(is))], "\n     "),
+				strings.Join(was[min(i, len(was)):min(i+3, len(was))], "\n     "))
 		}
 	}
 }

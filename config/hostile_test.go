@@ -15,11 +15,15 @@ func TestInvalidFilesAreRefused(t *testing.T) {
 		return "x: " + strings.Repeat("[", levels) + strings.Repeat("]", levels) + "\n"
 	}
 	checkInvalid(t, []invalidCase{
-		{"not UTF-8", "data: x\nlog: {level: caf\xe9}\n", []string{"2: the byte 0xe9 is not UTF-8; expected text in UTF-8"}},
+		{"not UTF-8", "data: x\nlog: {level: caf\xe9}\n",
+			[]string{"2: the byte 0xe9 is not UTF-8; expected text in UTF-8"}},
 		{"UTF-16", "\xff\xfed\x00", []string{"1: the byte 0xff is not UTF-8; expected text in UTF-8"}},
-		{"a NUL", "data: x\n\n\x00", []string{"3: the control character U+0000 is not allowed; expected text in UTF-8"}},
-		{"an escape", "data: \x1b[0m", []string{"1: the control character U+001B is not allowed; expected text in UTF-8"}},
-		{"larger than any configuration", strings.Repeat("# nothing\n", 105_000), []string{" is larger than 1024 KiB, the limit of a configuration"}},
+		{"a NUL", "data: x\n\n\x00",
+			[]string{"3: the control character U+0000 is not allowed; expected text in UTF-8"}},
+		{"an escape", "data: \x1b[0m",
+			[]string{"1: the control character U+001B is not allowed; expected text in UTF-8"}},
+		{"larger than any configuration", strings.Repeat("# nothing\n", 105_000),
+			[]string{" is larger than 1024 KiB, the limit of a configuration"}},
 		{"deep", deep(33), []string{" is nested deeper than 32 levels"}},
 		{"very deep", deep(20_000), []string{"1: is not valid YAML: exceeded max depth of 10000"}},
 		{"wide", "x: [" + strings.Repeat("a,", 30_000) + "]\n", []string{
@@ -37,14 +41,17 @@ func bomb() string {
 	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := 1; i < 9; i++ {
 		before := "*a" + strconv.Itoa(i-1)
-		b.WriteString("a" + strconv.Itoa(i) + ": &a" + strconv.Itoa(i) + " [" + strings.Repeat(before+", ", 9) + before + "]\n")
+		b.WriteString("a" + strconv.Itoa(i) + ": &a" + strconv.Itoa(i) + " [" + strings.Repeat(before+", ", 9) +
+			before + "]\n")
 	}
 	return b.String()
 }
 
 func TestAliasesReplaceWholeValues(t *testing.T) {
-	c := mustParse(t, "stores:\n  A: {policy: &mine {get: user != null}, private: [&p secretly]}\n  B: {policy: *mine, private: [*p]}\n")
-	equal(t, "policy", c.Stores["B"].Policy, Policy{Create: LeftOut, Get: "user != null", Update: LeftOut, Delete: LeftOut})
+	c := mustParse(t, "stores:\n  A: {policy: &mine {get: user != null}, private: [&p secretly]}\n  B: {policy: "+
+		"*mine, private: [*p]}\n")
+	equal(t, "policy", c.Stores["B"].Policy,
+		Policy{Create: LeftOut, Get: "user != null", Update: LeftOut, Delete: LeftOut})
 	equal(t, "private", c.Stores["B"].Private, []string{"secretly"})
 }
 
@@ -60,13 +67,15 @@ func TestHugeFileIsNotReadCompletely(t *testing.T) {
 	if err != nil || len(data) != yamltext.MaxFile+1 {
 		t.Errorf("read %d bytes, error %v", len(data), err)
 	}
-	if _, err := Load(path, environment); err == nil || err.Error() != path+": is larger than 1024 KiB, the limit of a configuration" {
+	if _, err := Load(path, environment); err == nil ||
+		err.Error() != path+": is larger than 1024 KiB, the limit of a configuration" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestFolderIsRefused(t *testing.T) {
-	if _, err := Load("testdata", environment); err == nil || err.Error() != "testdata: cannot be read: is a directory" {
+	if _, err := Load("testdata", environment); err == nil ||
+		err.Error() != "testdata: cannot be read: is a directory" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -75,7 +75,8 @@ func (c *Config) checkHTTP() {
 	case !c.Secure():
 		for _, key := range []string{"redirect", "hsts"} {
 			if c.doc.IsSet("http." + key) {
-				c.doc.Problem("http."+key, "has an effect with TLS alone; set http.tls or http.acme, or remove this key")
+				c.doc.Problem("http."+key,
+					"has an effect with TLS alone; set http.tls or http.acme, or remove this key")
 			}
 		}
 		return
@@ -90,12 +91,14 @@ func (c *Config) checkHTTP() {
 	if h.ACME != nil && len(h.ACME.Domains) == 0 {
 		name, err := value.Domain(base.Hostname())
 		if err != nil {
-			c.doc.Problem("http.acme.domains", "is missing; name the domains of the certificate here, or one in baseURL")
+			c.doc.Problem("http.acme.domains",
+				"is missing; name the domains of the certificate here, or one in baseURL")
 		} else {
 			h.ACME.Domains = []string{name}
 		}
 	}
-	for key, other := range map[string]string{"listen": c.Listen, "bus.listen": c.Bus.Listen, "metrics.listen": c.Metrics.Listen} {
+	for key, other := range map[string]string{"listen": c.Listen, "bus.listen": c.Bus.Listen,
+		"metrics.listen": c.Metrics.Listen} {
 		if sameAddress(h.Redirect, other) {
 			c.doc.Problem("http.redirect", "is also the address of %s", key)
 		}
@@ -106,7 +109,8 @@ func (c *Config) checkHTTP() {
 // https.
 func (c *Config) RedirectTarget(host, bound string) string {
 	_, port, _ := net.SplitHostPort(bound)
-	if base, err := url.Parse(c.BaseURLAt(bound)); err == nil && c.doc.IsSet("baseURL") && strings.EqualFold(base.Hostname(), strings.TrimSuffix(host, ".")) {
+	if base, err := url.Parse(c.BaseURLAt(bound)); err == nil && c.doc.IsSet("baseURL") &&
+		strings.EqualFold(base.Hostname(), strings.TrimSuffix(host, ".")) {
 		port = base.Port()
 	}
 	if port == "" || port == "443" {

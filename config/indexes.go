@@ -38,9 +38,10 @@ func (s *Store) checkIndexes(x *decode.Section) {
 	}
 }
 
-// eachCompound reports the items of a list of lists that are wrong: those that are empty or too long, and those that refuse says something
-// about, which gets an item and those before it. It returns how many are left.
-func eachCompound(s *decode.Section, key string, all [][]string, example string, refuse func(fields []string, before [][]string) string) (good int) {
+// eachCompound reports the items of a list of lists that are wrong: those that are empty or too long, and those that
+// refuse says something about, which gets an item and those before it. It returns how many are left.
+func eachCompound(s *decode.Section, key string, all [][]string, example string,
+	refuse func(fields []string, before [][]string) string) (good int) {
 	for i, fields := range all {
 		path := fmt.Sprintf("%s[%d]", key, i)
 		switch why := refuse(fields, all[:i]); {

@@ -5,7 +5,8 @@ import "testing"
 func TestLimitsHaveDefaultsAndCanBeTurnedOff(t *testing.T) {
 	c := mustParse(t, ``)
 	for name, n := range map[string]int{
-		"address.reads": c.Limits.Address.Reads, "address.lists": c.Limits.Address.Lists, "address.writes": c.Limits.Address.Writes,
+		"address.reads": c.Limits.Address.Reads, "address.lists": c.Limits.Address.Lists,
+		"address.writes":    c.Limits.Address.Writes,
 		"address.listBytes": c.Limits.Address.ListBytes, "address.uploadBytes": c.Limits.Address.UploadBytes,
 		"user.reads": c.Limits.User.Reads, "user.lists": c.Limits.User.Lists, "user.writes": c.Limits.User.Writes,
 		"user.listBytes": c.Limits.User.ListBytes, "user.uploadBytes": c.Limits.User.UploadBytes,
@@ -15,7 +16,8 @@ func TestLimitsHaveDefaultsAndCanBeTurnedOff(t *testing.T) {
 			t.Errorf("limits.%s is off", name)
 		}
 	}
-	c = mustParse(t, `limits: {address: {reads: 0, uploadBytes: 0}, user: {lists: 7, listBytes: 2MiB}, bus: {requests: 0, bytes: 0}}`)
+	c = mustParse(t,
+		`limits: {address: {reads: 0, uploadBytes: 0}, user: {lists: 7, listBytes: 2MiB}, bus: {requests: 0, bytes: 0}}`)
 	equal(t, "address.reads", c.Limits.Address.Reads, 0)
 	equal(t, "address.uploadBytes", c.Limits.Address.UploadBytes, 0)
 	equal(t, "user.lists", c.Limits.User.Lists, 7)
@@ -26,7 +28,8 @@ func TestLimitsHaveDefaultsAndCanBeTurnedOff(t *testing.T) {
 // In development nobody notices the limits; behind a proxy on the same machine they hold.
 func TestThisMachineIsLimitedUnlessBaseURLIsLocal(t *testing.T) {
 	for text, want := range map[string]bool{
-		``: false, `listen: ":8080"`: false, `baseURL: "http://localhost:3000"`: false, `baseURL: "http://[::1]:8080"`: false,
+		``: false, `listen: ":8080"`: false, `baseURL: "http://localhost:3000"`: false,
+		`baseURL: "http://[::1]:8080"`:         false,
 		`baseURL: "https://books.example.com"`: true, `listen: "192.0.2.1:8080"`: true,
 		`{baseURL: "https://books.example.com", limits: {loopback: false}}`: false, `limits: {loopback: true}`: true,
 	} {

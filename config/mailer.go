@@ -38,7 +38,8 @@ func (m *SMTPMailer) Validate(s *decode.Section) {
 	}
 }
 
-// localNameOf returns the name of belfry at a URL; "" if that is on this machine, which is a name that mail servers refuse.
+// localNameOf returns the name of belfry at a URL; "" if that is on this machine, which is a name that mail servers
+// refuse.
 func localNameOf(base string) string {
 	u, err := url.Parse(base)
 	if err != nil || isLocal(base) {

@@ -54,26 +54,31 @@ func (e *Email) SetDefaults() {
 	e.Taken = MailText{
 		Subject: "You have an account already",
 		HTML:    `<p>Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.</p>`,
-		Text:    "Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.",
+		Text: "Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account " +
+			"already. Log in with it, or request a new password.",
 	}
 	e.Change = MailText{
 		Subject: "Confirm your new address",
 		HTML:    `<p><a href="{{.Link}}">Confirm your new address</a> while you are logged in, or enter {{.Token}}. If you did not request this mail, ignore it.</p>`,
-		Text:    "Confirm your new address, while you are logged in: {{.Link}} or enter {{.Token}}. If you did not request this mail, ignore it.",
+		Text: "Confirm your new address, while you are logged in: {{.Link}} or enter {{.Token}}. If you did not " +
+			"request this mail, ignore it.",
 	}
 	e.Undo = MailText{
 		Subject: "The address of your account is to be changed",
 		HTML:    `<p>Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, <a href="{{.Link}}">undo it</a>; if it was, say so there, so that nobody can undo it later.</p>`,
-		Text:    "Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, undo it; if it was, say so there, so that nobody can undo it later: {{.Link}}",
+		Text: "Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If " +
+			"that was not you, undo it; if it was, say so there, so that nobody can undo it later: {{.Link}}",
 	}
 	e.Login.CodeMail = MailText{
 		Subject: "Your code to log in",
 		HTML:    `<p>Your code to log in is <strong>{{.Token}}</strong>. Enter it where you asked for it, and give it to nobody. If you did not request this mail, ignore it.</p>`,
-		Text:    "Your code to log in is {{.Token}}. Enter it where you asked for it, and give it to nobody. If you did not request this mail, ignore it.",
+		Text: "Your code to log in is {{.Token}}. Enter it where you asked for it, and give it to nobody. If you " +
+			"did not request this mail, ignore it.",
 	}
 	e.Login.LinkMail = MailText{
 		Subject: "Log in",
 		HTML:    `<p><a href="{{.Link}}">Log in</a> in the browser where you asked for this mail, or enter {{.Token}} there. If you did not request this mail, ignore it.</p>`,
-		Text:    "Log in, in the browser where you asked for this mail: {{.Link}} or enter {{.Token}} there. If you did not request this mail, ignore it.",
+		Text: "Log in, in the browser where you asked for this mail: {{.Link}} or enter {{.Token}} there. If you " +
+			"did not request this mail, ignore it.",
 	}
 }

@@ -21,7 +21,8 @@ type Mapping struct {
 
 	MaxBytes int64 `key:"maxBytes" is:"size 16MiB" default:"1MiB"` // of one array
 
-	When string `key:"when" is:"nonempty"` // CEL over source: objects for which it does not hold have no copy; "" for none
+	// CEL over source: objects for which it does not hold have no copy; "" for none
+	When string `key:"when" is:"nonempty"`
 
 	SameOwner bool `key:"sameOwner"` // only objects that have the owner of the target have a copy
 }
@@ -50,7 +51,9 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 		c.checkSameOwner(st.Name, target, path+".sameOwner", m.Target)
 	}
 	if o := c.Stores[target]; o != nil && st.Name == c.Authentication.IdentStore && o.Fields[m.Target].Read == "" {
-		c.doc.Problem(path+".target", "holds the uuids of idents, which contain addresses; say who may read them: add a read rule for %s to stores.%s.fields",
+		c.doc.Problem(path+
+			".target", "holds the uuids of idents, which contain addresses; say who may read them: add a read rule "+
+			"for %s to stores.%s.fields",
 			c.doc.Display(path+".target", m.Target), target)
 	}
 	source := func(at, property string) {
@@ -62,7 +65,8 @@ func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 		case st.NeverRead(property):
 			c.doc.Problem(at, "%s is private in %s and cannot be mapped", displayed, st.Name)
 		case !st.ReadByAll(property) && c.Stores[target] != nil && c.Stores[target].Fields[m.Target].Read == "":
-			c.doc.Problem(at, "%s has a read rule in %s, which the copies don't follow; say who may read them: add a read rule for %s to stores.%s.fields",
+			c.doc.Problem(at, "%s has a read rule in %s, which the copies don't follow; say who may read them: add a "+
+				"read rule for %s to stores.%s.fields",
 				displayed, st.Name, c.doc.Display(path+".target", m.Target), target)
 		}
 	}
@@ -79,14 +83,17 @@ func (c *Config) checkSameOwner(source, target, at, array string) {
 	for _, name := range slices.Compact([]string{source, target}) {
 		switch owner := c.OwnerField(name); {
 		case owner == "":
-			c.doc.Problem(at, "the objects of %s have no owner; add owner to that store, with the property that holds the owner's uuid, or remove this key", name)
+			c.doc.Problem(at, "the objects of %s have no owner; add owner to that store, with the property that "+
+				"holds the owner's uuid, or remove this key", name)
 		case name == target && c.Stores[name].NeverRead(owner): // below
 		case c.Stores[name].Hides(owner) && c.Stores[target].Fields[array].Read == "":
-			c.doc.Problem(at, "not everyone may read %s in %s, and an entry reveals it; say who may read the entries: add a read rule for %s to stores.%s.fields", owner, name, array, target)
+			c.doc.Problem(at, "not everyone may read %s in %s, and an entry reveals it; say who may read the "+
+				"entries: add a read rule for %s to stores.%s.fields", owner, name, array, target)
 		}
 	}
 	if owner := c.OwnerField(target); owner != "" && c.Stores[target].NeverRead(owner) {
-		c.doc.Problem(at, "%s never leaves the server in %s: whose objects to delete with a target could not be decided; make it readable or remove this key", owner, target)
+		c.doc.Problem(at, "%s never leaves the server in %s: whose objects to delete with a target could not be "+
+			"decided; make it readable or remove this key", owner, target)
 	}
 }
 

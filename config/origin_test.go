@@ -36,7 +36,8 @@ func TestTheBaseURLIsAsBrowsersNameIt(t *testing.T) {
 		"https://*.a.example":     "expected a URL such as",
 		"https://a.example:65536": "expected a port from 1 to 65535",
 	} {
-		if _, err := Parse("belfry.yaml", []byte("baseURL: '"+text+"'"), environment); err == nil || !strings.Contains(err.Error(), "baseURL: ") || !strings.Contains(err.Error(), why) {
+		if _, err := Parse("belfry.yaml", []byte("baseURL: '"+text+"'"), environment); err == nil ||
+			!strings.Contains(err.Error(), "baseURL: ") || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -79,7 +80,8 @@ func TestOriginsAreAsBrowsersSendThem(t *testing.T) {
 		"android:apk-key-hash:abcdefgh": "expected an origin",
 		"https://app.example.com:99999": "expected a port from 1 to 65535",
 	} {
-		if _, err := Parse("belfry.yaml", []byte("authentication: {trustedOrigins: ['"+text+"']}"), environment); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := Parse("belfry.yaml", []byte("authentication: {trustedOrigins: ['"+text+"']}"),
+			environment); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v, want %q", text, err, why)
 		}
 	}
@@ -91,9 +93,12 @@ func TestRedirectsWithThePathOfTheBaseURL(t *testing.T) {
 		"/api": "/", "/api/": "/", "/api/in": "/in", "/api?x=1": "/?x=1", "/api/in?next=/api": "/in?next=/api",
 		"/apis": "", "/API/in": "", "/in/api": "", "/": "", "https://app.example.com/api/in": "",
 	} {
-		for _, key := range []string{"successRedirect", "failureRedirect", "registerRedirect", "recoveryRedirect", "secondFactorRedirect", "mailLoginRedirect", "addressRedirect", "accountRedirect"} {
-			_, err := Parse("belfry.yaml", []byte("baseURL: https://app.example.com/api\nauthentication: {"+key+": '"+target+"'}"), environment)
-			want := "authentication." + key + ": paths are below baseURL, whose path is /api: write " + write + ", or the whole URL"
+		for _, key := range []string{"successRedirect", "failureRedirect", "registerRedirect", "recoveryRedirect",
+			"secondFactorRedirect", "mailLoginRedirect", "addressRedirect", "accountRedirect"} {
+			_, err := Parse("belfry.yaml",
+				[]byte("baseURL: https://app.example.com/api\nauthentication: {"+key+": '"+target+"'}"), environment)
+			want := "authentication." + key + ": paths are below baseURL, whose path is /api: write " + write +
+				", or the whole URL"
 			if write == "" && err != nil || write != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf("%s: %s: %v", key, target, err)
 			}
@@ -115,20 +120,26 @@ func TestRedirectsHaveTheHostsOfTheDNS(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	if _, err := Parse("belfry.yaml", []byte("authentication: {successRedirect: 'https://ü_-.example'}"), environment); err == nil || !strings.Contains(err.Error(), "exists in the DNS") {
+	if _, err := Parse("belfry.yaml", []byte("authentication: {successRedirect: 'https://ü_-.example'}"),
+		environment); err == nil || !strings.Contains(err.Error(), "exists in the DNS") {
 		t.Error(err)
 	}
 }
 
 func TestAnAndroidApplicationIsAnOriginOfPasskeys(t *testing.T) {
 	const app = "android:apk-key-hash:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
-	c := mustParse(t, "baseURL: https://app.example.com\nauthentication: {passkeys: {origins: ['https://APP.example.com:443', '"+app+"']}}")
+	c := mustParse(t,
+		"baseURL: https://app.example.com\nauthentication: {passkeys: {origins: ['https://APP.example.com:443', '"+app+
+			"']}}")
 	p, err := c.Authentication.PasskeysAt(c.BaseURL)
 	if err != nil || !slices.Equal(p.Origins, []string{"https://app.example.com", app}) {
 		t.Errorf("%v, %v", p, err)
 	}
-	for _, wrong := range []string{"android:apk-key-hash:", "android:apk-key-hash:abc", "android:com.example", app + "=", strings.ToUpper(app)} {
-		if _, err := Parse("belfry.yaml", []byte("baseURL: https://app.example.com\nauthentication: {passkeys: {origins: ['"+wrong+"']}}"), environment); err == nil {
+	for _, wrong := range []string{"android:apk-key-hash:", "android:apk-key-hash:abc", "android:com.example",
+		app + "=", strings.ToUpper(app)} {
+		if _, err := Parse("belfry.yaml",
+			[]byte("baseURL: https://app.example.com\nauthentication: {passkeys: {origins: ['"+wrong+"']}}"),
+			environment); err == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
 	}
@@ -156,7 +167,8 @@ func TestAPathOfTheBaseURLThatIsAnotherPathIsAProblem(t *testing.T) {
 		{"/assets/x", "static: {folder: '" + folder + "'}", "begins as a file of static.folder, assets"},
 	} {
 		_, err := Parse("belfry.yaml", []byte("baseURL: https://app.example.com"+c.path+"\n"+c.settings), environment)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), "baseURL: its path "+c.path+" "+c.want)) {
+		if c.want == "" && err != nil ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), "baseURL: its path "+c.path+" "+c.want)) {
 			t.Errorf("%s with %s: %v, want %q", c.path, c.settings, err, c.want)
 		}
 	}
@@ -168,12 +180,15 @@ func TestNamesOfCookies(t *testing.T) {
 		equal(t, name, mustParse(t, "authentication: {cookie: '"+name+"'}").Authentication.Cookie, name)
 	}
 	for _, name := range []string{"", "a b", "a;b", "a=b", "__Host-shop", "shop-", "ä", strings.Repeat("a", 51)} {
-		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: '"+name+"'}"), environment); err == nil || !strings.Contains(err.Error(), "authentication.cookie: expected a name of 1 to 50") {
+		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: '"+name+"'}"), environment); err == nil ||
+			!strings.Contains(err.Error(), "authentication.cookie: expected a name of 1 to 50") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for _, end := range []string{"device", "second", "mail", "once", "passkey", "passkey-x", "console-notice"} {
-		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: belfry-"+end+"}"), environment); err == nil || !strings.Contains(err.Error(), "authentication.cookie: ends with -"+end+", as another cookie") {
+		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: belfry-"+end+"}"),
+			environment); err == nil ||
+			!strings.Contains(err.Error(), "authentication.cookie: ends with -"+end+", as another cookie") {
 			t.Errorf("%s: %v", end, err)
 		}
 	}

@@ -39,7 +39,8 @@ type Static struct {
 func (st *Static) Validate(s *decode.Section) {
 	if s.Valid("folder") && st.SPA {
 		if info, err := os.Stat(filepath.Join(st.Folder, "index.html")); err != nil || !info.Mode().IsRegular() {
-			s.Problem("spa", "the folder has no index.html, which replies to every navigation; build the front end first, or set another folder")
+			s.Problem("spa", "the folder has no index.html, which replies to every navigation; build the front end "+
+				"first, or set another folder")
 		}
 	}
 }

@@ -10,7 +10,8 @@ func TestPagesAndStaticFilesAreChecked(t *testing.T) {
 		{"a file", "static: {folder: testdata/full.yaml}\n", []string{
 			`1:10: static.folder: expected a folder that exists and can be read (not a directory), not "testdata/full.yaml"`}},
 		{"nothing to navigate to", "static: {folder: testdata, spa: true}\n", []string{
-			"1:28: static.spa: the folder has no index.html, which replies to every navigation; build the front end first, or set another folder"}},
+			"1:28: static.spa: the folder has no index.html, which replies to every navigation; build the front end " +
+				"first, or set another folder"}},
 		{"folders outside", "static: {folder: testdata, immutable: [../x, /y, ., '']}\n", []string{
 			`1:40: static.immutable[0]: expected the path of a folder in static.folder, such as assets, not "../x"`,
 			`1:46: static.immutable[1]: expected the path of a folder in static.folder, such as assets, not "/y"`,
@@ -25,7 +26,9 @@ func TestPagesAndStaticFilesAreChecked(t *testing.T) {
 // What a deployment of before has at the paths of pages stays there.
 func TestPagesGiveWay(t *testing.T) {
 	const email = "authentication: {providers: {email: {}}}\n"
-	all := map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "address": "/login/address", "failed": "/login-failed", "second-factor": "/second-factor", "account": "/account"}
+	all := map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery",
+		"address": "/login/address", "failed": "/login-failed", "second-factor": "/second-factor",
+		"account": "/account"}
 	without := func(names ...string) map[string]string {
 		left := map[string]string{}
 		for name, path := range all {
@@ -44,18 +47,22 @@ func TestPagesGiveWay(t *testing.T) {
 	for text, want := range map[string]map[string]string{
 		"":    {"start": "/"},
 		email: all,
-		"authentication: {providers: {email: {login: {code: true}}}}\n":                                                       with("mail", "/login/mail"),
-		"authentication: {mailLoginRedirect: /enter, providers: {email: {login: {link: true}}}}\n":                            all,
-		"authentication: {providers: {github: {clientID: a, clientSecret: b}}}\n":                                             without("register", "recovery", "address"),
-		"authentication: {registerRedirect: /join, recoveryRedirect: /recovery, failureRedirect: /x, providers: {email: {}}}": without("register", "recovery", "failed"),
-		"authentication: {successRedirect: /in, providers: {email: {}}}":                                                      all,
-		"authentication: {accountRedirect: /me, providers: {email: {}}}":                                                      without("account"),
-		email + "stores: {A: {expose: {url: /register}}, B: {expose: {url: /login/x}}}":                                       without("register", "login"),
-		email + "binaries: {b: {expose: {url: /recovery}}}":                                                                   without("recovery"),
-		email + "pages: {enabled: false}":                                                                                     {},
-		email + "static: {folder: testdata/front}":                                                                            without("start"),
-		email + "static: {folder: testdata/front, spa: true}":                                                                 {},
-		email + "static: {folder: testdata/front, spa: true}\npages: {enabled: true}":                                         without("start"),
+		"authentication: {providers: {email: {login: {code: " +
+			"true}}}}\n": with("mail", "/login/mail"),
+		"authentication: {mailLoginRedirect: /enter, providers: {email: {login: {link: " +
+			"true}}}}\n": all,
+		"authentication: {providers: {github: {clientID: a, " +
+			"clientSecret: b}}}\n": without("register", "recovery", "address"),
+		"authentication: {registerRedirect: /join, recoveryRedirect: /recovery, failureRedirect: /x, providers: " +
+			"{email: {}}}": without("register", "recovery", "failed"),
+		"authentication: {successRedirect: /in, providers: {email: {}}}":                all,
+		"authentication: {accountRedirect: /me, providers: {email: {}}}":                without("account"),
+		email + "stores: {A: {expose: {url: /register}}, B: {expose: {url: /login/x}}}": without("register", "login"),
+		email + "binaries: {b: {expose: {url: /recovery}}}":                             without("recovery"),
+		email + "pages: {enabled: false}":                                               {},
+		email + "static: {folder: testdata/front}":                                      without("start"),
+		email + "static: {folder: testdata/front, spa: true}":                           {},
+		email + "static: {folder: testdata/front, spa: true}\npages: {enabled: true}":   without("start"),
 	} {
 		equal(t, text, mustParse(t, text).Pages.Paths, want)
 	}

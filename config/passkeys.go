@@ -13,13 +13,15 @@ import (
 type Passkeys struct {
 	_ struct{} `key:"enabled" is:"flag" default:"true"`
 
-	RPID    string   `key:"rpID" is:"rpID"`             // the domain that passkeys are bound to; "": the host of BaseURL
-	RPName  string   `key:"rpName" is:"line"`           // what authenticators show; "": the RP ID
-	Origins []string `key:"origins" is:"passkeyOrigin"` // of the pages that may use them; nil: those of BaseURL and TrustedOrigins
+	// the domain that passkeys are bound to; "": the host of BaseURL
+	RPID   string `key:"rpID" is:"rpID"`
+	RPName string `key:"rpName" is:"line"` // what authenticators show; "": the RP ID
+	// of the pages that may use them; nil: those of BaseURL and TrustedOrigins
+	Origins []string `key:"origins" is:"passkeyOrigin"`
 }
 
-// PasskeysAt returns the relying party of passkeys where belfry is reached at a URL; nil without passkeys. The error says why
-// browsers would refuse them there.
+// PasskeysAt returns the relying party of passkeys where belfry is reached at a URL; nil without passkeys. The error
+// says why browsers would refuse them there.
 func (a *Authentication) PasskeysAt(baseURL string) (*Passkeys, error) {
 	if a.Passkeys == nil {
 		return nil, nil
@@ -31,7 +33,8 @@ func (a *Authentication) PasskeysAt(baseURL string) (*Passkeys, error) {
 	p := *a.Passkeys
 	if p.RPID == "" {
 		if p.RPID, err = value.RPID(u.Hostname()); err != nil {
-			return nil, errors.New("are bound to a domain, and the host of baseURL is an address: set baseURL to a URL with a name, such as https://app.example.com, or http://localhost:8080 for development")
+			return nil, errors.New("are bound to a domain, and the host of baseURL is an address: set baseURL to a " +
+				"URL with a name, such as https://app.example.com, or http://localhost:8080 for development")
 		}
 	}
 	own := strings.ToLower(u.Scheme + "://" + u.Host)

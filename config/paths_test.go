@@ -11,10 +11,11 @@ import (
 	manual "belfry/test/manual/keys"
 )
 
-// What may be served and written is decided by Paths, so every key that is a path has to be in it. test/manual/keys/keys.yaml calls
-// these keys paths, and no others.
+// What may be served and written is decided by Paths, so every key that is a path has to be in it.
+// test/manual/keys/keys.yaml calls these keys paths, and no others.
 func TestEveryKeyThatIsAPathIsOneOfThePaths(t *testing.T) {
-	examples := map[PathUse]string{ReadFile: "testdata/nats.conf", WrittenFolder: "testdata/none", ServedFolder: "testdata/front"}
+	examples := map[PathUse]string{ReadFile: "testdata/nats.conf", WrittenFolder: "testdata/none",
+		ServedFolder: "testdata/front"}
 	uses := map[string]PathUse{}
 	walkKeys(func(path string, k *decode.Key, _ any) {
 		if k.Format.Use != 0 {
@@ -73,7 +74,7 @@ func TestPathsAreThoseThatAreUsed(t *testing.T) {
 	}
 	slices.Sort(got)
 	equal(t, "paths", got, []string{
-		" belfry.yaml", "backends.default.folder elsewhere/stores/default", "backup.folder saved", "binaries.b.folder elsewhere/binaries/b",
-		"data elsewhere", "mailers.default.folder elsewhere/mail",
+		" belfry.yaml", "backends.default.folder elsewhere/stores/default", "backup.folder saved",
+		"binaries.b.folder elsewhere/binaries/b", "data elsewhere", "mailers.default.folder elsewhere/mail",
 	})
 }

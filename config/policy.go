@@ -40,14 +40,15 @@ type operationRule struct {
 	rule      *string
 }
 
-// Validate denies the operations that expressions leave out, unless the file says otherwise: who lists the operations that some may do does
-// not expect that everyone may do the others. An empty policy is refused: it says nothing.
+// Validate denies the operations that expressions leave out, unless the file says otherwise: who lists the operations
+// that some may do does not expect that everyone may do the others. An empty policy is refused: it says nothing.
 func (p *Policy) Validate(s *decode.Section) {
 	switch {
 	case !s.IsSet():
 		return
 	case len(s.Keys()) == 0:
-		s.Problem("", "is empty; expected owner, or an expression for one of create, get, update, delete, list; without policy everyone may do everything, and {default: allow} says so")
+		s.Problem("", "is empty; expected owner, or an expression for one of create, get, update, delete, list; "+
+			"without policy everyone may do everything, and {default: allow} says so")
 	case s.Value("default") == "allow":
 		return
 	}

@@ -26,9 +26,12 @@ func TestPoliciesDenyWhatTheyDoNotName(t *testing.T) {
 		"{policy: {list: a}}":                                 {Create: no, Get: no, Update: no, Delete: no, List: "a"},
 		"{policy: {create: a, get: b, delete: c}}":            {Create: "a", Get: "b", Update: no, Delete: "c"},
 		"{policy: {create: a, get: b, update: c, delete: d}}": {Create: "a", Get: "b", Update: "c", Delete: "d"},
-		"{policy: {create: a, get: b, update: c, delete: d, list: e}}":    {Create: "a", Get: "b", Update: "c", Delete: "d", List: "e"},
-		"{policy: {default: deny}}":                                       {Create: no, Get: no, Update: no, Delete: no},
-		"{policy: {default: deny, get: a}}":                               {Create: no, Get: "a", Update: no, Delete: no},
+		"{policy: {create: a, get: b, update: c, delete: d, list: e}}": {Create: "a", Get: "b", Update: "c",
+			Delete: "d", List: "e"},
+		"{policy: {default: deny}}": {Create: no, Get: no, Update: no,
+			Delete: no},
+		"{policy: {default: deny, get: a}}": {Create: no, Get: "a", Update: no,
+			Delete: no},
 		"{policy: {default: allow}}":                                      {},
 		"{policy: {default: allow, get: a, list: b}}":                     {Get: "a", List: "b"},
 		"{policy: {default: allow, create: a, update: b, delete: \"c\"}}": {Create: "a", Update: "b", Delete: "c"},
@@ -36,7 +39,8 @@ func TestPoliciesDenyWhatTheyDoNotName(t *testing.T) {
 		c := mustParse(t, "stores: {Notes: "+text+"}\n")
 		equal(t, text, c.Stores["Notes"].Policy, want)
 		var out []string
-		for name, rule := range map[string]string{"create": want.Create, "get": want.Get, "update": want.Update, "delete": want.Delete} {
+		for name, rule := range map[string]string{"create": want.Create, "get": want.Get, "update": want.Update,
+			"delete": want.Delete} {
 			if rule == no {
 				out = append(out, name)
 			}
@@ -54,9 +58,13 @@ func TestPoliciesDenyWhatTheyDoNotName(t *testing.T) {
 // The stores of users and idents have their policies where they have none, and are as strict where they have one.
 func TestPoliciesOfUsersAndIdents(t *testing.T) {
 	for text, want := range map[string][2]Policy{
-		"stores: {}": {{Owner: true, Create: "false"}, {Owner: true, Create: "false", Update: "false", Delete: "false"}},
-		"stores: {Users: {policy: owner}, Idents: {policy: owner, owner: user}}": {{Owner: true}, {Owner: true, Create: "false", Update: "false", Delete: "false"}},
-		"stores: {Users: {policy: {get: a}}, Idents: {policy: {get: b}}}":        {{Create: LeftOut, Get: "a", Update: LeftOut, Delete: LeftOut}, {Create: LeftOut, Get: "b", Update: LeftOut, Delete: LeftOut}},
+		"stores: {}": {{Owner: true, Create: "false"},
+			{Owner: true, Create: "false", Update: "false", Delete: "false"}},
+		"stores: {Users: {policy: owner}, Idents: {policy: owner, owner: user}}": {{Owner: true},
+			{Owner: true, Create: "false", Update: "false", Delete: "false"}},
+		"stores: {Users: {policy: {get: a}}, Idents: {policy: " +
+			"{get: b}}}": {{Create: LeftOut, Get: "a", Update: LeftOut, Delete: LeftOut},
+			{Create: LeftOut, Get: "b", Update: LeftOut, Delete: LeftOut}},
 	} {
 		c := mustParse(t, text+"\n")
 		equal(t, text, [2]Policy{c.Stores["Users"].Policy, c.Stores["Idents"].Policy}, want)
@@ -68,7 +76,8 @@ func TestPoliciesOfUsersAndIdents(t *testing.T) {
 
 func TestTheDefaultOfAPolicyIsAWord(t *testing.T) {
 	_, err := Parse("belfry.yaml", []byte("stores: {A: {policy: {default: 'true'}}}\n"), environment)
-	if want := `1:23: stores.A.policy.default: expected deny or allow, not "true"`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `1:23: stores.A.policy.default: expected deny or allow, not "true"`; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v; want %s", err, want)
 	}
 }

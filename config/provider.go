@@ -111,7 +111,8 @@ func (p *Apple) Validate(s *decode.Section) {
 	case p.TeamID == "" || p.KeyID == "":
 		s.Problem("clientID", "needs teamID and keyID: those of the team and of the key for Sign in with Apple")
 	case (p.PrivateKey == "") == (p.PrivateKeyFile == ""):
-		s.Problem("clientID", "needs one of privateKey, the content of the file AuthKey_%s.p8, and privateKeyFile, its path", p.KeyID)
+		s.Problem("clientID",
+			"needs one of privateKey, the content of the file AuthKey_%s.p8, and privateKeyFile, its path", p.KeyID)
 	}
 }
 
@@ -163,13 +164,15 @@ var (
 	renamed = append([]string{"gitlab", "discord", "linkedin"}, siteNames...)
 )
 
-// builtIn returns the names of providers that are not of the user's choice, and oidc itself, which is one of any issuer.
+// builtIn returns the names of providers that are not of the user's choice, and oidc itself, which is one of any
+// issuer.
 func builtIn() []string {
 	return slices.Concat([]string{"email"}, oauth2Names, siteNames, []string{"twitter", "oidc"})
 }
 
 // authRoutes are the names of routes below /auth that are no providers.
-var authRoutes = []string{"callback", "me", "sessions", "idents", "keys", "activity", "factors", "second-factor", "step-up", "deletion", "export", "logout", "authorize", "token", "passkey", "passkeys"}
+var authRoutes = []string{"callback", "me", "sessions", "idents", "keys", "activity", "factors", "second-factor",
+	"step-up", "deletion", "export", "logout", "authorize", "token", "passkey", "passkeys"}
 
 // provider returns the struct that is read for a name, the keys that it does not have there, and what keeps it.
 func (p *ProviderSet) provider(name, kind string) (into any, without string, keep func()) {
@@ -196,7 +199,8 @@ func (p *ProviderSet) provider(name, kind string) (into any, without string, kee
 	return oidc, "", func() { p.OIDC[name] = *oidc }
 }
 
-// kindOf is the key type of a provider that was a name of the user's choice before it was built in: with type: oidc it still is.
+// kindOf is the key type of a provider that was a name of the user's choice before it was built in: with type: oidc it
+// still is.
 func kindOf(name string) *decode.Key { return decode.LooseKey("type", "one "+name+" oidc", name) }
 
 // Read reads the built-in providers by their names; any other name, and
@@ -235,7 +239,8 @@ func (p *ProviderSet) Schema(b *decode.Schema, path string) decode.Fragment {
 	for _, name := range builtIn() {
 		properties[name] = one(name)
 	}
-	return decode.Fragment{"type": []string{"object", "null"}, "additionalProperties": one(decode.AnyKey), "properties": properties}
+	return decode.Fragment{"type": []string{"object", "null"}, "additionalProperties": one(decode.AnyKey),
+		"properties": properties}
 }
 
 // isProviderName reports whether a name can be that of a provider of the user's choice.
@@ -244,7 +249,8 @@ func isProviderName(s, provider *decode.Section) bool {
 	_, err := value.Name(name)
 	switch {
 	case name != "oidc" && !provider.Has("type"):
-		s.Problem(decode.Join("", name), "unknown provider; %s; a provider with any other name needs type: oidc", decode.Known(builtIn()))
+		s.Problem(decode.Join("", name), "unknown provider; %s; a provider with any other name needs type: oidc",
+			decode.Known(builtIn()))
 	case err != nil:
 		s.Problem(decode.Join("", name), "%v", err)
 	case slices.Contains(authRoutes, name):

@@ -33,10 +33,12 @@ func Refusals(before, now *Config) (problems Problems) {
 	for _, c := range Changes(before, now) {
 		switch c.Policy {
 		case Restart:
-			problems = append(problems, now.Problem(c.Path, "can't change while belfry runs: restart it, or set the value of before"))
+			problems = append(problems,
+				now.Problem(c.Path, "can't change while belfry runs: restart it, or set the value of before"))
 		case Refused:
 			problems = append(problems, now.Problem(c.Path,
-				"can't change while belfry runs, since other data would be shown: %s; or set the value of before", c.Command))
+				"can't change while belfry runs, since other data would be shown: %s; or set the value of before",
+				c.Command))
 		}
 	}
 	problems.Sort()
@@ -45,8 +47,9 @@ func Refusals(before, now *Config) (problems Problems) {
 
 // commands move the data that another value of a key would leave behind. The tag reload names them.
 var commands = map[string]string{
-	"data":     "stop belfry, move the data with `belfry migrate --from OLD --to NEW`, and start it with the new file",
-	"accounts": "copy the accounts with `belfry export --secrets` and `belfry import --secrets`, and start belfry with the new file",
+	"data": "stop belfry, move the data with `belfry migrate --from OLD --to NEW`, and start it with the new file",
+	"accounts": "copy the accounts with `belfry export --secrets` and `belfry import --secrets`, and start belfry " +
+		"with the new file",
 }
 
 // conditions of the tag reload make a change one that needs a restart.

@@ -16,7 +16,8 @@ type route struct{ url, displayed, owner string }
 // checkRoutes refuses two owners of one path.
 func (c *Config) checkRoutes() {
 	var taken []route
-	for _, url := range [...]string{"/auth", "/healthz", "/livez", "/readyz", "/metrics", "/events", "/batch", "/openapi.json", "/asyncapi.json", "/console"} {
+	for _, url := range [...]string{"/auth", "/healthz", "/livez", "/readyz", "/metrics", "/events", "/batch",
+		"/openapi.json", "/asyncapi.json", "/console"} {
 		taken = append(taken, route{url, url, "belfry itself"})
 	}
 	claim := func(owner, url string) {
@@ -54,7 +55,8 @@ func (c *Config) checkBasePath(taken []route) {
 	slices.SortFunc(taken, func(a, b route) int { return strings.Compare(a.url, b.url) })
 	for _, r := range taken {
 		if r.url != "/" && overlap(r.url, prefix) {
-			c.doc.Problem("baseURL", "its path %s overlaps with %s of %s, and requests are served with that path and without; choose another path", c.doc.Display("baseURL", prefix), r.displayed, r.owner)
+			c.doc.Problem("baseURL", "its path %s overlaps with %s of %s, and requests are served with that path and "+
+				"without; choose another path", c.doc.Display("baseURL", prefix), r.displayed, r.owner)
 			return
 		}
 	}
@@ -64,7 +66,9 @@ func (c *Config) checkBasePath(taken []route) {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(prefix, "/"), "/")
 	if _, err := os.Lstat(filepath.Join(c.Static.Folder, first)); err == nil { //nolint:gosec // both are of the configuration
-		c.doc.Problem("baseURL", "its path %s begins as a file of static.folder, %s, and requests are served with that path and without; choose another path, or rename the file", c.doc.Display("baseURL", prefix), c.doc.Display("baseURL", first))
+		c.doc.Problem("baseURL", "its path %s begins as a file of static.folder, %s, and requests are served with "+
+			"that path and without; choose another path, or rename the file", c.doc.Display("baseURL", prefix),
+			c.doc.Display("baseURL", first))
 	}
 }
 
@@ -72,12 +76,15 @@ func (c *Config) checkBasePath(taken []route) {
 func (c *Config) checkRedirectsBelow(prefix string) {
 	a := &c.Authentication
 	for key, target := range map[string]string{
-		"successRedirect": a.SuccessRedirect, "failureRedirect": a.FailureRedirect, "registerRedirect": a.RegisterRedirect, "recoveryRedirect": a.RecoveryRedirect,
-		"secondFactorRedirect": a.SecondFactorRedirect, "mailLoginRedirect": a.MailLoginRedirect, "addressRedirect": a.AddressRedirect, "accountRedirect": a.AccountRedirect,
+		"successRedirect": a.SuccessRedirect, "failureRedirect": a.FailureRedirect,
+		"registerRedirect": a.RegisterRedirect, "recoveryRedirect": a.RecoveryRedirect,
+		"secondFactorRedirect": a.SecondFactorRedirect, "mailLoginRedirect": a.MailLoginRedirect,
+		"addressRedirect": a.AddressRedirect, "accountRedirect": a.AccountRedirect,
 	} {
 		path := "authentication." + key
 		if within, ok := baseurl.Parse(c.BaseURL).Strip(target); ok && c.doc.IsSet(path) {
-			c.doc.Problem(path, "paths are below baseURL, whose path is %s: write %s, or the whole URL", c.doc.Display("baseURL", prefix), c.doc.Display(path, within))
+			c.doc.Problem(path, "paths are below baseURL, whose path is %s: write %s, or the whole URL",
+				c.doc.Display("baseURL", prefix), c.doc.Display(path, within))
 		}
 	}
 }

@@ -126,7 +126,8 @@ func TestTypesAndDefaultsAreThoseOfWhatIsRead(t *testing.T) {
 		}
 		for _, choice := range key.Format.Choices {
 			checked++
-			if !slices.Contains(k.Type.Values, choice) && !strings.Contains(k.Type.Text, "`"+choice+"`") && !strings.Contains(k.Type.Text, "the provider's name") {
+			if !slices.Contains(k.Type.Values, choice) && !strings.Contains(k.Type.Text, "`"+choice+"`") &&
+				!strings.Contains(k.Type.Text, "the provider's name") {
 				t.Errorf("%s can be %s, which config/%s does not say", path, choice, keysFile)
 			}
 		}
@@ -304,18 +305,19 @@ func TestTheSchemaAndBelfryRefuseTheSame(t *testing.T) {
 		"authentication: {providers: {acme: {type: oidc, issuer: \"https://a.example.com\"}}}": true,
 		"authentication: {providers: {acme: {type: oidc}}}":                                    false,
 
-		"authentication: {providers: {apple: {clientID: a, teamID: b, keyID: c, privateKey: d, tokens: discard}}}": true,
-		"authentication: {providers: {apple: {clientID: a, clientSecret: b}}}":                                     false,
-		"authentication: {providers: {gitlab: {baseURL: \"https://a.example.com\"}}}":                              true,
-		"authentication: {providers: {gitlab: {issuer: \"https://a.example.com\"}}}":                               false,
-		"authentication: {providers: {gitlab: {type: oidc, issuer: \"https://a.example.com\"}}}":                   true,
-		"authentication: {providers: {slack: {tokens: maybe}}}":                                                    false,
-		"authentication: {encryptionKey: [" + strings.Repeat("A", 43) + "]}":                                       true,
-		"authentication: {providers: {email: {form: x}}}":                                                          false,
-		"authentication: {providers: {email: {mailInterval: 0}}}":                                                  true,
-		"authentication: {providers: {github: {clientID: a, clientSecret: b, scope: [c], tokenURI: x}}}":           false,
-		"bus: {url: \"nats://a.example.com, nats://b.example.com\"}":                                               true,
-		"bus: {url: [\"nats://a.example.com\", \"nats://b.example.com\"], tls: {crt: x}}":                          false,
+		"authentication: {providers: {apple: {clientID: a, teamID: b, keyID: c, privateKey: d, tokens: " +
+			"discard}}}": true,
+		"authentication: {providers: {apple: {clientID: a, clientSecret: b}}}":                           false,
+		"authentication: {providers: {gitlab: {baseURL: \"https://a.example.com\"}}}":                    true,
+		"authentication: {providers: {gitlab: {issuer: \"https://a.example.com\"}}}":                     false,
+		"authentication: {providers: {gitlab: {type: oidc, issuer: \"https://a.example.com\"}}}":         true,
+		"authentication: {providers: {slack: {tokens: maybe}}}":                                          false,
+		"authentication: {encryptionKey: [" + strings.Repeat("A", 43) + "]}":                             true,
+		"authentication: {providers: {email: {form: x}}}":                                                false,
+		"authentication: {providers: {email: {mailInterval: 0}}}":                                        true,
+		"authentication: {providers: {github: {clientID: a, clientSecret: b, scope: [c], tokenURI: x}}}": false,
+		"bus: {url: \"nats://a.example.com, nats://b.example.com\"}":                                     true,
+		"bus: {url: [\"nats://a.example.com\", \"nats://b.example.com\"], tls: {crt: x}}":                false,
 		"static: {spa: true}": false,
 		"pages: {off: true}":  false,
 	} {

@@ -46,7 +46,8 @@ func TestTheConfigurationIsShownWithoutSecrets(t *testing.T) {
 	}
 	fromEnvironment := strings.Replace(string(data), "consumerSecret: s,", "consumerSecret: twitter-hunter2,", 1) +
 		"\n# the former password was hunter2\n"
-	for _, text := range []string{fromEnvironment, strings.ReplaceAll(fromEnvironment, "${BUS_PASSWORD}", "literal-hunter2")} {
+	for _, text := range []string{fromEnvironment,
+		strings.ReplaceAll(fromEnvironment, "${BUS_PASSWORD}", "literal-hunter2")} {
 		c, err := Parse("testdata/full.yaml", []byte(text), environment)
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +64,8 @@ func TestTheConfigurationIsShownWithoutSecrets(t *testing.T) {
 				t.Errorf("%q is shown:\n%s", secret, shown)
 			}
 		}
-		for _, plain := range []string{"baseURL: https://kitchen.example.org/api/", "host: smtp.example.org", "user: kitchen", "clientID: gh", `password: "[secret]"`, `clientSecret: "[secret]"`, "tokenTTL: 1h"} {
+		for _, plain := range []string{"baseURL: https://kitchen.example.org/api/", "host: smtp.example.org",
+			"user: kitchen", "clientID: gh", `password: "[secret]"`, `clientSecret: "[secret]"`, "tokenTTL: 1h"} {
 			if !strings.Contains(shown, plain) {
 				t.Errorf("%q is not shown:\n%s", plain, shown)
 			}
@@ -74,8 +76,11 @@ func TestTheConfigurationIsShownWithoutSecrets(t *testing.T) {
 		}
 	}
 	// A user of belfry may call anything a secret; URLs may have passwords whatever their key.
-	c := mustParse(t, "stores: {Tokens2: {expose: {}}, Links: {policy: {get: \"object.url == 'https://ada:hunter2@example.org'\"}}} # the former one\nbackends: {default: {type: mongodb, url: \"mongodb://ada:hunter2@n1/x\", database: x}}\n")
-	if shown := c.Shown(); strings.Contains(shown, "hunter2") || strings.Contains(shown, "former") || !strings.Contains(shown, "Tokens2: {expose: {}}") || !strings.Contains(shown, `get: "[secret]"`) {
+	c := mustParse(t, "stores: {Tokens2: {expose: {}}, Links: {policy: {get: \"object.url == "+
+		"'https://ada:hunter2@example.org'\"}}} # the former one\nbackends: {default: {type: mongodb, url: "+
+		"\"mongodb://ada:hunter2@n1/x\", database: x}}\n")
+	if shown := c.Shown(); strings.Contains(shown, "hunter2") || strings.Contains(shown, "former") ||
+		!strings.Contains(shown, "Tokens2: {expose: {}}") || !strings.Contains(shown, `get: "[secret]"`) {
 		t.Error(shown)
 	}
 	if shown := mustParse(t, "").Shown(); shown != "" {

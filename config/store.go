@@ -88,7 +88,8 @@ type Interceptors map[string][]Interceptor
 type Interceptor struct {
 	Name    string        `key:"name" is:"name" required:"the name that the interceptor registers under"`
 	Timeout time.Duration `key:"timeout" is:"duration 1ms 1m" default:"1s"`
-	OnError string        `key:"onError" is:"one reject accept" default:"reject"` // what happens after a timeout or failure
+	// what happens after a timeout or failure
+	OnError string `key:"onError" is:"one reject accept" default:"reject"`
 }
 
 // Limits of a store.
@@ -143,7 +144,8 @@ func (s *Store) Validate(x *decode.Section) {
 	}
 	for _, property := range names(s.Fields) {
 		if slices.Contains(s.ReadOnly, property) {
-			x.Problem(decode.Join("fields", property), "is in readOnly as well, which is short for a rule; remove one of them")
+			x.Problem(decode.Join("fields", property),
+				"is in readOnly as well, which is short for a rule; remove one of them")
 		}
 	}
 	s.checkIndexes(x)
@@ -154,7 +156,8 @@ func (s *Store) Validate(x *decode.Section) {
 		var seen []string
 		for i, one := range s.Intercept[operation] {
 			if one.Name != "" && slices.Contains(seen, one.Name) {
-				x.Problem(fmt.Sprintf("intercept.%s[%d].name", operation, i), "is already an interceptor of %s", operation)
+				x.Problem(fmt.Sprintf("intercept.%s[%d].name", operation, i), "is already an interceptor of %s",
+					operation)
 			}
 			seen = append(seen, one.Name)
 		}

@@ -27,7 +27,8 @@ func internalStores() []string {
 // API documents.
 func Internal(store string) bool { return slices.Contains(internalStores(), store) }
 
-// DeclaredStores returns the names of the stores that the configuration has, sorted; Stores also has those that belfry adds.
+// DeclaredStores returns the names of the stores that the configuration has, sorted; Stores also has those that belfry
+// adds.
 func (c *Config) DeclaredStores() []string { return slices.Clone(c.declared) }
 
 // completeStores adds the stores of users and idents and the internal stores when they
@@ -86,10 +87,12 @@ func (c *Config) setOwner(st *Store, path string) {
 	switch {
 	case st.Owner == "" && st.Policy.Owner:
 		st.Owner = "user"
-	case st.Owner != "" && !c.doc.IsSet(path+".policy"): // objects with owners that everyone may change would have them for nothing
+	// Objects with owners that everyone may change would have them for nothing.
+	case st.Owner != "" && !c.doc.IsSet(path+".policy"):
 		st.Policy.Owner, st.OwnersByDefault = true, st.Name != c.Authentication.IdentStore
 	}
-	indexed := slices.ContainsFunc(st.Indexes, func(fields []string) bool { return slices.Equal(fields, []string{st.Owner}) })
+	indexed := slices.ContainsFunc(st.Indexes,
+		func(fields []string) bool { return slices.Equal(fields, []string{st.Owner}) })
 	if st.Owner != "" && !indexed && !st.NeverRead(st.Owner) && st.Name != c.Authentication.IdentStore {
 		st.Indexes = append(st.Indexes, []string{st.Owner})
 	}
@@ -134,7 +137,8 @@ func (c *Config) setLoginDefaults(st *Store, path string) {
 		}
 	}
 	if st.Name == idents && !c.doc.IsSet(path+".map") {
-		st.Map[users] = Mapping{Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true, Limit: defaultLimit, MaxBytes: defaultArrayBytes}
+		st.Map[users] = Mapping{Key: "user", Target: "idents", Fields: []string{"type"}, Cascade: true,
+			Limit: defaultLimit, MaxBytes: defaultArrayBytes}
 	}
 }
 
@@ -146,7 +150,8 @@ func (c *Config) restrictIdents(e *Expose, path string) {
 		restricted *bool
 	}{{"create", &e.Restrict.Create}, {"update", &e.Restrict.Update}, {"delete", &e.Restrict.Delete}} {
 		if at := decode.Join(path, of.key); c.doc.IsSet(at) && !*of.restricted {
-			c.doc.Problem(at, "idents are read by their owner and written by nobody, since logins trust them: remove the key, or write rules: a policy with one for %s", of.key)
+			c.doc.Problem(at, "idents are read by their owner and written by nobody, since logins trust them: remove "+
+				"the key, or write rules: a policy with one for %s", of.key)
 		}
 		*of.restricted = true
 	}

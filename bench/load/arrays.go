@@ -21,7 +21,8 @@ const (
 	largeEntry  = 400    // bytes with the comma
 	largeFull   = 2_458  // of these make an array full by its bytes
 
-	arrayTrial   = 500             // updates of the first turn, from whose rate it is computed how many the next one has
+	// updates of the first turn, from whose rate it is computed how many the next one has
+	arrayTrial   = 500
 	arrayTurn    = 5 * time.Second // at least half of it, and about so long
 	arrayLoose   = 20_000          // updates of objects in no array
 	arrayRate    = 50              // updates a second where the lag is measured
@@ -36,16 +37,19 @@ const arrayStores = serving + `  Parents: {expose: {}}
       Parents: {key: parent, target: children, fields: "title, year", cascade: true}
 `
 
-// arrays measures updates of objects that have entries in large arrays: in one array, of several sizes, and in several that are full.
+// arrays measures updates of objects that have entries in large arrays: in one array, of several sizes, and in several
+// that are full.
 func (b *bench) arrays(ctx context.Context, full int) error {
 	if err := b.withArrays(ctx, b.oneArray); err != nil || full == 0 {
 		return err
 	}
-	return b.withArrays(ctx, func(ctx context.Context, s *server, log *eventLog) error { return b.fullArrays(ctx, s, log, full) })
+	return b.withArrays(ctx,
+		func(ctx context.Context, s *server, log *eventLog) error { return b.fullArrays(ctx, s, log, full) })
 }
 
 // withArrays starts belfry, and verifies all arrays after what was measured.
-func (b *bench) withArrays(ctx context.Context, measure func(ctx context.Context, s *server, log *eventLog) error) error {
+func (b *bench) withArrays(ctx context.Context,
+	measure func(ctx context.Context, s *server, log *eventLog) error) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -64,7 +68,8 @@ func (b *bench) withArrays(ctx context.Context, measure func(ctx context.Context
 		return err
 	}
 	home := filepath.Dir(s.data)
-	if out, err := exec.CommandContext(ctx, b.belfry, "verify", "--config", filepath.Join(home, "belfry.yaml")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, b.belfry, "verify", "--config",
+		filepath.Join(home, "belfry.yaml")).CombinedOutput(); err != nil {
 		return fmt.Errorf("belfry verify: %w: %s", err, out)
 	}
 	fmt.Println("  belfry verify: all arrays are what their objects say")
@@ -94,7 +99,8 @@ func (b *bench) oneArray(ctx context.Context, s *server, log *eventLog) error {
 	return nil
 }
 
-// fullArrays measures updates that are spread over several parents with full arrays, and what other requests notice of them.
+// fullArrays measures updates that are spread over several parents with full arrays, and what other requests notice of
+// them.
 func (b *bench) fullArrays(ctx context.Context, s *server, log *eventLog, parents int) error {
 	a := &arrayed{run: "f", parents: parents, entries: largeFull, bytes: largeEntry}
 	small := &arrayed{run: "s", parents: 10, entries: 100, bytes: smallEntry}
@@ -102,7 +108,8 @@ func (b *bench) fullArrays(ctx context.Context, s *server, log *eventLog, parent
 	if err := errors.Join(small.fill(ctx, s), a.fill(ctx, s)); err != nil {
 		return err
 	}
-	fmt.Printf("updates spread over %d parents with full arrays, which were filled in %s; resident %d MB:\n", parents, short(time.Since(began)), s.resident()>>20)
+	fmt.Printf("updates spread over %d parents with full arrays, which were filled in %s; resident %d MB:\n", parents,
+		short(time.Since(began)), s.resident()>>20)
 	loose, err := looseUpdates(s)
 	if err != nil {
 		return err
@@ -121,7 +128,8 @@ const looseObjects = 1000
 
 // updateLoose updates one of the objects in no array.
 func updateLoose(c *client, i int) error {
-	return expect(c, 200, "PUT", fmt.Sprintf("/loose/u-%08d", i%looseObjects), fmt.Appendf(nil, `{"year":%d}`, firstYear+(i/looseObjects+1)%years))
+	return expect(c, 200, "PUT", fmt.Sprintf("/loose/u-%08d", i%looseObjects),
+		fmt.Appendf(nil, `{"year":%d}`, firstYear+(i/looseObjects+1)%years))
 }
 
 // looseUpdates measures updates of objects in no array.
@@ -134,7 +142,8 @@ func looseUpdates(s *server) (arrayCost, error) {
 		return err
 	})
 	if err == nil {
-		fmt.Printf("  in no array: %.0f/s, %.0f µs of processor an update, %s to the disk\n", cost.rate(), micros(cost.cpu, cost.updates), size(cost.disk()))
+		fmt.Printf("  in no array: %.0f/s, %.0f µs of processor an update, %s to the disk\n", cost.rate(),
+			micros(cost.cpu, cost.updates), size(cost.disk()))
 	}
 	return cost, err
 }
@@ -149,10 +158,11 @@ func (b *bench) measureArrays(ctx context.Context, s *server, log *eventLog, a *
 		return err
 	}
 	var cost arrayCost
-	if err := b.profiled(ctx, s, fmt.Sprintf("arrays-%d-%d", a.parents, a.entries), int(arrayTurn.Seconds()), func() (err error) {
-		cost, err = enoughUpdates(arrayTrial, func(n int) (arrayCost, error) { return measureUpdates(s, n, send) })
-		return err
-	}); err != nil {
+	if err := b.profiled(ctx, s, fmt.Sprintf("arrays-%d-%d", a.parents, a.entries), int(arrayTurn.Seconds()),
+		func() (err error) {
+			cost, err = enoughUpdates(arrayTrial, func(n int) (arrayCost, error) { return measureUpdates(s, n, send) })
+			return err
+		}); err != nil {
 		return err
 	}
 	peak := s.status("VmHWM")
@@ -166,19 +176,25 @@ func (b *bench) measureArrays(ctx context.Context, s *server, log *eventLog, a *
 	}
 	cost.print(a, record, loose)
 	fmt.Printf("    the event of a write: %s; resident at most %d MB\n", published, peak>>20)
-	fmt.Printf("    at %d updates/s: in the array p50 %s, p99 %s after the request\n", arrayRate, short(lag.percentile(0.5)), short(lag.percentile(0.99)))
+	fmt.Printf("    at %d updates/s: in the array p50 %s, p99 %s after the request\n", arrayRate,
+		short(lag.percentile(0.5)), short(lag.percentile(0.99)))
 	return nil
 }
 
 func (c arrayCost) print(a *arrayed, record int, loose arrayCost) {
 	updates, seconds := float64(c.updates), c.took.Seconds()
-	fmt.Printf("  arrays of %d entries of %d bytes, %s, of %d parents:\n", a.entries, a.bytes, size(float64(record)), a.parents)
-	fmt.Printf("    %d updates, all in the arrays after %s: %.0f/s, %.0f %% of those in no array; %.1f updates a write, %.1f writes/s\n",
+	fmt.Printf("  arrays of %d entries of %d bytes, %s, of %d parents:\n", a.entries, a.bytes, size(float64(record)),
+		a.parents)
+	fmt.Printf("    %d updates, all in the arrays after %s: %.0f/s, %.0f %% of those in no array; %.1f updates a "+
+		"write, %.1f writes/s\n",
 		c.updates, short(c.took), c.rate(), 100*c.rate()/loose.rate(), c.batch(), float64(c.writes)/seconds)
-	fmt.Printf("    an update writes %s of arrays, %.1f times its entry, and %s to the disk, %.1f times, of which the log of events %s; %.0f MB/s to the disk\n",
-		size(c.records(record)), c.records(record)/float64(a.bytes), size(c.disk()), c.disk()/float64(a.bytes), size(float64(c.log)/updates), float64(c.written)/1e6/seconds)
+	fmt.Printf("    an update writes %s of arrays, %.1f times its entry, and %s to the disk, %.1f times, of which "+
+		"the log of events %s; %.0f MB/s to the disk\n",
+		size(c.records(record)), c.records(record)/float64(a.bytes), size(c.disk()), c.disk()/float64(a.bytes),
+		size(float64(c.log)/updates), float64(c.written)/1e6/seconds)
 	fmt.Printf("    %.0f µs of processor an update, of which %.0f for the array; %.0f %% of the processors\n",
-		micros(c.cpu, c.updates), micros(c.cpu, c.updates)-micros(loose.cpu, loose.updates), 100*c.cpu.Seconds()/seconds/float64(runtime.NumCPU()))
+		micros(c.cpu, c.updates), micros(c.cpu, c.updates)-micros(loose.cpu, loose.updates),
+		100*c.cpu.Seconds()/seconds/float64(runtime.NumCPU()))
 }
 
 // sizesOf returns the size of a parent, and what the last event of its array is like.
@@ -237,10 +253,12 @@ func beside(s *server, name string, small *arrayed, update func(c *client, i int
 	}
 	running.Wait()
 	err := errors.Join(append(failed, mapped(s))...)
-	fmt.Printf("  beside %d %s a second (after %s all were applied; resident at most %d MB):\n", besideRate, name, short(time.Since(began)), s.status("VmHWM")>>20)
+	fmt.Printf("  beside %d %s a second (after %s all were applied; resident at most %d MB):\n", besideRate, name,
+		short(time.Since(began)), s.status("VmHWM")>>20)
 	for i, l := range loads {
 		fmt.Printf("    %s, %d/s: p50 %s, p99 %s (the generator was late by p99 %s)\n",
-			l.name, l.rate, short(results[i].percentile(0.5)), short(results[i].percentile(0.99)), short(percentile(results[i].late, 0.99)))
+			l.name, l.rate, short(results[i].percentile(0.5)), short(results[i].percentile(0.99)),
+			short(percentile(results[i].late, 0.99)))
 	}
 	return err
 }

@@ -80,8 +80,8 @@ func parseWritten(text string) (bytes int64, ok bool) {
 	return written - cancelled, found == 2
 }
 
-// costOf is what happened between two moments in which some children were updated. Each update has an event, and so has each
-// write of an array.
+// costOf is what happened between two moments in which some children were updated. Each update has an event, and so has
+// each write of an array.
 func costOf(updates int, began, ended arrayMoment) arrayCost {
 	return arrayCost{
 		updates: updates,
@@ -120,8 +120,8 @@ func measureUpdates(s *server, n int, send func(n int) error) (arrayCost, error)
 	return costOf(n, began, ended), err
 }
 
-// enoughUpdates measures so many updates that they take long enough: the more there are, the more of them one write applies, so
-// the rate of few says little.
+// enoughUpdates measures so many updates that they take long enough: the more there are, the more of them one write
+// applies, so the rate of few says little.
 func enoughUpdates(first int, measure func(n int) (arrayCost, error)) (arrayCost, error) {
 	for n := first; ; {
 		cost, err := measure(n)

@@ -20,7 +20,8 @@ type arrayed struct {
 	updated atomic.Int64 // updates of children so far
 }
 
-// firstYear is that of children as they are created. Each pass of updates over all children sets another, of as many digits.
+// firstYear is that of children as they are created. Each pass of updates over all children sets another, of as many
+// digits.
 const firstYear, years = 1000, 9000
 
 func (a *arrayed) parent(n int) string { return fmt.Sprintf("p%s-%05d", a.run, n) }
@@ -29,12 +30,14 @@ func (a *arrayed) child(parent, n int) string { return fmt.Sprintf("c%s-%05d-%05
 
 func (a *arrayed) children() int { return a.parents * a.entries }
 
-// create is the child of a number, in the order of the parents. Its title makes its entry as large as those of the array.
+// create is the child of a number, in the order of the parents. Its title makes its entry as large as those of the
+// array.
 func (a *arrayed) create(i int) []byte {
 	uuid := a.child(i/a.entries, i%a.entries)
 	entry := fmt.Sprintf(`{"uuid":%q,"title":"","year":%d},`, uuid, firstYear)
 	title := letters(i, max(0, a.bytes-len(entry)))
-	return fmt.Appendf(nil, `{"uuid":%q,"parent":%q,"title":%q,"year":%d,"note":"what is not in the array"}`, uuid, a.parent(i/a.entries), title, firstYear)
+	return fmt.Appendf(nil, `{"uuid":%q,"parent":%q,"title":%q,"year":%d,"note":"what is not in the array"}`, uuid,
+		a.parent(i/a.entries), title, firstYear)
 }
 
 // letters are some that do not repeat, as text hardly does: tables are compressed.
@@ -47,8 +50,8 @@ func letters(seed, n int) string {
 	return string(text)
 }
 
-// update is the path and the body of the update of a number: of the children of one parent after the other, of each child again
-// after all others, and so that its entry changes.
+// update is the path and the body of the update of a number: of the children of one parent after the other, of each
+// child again after all others, and so that its entry changes.
 func (a *arrayed) update(i int) (path string, body []byte) {
 	pass := i / a.children()
 	path = "/children/" + a.child(i%a.parents, i/a.parents%a.entries)

@@ -13,7 +13,8 @@ import (
 )
 
 // defaults are a mapping's.
-var defaults = store.Mapping{Key: "parent", Fields: []string{"title", "year"}, Limit: 10_000, MaxBytes: 1 << 20, MaxEntry: 64 << 10}
+var defaults = store.Mapping{Key: "parent", Fields: []string{"title", "year"}, Limit: 10_000, MaxBytes: 1 << 20,
+	MaxEntry: 64 << 10}
 
 func TestArraysAreFull(t *testing.T) {
 	for _, a := range []*arrayed{
@@ -28,8 +29,10 @@ func TestArraysAreFull(t *testing.T) {
 				continue
 			}
 			body := a.create(i)
-			if entry := defaults.Entry(a.child(i/a.entries, i%a.entries), body, store.Target{UUID: a.parent(i / a.entries)}); len(entry)+1 != a.bytes {
-				t.Fatalf("the entry of child %d has %d bytes with its comma, want %d: %s", i, len(entry)+1, a.bytes, entry)
+			if entry := defaults.Entry(a.child(i/a.entries, i%a.entries), body,
+				store.Target{UUID: a.parent(i / a.entries)}); len(entry)+1 != a.bytes {
+				t.Fatalf("the entry of child %d has %d bytes with its comma, want %d: %s", i, len(entry)+1, a.bytes,
+					entry)
 			}
 			if again := a.create(i); string(again) != string(body) {
 				t.Fatalf("child %d is %s, and then %s", i, body, again)
@@ -38,7 +41,8 @@ func TestArraysAreFull(t *testing.T) {
 	}
 }
 
-// In each pass every child is updated once, to another year of as many digits; updates that follow each other are of other parents.
+// In each pass every child is updated once, to another year of as many digits; updates that follow each other are of
+// other parents.
 func TestUpdatesAreSpread(t *testing.T) {
 	a := &arrayed{run: "a", parents: 3, entries: 4}
 	years := map[string]int{}
@@ -54,7 +58,8 @@ func TestUpdatesAreSpread(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, known := years[path]
-			if !known || seen[path] || changed.Year == before || len(fmt.Sprint(changed.Year)) != len(fmt.Sprint(firstYear)) {
+			if !known || seen[path] || changed.Year == before ||
+				len(fmt.Sprint(changed.Year)) != len(fmt.Sprint(firstYear)) {
 				t.Errorf("update %d of pass %d: %s %s, and it was %d", i, pass, path, body, before)
 			}
 			if parent := fmt.Sprintf("ca-%05d-", i%a.parents); !strings.Contains(path, parent) {
@@ -68,9 +73,11 @@ func TestUpdatesAreSpread(t *testing.T) {
 func TestCostOfUpdatesIsWhatHappenedBetweenTwoMoments(t *testing.T) {
 	start := time.Unix(1_900_000_000, 0)
 	began := arrayMoment{at: start, cpu: time.Second, published: 1000, written: 5000, log: 100}
-	ended := arrayMoment{at: start.Add(2 * time.Second), cpu: 3 * time.Second, published: 1220, written: 45_000, log: 10_100}
+	ended := arrayMoment{at: start.Add(2 * time.Second), cpu: 3 * time.Second, published: 1220, written: 45_000,
+		log: 10_100}
 	c := costOf(200, began, ended)
-	if want := (arrayCost{updates: 200, took: 2 * time.Second, cpu: 2 * time.Second, writes: 20, written: 40_000, log: 10_000}); c != want {
+	if want := (arrayCost{updates: 200, took: 2 * time.Second, cpu: 2 * time.Second, writes: 20, written: 40_000,
+		log: 10_000}); c != want {
 		t.Errorf("%+v, want %+v", c, want)
 	}
 	if c.rate() != 100 || c.batch() != 10 || c.records(1000) != 100 || c.disk() != 200 {
@@ -88,13 +95,15 @@ func TestATurnIsLongEnough(t *testing.T) {
 	if want := []int{100, 500, 2500, 6250}; err != nil || cost.updates != 6250 || !slices.Equal(tried, want) {
 		t.Errorf("%+v, %v after %v, want %v", cost, err, tried, want)
 	}
-	if _, err := enoughUpdates(100, func(int) (arrayCost, error) { return arrayCost{}, errStatus }); !errors.Is(err, errStatus) {
+	if _, err := enoughUpdates(100, func(int) (arrayCost, error) { return arrayCost{}, errStatus }); !errors.Is(err,
+		errStatus) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestWhatTheKernelSaysOfAProcess(t *testing.T) {
-	const text = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 8192\ncancelled_write_bytes: 4096\n"
+	const text = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: " +
+		"8192\ncancelled_write_bytes: 4096\n"
 	if bytes, ok := parseWritten(text); !ok || bytes != 4096 {
 		t.Errorf("%d, %t", bytes, ok)
 	}

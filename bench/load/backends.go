@@ -55,11 +55,13 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 	return backing.WithHost(ctx, func(h *backing.Host) error {
 		for _, d := range []database{
 			mongoDatabase(h),
-			{"dynamodb", backing.Dynoxide(h).URL, "{type: dynamodb, region: eu-central-1, endpoint: '%s'}", backendRequests, countDynamo},
+			{"dynamodb", backing.Dynoxide(h).URL, "{type: dynamodb, region: eu-central-1, endpoint: '%s'}",
+				backendRequests, countDynamo},
 		} {
-			err := b.compare(ctx, d.name, fmt.Sprintf(d.backend, d.url), min(requests, d.requests), metricsPause, func(ctx context.Context) (*server, error) {
-				return start(ctx, "limit", bare, d.name, d.url)
-			})
+			err := b.compare(ctx, d.name, fmt.Sprintf(d.backend, d.url), min(requests, d.requests), metricsPause,
+				func(ctx context.Context) (*server, error) {
+					return start(ctx, "limit", bare, d.name, d.url)
+				})
 			if err == nil {
 				err = b.roundTrips(ctx, d)
 			}
@@ -75,9 +77,11 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 // FerretDB, whose figures say little about MongoDB: it is used with one
 // connection, and scans the collection where MongoDB uses an index.
 func mongoDatabase(h *backing.Host) database {
-	d := database{"mongodb", os.Getenv("BELFRY_TEST_MONGODB_URL"), "{type: mongodb, url: '%s', database: belfry-load}", backendRequests, countMongo}
+	d := database{"mongodb", os.Getenv("BELFRY_TEST_MONGODB_URL"), "{type: mongodb, url: '%s', database: belfry-load}",
+		backendRequests, countMongo}
 	if d.url == "" {
-		fmt.Println("mongodb: this is FerretDB; BELFRY_TEST_MONGODB_URL names a MongoDB, whose databases belfry-load and bare are written to")
+		fmt.Println("mongodb: this is FerretDB; BELFRY_TEST_MONGODB_URL names a MongoDB, whose databases belfry-load " +
+			"and bare are written to")
 		d.url, d.requests = backing.Mongo(h)+"?maxPoolSize=1", 200
 	}
 	return d
@@ -94,7 +98,8 @@ func withBus(configuration, address string) string {
 // compare measures creates and gets of belfry on a backend and of its limit in
 // turn. A turn begins when the work of the previous one is done: what belfry does
 // after its replies uses the server too, and is reported separately.
-func (b *bench) compare(ctx context.Context, name, backend string, requests int, pause time.Duration, limit func(context.Context) (*server, error)) (err error) {
+func (b *bench) compare(ctx context.Context, name, backend string, requests int, pause time.Duration,
+	limit func(context.Context) (*server, error)) (err error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -153,7 +158,8 @@ func (b *bench) compare(ctx context.Context, name, backend string, requests int,
 	}
 	creates.print()
 	slices.Sort(left)
-	fmt.Printf("  the last event was removed from its record %s after it was published (median of the rounds, %s to %s)\n",
+	fmt.Printf("  the last event was removed from its record %s after it was published (median of the rounds, "+
+		"%s to %s)\n",
 		short(percentile(left, 0.5)), short(left[0]), short(left[len(left)-1]))
 	gets.print()
 	return nil
@@ -223,10 +229,12 @@ func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 	}{
 		{"parents", "POST", "/parents", 201, 1, func(i int) []byte { return object(fmt.Sprintf("p-%08d", i), "") }},
 		{"create", "POST", "/loose", 201, 1, child("")},
-		{"create, 16 at once", "POST", "/loose", 201, 16, func(i int) []byte { return object(fmt.Sprintf("m-%08d", i), "") }},
+		{"create, 16 at once", "POST", "/loose", 201, 16,
+			func(i int) []byte { return object(fmt.Sprintf("m-%08d", i), "") }},
 		{"update", "PUT", "/loose/c-%08d", 200, 1, child(`"n":1,`)},
 		{"create with an entry in an array", "POST", "/children", 201, 1, child(`"parent":"p-00000000",`)},
-		{"update with an entry in an array", "PUT", "/children/c-%08d", 200, 1, child(`"parent":"p-00000000","extra":1,`)},
+		{"update with an entry in an array", "PUT", "/children/c-%08d", 200, 1,
+			child(`"parent":"p-00000000","extra":1,`)},
 		{"update that an array copies", "PUT", "/children/c-%08d", 200, 1, func(i int) []byte {
 			return []byte(strings.Replace(string(child(`"parent":"p-00000000",`)(i)), "1887", "1888", 1))
 		}},
@@ -250,7 +258,8 @@ func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 			return err
 		}
 		if k.name != "parents" {
-			fmt.Printf("%s: requests to the server per %s, including the work it causes: %s\n", d.name, k.name, c.per(requests))
+			fmt.Printf("%s: requests to the server per %s, including the work it causes: %s\n", d.name, k.name,
+				c.per(requests))
 		}
 	}
 	return nil

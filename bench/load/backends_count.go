@@ -110,7 +110,8 @@ func countMongo(server string) (*counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &counter{of: map[string]int{}, url: "mongodb://" + l.Addr().String() + "/?" + u.RawQuery, close: func() { _ = l.Close() }}
+	c := &counter{of: map[string]int{}, url: "mongodb://" + l.Addr().String() + "/?" + u.RawQuery,
+		close: func() { _ = l.Close() }}
 	go func() {
 		for {
 			client, err := l.Accept()
@@ -145,7 +146,8 @@ func (c *counter) forward(client net.Conn, address string) {
 			return
 		}
 		if binary.LittleEndian.Uint32(message[12:]) == command {
-			if elements, err := bson.Raw(rest[5 : 5+binary.LittleEndian.Uint32(rest[5:])]).Elements(); err == nil && len(elements) > 0 {
+			if elements, err := bson.Raw(rest[5 : 5+binary.LittleEndian.Uint32(rest[5:])]).Elements(); err == nil &&
+				len(elements) > 0 {
 				c.add(elements[0].Key())
 			}
 		}

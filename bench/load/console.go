@@ -32,19 +32,22 @@ type consoleSize struct {
 	pause    time.Duration // between two reads of the metrics
 }
 
-// consoleViews measures the views of the console, for an admin who is logged in: first over files, then, with less, over
-// MongoDB or its stand-in.
+// consoleViews measures the views of the console, for an admin who is logged in: first over files, then, with less,
+// over MongoDB or its stand-in.
 func (b *bench) consoleViews(ctx context.Context, objects int) error {
 	if objects == 0 {
 		return nil
 	}
-	err := b.consoleOf(ctx, "file", configuration, consoleSize{objects: objects, updates: 2000, children: 10_000, users: objects / 10, mails: 2000, letters: 10_000, conns: connections})
+	err := b.consoleOf(ctx, "file",
+		configuration, consoleSize{objects: objects, updates: 2000, children: 10_000, users: objects / 10, mails: 2000,
+			letters: 10_000, conns: connections})
 	if err != nil {
 		return err
 	}
 	return backing.WithHost(ctx, func(h *backing.Host) error {
 		d := mongoDatabase(h)
-		size := consoleSize{objects: 1000, updates: 50, children: 100, users: 100, mails: 50, letters: 200, conns: 1, pause: metricsPause}
+		size := consoleSize{objects: 1000, updates: 50, children: 100, users: 100, mails: 50, letters: 200, conns: 1,
+			pause: metricsPause}
 		return b.consoleOf(ctx, d.name, on(fmt.Sprintf(d.backend, d.url)), size)
 	})
 }
@@ -54,7 +57,8 @@ func (b *bench) consoleOf(ctx context.Context, name, configuration string, size 
 	if err != nil {
 		return err
 	}
-	listed := strings.Replace(configuration, "Items: {expose: {}}", `Items: {expose: {list: true}, indexes: ["year, n", title]}`, 1)
+	listed := strings.Replace(configuration, "Items: {expose: {}}",
+		`Items: {expose: {list: true}, indexes: ["year, n", title]}`, 1)
 	s, err := b.serveWith(ctx, withBus(listed, address))
 	if err != nil {
 		return err
@@ -66,8 +70,10 @@ func (b *bench) consoleOf(ctx context.Context, name, configuration string, size 
 	if err != nil {
 		return err
 	}
-	fmt.Printf("console on %s: %d objects in a store, %d updates of one, %d children of one parent, %d users, %d mails, %d dead letters, %d events in the log, filled in %s\n",
-		name, size.objects, size.updates, size.children, size.users, min(size.mails, size.users), size.letters, f.logged, short(time.Since(began)))
+	fmt.Printf("console on %s: %d objects in a store, %d updates of one, %d children of one parent, %d users, %d "+
+		"mails, %d dead letters, %d events in the log, filled in %s\n",
+		name, size.objects, size.updates, size.children, size.users, min(size.mails, size.users), size.letters,
+		f.logged, short(time.Since(began)))
 	c, err := dial(s.base)
 	if err != nil {
 		return err
@@ -90,8 +96,8 @@ type consoleView struct {
 	status     int // of the reply
 }
 
-// measure requests a view as often as there is time for, one request after the other. The time is that from the request to
-// the end of the reply: it includes the way to the server and back.
+// measure requests a view as often as there is time for, one request after the other. The time is that from the request
+// to the end of the reply: it includes the way to the server and back.
 func (v consoleView) measure(s *server, c *client) error {
 	if v.path == "" {
 		return fmt.Errorf("the page of the view %s was not found", v.name)
@@ -109,7 +115,8 @@ func (v consoleView) measure(s *server, c *client) error {
 	slices.Sort(took)
 	p99 := percentile(took, 0.99)
 	fmt.Printf("  %-34s median %9s  p99 %9s  max %9s  processor %7.2f ms  %7d bytes  %3d requests  (goal %s): %s\n",
-		v.name, short(percentile(took, 0.5)), short(p99), short(took[len(took)-1]), micros(cpu, len(took))/1000, len(c.body), len(took), short(consoleGoal), verdict(p99 < consoleGoal))
+		v.name, short(percentile(took, 0.5)), short(p99), short(took[len(took)-1]), micros(cpu, len(took))/1000,
+		len(c.body), len(took), short(consoleGoal), verdict(p99 < consoleGoal))
 	return nil
 }
 

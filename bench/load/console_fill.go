@@ -28,8 +28,8 @@ type filled struct {
 	logged        int // events
 }
 
-// fillConsole makes the objects, users and dead letters, all by belfry itself but for the dead letters. The object with the
-// long history is updated when half of the others are there, so its events are in the middle of the log.
+// fillConsole makes the objects, users and dead letters, all by belfry itself but for the dead letters. The object with
+// the long history is updated when half of the others are there, so its events are in the middle of the log.
 func (b *bench) fillConsole(ctx context.Context, s *server, address string, size consoleSize) (f *filled, err error) {
 	f = &filled{updated: fmt.Sprintf("i-%08d", size.objects/2)}
 	if f.admin, err = register(ctx, s, 0); err != nil {
@@ -51,12 +51,14 @@ func (b *bench) fillConsole(ctx context.Context, s *server, address string, size
 		}},
 		{size.objects/2 + 1, item},
 		{size.updates, func(c *client, i int) error {
-			return expect(c, 200, "PUT", "/items/"+f.updated, []byte(fmt.Sprintf(`{"note":"the note of update %d"}`, i)))
+			return expect(c, 200, "PUT", "/items/"+f.updated,
+				[]byte(fmt.Sprintf(`{"note":"the note of update %d"}`, i)))
 		}},
 		{size.objects - size.objects/2 - 1, func(c *client, i int) error { return item(c, size.objects/2+1+i) }},
 		{size.users, func(c *client, i int) error {
 			c.header = f.admin + "Content-Type: application/x-www-form-urlencoded\r\n"
-			form := url.Values{"login": {fmt.Sprintf("reader%d@example.com", i)}, "name": {fmt.Sprintf("Reader %d", i)}, "validated": {"true"}}
+			form := url.Values{"login": {fmt.Sprintf("reader%d@example.com", i)}, "name": {fmt.Sprintf("Reader %d", i)},
+				"validated": {"true"}}
 			if i < size.mails {
 				form.Set("mail", "true")
 			}
@@ -71,14 +73,16 @@ func (b *bench) fillConsole(ctx context.Context, s *server, address string, size
 			return nil, err
 		}
 	}
-	if err := pollUntil(s, "/parents/"+parentOfAll, func(body []byte) bool { return entries(body) == size.children }); err != nil {
+	if err := pollUntil(s, "/parents/"+parentOfAll,
+		func(body []byte) bool { return entries(body) == size.children }); err != nil {
 		return nil, err
 	}
 	f.address = fmt.Sprintf("reader%d@example.com", size.users/2)
 	if err := f.find(s); err != nil {
 		return nil, err
 	}
-	conn, err := bus.Open(ctx, bus.Options{URL: "nats://" + address, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
+	conn, err := bus.Open(ctx,
+		bus.Options{URL: "nats://" + address, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +107,8 @@ func (f *filled) find(s *server) error {
 	defer c.close()
 	c.header = f.admin
 	const users = "/console/objects/Users/object/"
-	if f.user = strings.TrimPrefix(link(c, "/console/objects/Idents/object/"+f.address+"_email", users), users); f.user == "" {
+	if f.user = strings.TrimPrefix(link(c, "/console/objects/Idents/object/"+f.address+"_email", users),
+		users); f.user == "" {
 		return fmt.Errorf("the ident of %s has no link to its user", f.address)
 	}
 	return nil
@@ -117,7 +122,8 @@ func awaitMail(s *server, admin string) error {
 	}
 	defer c.close()
 	c.header = admin
-	for deadline := time.Now().Add(time.Minute); link(c, "/console/mails", "/console/mails/") == ""; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); link(c, "/console/mails",
+		"/console/mails/") == ""; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			return errors.New("the mail to a new user is not written after a minute")
 		}
@@ -134,7 +140,8 @@ func deadLetters(ctx context.Context, b *bus.Bus, count int) error {
 		if i%100 == 99 {
 			name = "others"
 		}
-		e := event.Envelope{ID: "letter-" + uuid, Event: event.StoreSaved, Store: "Items", UUID: uuid, Revision: 1, Origin: event.OriginHTTP, Object: object(uuid, "")}
+		e := event.Envelope{ID: "letter-" + uuid, Event: event.StoreSaved, Store: "Items", UUID: uuid, Revision: 1,
+			Origin: event.OriginHTTP, Object: object(uuid, "")}
 		m := &nats.Msg{Subject: bus.DeadPrefix + name, Data: e.Append(nil), Header: nats.Header{
 			listener.HeaderReason:   {"the service that is asked replied 500"},
 			listener.HeaderListener: {name},

@@ -28,8 +28,8 @@ func costly() map[string][]byte {
 	}
 }
 
-// costs prints the processor time of requests that are refused for their size. TestWhatRoutesCost (pkg/app) bounds what they
-// allocate.
+// costs prints the processor time of requests that are refused for their size. TestWhatRoutesCost (pkg/app) bounds what
+// they allocate.
 func (b *bench) costs(ctx context.Context) error {
 	s, err := b.serve(ctx)
 	if err != nil {
@@ -51,7 +51,8 @@ func (b *bench) costs(ctx context.Context) error {
 					return fmt.Errorf("POST %s of %s: %d", path, name, status)
 				}
 			}
-			fmt.Printf("costs: POST %s of 4 MiB, %s: %v of processor time\n", path, name, ((s.cpu() - before) / costRequests).Round(100*time.Microsecond))
+			fmt.Printf("costs: POST %s of 4 MiB, %s: %v of processor time\n", path, name,
+				((s.cpu() - before) / costRequests).Round(100*time.Microsecond))
 		}
 	}
 	return nil

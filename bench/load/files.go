@@ -47,7 +47,8 @@ func (b *bench) files(ctx context.Context, rounds int) (err error) {
 			}
 		}
 	}
-	err = b.profiled(ctx, servers[1], "files", profileSeconds, func() error { return f.largeOnes(servers, min(rounds, fewRounds)) })
+	err = b.profiled(ctx, servers[1], "files", profileSeconds,
+		func() error { return f.largeOnes(servers, min(rounds, fewRounds)) })
 	if err == nil {
 		err = f.atOnce(servers[1])
 	}
@@ -151,7 +152,8 @@ func (f *files) atOnce(s *server) error {
 		}
 		grown := s.status("VmHWM") - before
 		fmt.Printf("%d %s of 100 MB at once: %.0f MB/s, resident memory grew by %d MB from %d MB (goal %d): %s\n",
-			atOnce, part.name, largeFile/1e6*r.rate(), grown>>20, before>>20, memoryGoal>>20, verdict(grown <= memoryGoal))
+			atOnce, part.name, largeFile/1e6*r.rate(), grown>>20, before>>20, memoryGoal>>20,
+			verdict(grown <= memoryGoal))
 	}
 	return nil
 }

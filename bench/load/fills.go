@@ -27,8 +27,9 @@ type filling struct {
 	ran           time.Duration // it is stopped while others are measured
 }
 
-// fills measures what clients notice of a fill: creates and gets beside the limit, without a fill, beside one at the default
-// rate, and beside one at no limit, in turn, as long as that runs. Whoever has no turn is stopped, also its fill.
+// fills measures what clients notice of a fill: creates and gets beside the limit, without a fill, beside one at the
+// default rate, and beside one at no limit, in turn, as long as that runs. Whoever has no turn is stopped, also its
+// fill.
 func (b *bench) fills(ctx context.Context, rounds, requests int) (err error) {
 	unmapped := strings.Replace(configuration, `    map:
       Parents: {key: parent, target: children, fields: "title, year", cascade: true, maxBytes: 4MiB}
@@ -55,7 +56,8 @@ func (b *bench) fills(ctx context.Context, rounds, requests int) (err error) {
 		if err != nil {
 			return err
 		}
-		f := &filling{server: s, name: c.name, creates: &comparison{name: "create, " + c.name}, gets: &comparison{name: "get, " + c.name}}
+		f := &filling{server: s, name: c.name, creates: &comparison{name: "create, " + c.name},
+			gets: &comparison{name: "get, " + c.name}}
 		defer func() { err = errors.Join(err, f.signal(syscall.SIGCONT), s.stop()) }()
 		if err := f.turn(func() error {
 			_, err := closedLoop(s.base, connections, requests, create("/items", "warm"))
@@ -130,7 +132,8 @@ func (f *filling) printFill() {
 	done, targets := fillProgress(f.server)
 	if targets > 0 {
 		objects := targets * (1 + fillChildren/fillParents)
-		fmt.Printf("  the fill read %d objects in %s (%.0f/s); complete: %t\n", objects, short(f.ran), float64(objects)/f.ran.Seconds(), done)
+		fmt.Printf("  the fill read %d objects in %s (%.0f/s); complete: %t\n", objects, short(f.ran),
+			float64(objects)/f.ran.Seconds(), done)
 	}
 }
 
@@ -146,7 +149,8 @@ func (b *bench) fillData(ctx context.Context, unmapped string) (string, error) {
 		fields    func(i int) string
 	}{
 		{"/parents", "p", fillParents, func(int) string { return "" }},
-		{"/children", "c", fillChildren, func(i int) string { return fmt.Sprintf(`"parent":"p-%08d",`, i%fillParents) }},
+		{"/children", "c", fillChildren,
+			func(i int) string { return fmt.Sprintf(`"parent":"p-%08d",`, i%fillParents) }},
 	} {
 		_, failed := closedLoop(s.base, connections, c.n, func(k *client, i int) error {
 			return expect(k, 201, "POST", c.path, object(fmt.Sprintf("%s-%08d", c.run, i), c.fields(i)))

@@ -103,7 +103,8 @@ type operation struct {
 }
 
 var operations = []operation{
-	{"create", growthCreates, connections, func(_ int, run string) func(c *client, i int) error { return create("/children", run) }},
+	{"create", growthCreates, connections,
+		func(_ int, run string) func(c *client, i int) error { return create("/children", run) }},
 	{"get", growthGets, connections, func(total int, _ string) func(c *client, i int) error {
 		return func(c *client, _ int) error {
 			return expect(c, 200, "GET", fmt.Sprintf("/children/c-%08d", rand.IntN(total)), nil)
@@ -112,14 +113,16 @@ var operations = []operation{
 	{"list of 30 by an index", growthLists, queryConns, func(total int, _ string) func(c *client, i int) error {
 		return func(c *client, _ int) error {
 			filter := fmt.Sprintf("parent == %q", parentUUID(rand.IntN(total/perParent)))
-			return expect(c, 200, "GET", "/children?"+values("filter", filter, "sort", "year", "limit", fmt.Sprint(growthPage)), nil)
+			return expect(c, 200, "GET",
+				"/children?"+values("filter", filter, "sort", "year", "limit", fmt.Sprint(growthPage)), nil)
 		}
 	}},
-	{"entry of a new object in an array of 100", growthEntries, 4, func(total int, run string) func(c *client, i int) error {
-		return func(c *client, i int) error {
-			return entryOf(c, fmt.Sprintf("e%s-%08d", run, i), parentUUID(rand.IntN(total/perParent)))
-		}
-	}},
+	{"entry of a new object in an array of 100", growthEntries, 4,
+		func(total int, run string) func(c *client, i int) error {
+			return func(c *client, i int) error {
+				return entryOf(c, fmt.Sprintf("e%s-%08d", run, i), parentUUID(rand.IntN(total/perParent)))
+			}
+		}},
 }
 
 // entryOf creates a child and waits until its parent has its entry.
@@ -141,14 +144,16 @@ func entryOf(c *client, uuid, parent string) error {
 func (b *bench) compareGrown(ctx context.Context, few, many *server, total int) error {
 	return b.profiled(ctx, many, fmt.Sprintf("growth-%d", total), profileSeconds, func() error {
 		for n, op := range operations {
-			grown := &comparison{name: fmt.Sprintf("%s, of %d objects beside %d", op.name, total, growthSmall), names: [2]string{"few", "many"}}
+			grown := &comparison{name: fmt.Sprintf("%s, of %d objects beside %d", op.name, total, growthSmall),
+				names: [2]string{"few", "many"}}
 			for round := range growthRounds {
 				if err := grown.measure([2]*server{few, many}, func(s *server) (result, error) {
 					of := total
 					if s == few {
 						of = growthSmall
 					}
-					return closedLoop(s.base, op.conns, op.requests, op.one(of, fmt.Sprintf("%d-%d-%d", total, n, round)))
+					return closedLoop(s.base, op.conns, op.requests,
+						op.one(of, fmt.Sprintf("%d-%d-%d", total, n, round)))
 				}); err != nil {
 					return fmt.Errorf("%s: %w", op.name, err)
 				}
@@ -217,7 +222,8 @@ func (b *bench) verified(ctx context.Context, home string, total int) error {
 	}
 	time.Sleep(3 * time.Second)
 	idle := s.resident()
-	fmt.Printf("  start with %d objects: ready after %s (goal %s): %s; resident %d MB\n", total, short(s.ready), growthReady, verdict(s.ready <= growthReady), idle>>20)
+	fmt.Printf("  start with %d objects: ready after %s (goal %s): %s; resident %d MB\n", total, short(s.ready),
+		growthReady, verdict(s.ready <= growthReady), idle>>20)
 	if err := s.stop(); err != nil {
 		return err
 	}
@@ -239,9 +245,11 @@ func (b *bench) verified(ctx context.Context, home string, total int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("  verify: %s, %.0f objects/s (goal %d): %s; at most %d MB resident (goal %d): %s\n", short(took), rate, growthVerified, verdict(rate >= growthVerified),
+	fmt.Printf("  verify: %s, %.0f objects/s (goal %d): %s; at most %d MB resident (goal %d): %s\n", short(took), rate,
+		growthVerified, verdict(rate >= growthVerified),
 		resident>>20, growthResident>>20, verdict(resident <= growthResident))
-	fmt.Printf("  on disk: %d MB of stores (%d bytes an object), %d MB of the log\n", stores>>20, stores/int64(total), log>>20)
+	fmt.Printf("  on disk: %d MB of stores (%d bytes an object), %d MB of the log\n", stores>>20, stores/int64(total),
+		log>>20)
 	return os.RemoveAll(home)
 }
 

@@ -72,7 +72,8 @@ func (b *bench) hiddenSearches(ctx context.Context) (err error) {
 	for _, of := range []string{"notes", "shared"} {
 		for from := 0; from < len(lines); from += queryStream {
 			to := min(from+queryStream, len(lines))
-			if err := createLines(ctx, s.base+"/"+of, linesOf(from, to, func(i int) []byte { return lines[i] }), to-from); err != nil {
+			if err := createLines(ctx, s.base+"/"+of, linesOf(from, to, func(i int) []byte { return lines[i] }),
+				to-from); err != nil {
 				return err
 			}
 		}
@@ -83,18 +84,22 @@ func (b *bench) hiddenSearches(ctx context.Context) (err error) {
 	if err := searchable(s, "Shared", len(lines)); err != nil {
 		return err
 	}
-	fmt.Printf("searches among %d notes that may be listed and %d that may not, of which %d match; medians of %d in turn\n", shownNotes, hiddenNotes, hiddenMatches, hiddenRounds)
+	fmt.Printf("searches among %d notes that may be listed and %d that may not, of which %d match; medians of %d "+
+		"in turn\n", shownNotes, hiddenNotes, hiddenMatches, hiddenRounds)
 	for _, of := range []string{"notes", "shared"} {
 		for _, pair := range hiddenPairs {
-			medians, err := inTurn(s, "/"+of+"?q="+url.QueryEscape(pair.bare), "/"+of+"?q="+url.QueryEscape(pair.hidden))
+			medians, err := inTurn(s, "/"+of+"?q="+url.QueryEscape(pair.bare),
+				"/"+of+"?q="+url.QueryEscape(pair.hidden))
 			if err != nil {
 				return err
 			}
 			bare, hidden := medians[0], medians[1]
-			fmt.Printf("  %-38s without %v, with %v, %+.1f %%", pair.name, bare.Round(time.Microsecond), hidden.Round(time.Microsecond), 100*(float64(hidden)/float64(bare)-1))
+			fmt.Printf("  %-38s without %v, with %v, %+.1f %%", pair.name, bare.Round(time.Microsecond),
+				hidden.Round(time.Microsecond), 100*(float64(hidden)/float64(bare)-1))
 			if of == "notes" {
 				differ := (hidden - bare).Abs()
-				fmt.Printf(" (goal %v and %.0f %%): %s", hiddenGoal, 100*hiddenGoalRatio, verdict(differ < hiddenGoal && float64(differ) < hiddenGoalRatio*float64(bare)))
+				fmt.Printf(" (goal %v and %.0f %%): %s", hiddenGoal, 100*hiddenGoalRatio,
+					verdict(differ < hiddenGoal && float64(differ) < hiddenGoalRatio*float64(bare)))
 			}
 			fmt.Println()
 		}

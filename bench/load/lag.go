@@ -21,7 +21,8 @@ type offered struct {
 }
 
 // lagLoad is that of the part lag.
-var lagLoad = offered{run: "c", rate: 2000, took: 10 * time.Second, parents: 200, sample: 20, poll: 500 * time.Microsecond}
+var lagLoad = offered{run: "c", rate: 2000, took: 10 * time.Second, parents: 200, sample: 20,
+	poll: 500 * time.Microsecond}
 
 func (o offered) creates() int { return int(float64(o.rate) * o.took.Seconds()) }
 
@@ -92,7 +93,9 @@ func (b *bench) lag(ctx context.Context) (err error) {
 		return err
 	}
 	p50, p99 := percentile(l.lags, 0.5), percentile(l.lags, 0.99)
-	fmt.Printf("mapping lag at %.0f creates/s over %d parents, %d samples: p50 %s (goal 5ms): %s, p99 %s (goal 20ms): %s; the generator was late by p99 %s\n",
-		l.rate, lagLoad.parents, len(l.lags), short(p50), verdict(p50 <= 5*time.Millisecond), short(p99), verdict(p99 <= 20*time.Millisecond), short(percentile(l.late, 0.99)))
+	fmt.Printf("mapping lag at %.0f creates/s over %d parents, %d samples: p50 %s (goal 5ms): %s, p99 %s (goal "+
+		"20ms): %s; the generator was late by p99 %s\n",
+		l.rate, lagLoad.parents, len(l.lags), short(p50), verdict(p50 <= 5*time.Millisecond), short(p99),
+		verdict(p99 <= 20*time.Millisecond), short(percentile(l.late, 0.99)))
 	return nil
 }

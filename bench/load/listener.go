@@ -55,8 +55,10 @@ func (b *bench) listeners(ctx context.Context, rounds, events int) (err error) {
 	variants := []*variant{
 		{name: "one at a time", spec: listener.Spec{}},
 		{name: "64 at once", spec: listener.Spec{Concurrency: concurrency}},
-		{name: "in batches", spec: listener.Spec{Batch: func(context.Context, []*listener.Event) []error { return nil }}},
-		{name: "64 batches at once", spec: listener.Spec{Concurrency: concurrency, Batch: func(context.Context, []*listener.Event) []error { return nil }}},
+		{name: "in batches",
+			spec: listener.Spec{Batch: func(context.Context, []*listener.Event) []error { return nil }}},
+		{name: "64 batches at once", spec: listener.Spec{Concurrency: concurrency,
+			Batch: func(context.Context, []*listener.Event) []error { return nil }}},
 	}
 	var bare []float64
 	for round := range rounds {
@@ -76,7 +78,8 @@ func (b *bench) listeners(ctx context.Context, rounds, events int) (err error) {
 	fmt.Printf("events through one process: a bare consumer %.0f/s (median of %d rounds)\n", median(bare), rounds)
 	for _, e := range variants {
 		ratio := median(e.ratios)
-		fmt.Printf("  %-20s %7.0f/s, %.0f %% (goal %.0f %%): %s\n", e.name, median(e.rates), 100*ratio, 100*listenerGoal, verdict(ratio >= listenerGoal))
+		fmt.Printf("  %-20s %7.0f/s, %.0f %% (goal %.0f %%): %s\n", e.name, median(e.rates), 100*ratio,
+			100*listenerGoal, verdict(ratio >= listenerGoal))
 	}
 	return nil
 }
@@ -106,7 +109,8 @@ func fill(ctx context.Context, b *bus.Bus, events int) error {
 				Revision: 1, Origin: event.OriginHTTP, Object: object(uuid, ""),
 				Ctx: event.Ctx{Request: uuid, Address: "127.0.0.1", UserAgent: "load"},
 			}
-			list = append(list, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+			list = append(list,
+				bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 		}
 		if err := b.Publish(ctx, list); err != nil {
 			return err
@@ -120,7 +124,8 @@ func fill(ctx context.Context, b *bus.Bus, events int) error {
 func bareRate(ctx context.Context, b *bus.Bus, name string, events int) (float64, error) {
 	began := time.Now()
 	c, err := b.JetStream().CreateConsumer(ctx, bus.StreamEvents, jetstream.ConsumerConfig{
-		Durable: name, AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: ackPending, FilterSubject: event.LogPrefix + ">",
+		Durable: name, AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: ackPending,
+		FilterSubject: event.LogPrefix + ">",
 	})
 	if err != nil {
 		return 0, err
@@ -165,7 +170,8 @@ func listenerRate(ctx context.Context, b *bus.Bus, name string, spec listener.Sp
 
 // awaitAcked waits until all events are handled and acknowledged, and returns
 // their rate.
-func awaitAcked(ctx context.Context, b *bus.Bus, name string, events int, began time.Time, done <-chan struct{}) (float64, error) {
+func awaitAcked(ctx context.Context, b *bus.Bus, name string, events int, began time.Time,
+	done <-chan struct{}) (float64, error) {
 	select {
 	case <-done:
 	case <-time.After(2 * time.Minute):

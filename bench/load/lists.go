@@ -43,7 +43,8 @@ var byOwner = listing{
 
 var byTeam = listing{
 	file: "list-team",
-	name: fmt.Sprintf("list of %d of the objects of one's %d teams among %d of %d others, by a rule", listPage, listTeams, listOthers, allTeams),
+	name: fmt.Sprintf("list of %d of the objects of one's %d teams among %d of %d others, by a rule", listPage,
+		listTeams, listOthers, allTeams),
 	rule: `policy: {create: "true", get: "object.team in user.teams.map(t, t.team)"}`,
 	more: "  Memberships: {expose: {}, map: {Users: {key: member, target: teams, fields: team}}}\n",
 	field: func(isOwn bool, i int) string {
@@ -54,7 +55,8 @@ var byTeam = listing{
 	},
 	join: func(c *client, uuid string) error {
 		for i := range listTeams {
-			if err := expect(c, 201, "POST", "/memberships", fmt.Appendf(nil, `{"member":%q,"team":"own%d"}`, uuid, i)); err != nil {
+			if err := expect(c, 201, "POST", "/memberships",
+				fmt.Appendf(nil, `{"member":%q,"team":"own%d"}`, uuid, i)); err != nil {
 				return err
 			}
 		}
@@ -62,7 +64,8 @@ var byTeam = listing{
 	},
 }
 
-// lists measures pages of lists of which a rule decides. Both servers are belfry; every request is that of a user who is logged in.
+// lists measures pages of lists of which a rule decides. Both servers are belfry; every request is that of a user who
+// is logged in.
 func (b *bench) lists(ctx context.Context, rounds int) error {
 	for _, l := range []listing{byOwner, byTeam} {
 		if err := b.list(ctx, l, rounds); err != nil {
@@ -76,7 +79,8 @@ func (b *bench) list(ctx context.Context, l listing, rounds int) (err error) {
 	var servers [2]*server
 	var headers [2]string
 	for i, rule := range []string{"", ", " + l.rule} {
-		s, err := b.serveWith(ctx, strings.Replace(configuration, "  Items: {expose: {}}\n", "  Items: {expose: {list: true}"+rule+"}\n"+l.more, 1))
+		s, err := b.serveWith(ctx, strings.Replace(configuration, "  Items: {expose: {}}\n",
+			"  Items: {expose: {list: true}"+rule+"}\n"+l.more, 1))
 		if err != nil {
 			return err
 		}
@@ -117,8 +121,8 @@ func getPage(header string) func(c *client, _ int) error {
 	}
 }
 
-// page gets the first page, and returns how many objects it has: the first time, and listPage afterwards, so that reading the reply is
-// not measured.
+// page gets the first page, and returns how many objects it has: the first time, and listPage afterwards, so that
+// reading the reply is not measured.
 func page(c *client) (int, error) {
 	if err := expect(c, 200, "GET", fmt.Sprintf("/items?limit=%d", listPage), nil); err != nil || c.checked {
 		return listPage, err
@@ -141,7 +145,8 @@ func (l listing) fill(ctx context.Context, s *server) (own string, err error) {
 	for header, count := range map[string]int{other: listOthers, own: listOwn} {
 		if _, err := closedLoop(s.base, connections, count, func(c *client, i int) error {
 			c.header = header
-			return expect(c, 201, "POST", "/items", []byte(strings.Replace(string(object("-", "")), `"uuid":"-",`, l.field(header == own, i), 1)))
+			return expect(c, 201, "POST", "/items",
+				[]byte(strings.Replace(string(object("-", "")), `"uuid":"-",`, l.field(header == own, i), 1)))
 		}); err != nil {
 			return "", err
 		}
@@ -172,7 +177,8 @@ func (l listing) fill(ctx context.Context, s *server) (own string, err error) {
 
 // register registers a user and returns the header that says who is logged in.
 func register(ctx context.Context, s *server, user int) (header string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/auth/email", strings.NewReader(credentials(user)+`,"register":true}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/auth/email",
+		strings.NewReader(credentials(user)+`,"register":true}`))
 	if err != nil {
 		return "", err
 	}

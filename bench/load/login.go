@@ -116,8 +116,10 @@ func (b *bench) storm(s *server) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	fmt.Printf("%d logins at once: answered after %s, %d of them rejected with 429; %d gets meanwhile p50 %s, p99 %s (without logins %s, %s); resident %d MB more at most\n",
-		storm, short(stormed.took), refused.Load(), len(read.latencies), short(read.percentile(0.5)), short(read.percentile(0.99)),
+	fmt.Printf("%d logins at once: answered after %s, %d of them rejected with 429; %d gets meanwhile p50 %s, p99 %s "+
+		"(without logins %s, %s); resident %d MB more at most\n",
+		storm, short(stormed.took), refused.Load(), len(read.latencies), short(read.percentile(0.5)),
+		short(read.percentile(0.99)),
 		short(baseline.percentile(0.5)), short(baseline.percentile(0.99)), (s.status("VmHWM")-before)>>20)
 	return nil
 }

@@ -19,8 +19,12 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 11, "rounds of belfry and the limit; the median is reported")
 	requests := flag.Int("requests", 40_000, "requests of each kind in a round")
-	million := flag.Int("million", 1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and of growth; 0 skips these")
-	only := flag.String("only", "", "run one part: rates, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, listener, backends, console, costs, growth, arrays, scale, scale-mongodb")
+	million := flag.Int("million",
+		1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and "+
+			"of growth; 0 skips these")
+	only := flag.String("only",
+		"", "run one part: rates, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, "+
+			"listener, backends, console, costs, growth, arrays, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	points := flag.String("json", "", "file for what the parts scale and growth have measured, as JSON")
@@ -84,7 +88,8 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 	if b.limit, err = build(ctx, ".", folder, "limit", "./load/limit"); err != nil {
 		return err
 	}
-	fmt.Printf("%s, %d processors, %d connections, 400-byte objects\n", runtime.Version(), runtime.NumCPU(), connections)
+	fmt.Printf("%s, %d processors, %d connections, 400-byte objects\n", runtime.Version(), runtime.NumCPU(),
+		connections)
 	for _, part := range []struct {
 		name string
 		run  func() error

@@ -144,12 +144,14 @@ func (c *comparison) print() {
 	for i, name := range c.names {
 		of := &c.of[i]
 		slices.Sort(of.latencies)
-		fmt.Printf("  %-7s %7.0f%s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a request\n",
+		fmt.Printf("  %-7s %7.0f%s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a "+
+			"request\n",
 			name, size*median(of.rates), unit, len(of.rates), size*slices.Min(of.rates), size*slices.Max(of.rates),
 			short(percentile(of.latencies, 0.5)), short(percentile(of.latencies, 0.99)), micros(of.cpu, of.requests))
 	}
 	ratio := median(c.ratios)
-	fmt.Printf("  ratio   %.0f %% (median of the rounds, %.0f to %.0f", 100*ratio, 100*slices.Min(c.ratios), 100*slices.Max(c.ratios))
+	fmt.Printf("  ratio   %.0f %% (median of the rounds, %.0f to %.0f", 100*ratio, 100*slices.Min(c.ratios),
+		100*slices.Max(c.ratios))
 	if c.goal > 0 {
 		fmt.Printf("; goal %.0f %%): %s\n", 100*c.goal, verdict(ratio >= c.goal))
 	} else {
@@ -188,7 +190,8 @@ const metricsPath = "/metrics"
 
 // pollUntil polls a path until the body is right, for two minutes at most.
 func pollUntil(s *server, path string, right func(body []byte) bool) error {
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(max(s.pause, 2*time.Millisecond)) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().
+		Before(deadline); time.Sleep(max(s.pause, 2*time.Millisecond)) {
 		req, err := http.NewRequest(http.MethodGet, s.base+path, nil)
 		if err != nil {
 			return err
@@ -243,12 +246,14 @@ func (b *bench) oneParent(ctx context.Context) (err error) {
 		return err
 	}
 	replied := time.Since(began)
-	if err := pollUntil(s, "/parents/p-00000000", func(body []byte) bool { return entries(body) == manyChildren }); err != nil {
+	if err := pollUntil(s, "/parents/p-00000000",
+		func(body []byte) bool { return entries(body) == manyChildren }); err != nil {
 		return err
 	}
 	took := time.Since(began)
 	ratio := took.Seconds() / loose.took.Seconds()
-	fmt.Printf("%d children without a mapping: %s; into one parent: replies %s, all entries, without duplicates, %s: %.1f times (goal 3): %s\n",
+	fmt.Printf("%d children without a mapping: %s; into one parent: replies %s, all entries, without duplicates, %s: "+
+		"%.1f times (goal 3): %s\n",
 		manyChildren, short(loose.took), short(replied), short(took), ratio, verdict(ratio <= 3))
 	return b.cascade(s)
 }

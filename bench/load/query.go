@@ -39,7 +39,8 @@ const bookStores = serving + `  Books:
     search: {fields: [title, body]}
 `
 
-// words makes up texts in which words are as often as in those of people: the number n is there about 1/n as often as the first.
+// words makes up texts in which words are as often as in those of people: the number n is there about 1/n as often as
+// the first.
 type words struct{ often *rand.Zipf }
 
 func newWords(seed uint64) words {
@@ -78,7 +79,8 @@ func books(total int) (parts []io.Reader) {
 func booksFrom(from, to, total int) io.Reader {
 	w := newWords(uint64(from))
 	return linesOf(from, to, func(i int) []byte {
-		return fmt.Appendf(nil, `{"title":%q,"author":%q,"year":%d,"body":%q}`, w.text(4), author(i%max(1, total/perAuthor)), 1500+i%521, w.text(bodyWords))
+		return fmt.Appendf(nil, `{"title":%q,"author":%q,"year":%d,"body":%q}`, w.text(4),
+			author(i%max(1, total/perAuthor)), 1500+i%521, w.text(bodyWords))
 	})
 }
 
@@ -110,19 +112,25 @@ var queries = []query{
 	{
 		"list of 30 by an index", 3,
 		func(n int) string {
-			return values("filter", fmt.Sprintf("author == %q", author(rand.IntN(n))), "sort", "year", "limit", strconv.Itoa(queryPage))
+			return values("filter", fmt.Sprintf("author == %q", author(rand.IntN(n))), "sort", "year", "limit",
+				strconv.Itoa(queryPage))
 		},
 		func(n int) string {
-			return values("filter", fmt.Sprintf("author = %q", author(rand.IntN(n))), "sort", "year", "perPage", strconv.Itoa(queryPage), "skipTotal", "1")
+			return values("filter", fmt.Sprintf("author = %q", author(rand.IntN(n))), "sort", "year", "perPage",
+				strconv.Itoa(queryPage), "skipTotal", "1")
 		}, nil,
 	},
 	{
 		"list of 30 of a union of two", 2,
 		func(n int) string {
-			return values("filter", fmt.Sprintf("author == %q || author == %q", author(rand.IntN(n)), author(rand.IntN(n))), "sort", "year", "limit", strconv.Itoa(queryPage))
+			return values("filter",
+				fmt.Sprintf("author == %q || author == %q", author(rand.IntN(n)), author(rand.IntN(n))), "sort", "year",
+				"limit", strconv.Itoa(queryPage))
 		},
 		func(n int) string {
-			return values("filter", fmt.Sprintf("author = %q || author = %q", author(rand.IntN(n)), author(rand.IntN(n))), "sort", "year", "perPage", strconv.Itoa(queryPage), "skipTotal", "1")
+			return values("filter",
+				fmt.Sprintf("author = %q || author = %q", author(rand.IntN(n)), author(rand.IntN(n))), "sort", "year",
+				"perPage", strconv.Itoa(queryPage), "skipTotal", "1")
 		}, nil,
 	},
 	{
@@ -130,7 +138,8 @@ var queries = []query{
 		func(int) string { return values("q", someWord(), "limit", strconv.Itoa(queryPage)) },
 		func(int) string {
 			w := someWord()
-			return values("filter", fmt.Sprintf("title ~ %q || body ~ %q", w, w), "perPage", strconv.Itoa(queryPage), "skipTotal", "1")
+			return values("filter", fmt.Sprintf("title ~ %q || body ~ %q", w, w), "perPage", strconv.Itoa(queryPage),
+				"skipTotal", "1")
 		}, nil,
 	},
 	{
@@ -147,7 +156,8 @@ var queries = []query{
 				TotalItems int
 			}
 			if err := json.Unmarshal(body, &page); err != nil || max(page.Count.Value, page.TotalItems) != perAuthor {
-				return fmt.Errorf("%d and %d were counted, not %d: %w", page.Count.Value, page.TotalItems, perAuthor, err)
+				return fmt.Errorf("%d and %d were counted, not %d: %w", page.Count.Value, page.TotalItems, perAuthor,
+					err)
 			}
 			return nil
 		},
@@ -157,8 +167,8 @@ var queries = []query{
 // someWord is one that neither most nor hardly any books have.
 func someWord() string { return word(uint64(100 + rand.IntN(vocabulary/4))) }
 
-// queryRates measures lists beside those of PocketBase with the same objects and indexes, in turn, and beside those of a belfry
-// with fewer objects.
+// queryRates measures lists beside those of PocketBase with the same objects and indexes, in turn, and beside those of
+// a belfry with fewer objects.
 func (b *bench) queryRates(ctx context.Context, million int) (err error) {
 	if million == 0 {
 		return nil
@@ -175,16 +185,19 @@ func (b *bench) queryRates(ctx context.Context, million int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, other.stop()) }()
-	fmt.Printf("%d objects of %d words; belfry %d MB, PocketBase %d MB of memory\n", million, 4+bodyWords, belfries[1].resident()>>20, other.resident()>>20)
+	fmt.Printf("%d objects of %d words; belfry %d MB, PocketBase %d MB of memory\n", million, 4+bodyWords,
+		belfries[1].resident()>>20, other.resident()>>20)
 	for _, q := range queries {
 		compared := &comparison{name: q.name, names: [2]string{"PocketB", "belfry"}, goal: q.goal}
-		grown := &comparison{name: fmt.Sprintf("%s: of %d objects beside %d", q.name, million, querySmall), names: [2]string{"few", "many"}}
+		grown := &comparison{name: fmt.Sprintf("%s: of %d objects beside %d", q.name, million, querySmall),
+			names: [2]string{"few", "many"}}
 		requests, err := enough(other, q, million)
 		if err != nil {
 			return err
 		}
 		for range queryRounds {
-			if err := compared.measure([2]*server{other, belfries[1]}, func(s *server) (result, error) { return q.measure(s, million, requests) }); err != nil {
+			if err := compared.measure([2]*server{other, belfries[1]},
+				func(s *server) (result, error) { return q.measure(s, million, requests) }); err != nil {
 				return err
 			}
 			if err := grown.measure(belfries, func(s *server) (result, error) {
@@ -231,7 +244,8 @@ func (q query) measure(s *server, total, requests int) (result, error) {
 		if q.found != nil {
 			return q.found(c.body)
 		}
-		if !bytes.Contains(c.body, []byte(`"title":`)) && !strings.Contains(path, "q=") && !strings.Contains(path, "~") {
+		if !bytes.Contains(c.body, []byte(`"title":`)) && !strings.Contains(path, "q=") &&
+			!strings.Contains(path, "~") {
 			return fmt.Errorf("%s has no objects: %s", path, c.body)
 		}
 		return nil
@@ -252,7 +266,8 @@ func (b *bench) serveBooks(ctx context.Context, total int) (*server, error) {
 	s.pause = time.Second
 	indexed := func() error {
 		return pollUntil(s, metricsPath, func(body []byte) bool {
-			return bytes.Contains(body, []byte("\nbelfry_search_behind{store=\"Books\"} 0\n")) && bytes.Contains(body, fmt.Appendf(nil, "\nbelfry_search_objects{store=\"Books\"} %v\n", float64(total)))
+			return bytes.Contains(body, []byte("\nbelfry_search_behind{store=\"Books\"} 0\n")) &&
+				bytes.Contains(body, fmt.Appendf(nil, "\nbelfry_search_objects{store=\"Books\"} %v\n", float64(total)))
 		})
 	}
 	for range indexPatience {

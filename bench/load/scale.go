@@ -21,8 +21,8 @@ const (
 	constantWork = 1.1 // messages and requests of an operation at several fronts beside one
 )
 
-// scaleLag is the load at which the lag is measured. More samples, or shorter intervals, would be a load of gets that a slow
-// database notices.
+// scaleLag is the load at which the lag is measured. More samples, or shorter intervals, would be a load of gets that a
+// slow database notices.
 var scaleLag = offered{run: "l", rate: 100, took: 5 * time.Second, parents: 100, sample: 4, poll: 3 * time.Millisecond}
 
 // several are the numbers of processes that are compared.
@@ -51,8 +51,8 @@ type scaleBackend struct {
 
 var (
 	scaleDynamo = scaleBackend{
-		"dynamodb (dynoxide)", "{type: dynamodb, region: eu-central-1, endpoint: '%[1]s', tablePrefix: 'scale%[2]d_'}", 1500,
-		func(h *backing.Host) string { return backing.Dynoxide(h).URL }, countDynamo,
+		"dynamodb (dynoxide)", "{type: dynamodb, region: eu-central-1, endpoint: '%[1]s', tablePrefix: 'scale%[2]d_'}",
+		1500, func(h *backing.Host) string { return backing.Dynoxide(h).URL }, countDynamo,
 	}
 	// The stand-in needs more time for each operation.
 	scaleMongo = scaleBackend{
@@ -151,8 +151,8 @@ const (
 // applied are the operations of workers.
 var applied = []string{mapOwn, mapShared, mapAgain}
 
-// applyHeld creates children while no worker receives their events, and measures the workers once they do. There have to be as
-// many parents.
+// applyHeld creates children while no worker receives their events, and measures the workers once they do. There have
+// to be as many parents.
 func (s *scale) applyHeld(ctx context.Context, d *deployment, operation string, children int) (*point, error) {
 	p := s.point(operation, d)
 	parents := children
@@ -163,7 +163,8 @@ func (s *scale) applyHeld(ctx context.Context, d *deployment, operation string, 
 		return nil, err
 	}
 	_, err := closedLoops(d.bases(), scaleConns, children, func(c *client, i int) error {
-		return expect(c, 201, "POST", "/children", object(fmt.Sprintf("%s-%08d", operation, i), fmt.Sprintf(`"parent":"p-%08d",`, i%parents)))
+		return expect(c, 201, "POST", "/children",
+			object(fmt.Sprintf("%s-%08d", operation, i), fmt.Sprintf(`"parent":"p-%08d",`, i%parents)))
 	})
 	d.children += children
 	if err == nil {
@@ -251,9 +252,10 @@ func (s *scale) gets(ctx context.Context, d *deployment, n int) (*point, error) 
 // profileOfScale is how long a process is profiled, in seconds: most of a short point.
 const profileOfScale = 4
 
-// costs measures operations and what they cause, or counts their requests to the database. The first of the processes that
-// execute them is profiled, if that is requested.
-func (s *scale) costs(ctx context.Context, d *deployment, p *point, n int, executing []*server, operate func() error) error {
+// costs measures operations and what they cause, or counts their requests to the database. The first of the processes
+// that execute them is profiled, if that is requested.
+func (s *scale) costs(ctx context.Context, d *deployment, p *point, n int, executing []*server,
+	operate func() error) error {
 	if s.counter != nil {
 		return s.counter.countCosts(p, n, operate)
 	}
@@ -288,7 +290,8 @@ func (s *scale) lag(ctx context.Context, d *deployment, p *point) error {
 	}
 	d.children += scaleLag.creates()
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	p.Lag = &lagAt{Rate: l.rate, Samples: len(l.lags), P50: ms(percentile(l.lags, 0.5)), P99: ms(percentile(l.lags, 0.99))}
+	p.Lag = &lagAt{Rate: l.rate, Samples: len(l.lags), P50: ms(percentile(l.lags, 0.5)),
+		P99: ms(percentile(l.lags, 0.99))}
 	_, err = d.settle(ctx)
 	return err
 }

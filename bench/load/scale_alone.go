@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The operations that are measured one after the other. Each finds the processes idle, so it has the costs of waking them, and
-// shares nothing with others: no batch of events, no round of a target.
+// The operations that are measured one after the other. Each finds the processes idle, so it has the costs of waking
+// them, and shares nothing with others: no batch of events, no round of a target.
 const (
 	createAlone = "create-alone"
 	getAlone    = "get-alone"
@@ -29,12 +29,14 @@ func (s *scale) alone(ctx context.Context, d *deployment) error {
 	}
 	d.children += n
 	return s.add(s.aloneOf(ctx, d, childAlone, n, 2, func(c *client, i int) error {
-		return expect(c, 201, "POST", "/children", object(fmt.Sprintf("a-%08d", i), fmt.Sprintf(`"parent":"q-%08d",`, i)))
+		return expect(c, 201, "POST", "/children",
+			object(fmt.Sprintf("a-%08d", i), fmt.Sprintf(`"parent":"q-%08d",`, i)))
 	}))
 }
 
 // aloneOf measures n operations, which have so many events each.
-func (s *scale) aloneOf(ctx context.Context, d *deployment, operation string, n, events int, one func(c *client, i int) error) (*point, error) {
+func (s *scale) aloneOf(ctx context.Context, d *deployment, operation string, n, events int,
+	one func(c *client, i int) error) (*point, error) {
 	if _, err := d.settle(ctx); err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ const (
 	appendStall    = time.Minute
 )
 
-// appends measures how many events a second one server stores: in belfry's batches, and one by one, as belfry publishes where
-// streams have replicas, in several streams.
+// appends measures how many events a second one server stores: in belfry's batches, and one by one, as belfry publishes
+// where streams have replicas, in several streams.
 func (s *scale) appends(ctx context.Context) error {
 	for _, of := range []struct{ streams, batch int }{{1, appendBatch}, {1, 1}, {2, 1}, {4, 1}} {
 		err := backing.WithHost(ctx, func(h *backing.Host) error {
@@ -92,7 +92,8 @@ func publishBatches(ctx context.Context, b *bus.Bus, n, batch int) error {
 			var events []bus.Event
 			for i := from; i < min(n, from+batch); i++ {
 				id := fmt.Sprintf("e-%08d", i)
-				events = append(events, bus.Event{ID: id, Subject: event.Subject(event.StoreSaved, "Items", id), Payload: make([]byte, appendBytes)})
+				events = append(events, bus.Event{ID: id, Subject: event.Subject(event.StoreSaved, "Items", id),
+					Payload: make([]byte, appendBytes)})
 			}
 			if err := b.Publish(ctx, events); err != nil {
 				return err

@@ -42,8 +42,8 @@ func (d *deployment) now(ctx context.Context) (moment, error) {
 	return m, errors.Join(err, logErr)
 }
 
-// cpu is the processor time that each process has used, with that of the processes it has started, and that this one has,
-// the generator, which has started all.
+// cpu is the processor time that each process has used, with that of the processes it has started, and that this one
+// has, the generator, which has started all.
 func (d *deployment) cpu() map[string]time.Duration {
 	all := processTimes()
 	used := map[string]time.Duration{"generator": all[os.Getpid()].own}
@@ -142,7 +142,8 @@ func machineTime(processors []int) (time.Duration, error) {
 	return busy, nil
 }
 
-// parseProcessor reads how long a processor was busy from /proc/stat, time that another virtual machine has taken included.
+// parseProcessor reads how long a processor was busy from /proc/stat, time that another virtual machine has taken
+// included.
 func parseProcessor(text string, processor int) (busy time.Duration, ok bool) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -179,8 +180,8 @@ func (d *deployment) busTotals(ctx context.Context) (busTotals, error) {
 	return t, err
 }
 
-// Everything is done when, for calm, all processes together use less than a part of a processor: after it has cleared events
-// a store pauses for a second at most.
+// Everything is done when, for calm, all processes together use less than a part of a processor: after it has cleared
+// events a store pauses for a second at most.
 const (
 	calm     = 1300 * time.Millisecond
 	calmPart = 0.1

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// countRequests counts the requests to the database in further, shorter runs: the proxy that counts needs processor time of
-// its own.
+// countRequests counts the requests to the database in further, shorter runs: the proxy that counts needs processor
+// time of its own.
 func (s *scale) countRequests(ctx context.Context, url string) error {
 	for _, n := range several {
 		if err := s.counting(ctx, 1, n, url, func(d *deployment) error {
@@ -107,7 +107,8 @@ func (s *scale) waits(ctx context.Context, d *deployment) (*point, error) {
 // conclude prints what the points of a backend say together.
 func (s *scale) conclude() {
 	one, two := s.find(mapOwn, 1, 1, 1), s.find(mapOwn, 1, 2, 2)
-	fmt.Printf("%s: 2 workers on 2 processors apply %.2f times as many events as one on one (goal %.1f): %s\n", s.name, two.Rate/one.Rate, scaleGoal, judge(one, two))
+	fmt.Printf("%s: 2 workers on 2 processors apply %.2f times as many events as one on one (goal %.1f): %s\n", s.name,
+		two.Rate/one.Rate, scaleGoal, judge(one, two))
 	for _, operation := range append(slices.Clone(applied), "create", "get") {
 		var of []*point
 		for _, n := range several {
@@ -121,8 +122,8 @@ func (s *scale) conclude() {
 	}
 }
 
-// judge says whether two workers are fast enough. Where the database needs more processor time than the workers, the rates are
-// its own.
+// judge says whether two workers are fast enough. Where the database needs more processor time than the workers, the
+// rates are its own.
 func judge(one, two *point) string {
 	if one.CPU["database"] > one.CPU["worker"] {
 		return "not judged, since the database needs more processor time for an event than a worker"
@@ -147,14 +148,17 @@ func (s *scale) concludeOn(operation string, of []*point) {
 	requests := each(func(p *point) float64 { return sum(p.Database) })
 	growth := "the rate grows up to " + fmt.Sprint(several[len(several)-1])
 	if n := grows(several, rates); n > 0 {
-		growth = fmt.Sprintf("the rate does not grow beyond %d, where this is busy: %s", n, of[slices.Index(several, n)].Bottleneck)
+		growth = fmt.Sprintf("the rate does not grow beyond %d, where this is busy: %s", n,
+			of[slices.Index(several, n)].Bottleneck)
 	}
 	fmt.Printf("  %s, 1, 2 and 4 %s: %s/s; %s\n", operation, processes, texts(rates, "%.0f"), growth)
 	for _, name := range []string{kindOf, "bus", "database"} {
-		fmt.Printf("    processor time of %s: %s µs\n", name, texts(each(func(p *point) float64 { return p.CPU[name] }), "%.0f"))
+		fmt.Printf("    processor time of %s: %s µs\n", name,
+			texts(each(func(p *point) float64 { return p.CPU[name] }), "%.0f"))
 	}
 	reached := worst(messages) <= constantWork && worst(requests) <= constantWork
-	fmt.Printf("    messages of the bus: %s; requests to the database: %s (goal: at most %.1f times those of one): %s\n",
+	fmt.Printf("    messages of the bus: %s; requests to the database: %s (goal: at most %.1f times those of "+
+		"one): %s\n",
 		texts(messages, "%.2f"), texts(requests, "%.2f"), constantWork, verdict(reached))
 }
 

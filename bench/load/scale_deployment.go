@@ -16,8 +16,8 @@ import (
 	"belfry/test/backing"
 )
 
-// The fill of the arrays, which begins some time after the first start of a deployment, has nothing to do here. At this rate
-// nobody notices it.
+// The fill of the arrays, which begins some time after the first start of a deployment, has nothing to do here. At this
+// rate nobody notices it.
 const scaleConfiguration = `
 listen: 127.0.0.1:0
 metrics: {token: the-metrics-of-load}
@@ -47,8 +47,8 @@ type deployment struct {
 	children        int // that were created
 }
 
-// within starts a deployment with a new bus and a new, empty part of the database, and ends it when do returns without an
-// error and `belfry verify` finds that copies are equal to their objects.
+// within starts a deployment with a new bus and a new, empty part of the database, and ends it when do returns without
+// an error and `belfry verify` finds that copies are equal to their objects.
 func (s *scale) within(ctx context.Context, fronts, workers int, url string, do func(*deployment) error) error {
 	return backing.WithHost(ctx, func(h *backing.Host) (err error) {
 		d := &deployment{scale: s, processors: s.processors, bus: h, home: h.TempDir()}
@@ -88,7 +88,8 @@ func (d *deployment) start(ctx context.Context, fronts, workers int) error {
 		for i := range of.count {
 			data := filepath.Join(d.home, fmt.Sprintf("%s-%d", of.role, i+1))
 			on := d.processors[i%len(d.processors) : i%len(d.processors)+1]
-			s, err := startOn(ctx, on, "belfry", nil, d.scale.bench.belfry, "serve", "--config", d.config, "--data", data, "--role", of.role)
+			s, err := startOn(ctx, on, "belfry", nil, d.scale.bench.belfry, "serve", "--config", d.config, "--data",
+				data, "--role", of.role)
 			if s != nil {
 				s.data = data
 				*of.all = append(*of.all, s)
@@ -166,7 +167,8 @@ func (d *deployment) release(ctx context.Context) error {
 	if _, err := d.log.stream.ResumeConsumer(ctx, mapping.Name); err != nil {
 		return err
 	}
-	return d.await(ctx, "the bus delivers events to the workers", func(c *jetstream.ConsumerInfo) bool { return c.Delivered.Consumer > before })
+	return d.await(ctx, "the bus delivers events to the workers",
+		func(c *jetstream.ConsumerInfo) bool { return c.Delivered.Consumer > before })
 }
 
 // held waits until so many events wait for the workers.
@@ -187,7 +189,8 @@ func (d *deployment) verify(ctx context.Context) error {
 		return err
 	}
 	if report.Objects != d.children || report.Entries != d.children {
-		return fmt.Errorf("belfry verify found %d objects with %d entries, want %d of each", report.Objects, report.Entries, d.children)
+		return fmt.Errorf("belfry verify found %d objects with %d entries, want %d of each", report.Objects,
+			report.Entries, d.children)
 	}
 	return nil
 }

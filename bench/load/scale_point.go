@@ -15,22 +15,26 @@ import (
 
 // point is what was measured of one operation on one deployment. A file of -json has all of a run.
 type point struct {
-	Part       string `json:"part"`       // scale
-	Backend    string `json:"backend"`    // and its server
-	Operation  string `json:"operation"`  // map, map-shared, map-again: an event that workers apply; create; get; these alone; append; idle: a second without requests
-	Fronts     int    `json:"fronts"`     // processes
-	Workers    int    `json:"workers"`    // processes
-	Processors int    `json:"processors"` // that all processes run on together; each front and each worker has one of them
+	Part    string `json:"part"`    // scale
+	Backend string `json:"backend"` // and its server
+	// map, map-shared, map-again: an event that workers apply; create; get; these alone; append; idle: a second without
+	// requests
+	Operation string `json:"operation"`
+	Fronts    int    `json:"fronts"`  // processes
+	Workers   int    `json:"workers"` // processes
+	// that all processes run on together; each front and each worker has one of them
+	Processors int `json:"processors"`
 
 	Streams int `json:"streams,omitempty"` // of append: that are written at once
 	Batch   int `json:"batch,omitempty"`   // of append: events that are published together
 
 	Operations int     `json:"operations"` // that were measured
 	Rate       float64 `json:"rate"`       // operations a second
-	Late       float64 `json:"late"`       // seconds after the last operation until everything that they caused was done
+	// seconds after the last operation until everything that they caused was done
+	Late float64 `json:"late"`
 
-	// Processor time of all processes of a kind for one operation and all that it causes, in microseconds: front, worker,
-	// bus, database, generator.
+	// Processor time of all processes of a kind for one operation and all that it causes, in microseconds: front,
+	// worker, bus, database, generator.
 	CPU map[string]float64 `json:"cpu"`
 
 	// Processors that each process used while the rate was measured: front 1, worker 2, bus, database, generator.
@@ -62,7 +66,8 @@ type lagAt struct {
 	P99     float64 `json:"p99"` // milliseconds
 }
 
-// measured sets what differs between three moments: the operations began, the last one ended, and all that they caused was done.
+// measured sets what differs between three moments: the operations began, the last one ended, and all that they caused
+// was done.
 func (p *point) measured(operations int, began, ended, settled moment) {
 	n := float64(operations)
 	took := ended.at.Sub(began.at)
@@ -138,7 +143,8 @@ func (p *point) print() {
 	fmt.Printf("  %s, %s: %s; processor time: %s µs; messages of the bus: %.2f in, %.2f out; events in the log: %.2f\n",
 		p.label(), count.Of(p.Processors, "processor"), rate, costs(p.CPU), p.Bus.In, p.Bus.Out, p.Events)
 	if p.Lag != nil {
-		fmt.Printf("    mapping lag at %.0f creates/s, %d samples: p50 %.1f ms, p99 %.1f ms\n", p.Lag.Rate, p.Lag.Samples, p.Lag.P50, p.Lag.P99)
+		fmt.Printf("    mapping lag at %.0f creates/s, %d samples: p50 %.1f ms, p99 %.1f ms\n", p.Lag.Rate,
+			p.Lag.Samples, p.Lag.P50, p.Lag.P99)
 	}
 	if p.Operation == idle {
 		fmt.Printf("    requests to the database: %s\n", byKind(p.Database))

@@ -8,11 +8,12 @@ import (
 )
 
 func TestProcessorTimeOfAProcessHasThatOfItsChildren(t *testing.T) {
-	// The name may have spaces and parentheses. After it: state, parent, and further numbers; then user, system, and those of
-	// children that have ended.
+	// The name may have spaces and parentheses. After it: state, parent, and further numbers; then user, system, and
+	// those of children that have ended.
 	text := "7 (a (b) c) S 3 7 7 0 -1 4194560 1 2 3 4 100 20 30 4 20 0 1 0 1234 5 6"
 	got, ok := parseProcess(text)
-	if want := (processTime{parent: 3, own: 1200 * time.Millisecond, ended: 340 * time.Millisecond}); !ok || got != want {
+	if want := (processTime{parent: 3, own: 1200 * time.Millisecond, ended: 340 * time.Millisecond}); !ok ||
+		got != want {
 		t.Errorf("%+v, %t; want %+v", got, ok, want)
 	}
 	for _, text := range []string{"", "7 (a", "7 (a) S 3", strings.Replace(text, "100", "x", 1)} {
@@ -20,7 +21,8 @@ func TestProcessorTimeOfAProcessHasThatOfItsChildren(t *testing.T) {
 			t.Errorf("%q is taken for a process", text)
 		}
 	}
-	all := map[int]processTime{3: {1, time.Second, 0}, 7: {3, 2 * time.Second, 16 * time.Second}, 8: {7, 4 * time.Second, 0}, 9: {1, 8 * time.Second, 0}}
+	all := map[int]processTime{3: {1, time.Second, 0}, 7: {3, 2 * time.Second, 16 * time.Second},
+		8: {7, 4 * time.Second, 0}, 9: {1, 8 * time.Second, 0}}
 	for root, want := range map[int]time.Duration{3: 23 * time.Second, 8: 4 * time.Second, 9: 8 * time.Second, 10: 0} {
 		if got := treeTime(all, root); got != want {
 			t.Errorf("%d: %s, want %s", root, got, want)
@@ -48,10 +50,12 @@ func TestTheBottleneckIsWhatIsBusyAllTheTime(t *testing.T) {
 		want       string
 	}{
 		"a worker has its processor": {
-			map[string]float64{"worker 1": 0.97, "database": 0.4, "bus": 0.1}, 0, 2, "worker 1, of its processor (worker 1 0.97, database 0.40, bus 0.10)",
+			map[string]float64{"worker 1": 0.97, "database": 0.4, "bus": 0.1}, 0, 2,
+			"worker 1, of its processor (worker 1 0.97, database 0.40, bus 0.10)",
 		},
 		"two workers have theirs": {
-			map[string]float64{"worker 1": 0.92, "worker 2": 0.95}, 0, 2, "worker 2 and worker 1, of its processor (worker 2 0.95, worker 1 0.92)",
+			map[string]float64{"worker 1": 0.92, "worker 2": 0.95}, 0, 2,
+			"worker 2 and worker 1, of its processor (worker 2 0.95, worker 1 0.92)",
 		},
 		"all share one processor": {
 			map[string]float64{"worker 1": 0.95, "database": 0.04}, 0, 1, "the processors (worker 1 0.95)",
@@ -63,7 +67,8 @@ func TestTheBottleneckIsWhatIsBusyAllTheTime(t *testing.T) {
 			map[string]float64{"worker 1": 0.5}, 1.5, 2, "the processors (worker 1 0.50, other programs 1.50)",
 		},
 		"everything waits": {
-			map[string]float64{"worker 1": 0.3, "database": 0.9}, 0, 2, "none: 1.20 of 2 processors were busy (database 0.90, worker 1 0.30)",
+			map[string]float64{"worker 1": 0.3, "database": 0.9}, 0, 2,
+			"none: 1.20 of 2 processors were busy (database 0.90, worker 1 0.30)",
 		},
 	} {
 		if got := bottleneck(c.busy, c.others, c.processors); got != c.want {
@@ -74,9 +79,14 @@ func TestTheBottleneckIsWhatIsBusyAllTheTime(t *testing.T) {
 
 func TestAPointIsWhatHappenedBetweenItsMoments(t *testing.T) {
 	start := time.Unix(1_900_000_000, 0)
-	began := moment{start, map[string]time.Duration{"worker 1": time.Second, "worker 2": 0, "bus": 0}, time.Second, busTotals{10, 20, 100, 200}, 5}
-	ended := moment{start.Add(2 * time.Second), map[string]time.Duration{"worker 1": 2 * time.Second, "worker 2": time.Second, "bus": 500 * time.Millisecond}, 4 * time.Second, busTotals{}, 0}
-	settled := moment{start.Add(5 * time.Second), map[string]time.Duration{"worker 1": 3 * time.Second, "worker 2": time.Second, "bus": time.Second}, 0, busTotals{110, 220, 1100, 2200}, 25}
+	began := moment{start, map[string]time.Duration{"worker 1": time.Second, "worker 2": 0, "bus": 0}, time.Second,
+		busTotals{10, 20, 100, 200}, 5}
+	ended := moment{start.Add(2 * time.Second),
+		map[string]time.Duration{"worker 1": 2 * time.Second, "worker 2": time.Second, "bus": 500 * time.Millisecond},
+		4 * time.Second, busTotals{}, 0}
+	settled := moment{start.Add(5 * time.Second),
+		map[string]time.Duration{"worker 1": 3 * time.Second, "worker 2": time.Second, "bus": time.Second}, 0,
+		busTotals{110, 220, 1100, 2200}, 25}
 	p := &point{Processors: 2}
 	p.measured(100, began, ended, settled)
 	if p.Rate != 50 || p.Late != 3 || p.Events != 0.2 || p.Others != 0.25 || p.Bus != (traffic{1, 2, 10, 20}) {
@@ -95,9 +105,10 @@ func TestARateOfTheDatabaseIsNotJudged(t *testing.T) {
 		database, rate float64
 		want           string
 	}{
-		"fast enough":          {50, 171, "reached"},
-		"too slow":             {50, 169, "MISSED"},
-		"that of the database": {101, 171, "not judged, since the database needs more processor time for an event than a worker"},
+		"fast enough": {50, 171, "reached"},
+		"too slow":    {50, 169, "MISSED"},
+		"that of the database": {101, 171,
+			"not judged, since the database needs more processor time for an event than a worker"},
 	} {
 		one := &point{Rate: 100, CPU: map[string]float64{"database": c.database, "worker": 100}}
 		if got := judge(one, &point{Rate: c.rate}); got != c.want {

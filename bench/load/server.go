@@ -42,7 +42,8 @@ func startWith(ctx context.Context, name string, in io.Reader, program string, a
 }
 
 // startOn is startWith for a program that is bound to processors; none: to none.
-func startOn(ctx context.Context, processors []int, name string, in io.Reader, program string, args ...string) (*server, error) {
+func startOn(ctx context.Context, processors []int, name string, in io.Reader, program string,
+	args ...string) (*server, error) {
 	s := &server{name: name, cmd: exec.CommandContext(ctx, program, args...), done: make(chan error, 1)}
 	s.cmd.Stdin = in
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }

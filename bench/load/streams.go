@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// streams compares creates by single requests with the same by streams of lines, each at a belfry of its own, in turn: by
-// one client, who sends the next request when the one before has its reply, and by as many as elsewhere.
+// streams compares creates by single requests with the same by streams of lines, each at a belfry of its own, in turn:
+// by one client, who sends the next request when the one before has its reply, and by as many as elsewhere.
 func (b *bench) streams(ctx context.Context, rounds, requests int) (err error) {
 	var servers [2]*server // single requests, streams
 	for i := range servers {
@@ -34,7 +34,8 @@ func (b *bench) streams(ctx context.Context, rounds, requests int) (err error) {
 		goal            float64
 	}{
 		{"creates by one client, their events published: a stream beside single requests", 1, requests / 4, 2},
-		{fmt.Sprintf("creates by %d clients, their events published: 8 streams beside single requests", connections), connections, requests, 0},
+		{fmt.Sprintf("creates by %d clients, their events published: 8 streams beside single requests", connections),
+			connections, requests, 0},
 	} {
 		compared := &comparison{name: c.name, names: [2]string{"single", "streams"}, goal: c.goal}
 		for round := range rounds {
@@ -70,7 +71,8 @@ func streamed(ctx context.Context, base string, streams, total int, run string) 
 		group.Go(func() { failed[n] = oneStream(ctx, base, n, streams, total, run) })
 	}
 	group.Wait()
-	return result{requests: total, took: time.Since(began), latencies: []time.Duration{time.Since(began)}}, errors.Join(failed...)
+	return result{requests: total, took: time.Since(began),
+		latencies: []time.Duration{time.Since(began)}}, errors.Join(failed...)
 }
 
 // oneStream creates every so many objects by a stream, and reads the replies while it sends.
@@ -116,7 +118,8 @@ func createLines(ctx context.Context, url string, lines io.Reader, total int) er
 		created++
 	}
 	if created != total {
-		return errors.Join(replies.Err(), fmt.Errorf("POST %s, a stream: %d lines were created, want %d, %s", url, created, total, strings.TrimSpace(resp.Status)))
+		return errors.Join(replies.Err(), fmt.Errorf("POST %s, a stream: %d lines were created, want %d, %s", url,
+			created, total, strings.TrimSpace(resp.Status)))
 	}
 	return replies.Err()
 }

@@ -56,7 +56,8 @@ func (f *figure) draw() ([]byte, error) {
 	p.Draw(draw.Crop(whole, margin, -2*margin, margin, -margin))
 	var out bytes.Buffer
 	_, err := canvas.WriteTo(&out)
-	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), err
+	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), err
 }
 
 // ticks are where something was measured.

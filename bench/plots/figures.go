@@ -52,9 +52,13 @@ func figuresOf(all []point) (figures []figure) {
 	for _, backend := range backends {
 		kind, _, _ := strings.Cut(backend, " ")
 		figures = append(figures,
-			rates(all, backend, figure{name: "scale-" + kind + "-fronts", title: "Requests on two processors, " + backend, x: "processes with the role front", y: "requests a second"},
+			rates(all, backend, figure{name: "scale-" + kind + "-fronts",
+				title: "Requests on two processors, " + backend, x: "processes with the role front",
+				y: "requests a second"},
 				[]string{"create", "get"}, func(p *point) (x, others int) { return p.Fronts, p.Workers }),
-			rates(all, backend, figure{name: "scale-" + kind + "-workers", title: "Mapped events on two processors, " + backend, x: "processes with the role mapping", y: "events a second"},
+			rates(all, backend, figure{name: "scale-" + kind + "-workers",
+				title: "Mapped events on two processors, " + backend, x: "processes with the role mapping",
+				y: "events a second"},
 				[]string{"map", "map-shared"}, func(p *point) (x, others int) { return p.Workers, p.Fronts }))
 	}
 	if grown := growth(all); len(grown.series) > 0 {
@@ -64,13 +68,16 @@ func figuresOf(all []point) (figures []figure) {
 }
 
 // rates are those of some operations by the number of one kind of process, where there is one of the other kind.
-func rates(all []point, backend string, f figure, operations []string, processes func(p *point) (x, others int)) figure {
+func rates(all []point, backend string, f figure, operations []string,
+	processes func(p *point) (x, others int)) figure {
 	for color, operation := range operations {
-		measured, simulated := series{name: operation, color: color}, series{name: operation + ", simulated", color: color, dashed: true}
+		measured, simulated := series{name: operation, color: color},
+			series{name: operation + ", simulated", color: color, dashed: true}
 		for i := range all {
 			p := &all[i]
 			x, others := processes(p)
-			if p.Part != "scale" || p.Backend != backend || p.Operation != operation || p.Processors != 2 || others != 1 {
+			if p.Part != "scale" || p.Backend != backend || p.Operation != operation || p.Processors != 2 ||
+				others != 1 {
 				continue
 			}
 			measured.at = append(measured.at, mark{x: float64(x), y: p.Rate})
@@ -86,7 +93,8 @@ func rates(all []point, backend string, f figure, operations []string, processes
 
 // growth is how much longer operations take with more objects.
 func growth(all []point) figure {
-	f := figure{name: "growth", title: "Time of operations, by the objects in a folder", x: "objects", y: "times as long as with few", logarithmic: true}
+	f := figure{name: "growth", title: "Time of operations, by the objects in a folder", x: "objects",
+		y: "times as long as with few", logarithmic: true}
 	var operations []string
 	for _, p := range all {
 		if p.Part == "growth" && !slices.Contains(operations, p.Operation) {

@@ -1,5 +1,5 @@
-// Command plots draws what was measured, as SVG files: rates by the number of processes, measured and simulated, and what operations
-// cost by the number of objects. `make plots` runs it.
+// Command plots draws what was measured, as SVG files: rates by the number of processes, measured and simulated, and
+// what operations cost by the number of objects. `make plots` runs it.
 package main
 
 import (
@@ -15,7 +15,8 @@ func main() {
 	out := flag.String("out", ".", "folder for the SVG files")
 	flag.Parse()
 	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: plots [-out FOLDER] FILE...; files of bench/load -json, or of bench/scale -json, which have simulated rates as well")
+		fmt.Fprintln(os.Stderr, "usage: plots [-out FOLDER] FILE...; files of bench/load -json, or of bench/scale "+
+			"-json, which have simulated rates as well")
 		os.Exit(2)
 	}
 	if err := run(*out, flag.Args()); err != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cost is the processor time of an operation at one kind of process: where the process has other work as well, and how much
-// more it is where it has none.
+// cost is the processor time of an operation at one kind of process: where the process has other work as well, and how
+// much more it is where it has none.
 type cost struct{ time, wake time.Duration }
 
 // costOf is a cost of which both parts were measured; alone may be 0: it was not.
@@ -29,8 +29,8 @@ type model struct {
 	threads int              // of the database: requests that it executes at once
 }
 
-// modelOf makes a model of the times that a function takes from points: (*point).spent, those while rates were measured, or
-// (*point).total, all.
+// modelOf makes a model of the times that a function takes from points: (*point).spent, those while rates were
+// measured, or (*point).total, all.
 func modelOf(ps points, of func(p *point, kind string) time.Duration) *model {
 	m := &model{request: map[string]costs{}, event: costs{}, threads: 1}
 	for i := range ps {
@@ -40,7 +40,8 @@ func modelOf(ps points, of func(p *point, kind string) time.Duration) *model {
 	for _, operation := range []string{create, get} {
 		m.request[operation] = costs{}
 		for _, kind := range []string{front, bus, database, generator} {
-			m.request[operation][kind] = costOf(of(ps.reference(operation), kind), of(ps.reference(operation+"-alone"), kind))
+			m.request[operation][kind] = costOf(of(ps.reference(operation), kind),
+				of(ps.reference(operation+"-alone"), kind))
 		}
 	}
 	for _, kind := range []string{worker, bus, database} {

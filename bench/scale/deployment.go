@@ -6,8 +6,8 @@ const (
 	connections = 32   // requests that bench/load has in flight
 	atOnce      = 1024 // events that a worker handles at once, as in pkg/app
 
-	// Requests to the database of an event, one after the other: read the target, read the object, write the target, read the
-	// object again.
+	// Requests to the database of an event, one after the other: read the target, read the object, write the target,
+	// read the object again.
 	visits = 4
 )
 
@@ -21,8 +21,8 @@ func newDeployment() *deployment {
 	return &deployment{processes: map[string][]*process{}, turn: map[string]int{}}
 }
 
-// measuredOn is the deployment of a point: each front and each worker has one of its processors, in turn, the others have all. The
-// database executes so many requests at once.
+// measuredOn is the deployment of a point: each front and each worker has one of its processors, in turn, the others
+// have all. The database executes so many requests at once.
 func measuredOn(p *point, requests int) *deployment {
 	var processors []*processor
 	for range p.Processors {
@@ -51,8 +51,8 @@ func (d *deployment) next(kind string) *process {
 	return all[(d.turn[kind]-1)%len(all)]
 }
 
-// create is a create: of the work of the database, half is before the reply, and half, which removes the event from its record,
-// after that. It has ended when its event is in the log.
+// create is a create: of the work of the database, half is before the reply, and half, which removes the event from its
+// record, after that. It has ended when its event is in the log.
 func (m *model) create(s *simulation, d *deployment, replied, ended func()) {
 	c := m.request[create]
 	f, db := d.next(front), d.next(database)
@@ -75,7 +75,8 @@ func (m *model) get(s *simulation, d *deployment, replied, ended func()) {
 
 // apply is an event that a worker handles.
 func (m *model) apply(s *simulation, d *deployment, w *process, applied func()) {
-	s.run(applied, append([]step{m.event[bus].at(d.next(bus))}, m.rounds(w, m.event[database].over(visits).at(d.next(database)))...)...)
+	s.run(applied, append([]step{m.event[bus].at(d.next(bus))},
+		m.rounds(w, m.event[database].over(visits).at(d.next(database)))...)...)
 }
 
 // rounds are the steps of a worker, with its requests to the database.
@@ -86,8 +87,8 @@ func (m *model) rounds(w *process, request step) (steps []step) {
 	return steps
 }
 
-// closedLoop has clients execute operations, one after the other each, and returns how many a second end. one begins an operation
-// of a client, calls replied when that may begin the next, and ended when the operation has ended.
+// closedLoop has clients execute operations, one after the other each, and returns how many a second end. one begins an
+// operation of a client, calls replied when that may begin the next, and ended when the operation has ended.
 func (s *simulation) closedLoop(clients, operations int, one func(client int, replied, ended func())) (rate float64) {
 	begun, left := 0, operations
 	var begin func(client int)

@@ -1,6 +1,7 @@
-// Command scale simulates deployments of belfry from what one operation was measured to cost on one of them: how fast they
-// are, and what bounds them. It first predicts all that was measured on other deployments, from the costs measured with one
-// front and one worker alone, so that its error is known; then it plans a deployment for a load that nobody has measured.
+// Command scale simulates deployments of belfry from what one operation was measured to cost on one of them: how fast
+// they are, and what bounds them. It first predicts all that was measured on other deployments, from the costs measured
+// with one front and one worker alone, so that its error is known; then it plans a deployment for a load that nobody
+// has measured.
 package main
 
 import (
@@ -15,11 +16,13 @@ import (
 )
 
 // planned is the load that docs/scaling.md plans for.
-var planned = target{creates: 100_000, mapped: 0.5, busy: 0.7, latency: 5 * time.Millisecond, wait: 20 * time.Millisecond, partitions: 32}
+var planned = target{creates: 100_000, mapped: 0.5, busy: 0.7, latency: 5 * time.Millisecond,
+	wait: 20 * time.Millisecond, partitions: 32}
 
 func main() {
 	t := planned
-	measured := flag.String("measured", "", "file that bench/load -only scale -json has written, or a folder with those of several runs")
+	measured := flag.String("measured", "",
+		"file that bench/load -only scale -json has written, or a folder with those of several runs")
 	asJSON := flag.Bool("json", false, "print the points with their simulated rates as JSON, and no plan")
 	page := flag.String("page", "", "page whose sections are written, instead of printing them")
 	flag.Float64Var(&t.creates, "creates", t.creates, "creates a second")
@@ -65,7 +68,8 @@ func run(out io.Writer, from string, asJSON bool, page string, t target) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	for _, section := range []struct{ name, text string }{{reproduction, reproduced(predictions)}, {appends, stored(backends[0].merged())}, {planning, p.text()}} {
+	for _, section := range []struct{ name, text string }{{reproduction, reproduced(predictions)},
+		{appends, stored(backends[0].merged())}, {planning, p.text()}} {
 		if page != "" {
 			err = writeSection(page, section.name, section.text)
 		} else {

@@ -10,13 +10,15 @@ import (
 // reproduced is a table of measured and simulated rates.
 func reproduced(predictions []prediction) string {
 	var b strings.Builder
-	b.WriteString("| backend | operation | fronts | workers | processors | measured | simulated | | by its own costs | |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| backend | operation | fronts | workers | processors | measured | simulated | | by its own costs " +
+		"| |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, p := range predictions {
 		if p.Simulated == 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %d | %d | %d | %s | %s/s | %+.0f %% | %s/s | %+.0f %% |\n",
-			p.Backend, p.Operation, p.Fronts, p.Workers, p.Processors, p.measured(), number(p.Simulated), 100*(p.Simulated/p.Rate-1), number(p.ByOwn), 100*(p.ByOwn/p.Rate-1))
+			p.Backend, p.Operation, p.Fronts, p.Workers, p.Processors, p.measured(), number(p.Simulated),
+			100*(p.Simulated/p.Rate-1), number(p.ByOwn), 100*(p.ByOwn/p.Rate-1))
 	}
 	return b.String()
 }
@@ -32,10 +34,12 @@ func (p *point) measured() string {
 // stored is a table of what one server of the bus stores.
 func stored(ps points) string {
 	var b strings.Builder
-	b.WriteString("| streams | events published together | events a second | processor time of the server for an event |\n|---|---|---|---|\n")
+	b.WriteString("| streams | events published together | events a second | processor time of the server for an " +
+		"event |\n|---|---|---|---|\n")
 	for i := range ps {
 		if p := &ps[i]; p.Operation == appendOnly {
-			fmt.Fprintf(&b, "| %d | %d | %s | %.0f µs |\n", p.Streams, p.Batch, strings.ReplaceAll(p.measured(), "/s", ""), p.CPU[bus])
+			fmt.Fprintf(&b, "| %d | %d | %s | %.0f µs |\n", p.Streams, p.Batch,
+				strings.ReplaceAll(p.measured(), "/s", ""), p.CPU[bus])
 		}
 	}
 	return b.String()
@@ -44,20 +48,27 @@ func stored(ps points) string {
 // text is a plan for people.
 func (p *plan) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s creates a second, %.0f %% of them with an entry in an array, by the costs on %s:\n\n", number(p.creates), 100*p.mapped, p.backend)
-	fmt.Fprintf(&b, "| process | measured | one takes | needed | by division | simulated: fewest without a queue | planned: %.0f %% busy at the highest cost |\n|---|---|---|---|---|---|---|\n", 100*p.busy)
+	fmt.Fprintf(&b, "%s creates a second, %.0f %% of them with an entry in an array, by the costs on %s:\n\n",
+		number(p.creates), 100*p.mapped, p.backend)
+	fmt.Fprintf(&b, "| process | measured | one takes | needed | by division | simulated: fewest without a queue | "+
+		"planned: %.0f %% busy at the highest cost |\n|---|---|---|---|---|---|---|\n", 100*p.busy)
 	for _, n := range p.needs {
 		cost := number(n.micros)
 		if n.most > n.micros {
 			cost += " to " + number(n.most)
 		}
 		fmt.Fprintf(&b, "| %s | %s µs for each %s | %s/s | %s/s | %.1f | %s | %s |\n",
-			n.kind, cost, n.a, number(1e6/n.micros), number(n.rate), n.divided, p.limited(n.kind, n.simulated), p.limited(n.kind, n.planned))
+			n.kind, cost, n.a, number(1e6/n.micros), number(n.rate), n.divided, p.limited(n.kind, n.simulated),
+			p.limited(n.kind, n.planned))
 	}
-	fmt.Fprintf(&b, "\n- Servers of the bus: %.0f processors, if they are busy all the time, for all streams together and what fronts and workers exchange with them.\n", p.bus)
-	fmt.Fprintf(&b, "- Database: %s reads and %s writes a second, of which %s are in flight at %s each.\n", number(p.reads), number(p.writes), number(p.inFlight), short(p.latency))
-	fmt.Fprintf(&b, "- With the planned processes, simulated: a reply after %s (p99 %s), its event in the log %s later (p99 %s), its entry in the array %s later (p99 %s).\n",
-		short(p.reply.p50), short(p.reply.p99), short(p.log.p50), short(p.log.p99), short(p.applied.p50), short(p.applied.p99))
+	fmt.Fprintf(&b, "\n- Servers of the bus: %.0f processors, if they are busy all the time, for all streams "+
+		"together and what fronts and workers exchange with them.\n", p.bus)
+	fmt.Fprintf(&b, "- Database: %s reads and %s writes a second, of which %s are in flight at %s each.\n",
+		number(p.reads), number(p.writes), number(p.inFlight), short(p.latency))
+	fmt.Fprintf(&b, "- With the planned processes, simulated: a reply after %s (p99 %s), its event in the log %s "+
+		"later (p99 %s), its entry in the array %s later (p99 %s).\n",
+		short(p.reply.p50), short(p.reply.p99), short(p.log.p50), short(p.log.p99), short(p.applied.p50),
+		short(p.applied.p99))
 	return b.String()
 }
 

@@ -59,7 +59,8 @@ func planFor(ps points, t target) (*plan, error) {
 	p := &plan{target: t, backend: created.Backend}
 	for _, n := range []need{
 		{kind: front, a: "create", micros: created.CPU[front], most: ps.most(create, front), rate: t.creates},
-		{kind: worker, a: "event of a create with an entry", micros: mapped.CPU[worker], most: ps.most(mapOwn, worker), rate: t.creates * t.mapped},
+		{kind: worker, a: "event of a create with an entry", micros: mapped.CPU[worker], most: ps.most(mapOwn, worker),
+			rate: t.creates * t.mapped},
 		{kind: stream, a: "event in the log", micros: 1e6 / appended.Rate, rate: events},
 	} {
 		n.divided = n.rate * n.micros / 1e6
@@ -109,8 +110,8 @@ func (p *plan) request(name string, rate float64) {
 // steps are how many more processes than the plain division are tried.
 var steps = []float64{1, 1.01, 1.02, 1.03, 1.05, 1.07, 1.1, 1.15, 1.2, 1.3, 1.5, 2}
 
-// simulate finds the fewest processes of each kind with which waits stay within bounds, while there are enough of the others,
-// and what the plan leads to.
+// simulate finds the fewest processes of each kind with which waits stay within bounds, while there are enough of the
+// others, and what the plan leads to.
 func (p *plan) simulate(m *model, store time.Duration) {
 	many := map[string]int{}
 	for _, n := range p.needs {
@@ -148,8 +149,8 @@ func (p *plan) simulate(m *model, store time.Duration) {
 	p.reply, p.log, p.applied = stages.of(front), stages.of(stream), stages.of(worker)
 }
 
-// evenly is the smallest number of streams, from n on, that is better than one less: the stream with the most partitions is the
-// bound, and of 24 for 32 partitions some have two, as of 16.
+// evenly is the smallest number of streams, from n on, that is better than one less: the stream with the most
+// partitions is the bound, and of 24 for 32 partitions some have two, as of 16.
 func evenly(n, partitions int) int {
 	for ; n < partitions; n++ {
 		if most := (partitions + n - 1) / n; n == (partitions+most-1)/most {
@@ -159,16 +160,16 @@ func evenly(n, partitions int) int {
 	return partitions
 }
 
-// offered is how long creates took: until the reply, from there until the event was in the log, and from there until the entry
-// was in its array.
+// offered is how long creates took: until the reply, from there until the event was in the log, and from there until
+// the entry was in its array.
 type offered map[string][]time.Duration
 
 func (o offered) of(kind string) stage {
 	return stage{quantile(o[kind], 0.5), quantile(o[kind], 0.99)}
 }
 
-// offer simulates half a second of creates at the rate of the target, which arrive at random, on some processes, each of which has
-// a processor of its own. The database delays requests and is never busy.
+// offer simulates half a second of creates at the rate of the target, which arrive at random, on some processes, each
+// of which has a processor of its own. The database delays requests and is never busy.
 func (p *plan) offer(m *model, store time.Duration, processes map[string]int) offered {
 	const second = 0.5
 	s, d, took := newSimulation(), newDeployment(), offered{}

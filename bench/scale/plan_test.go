@@ -17,7 +17,8 @@ func measuredPoints() points {
 	return points{one, mapped, appended}.merged()
 }
 
-var small = target{creates: 10_000, mapped: 0.2, busy: 0.7, latency: time.Millisecond, wait: 20 * time.Millisecond, partitions: 32}
+var small = target{creates: 10_000, mapped: 0.2, busy: 0.7, latency: time.Millisecond, wait: 20 * time.Millisecond,
+	partitions: 32}
 
 func TestAPlanNeedsALittleMoreThanTheDivision(t *testing.T) {
 	p, err := planFor(measuredPoints(), small)
@@ -41,7 +42,8 @@ func TestAPlanNeedsALittleMoreThanTheDivision(t *testing.T) {
 	if !near(p.bus, 0.7, 1e-9) || !near(p.reads, 6_000, 1e-9) || !near(p.writes, 24_000, 1e-9) {
 		t.Errorf("%v processors of the bus, %v reads, %v writes", p.bus, p.reads, p.writes)
 	}
-	if p.reply.p50 < time.Millisecond || p.reply.p50 > 3*time.Millisecond || p.applied.p50 < 4*time.Millisecond || p.applied.p50 > 12*time.Millisecond {
+	if p.reply.p50 < time.Millisecond || p.reply.p50 > 3*time.Millisecond || p.applied.p50 < 4*time.Millisecond ||
+		p.applied.p50 > 12*time.Millisecond {
 		t.Errorf("replies after %s, entries after %s", p.reply.p50, p.applied.p50)
 	}
 }
@@ -54,7 +56,8 @@ func TestTooFewProcessesHaveAQueue(t *testing.T) {
 	for kind, n := range map[string]int{front: 4, worker: 1, stream: 2} {
 		few := map[string]int{front: 8, worker: 4, stream: 4}
 		few[kind] = n
-		if got, least := p.offer(m, 200*time.Microsecond, few).of(kind).p99, enough.of(kind).p99; got < least+small.wait {
+		if got, least := p.offer(m, 200*time.Microsecond, few).of(kind).p99, enough.of(kind).p99; got < least+
+			small.wait {
 			t.Errorf("%d of %s: p99 %s, with enough %s", n, kind, got, least)
 		}
 	}
@@ -93,7 +96,8 @@ func TestAPlanNeedsItsPoints(t *testing.T) {
 func TestASectionOfAPageIsReplaced(t *testing.T) {
 	page := "before\n<!-- plan: make plots writes this -->\nold\n<!-- end of plan -->\nafter\n"
 	got, err := withSection(page, "plan", "new\n")
-	if want := "before\n<!-- plan: make plots writes this -->\n\nnew\n\n<!-- end of plan -->\nafter\n"; err != nil || got != want {
+	if want := "before\n<!-- plan: make plots writes this -->\n\nnew\n\n<!-- end of plan -->\nafter\n"; err != nil ||
+		got != want {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, err := withSection(page, "other", "new\n"); err == nil {

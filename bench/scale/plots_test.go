@@ -22,7 +22,8 @@ func plots(t *testing.T, files ...string) string {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), program, append([]string{"-out", folder}, files...)...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), program,
+		append([]string{"-out", folder}, files...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return folder
@@ -57,7 +58,8 @@ func texts(t *testing.T, svg []byte) string {
 func TestPlotsShowEachLineAndAreTheSameEachTime(t *testing.T) {
 	first, again := plots(t, "testdata/points.json"), plots(t, "testdata/points.json")
 	for name, want := range map[string][]string{
-		"scale-dynamodb-fronts.svg":  {"Requests on two processors, dynamodb (stand-in)", "create", "create, simulated", "get", "4", "1,000"},
+		"scale-dynamodb-fronts.svg": {"Requests on two processors, dynamodb (stand-in)", "create", "create, simulated",
+			"get", "4", "1,000"},
 		"scale-dynamodb-workers.svg": {"Mapped events on two processors, dynamodb (stand-in)", "map"},
 		"growth.svg":                 {"get", "10,000", "100,000", "1,000,000", "times as long as with 10,000"},
 	} {

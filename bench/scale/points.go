@@ -59,8 +59,8 @@ const (
 // points are those of one backend.
 type points []point
 
-// readPoints reads the points of the part scale from a file, or from all files of a folder, which are several runs, by their
-// backend.
+// readPoints reads the points of the part scale from a file, or from all files of a folder, which are several runs, by
+// their backend.
 func readPoints(from string) (all []points, err error) {
 	files := []string{from}
 	if info, err := os.Stat(from); err == nil && info.IsDir() {
@@ -100,10 +100,12 @@ func add(all []points, p point) []points {
 
 // same reports whether two points are the same in two runs.
 func (p *point) same(as *point) bool {
-	return p.Operation == as.Operation && p.Fronts == as.Fronts && p.Workers == as.Workers && p.Processors == as.Processors && p.Streams == as.Streams && p.Batch == as.Batch
+	return p.Operation == as.Operation && p.Fronts == as.Fronts && p.Workers == as.Workers &&
+		p.Processors == as.Processors && p.Streams == as.Streams && p.Batch == as.Batch
 }
 
-// merged has the points of several runs as one each, the median of each of its values, with the least and the greatest rate.
+// merged has the points of several runs as one each, the median of each of its values, with the least and the greatest
+// rate.
 func (ps points) merged() (all points) {
 	for i := range ps {
 		if slices.ContainsFunc(all, func(p point) bool { return p.same(&ps[i]) }) {
@@ -138,8 +140,10 @@ func (ps points) median() point {
 		return medians
 	}
 	m := ps[0]
-	m.Rate, m.Others, m.Events = of(func(p *point) float64 { return p.Rate }), of(func(p *point) float64 { return p.Others }), of(func(p *point) float64 { return p.Events })
-	m.CPU, m.Database = each(func(p *point) map[string]float64 { return p.CPU }), each(func(p *point) map[string]float64 { return p.Database })
+	m.Rate, m.Others, m.Events = of(func(p *point) float64 { return p.Rate }),
+		of(func(p *point) float64 { return p.Others }), of(func(p *point) float64 { return p.Events })
+	m.CPU, m.Database = each(func(p *point) map[string]float64 { return p.CPU }),
+		each(func(p *point) map[string]float64 { return p.Database })
 	m.Spent = each((*point).spentByKind)
 	m.Least, m.Most = math.Inf(1), 0
 	for _, p := range ps {
@@ -148,8 +152,8 @@ func (ps points) median() point {
 	return m
 }
 
-// reference is the point of an operation with one front and one worker on two processors, by which others are predicted; nil:
-// there is none.
+// reference is the point of an operation with one front and one worker on two processors, by which others are
+// predicted; nil: there is none.
 func (ps points) reference(operation string) *point {
 	for i := range ps {
 		if p := &ps[i]; p.Operation == operation && p.Fronts == 1 && p.Workers == 1 && p.Processors == 2 {
@@ -166,8 +170,9 @@ func (p *point) asReference() point {
 	return r
 }
 
-// spentByKind is the processor time of each kind of process for an operation while the rate was measured, in microseconds. What
-// follows after the last operation, such as the removal of its event from the record, is not part of it.
+// spentByKind is the processor time of each kind of process for an operation while the rate was measured, in
+// microseconds. What follows after the last operation, such as the removal of its event from the record, is not part of
+// it.
 func (p *point) spentByKind() map[string]float64 {
 	spent := map[string]float64{}
 	for process, share := range p.Busy {

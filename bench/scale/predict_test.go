@@ -78,7 +78,8 @@ func TestSeveralRunsHaveMedians(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	// The processor time while the rate was measured was 2000, 1000 and 3000 µs.
-	if p := all[0]; p.Rate != 200 || p.Least != 100 || p.Most != 300 || p.CPU[front] != 20 || !near(p.Spent[front], 2000, 1e-9) {
+	if p := all[0]; p.Rate != 200 || p.Least != 100 || p.Most != 300 || p.CPU[front] != 20 ||
+		!near(p.Spent[front], 2000, 1e-9) {
 		t.Errorf("%+v", p)
 	}
 	for _, missing := range []string{filepath.Join(folder, "none.json"), t.TempDir()} {

@@ -16,8 +16,8 @@ type processor struct {
 	place int           // in the heap of busy processors; -1: it is idle
 }
 
-// process executes steps on one of its processors, the one with the fewest others at that moment, as many at once as it has
-// threads, in the order in which they arrive.
+// process executes steps on one of its processors, the one with the fewest others at that moment, as many at once as it
+// has threads, in the order in which they arrive.
 type process struct {
 	on      []*processor
 	threads int
@@ -29,7 +29,8 @@ type process struct {
 type step struct {
 	at   *process // nil: a delay
 	time time.Duration
-	wake time.Duration // more where the process has nothing else to do: it has to wake, and shares its work with no other operation
+	// more where the process has nothing else to do: it has to wake, and shares its work with no other operation
+	wake time.Duration
 }
 
 // task is an operation at one of its steps.

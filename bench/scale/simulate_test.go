@@ -9,7 +9,8 @@ import (
 // created is a point of creates.
 func created(fronts, processors int) *point {
 	p := &point{
-		Part: "scale", Backend: "b", Operation: create, Fronts: fronts, Workers: 1, Processors: processors, Operations: 5_000, Rate: 1000, Events: 1,
+		Part: "scale", Backend: "b", Operation: create, Fronts: fronts, Workers: 1, Processors: processors,
+		Operations: 5_000, Rate: 1000, Events: 1,
 		CPU: map[string]float64{front: 100, database: 20, bus: 15, generator: 5}, Busy: map[string]float64{},
 	}
 	for kind, micros := range p.CPU {
@@ -75,7 +76,9 @@ func TestClientsAreInOneOfTheirSteps(t *testing.T) {
 
 func TestAProcessTakesAsManyStepsAtOnceAsItHasThreads(t *testing.T) {
 	for threads, want := range map[int]float64{1: 1000, 3: 3000} {
-		if got := loop(32, 5_000, step{at: some(threads, newProcessor(), newProcessor(), newProcessor()), time: time.Millisecond}); !near(got, want, 0.05) {
+		if got := loop(32, 5_000,
+			step{at: some(threads, newProcessor(), newProcessor(), newProcessor()), time: time.Millisecond}); !near(got,
+			want, 0.05) {
 			t.Errorf("%d threads: %.0f/s of a millisecond each, want %.0f/s", threads, got, want)
 		}
 	}

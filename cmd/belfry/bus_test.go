@@ -35,15 +35,18 @@ func served(t *testing.T, events int) (b *bus.Bus, file string) {
 		t.Fatal(err)
 	}
 	b, err := bus.Open(t.Context(), bus.Options{
-		Server: embedded.New(embedded.Options{Folder: filepath.Join(folder, "bus"), Listen: address}), Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: filepath.Join(folder, "bus"), Listen: address}),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	for i := range events {
-		e := event.Envelope{ID: fmt.Sprint("e", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprint("b", i), Revision: 1}
-		natsserver.Publish(t, b, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+		e := event.Envelope{ID: fmt.Sprint("e", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprint("b", i),
+			Revision: 1}
+		natsserver.Publish(t, b,
+			bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -51,12 +54,16 @@ func served(t *testing.T, events int) (b *bus.Bus, file string) {
 	go func() {
 		done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), listener.Spec{
 			Name: "tea", Start: listener.StartAll(),
-			Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("out of tea")) },
+			Handler: func(context.Context, *listener.Event) error {
+				return listener.Permanent(
+					errors.New("out of tea"))
+			},
 		})
 	}()
 	kit.WaitFor(t, "all are with the dead letters, and the bus knows", func() bool {
 		n := 0
-		if err := deadletter.List(t.Context(), b, deadletter.Select{}, func(*deadletter.Letter) error { n++; return nil }); err != nil {
+		if err := deadletter.List(t.Context(), b, deadletter.Select{},
+			func(*deadletter.Letter) error { n++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		pending, unacked, err := listener.Lag(t.Context(), b, "tea")
@@ -92,7 +99,8 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(0, "0 of 0 dead letters", "dlq", "drop", "--all")
 
 	say(0, "tea", "listener", "list")
-	say(0, `"name":"tea","ordered":false,"lag":0,"unacked":0,"redelivered":0,"retries":5,"letters":0`, "listener", "list", "--json")
+	say(0, `"name":"tea","ordered":false,"lag":0,"unacked":0,"redelivered":0,"retries":5,"letters":0`, "listener",
+		"list", "--json")
 	say(0, "tea reads the log from sequence 3 on", "listener", "reset", "tea", "--from", "3")
 	say(0, `"lag":4`, "listener", "list", "--json")
 	say(2, "--from", "listener", "reset", "tea")
@@ -122,7 +130,8 @@ func TestAnInterruptedTailExitsWith130(t *testing.T) {
 	code := make(chan int, 1)
 	var errOut bytes.Buffer
 	go func() {
-		code <- run(ctx, []string{"events", "tail", "-c", file, "--from", "all", "--store", "Books"}, streams{nil, write, &errOut})
+		code <- run(ctx, []string{"events", "tail", "-c", file, "--from", "all", "--store", "Books"},
+			streams{nil, write, &errOut})
 		_ = write.Close()
 	}()
 	lines := bufio.NewScanner(read)
@@ -157,9 +166,11 @@ func TestBusFlagsOverrideTheConfiguration(t *testing.T) {
 	belfry(t, 1, "can't connect to the bus at nats://127.0.0.1:1", "listener", "list", "-c", external)
 	belfry(t, 2, "choose one", "dlq", "list", "-c", external, "--user", "admin", "--creds", password)
 	belfry(t, 2, "--password-file needs --user", "dlq", "list", "-c", external, "--password-file", password)
-	belfry(t, 2, "can't read the file", "dlq", "list", "-c", external, "--user", "admin", "--password-file", folder+"/no")
+	belfry(t, 2, "can't read the file", "dlq", "list", "-c", external, "--user", "admin", "--password-file",
+		folder+"/no")
 	belfry(t, 2, "can't read the file", "dlq", "list", "-c", external, "--creds", folder+"/no")
-	belfry(t, 1, "at nats://127.0.0.1:1,nats://127.0.0.1:1:", "dlq", "list", "--url", "nats://me:secret@127.0.0.1:1,127.0.0.1:1")
+	belfry(t, 1, "at nats://127.0.0.1:1,nats://127.0.0.1:1:", "dlq", "list", "--url",
+		"nats://me:secret@127.0.0.1:1,127.0.0.1:1")
 
 	for _, c := range []struct {
 		flags command.BusUser
@@ -172,7 +183,8 @@ func TestBusFlagsOverrideTheConfiguration(t *testing.T) {
 		read := func() (*config.Config, error) {
 			return configuration{configFile: configFile{Config: external}}.load("")
 		}
-		if o, err := c.flags.Options(read); err != nil || o.Auth != c.want || !strings.HasPrefix(o.URL, "nats://127.0.0.1:1") {
+		if o, err := c.flags.Options(read); err != nil || o.Auth != c.want ||
+			!strings.HasPrefix(o.URL, "nats://127.0.0.1:1") {
 			t.Errorf("%+v: %+v, %v", c.flags, o, err)
 		}
 	}

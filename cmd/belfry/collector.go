@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/app/open"
 )
 
-// By how many bytes the heap may grow between two collections: while belfry serves, besides twice those that the collector
-// scans, an eighth of its memory within these bounds; and while a command reads everything.
+// By how many bytes the heap may grow between two collections: while belfry serves, besides twice those that the
+// collector scans, an eighth of its memory within these bounds; and while a command reads everything.
 const (
 	minHeadroom     = 64 << 20
 	maxHeadroom     = 192 << 20
@@ -20,8 +20,8 @@ const (
 
 func headroom(memory uint64) uint64 { return min(max(memory/headroomPart, minHeadroom), maxHeadroom) }
 
-// A process with less than smallMemory has no room for the headroom beside the buffers of two hashes and its caches: the kernel
-// would end it. The runtime then keeps to a limit instead, and has no ballast, which would count.
+// A process with less than smallMemory has no room for the headroom beside the buffers of two hashes and its caches:
+// the kernel would end it. The runtime then keeps to a limit instead, and has no ballast, which would count.
 const (
 	smallMemory = 512 << 20
 	memoryPart  = 0.8 // of it; the rest is for the pages of files and of the program
@@ -37,8 +37,8 @@ const ballastSize = 256 << 20
 // newBallast returns memory that is to stay live, and is never written to: it takes addresses and no memory.
 //
 // The headroom is set as a percentage of the live bytes. These differ from one collection to the next by the buffers of
-// the password hashes at work, 19 MB each. The percentage of the last collection counts until that of this one is set, so
-// it gave too much room or too little.
+// the password hashes at work, 19 MB each. The percentage of the last collection counts until that of this one is set,
+// so it gave too much room or too little.
 //
 // The runtime returned memory to the system that the next hash took back page by
 // page: a tenth of the time of a login. With the ballast the two differ little.
@@ -52,12 +52,12 @@ func newBallast() []byte {
 	return make([]byte, ballastSize)
 }
 
-// tuneCollector lets the heap grow by twice the bytes that the collector scans, plus the headroom, before it runs. By default
-// it runs when the heap has doubled. With 20 MB of live objects, that is many times a second. With a large cache of blocks,
-// which it does not scan, it is only after as much memory again is used.
+// tuneCollector lets the heap grow by twice the bytes that the collector scans, plus the headroom, before it runs. By
+// default it runs when the heap has doubled. With 20 MB of live objects, that is many times a second. With a large
+// cache of blocks, which it does not scan, it is only after as much memory again is used.
 //
-// The percentage is set again after each collection. With little memory it sets the runtime's limit. GOGC or GOMEMLIMIT in
-// the environment take precedence.
+// The percentage is set again after each collection. With little memory it sets the runtime's limit. GOGC or GOMEMLIMIT
+// in the environment take precedence.
 func tuneCollector() {
 	memory := open.Memory() // before a limit is set, which would count
 	if limit, small := runtimeLimit(memory); small {
@@ -70,13 +70,14 @@ func tuneCollector() {
 	tuneCollectorBy(func(live, scanned uint64) int { return collectorPercent(live, scanned, room) })
 }
 
-// limitCollector lets the heap grow by commandHeadroom where it would by more: a command has less right to memory than what else
-// runs on the machine. GOGC or GOMEMLIMIT in the environment take precedence.
+// limitCollector lets the heap grow by commandHeadroom where it would by more: a command has less right to memory than
+// what else runs on the machine. GOGC or GOMEMLIMIT in the environment take precedence.
 func limitCollector() { tuneCollectorBy(limitedPercent) }
 
 func isTunedByEnvironment() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
 
-// tuneCollectorBy sets the percentage by the bytes that are live, and those of them that are scanned, after each collection.
+// tuneCollectorBy sets the percentage by the bytes that are live, and those of them that are scanned, after each
+// collection.
 func tuneCollectorBy(percent func(live, scanned uint64) int) {
 	if isTunedByEnvironment() {
 		return
@@ -97,8 +98,8 @@ func collectorPercent(live, scanned, room uint64) int {
 	return int(100 * (2*min(scanned, live) + room) / max(live, smallest))
 }
 
-// limitedPercent is the GOGC that lets a heap with so many live bytes grow by commandHeadroom, at most by all and at least by a
-// quarter of them.
+// limitedPercent is the GOGC that lets a heap with so many live bytes grow by commandHeadroom, at most by all and at
+// least by a quarter of them.
 func limitedPercent(live, _ uint64) int {
 	return int(max(25, 100*commandHeadroom/max(live, commandHeadroom)))
 }

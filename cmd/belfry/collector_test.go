@@ -34,7 +34,8 @@ func TestTheHeadroomIsAPartOfTheMemory(t *testing.T) {
 }
 
 func TestAProcessWithLittleMemoryHasALimit(t *testing.T) {
-	for memory, small := range map[uint64]bool{128 << 20: true, 511 << 20: true, 512 << 20: false, 64 << 30: false, 1<<63 - 1: false} {
+	for memory, small := range map[uint64]bool{128 << 20: true, 511 << 20: true, 512 << 20: false, 64 << 30: false,
+		1<<63 - 1: false} {
 		limit, got := runtimeLimit(memory)
 		if got != small {
 			t.Errorf("with %d MiB: a limit: %t", memory>>20, got)

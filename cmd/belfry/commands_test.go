@@ -28,7 +28,8 @@ func belfry(t *testing.T, code int, says string, args ...string) {
 	var out, errOut bytes.Buffer
 	got := run(t.Context(), args, streams{strings.NewReader(""), &out, &errOut})
 	if text := out.String() + errOut.String(); got != code || !strings.Contains(text, says) {
-		t.Errorf("belfry %s: exit %d instead of %d, or it does not say %q:\n%s", strings.Join(args, " "), got, code, says, text)
+		t.Errorf("belfry %s: exit %d instead of %d, or it does not say %q:\n%s", strings.Join(args, " "), got, code,
+			says, text)
 	}
 	if code != exitDone && errOut.Len() == 0 {
 		t.Errorf("belfry %s: nothing on standard error", strings.Join(args, " "))
@@ -52,9 +53,11 @@ func TestWrongConfiguration(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("stores:\n  Books: {exposed: {}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range [][]string{{"serve", "-c"}, {"verify", "-c"}, {"export", "Books", "-c"}, {"import", "Books", "-", "-c"}, {"config", "check"}} {
+	for _, command := range [][]string{{"serve", "-c"}, {"verify", "-c"}, {"export", "Books", "-c"},
+		{"import", "Books", "-", "-c"}, {"config", "check"}} {
 		for file, says := range map[string]string{
-			wrong:                              wrong + ":2:11: stores.Books.exposed: unknown key; did you mean expose?",
+			wrong: wrong +
+				":2:11: stores.Books.exposed: unknown key; did you mean expose?",
 			filepath.Join(folder, "none.yaml"): "none.yaml: cannot be read: no such file or directory",
 			folder:                             folder + ": cannot be read: is a directory",
 		} {
@@ -63,10 +66,13 @@ func TestWrongConfiguration(t *testing.T) {
 	}
 	belfry(t, 2, "; --config names another file", "serve", "-c", filepath.Join(folder, "none.yaml"))
 	good := filepath.Join(folder, "good.yaml")
-	if err := os.WriteFile(good, []byte("stores:\n  Authors: {}\n  Books: {expose: {}, map: {Authors: {key: a, target: books, when: source.public}}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(good,
+		[]byte("stores:\n  Authors: {}\n  Books: {expose: {}, map: {Authors: {key: a, target: books, when: "+
+			"source.public}}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	belfry(t, 0, "good.yaml: good: 2 stores, 1 mapping\nAuthors.books has an object of Books only when source.public\n", "config", "check", good)
+	belfry(t, 0, "good.yaml: good: 2 stores, 1 mapping\nAuthors.books has an object of Books only when source.public\n",
+		"config", "check", good)
 	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
 	check := []string{"access", "check", "-c", good, "--store", "Books"}
@@ -74,10 +80,12 @@ func TestWrongConfiguration(t *testing.T) {
 	belfry(t, 2, `--op must be one of "create","get","list","update","delete"`, append(check, "--op", "read")...)
 	belfry(t, 2, "--uuid: get needs the uuid of an object", append(check, "--op", "get")...)
 	belfry(t, 2, "--uuid: create has no object yet", append(check, "--op", "create", "--uuid", "emma")...)
-	belfry(t, 2, "--input: delete sends no object", append(check, "--op", "delete", "--uuid", "emma", "--input", "{}")...)
+	belfry(t, 2, "--input: delete sends no object",
+		append(check, "--op", "delete", "--uuid", "emma", "--input", "{}")...)
 	belfry(t, 2, "malformed JSON", append(check, "--op", "create", "--input", "{")...)
 	belfry(t, 2, "the data folder has no data yet", append(check, "--op", "create", "--input", "{}")...)
-	belfry(t, 2, "the data folder has no data yet", "export", "Books", "-c", good, "--data", filepath.Join(folder, "none"))
+	belfry(t, 2, "the data folder has no data yet", "export", "Books", "-c", good, "--data",
+		filepath.Join(folder, "none"))
 }
 
 func TestExitCodes(t *testing.T) {
@@ -106,7 +114,8 @@ func TestExitCodes(t *testing.T) {
 func TestServeStopsGracefully(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "belfry.yaml")
-	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {format: json}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {format: json}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
@@ -134,7 +143,8 @@ func TestServeStopsGracefully(t *testing.T) {
 		t.Errorf("exit %d; the log has to say stopping, with the reason, and to end with stopped:\n%s", code, errOut)
 	}
 	if out.Len() > 0 || !strings.Contains(errOut, `,"http":"http://127.0.0.1:`) || strings.Contains(errOut, "token=") {
-		t.Errorf("what programs read is JSON alone, with the address and without the link of the first admin: %s\n%s", out.String(), errOut)
+		t.Errorf("what programs read is JSON alone, with the address and without the link of the first admin: %s\n%s",
+			out.String(), errOut)
 	}
 	if stopping > 0 && !strings.Contains(lines[stopping-1], `"msg":"ready"`) {
 		t.Errorf("the stop begins before the log says so: %s", lines[stopping-1])
@@ -149,7 +159,8 @@ func TestExportWritesWholeFilesOnly(t *testing.T) {
 	l.want(0, "1 created", `{"uuid":"lem"}`, "Authors", "-")
 	export := func(code int, says, output string) {
 		t.Helper()
-		if got, out, errOut := l.belfry(t.Context(), nil, "export", "Authors", "-o", output); got != code || !strings.Contains(out+errOut, says) {
+		if got, out, errOut := l.belfry(t.Context(), nil, "export", "Authors", "-o", output); got != code ||
+			!strings.Contains(out+errOut, says) {
 			t.Errorf("-o %s: exit %d, want %d and %q: %s%s", output, got, code, says, out, errOut)
 		}
 	}
@@ -195,11 +206,13 @@ func TestExportWritesWholeFilesOnly(t *testing.T) {
 func TestVerifyReport(t *testing.T) {
 	r := &command.Report{Report: &verify.Report{
 		Mappings: 2, Objects: 5, Targets: 1, Entries: 3, Pending: 4, Repaired: 1, More: 2,
-		Differences: []verify.Difference{{Kind: "missing", Target: "Authors", Holder: "lem", Array: "books", Source: "Books", UUID: "eden"}},
+		Differences: []verify.Difference{{Kind: "missing", Target: "Authors", Holder: "lem", Array: "books",
+			Source: "Books", UUID: "eden"}},
 	}, Binaries: &binary.Report{
 		Services: 1, Records: 2, Contents: 3,
 		Differences: []binary.Difference{
-			{Kind: binary.Lost, Service: "files", Hash: "abc", Place: binary.Place{Store: "Books", UUID: "eden", Property: "covers", Index: 1}},
+			{Kind: binary.Lost, Service: "files", Hash: "abc",
+				Place: binary.Place{Store: "Books", UUID: "eden", Property: "covers", Index: 1}},
 			{Kind: binary.Unreferenced, Service: "files", Hash: "def"},
 		},
 	}}
@@ -208,8 +221,10 @@ func TestVerifyReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"missing   Authors lem.books: Books eden\n", "... and 2 more\n", "repaired  1\n", "4 events not on the bus yet", "3 entries: 3 differences\n",
-		"lost      files Books eden.covers[1]: abc\n", "unreferenced files: def\n", "1 service of binaries, 2 records, 3 contents: 2 differences\n",
+		"missing   Authors lem.books: Books eden\n", "... and 2 more\n", "repaired  1\n", "4 events not on the bus yet",
+		"3 entries: 3 differences\n",
+		"lost      files Books eden.covers[1]: abc\n", "unreferenced files: def\n",
+		"1 service of binaries, 2 records, 3 contents: 2 differences\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
@@ -221,7 +236,8 @@ func TestVerifyReport(t *testing.T) {
 func TestConfigCheckPrintsWhoMayDoWhat(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
 	for text, want := range map[string]string{
-		"stores:\n  Books: {expose: {list: true}, policy: {create: user != null, get: \"true\", update: session.aal == 2}}\n  Pages: {policy: owner}\nbinaries: {b: {map: {Pages: [files]}}}\n": `: good: 2 stores, 0 mappings
+		"stores:\n  Books: {expose: {list: true}, policy: {create: user != null, get: \"true\", update: session.aal " +
+			"== 2}}\n  Pages: {policy: owner}\nbinaries: {b: {map: {Pages: [files]}}}\n": `: good: 2 stores, 0 mappings
 store   create    get       list      update    delete
 Books   any user  everyone  everyone  rule      nobody
 Idents  no route  no route  no route  no route  no route
@@ -266,7 +282,8 @@ func TestServeStopsWhileItWaitsForACommand(t *testing.T) {
 		var lines strings.Builder
 		for scanner := bufio.NewScanner(read); scanner.Scan(); {
 			lines.WriteString(scanner.Text() + "\n")
-			if strings.Contains(scanner.Text(), `"msg":"waiting for a command that holds the data folder","command":"belfry backup"`) {
+			if strings.Contains(scanner.Text(),
+				`"msg":"waiting for a command that holds the data folder","command":"belfry backup"`) {
 				stop(errors.New("terminated signal received"))
 			}
 		}
@@ -274,7 +291,8 @@ func TestServeStopsWhileItWaitsForACommand(t *testing.T) {
 	}()
 	code := run(ctx, []string{"serve", "-c", file}, streams{nil, io.Discard, written})
 	_ = written.Close()
-	if text := <-logged; code != 0 || !strings.Contains(text, `"msg":"stopped before it was ready","reason":"terminated signal received"`) {
+	if text := <-logged; code != 0 ||
+		!strings.Contains(text, `"msg":"stopped before it was ready","reason":"terminated signal received"`) {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
 	lock.Unlock()

@@ -32,7 +32,8 @@ func (f configFile) read() (*config.Config, error) {
 		if name == starter.ConfigFile {
 			begin = "`belfry init` writes one to begin with, "
 		}
-		return nil, errs.New(errs.Invalid, "%s: cannot be read: no such file or directory; %s--config names another file", name, begin)
+		return nil, errs.New(errs.Invalid,
+			"%s: cannot be read: no such file or directory; %s--config names another file", name, begin)
 	}
 	return config.Load(name, os.LookupEnv)
 }
@@ -84,7 +85,8 @@ func (c *configCheckCmd) Run(s streams) error {
 	for _, name := range declared {
 		mappings += len(loaded.Stores[name].Map)
 	}
-	if _, err = fmt.Fprintf(s.out, "%s: good: %s, %s\n", c.Config, count.Of(len(declared), "store"), count.Of(mappings, "mapping")); err != nil {
+	if _, err = fmt.Fprintf(s.out, "%s: good: %s, %s\n", c.Config, count.Of(len(declared), "store"),
+		count.Of(mappings, "mapping")); err != nil {
 		return err
 	}
 	for _, w := range plan.Warnings(loaded) {
@@ -154,7 +156,8 @@ func writeConditions(w io.Writer, c *config.Config) error {
 			if len(conditions) == 0 {
 				continue
 			}
-			if _, err := fmt.Fprintf(w, "%s.%s has an object of %s only when %s\n", target, m.Target, source, strings.Join(conditions, " and ")); err != nil {
+			if _, err := fmt.Fprintf(w, "%s.%s has an object of %s only when %s\n", target, m.Target, source,
+				strings.Join(conditions, " and ")); err != nil {
 				return err
 			}
 		}

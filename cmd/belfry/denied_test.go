@@ -50,15 +50,18 @@ func TestCommandsSayWhatTheirUserMayNot(t *testing.T) {
 		{[]string{"events", "erase", "--store", "Books", "--uuid", "a", "--yes"}, "$JS.API.CONSUMER.CREATE.EVENTS."},
 	} {
 		code, out, errOut := as("front", c.args...)
-		if code != exitFailed || strings.Contains(out, "LISTENER") || !strings.Contains(errOut, "lacks the permission for "+c.says) || !strings.Contains(errOut, "--user admin") {
+		if code != exitFailed || strings.Contains(out, "LISTENER") ||
+			!strings.Contains(errOut, "lacks the permission for "+c.says) || !strings.Contains(errOut, "--user admin") {
 			t.Errorf("%v: exit %d: %s%s", c.args, code, out, errOut)
 		}
 	}
 	// So it is with users who may read nothing.
 	for _, user := range []string{"client", "observer", "listener"} {
-		for _, args := range [][]string{{"events", "get"}, {"events", "get", "1"}, {"events", "tail"}, {"dlq", "list"}, {"dlq", "retry", "1"}} {
+		for _, args := range [][]string{{"events", "get"}, {"events", "get", "1"}, {"events", "tail"}, {"dlq", "list"},
+			{"dlq", "retry", "1"}} {
 			code, out, errOut := as(user, args...)
-			if code != exitFailed || strings.Contains(out, "ID") || !strings.Contains(errOut, "lacks the permission for $JS.API.") {
+			if code != exitFailed || strings.Contains(out, "ID") ||
+				!strings.Contains(errOut, "lacks the permission for $JS.API.") {
 				t.Errorf("%s: %v: exit %d: %s%s", user, args, code, out, errOut)
 			}
 		}
@@ -66,22 +69,30 @@ func TestCommandsSayWhatTheirUserMayNot(t *testing.T) {
 	// Nor do replies arrive when the user is in the URL.
 	t.Setenv("BELFRY_BUS_PASSWORD", "")
 	var out, errOut bytes.Buffer
-	code := run(t.Context(), []string{"dlq", "list", "--url", strings.Replace(url, "nats://", "nats://front:pw-of-front@", 1)}, streams{strings.NewReader(""), &out, &errOut})
-	if code != exitFailed || out.Len() != 0 || !strings.Contains(errOut.String(), "lacks the permission for _INBOX.") || !strings.Contains(errOut.String(), "--user") {
+	code := run(t.Context(),
+		[]string{"dlq", "list", "--url", strings.Replace(url, "nats://", "nats://front:pw-of-front@", 1)},
+		streams{strings.NewReader(""), &out, &errOut})
+	if code != exitFailed || out.Len() != 0 || !strings.Contains(errOut.String(), "lacks the permission for _INBOX.") ||
+		!strings.Contains(errOut.String(), "--user") {
 		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
 	}
-	if code, out, errOut := as("front", "listener", "confirm", "mapping"); code != exitFailed || out != "" || !strings.Contains(errOut, "lacks the permission for listeners.confirm") {
+	if code, out, errOut := as("front", "listener", "confirm", "mapping"); code != exitFailed || out != "" ||
+		!strings.Contains(errOut, "lacks the permission for listeners.confirm") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 	// What it may see is shown.
-	if code, out, errOut := as("front", "listener", "list"); code != exitDone || !strings.Contains(out, "LAST ACTIVE") || !strings.Contains(errOut, "lacks the permission for listeners.missed") {
+	if code, out, errOut := as("front", "listener", "list"); code != exitDone ||
+		!strings.Contains(out, "LAST ACTIVE") ||
+		!strings.Contains(errOut, "lacks the permission for listeners.missed") {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
-	if code, out, errOut := as("observer", "listener", "list"); code != exitFailed || out != "" || !strings.Contains(errOut, "permission") {
+	if code, out, errOut := as("observer", "listener", "list"); code != exitFailed || out != "" ||
+		!strings.Contains(errOut, "permission") {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 	// Without a belfry nobody knows what was missed, which is no reason to wait either.
-	if code, out, errOut := as("admin", "listener", "list"); code != exitDone || !strings.Contains(out, "mapping") || !strings.Contains(errOut, "no belfry with the role") {
+	if code, out, errOut := as("admin", "listener", "list"); code != exitDone || !strings.Contains(out, "mapping") ||
+		!strings.Contains(errOut, "no belfry with the role") {
 		t.Errorf("exit %d: %s%s", code, out, errOut)
 	}
 	if code, out, errOut := as("admin", "dlq", "list"); code != exitDone || !strings.HasPrefix(out, "ID ") {

@@ -73,7 +73,8 @@ func (c *doctorCmd) invalid(s streams, err error) error {
 		return writing
 	}
 	if problems := (config.Problems)(nil); errors.As(err, &problems) {
-		return errs.New(errs.Invalid, "the configuration has %s; nothing else was asked", count.Of(len(problems), "problem"))
+		return errs.New(errs.Invalid, "the configuration has %s; nothing else was asked",
+			count.Of(len(problems), "problem"))
 	}
 	return errs.New(errs.Invalid, "the configuration can't be read; nothing else was asked")
 }

@@ -39,7 +39,8 @@ func TestDoctorExitsByWhatItFinds(t *testing.T) {
 	belfry(t, 1, "mailer.unavailable", "doctor", "-c", file)
 
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"doctor", "-c", file, "--json"}, streams{strings.NewReader(""), &out, &errs}); code != exitFailed {
+	if code := run(t.Context(), []string{"doctor", "-c", file, "--json"},
+		streams{strings.NewReader(""), &out, &errs}); code != exitFailed {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	var report struct {
@@ -47,7 +48,8 @@ func TestDoctorExitsByWhatItFinds(t *testing.T) {
 		Counts   map[doctor.Level]int
 		Findings []doctor.Finding
 	}
-	if err := json.Unmarshal(out.Bytes(), &report); err != nil || report.Healthy || report.Counts[doctor.Problem] != 1 || len(report.Findings) < 5 {
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil || report.Healthy ||
+		report.Counts[doctor.Problem] != 1 || len(report.Findings) < 5 {
 		t.Errorf("the report is %s: %v", out.String(), err)
 	}
 	for _, f := range report.Findings {
@@ -62,7 +64,8 @@ func TestDoctorWritesTheMostUrgentFirst(t *testing.T) {
 	r := &doctor.Report{Findings: []doctor.Finding{
 		{Level: doctor.OK, Area: "bus", Name: "bus.connected", Says: "it replies"},
 		{Level: doctor.Warning, Area: "disk", Name: "disk.low", Subject: "data", Says: "1 GiB", Do: "make space"},
-		{Level: doctor.Problem, Area: "mailer", Name: "mailer.unavailable", Subject: "m", Says: "it says \x1b[2J\r\nno", Do: "correct it"},
+		{Level: doctor.Problem, Area: "mailer", Name: "mailer.unavailable", Subject: "m", Says: "it says \x1b[2J\r\nno",
+			Do: "correct it"},
 	}}
 	var out bytes.Buffer
 	if err := writeFound(&out, r, false); err != nil {

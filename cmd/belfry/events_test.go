@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestErasingNothingIsNoSuccessByMistake: a command that finds nothing says so, and what was mistyped is an error, or somebody would
-// take the events for erased.
+// TestErasingNothingIsNoSuccessByMistake: a command that finds nothing says so, and what was mistyped is an error, or
+// somebody would take the events for erased.
 func TestErasingNothingIsNoSuccessByMistake(t *testing.T) {
 	b, file := served(t, 1)
 	text := "data: .\nbus: {listen: \"" + strings.TrimPrefix(b.ClientURL(), "nats://") + "\"}\nstores:\n  Books: {}\n"
@@ -30,7 +30,8 @@ func TestErasingNothingIsNoSuccessByMistake(t *testing.T) {
 			var out, errOut bytes.Buffer
 			args := append([]string{"events", "erase", "-c", file, "--store", c.store, "--uuid", c.uuid}, flags...)
 			code := run(t.Context(), args, streams{nil, &out, &errOut})
-			if all := out.String() + errOut.String(); code != c.code || !strings.Contains(all, c.says) || strings.Contains(all, "0 events") {
+			if all := out.String() + errOut.String(); code != c.code || !strings.Contains(all, c.says) ||
+				strings.Contains(all, "0 events") {
 				t.Errorf("%v ended with %d:\n%s", args, code, all)
 			}
 		}

@@ -28,7 +28,8 @@ type hangups struct {
 func receiveHangups(ctx context.Context) (context.Context, *hangups) {
 	h := &hangups{}
 	if !signal.Ignored(syscall.SIGHUP) {
-		h.terminals = slices.DeleteFunc([]*os.File{os.Stdin, os.Stdout, os.Stderr}, func(f *os.File) bool { return !isTerminal(f) })
+		h.terminals = slices.DeleteFunc([]*os.File{os.Stdin, os.Stdout, os.Stderr},
+			func(f *os.File) bool { return !isTerminal(f) })
 	}
 	ctx = h.follow(ctx)
 	signal.Notify(h.signals, syscall.SIGHUP)

@@ -26,7 +26,8 @@ func TestHealthSaysWhetherBelfryIsReady(t *testing.T) {
 	server := httptest.NewServer(answers)
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
-	if err := os.WriteFile(file, []byte("listen: "+strings.TrimPrefix(server.URL, "http://")+"\nbus: {listen: \"\"}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("listen: "+strings.TrimPrefix(server.URL, "http://")+"\nbus: {listen: \"\"}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	status.Store(200)

@@ -12,7 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// What --help prints of every command is what it printed before. Where it is meant to change, go test ./cmd/belfry -run Help -update writes it.
+// What --help prints of every command is what it printed before. Where it is meant to change, go test ./cmd/belfry -run
+// Help -update writes it.
 func TestHelpOfEveryCommand(t *testing.T) {
 	const file = "testdata/help.txt"
 	var all bytes.Buffer

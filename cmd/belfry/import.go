@@ -108,9 +108,11 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 	}
 	switch {
 	case st.Expose == nil:
-		return o, errs.New(errs.Invalid, "store %s has no HTTP routes to import through: configure stores.%s.expose", c.Store, c.Store)
+		return o, errs.New(errs.Invalid, "store %s has no HTTP routes to import through: configure stores.%s.expose",
+			c.Store, c.Store)
 	case st.Expose.Restrict.Create:
-		return o, errs.New(errs.Invalid, "store %s accepts no new objects over HTTP: stores.%s.expose.restrict.create is true", c.Store, c.Store)
+		return o, errs.New(errs.Invalid,
+			"store %s accepts no new objects over HTTP: stores.%s.expose.restrict.create is true", c.Store, c.Store)
 	}
 	base := loaded.BaseURL
 	if c.URL != "" {
@@ -231,7 +233,8 @@ func summary(p importer.Progress, took time.Duration) string {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
 		}
 	}
-	return fmt.Sprintf("%s, in %s (%.0f a second)", strings.Join(parts, ", "), took.Round(time.Millisecond), rate(p, took))
+	return fmt.Sprintf("%s, in %s (%.0f a second)", strings.Join(parts, ", "), took.Round(time.Millisecond),
+		rate(p, took))
 }
 
 func rate(p importer.Progress, took time.Duration) float64 {
@@ -245,7 +248,8 @@ func (c *importCmd) resume(err error, p importer.Progress) string {
 	}
 	hint := "To continue, run the same command again: objects that exist are skipped."
 	if p.Complete > 0 && p.Failed == 0 {
-		hint += fmt.Sprintf("\nWith --skip %d it does not send the first %s again.", p.Complete, count.Of(p.Complete, "object"))
+		hint += fmt.Sprintf("\nWith --skip %d it does not send the first %s again.", p.Complete,
+			count.Of(p.Complete, "object"))
 	}
 	return hint
 }

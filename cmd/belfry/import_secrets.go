@@ -13,7 +13,8 @@ import (
 // withSecrets imports an export with secrets: idents and users with their hashes.
 func (c *importCmd) withSecrets(ctx context.Context, s streams, loaded *config.Config) error {
 	if c.URL != "" || c.Token != "" || c.Key != "" || c.Batch != "" || c.Skip != 0 || c.DryRun || c.Stop {
-		return errs.New(errs.Invalid, "--secrets: only --update, --config and --data can be given with it, since nothing is sent over HTTP")
+		return errs.New(errs.Invalid,
+			"--secrets: only --update, --config and --data can be given with it, since nothing is sent over HTTP")
 	}
 	input, _, err := c.open(ctx, s.in)
 	if err != nil {
@@ -30,7 +31,8 @@ func (c *importCmd) withSecrets(ctx context.Context, s streams, loaded *config.C
 	if r.More > 0 {
 		fmt.Fprintf(s.err, "... and %d more\n", r.More)
 	}
-	if _, err := fmt.Fprintf(s.out, "%s read, %d created, %d updated, %d existed already, %d rejected\n", count.Of(r.Read, "object"), r.Created, r.Updated, r.Existing, len(r.Rejected)+r.More); err != nil {
+	if _, err := fmt.Fprintf(s.out, "%s read, %d created, %d updated, %d existed already, %d rejected\n",
+		count.Of(r.Read, "object"), r.Created, r.Updated, r.Existing, len(r.Rejected)+r.More); err != nil {
 		return err
 	}
 	if !r.Clean() {

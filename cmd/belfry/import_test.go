@@ -39,7 +39,8 @@ type library struct {
 func newLibrary(t *testing.T) *library {
 	t.Helper()
 	l := &library{T: t, folder: t.TempDir()}
-	l.write("book.json", `{"$schema": "https://json-schema.org/draft/2019-09/schema", "properties": {"title": {"type": "string"}}}`)
+	l.write("book.json",
+		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "properties": {"title": {"type": "string"}}}`)
 	c, err := config.Load(l.write("belfry.yaml", importConfig), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
@@ -77,9 +78,11 @@ func (l *library) belfry(ctx context.Context, in io.Reader, args ...string) (cod
 // want runs an import and checks how it ends and what it says.
 func (l *library) want(code int, says string, in string, args ...string) {
 	l.Helper()
-	got, out, errOut := l.belfry(l.Context(), strings.NewReader(in), append([]string{"import", "--url", l.url}, args...)...)
+	got, out, errOut := l.belfry(l.Context(), strings.NewReader(in),
+		append([]string{"import", "--url", l.url}, args...)...)
 	if got != code || !strings.Contains(out+errOut, says) {
-		l.Errorf("belfry import %s: exit %d instead of %d, or it does not say %q:\n%s%s", strings.Join(args, " "), got, code, says, out, errOut)
+		l.Errorf("belfry import %s: exit %d instead of %d, or it does not say %q:\n%s%s", strings.Join(args, " "), got,
+			code, says, out, errOut)
 	}
 }
 
@@ -152,7 +155,8 @@ func TestInterruptEndsWaitingForInput(t *testing.T) {
 		interrupt()
 	}()
 	code, out, errOut := l.belfry(ctx, in, "import", "Books", "-", "--url", l.url)
-	if code != 130 || !strings.Contains(out, "0 objects read") || !strings.Contains(errOut, "run the same command again") {
+	if code != 130 || !strings.Contains(out, "0 objects read") ||
+		!strings.Contains(errOut, "run the same command again") {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
@@ -162,7 +166,8 @@ func TestProgressWithoutTerminal(t *testing.T) {
 	d := newDisplay(&w, "books.json", 1000)
 	d.began = time.Now().Add(-time.Hour)
 	d.show(importer.Progress{Read: 20, Bytes: 250, Failed: 3})
-	d.failure(importer.Failure{Position: importer.Position{Line: 4, Column: 2}, UUID: "a", Status: 403, Message: "denied"})
+	d.failure(importer.Failure{Position: importer.Position{Line: 4, Column: 2}, UUID: "a", Status: 403,
+		Message: "denied"})
 	d.end(importer.Progress{Read: 21})
 	want := "books.json: 20 objects read (25 %), 3 rejected, 0 a second\nbooks.json:4:2: a: denied (403)\n"
 	if w.String() != want {

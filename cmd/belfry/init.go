@@ -19,8 +19,8 @@ type initCmd struct {
 // templateName is the name of a template.
 type templateName string
 
-// templateMapper reads the name of a template, and provides the variables of its flag. As variables of all commands they would
-// be looked for in every text of every command, at each start of belfry.
+// templateMapper reads the name of a template, and provides the variables of its flag. As variables of all commands
+// they would be looked for in every text of every command, at each start of belfry.
 type templateMapper struct{}
 
 func (templateMapper) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -47,7 +47,8 @@ func (c *initCmd) Run(s streams) error {
 		fmt.Fprintf(&b, "wrote %s\n", filepath.Join(c.Folder, filepath.FromSlash(name)))
 	}
 	for _, name := range r.Kept {
-		fmt.Fprintf(&b, "kept  %s as it is: add /data/ to it, or the data becomes part of the repository\n", filepath.Join(c.Folder, filepath.FromSlash(name)))
+		fmt.Fprintf(&b, "kept  %s as it is: add /data/ to it, or the data becomes part of the repository\n",
+			filepath.Join(c.Folder, filepath.FromSlash(name)))
 	}
 	b.WriteString("\nNext:\n")
 	if filepath.Clean(c.Folder) != "." {

@@ -12,7 +12,8 @@ import (
 
 func TestInitWritesWhatServeBeginsWith(t *testing.T) {
 	t.Chdir(t.TempDir())
-	belfry(t, 2, "config/belfry.yaml: cannot be read: no such file or directory; `belfry init` writes one to begin with, --config names another file", "serve")
+	belfry(t, 2, "config/belfry.yaml: cannot be read: no such file or directory; `belfry init` writes one to begin "+
+		"with, --config names another file", "serve")
 	belfry(t, 0, "wrote config/belfry.yaml\n", "init")
 	belfry(t, 0, "config/belfry.yaml: good: ", "config", "check")
 	belfry(t, 1, "belfry: config/belfry.schema.json already exists, and nothing is overwritten", "init")
@@ -52,7 +53,8 @@ func TestTheVersionIsPrinted(t *testing.T) {
 
 func TestTheSchemaIsPrinted(t *testing.T) {
 	var out, errOut bytes.Buffer
-	if code := run(t.Context(), []string{"config", "schema"}, streams{nil, &out, &errOut}); code != 0 || !bytes.Equal(out.Bytes(), config.Schema()) {
+	if code := run(t.Context(), []string{"config", "schema"}, streams{nil, &out, &errOut}); code != 0 ||
+		!bytes.Equal(out.Bytes(), config.Schema()) {
 		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
 	}
 }

@@ -71,7 +71,8 @@ func run(ctx context.Context, args []string, s streams) int {
 func runWith(ctx context.Context, operations []command.Request, args []string, s streams) int {
 	var c cli
 	exited, code := false, exitDone
-	parser := newParser(&c, operations, s, func(n int) { exited, code = true, n }, kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
+	parser := newParser(&c, operations, s, func(n int) { exited, code = true, n },
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
@@ -91,7 +92,8 @@ func newParser(c *cli, operations []command.Request, s streams, exit func(int), 
 	c.Plugins = commandsOf(operations)
 	parser, err := kong.New(c, append(more,
 		kong.Name("belfry"),
-		kong.Description("A self-hosted backend: JSON objects in stores, maintained copies, and an event for each change."),
+		kong.Description("A self-hosted backend: JSON objects in stores, maintained copies, and an event for "+
+			"each change."),
 		kong.Vars{"roles": strings.Join(plan.Roles(), ", ")},
 		kong.TypeMapper(reflect.TypeFor[templateName](), templateMapper{}),
 		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

@@ -58,10 +58,13 @@ func (c *operationCmd) loadFor() (*config.Config, error) {
 
 // groups say what commands are about whose first word they have in common.
 var groups = map[string]string{
-	"access": "Explain who may do what.", "schema": "Check objects against a schema.", "user": "Create and manage users.", "user key": "Create and revoke API keys of a user.",
-	"dlq": "List, redeliver and delete the dead letters of listeners.", "listener": "Show the state of listeners, and reset their position.",
-	"bus": "Set up a bus whose users have few permissions.", "events": "Read the log of events.",
-	"mail": "Try whether mails are sent.", "seal-keys": "Change the key that encrypts cursors and ids of events.", "backup": "Make, list and verify backups.",
+	"access": "Explain who may do what.", "schema": "Check objects against a schema.",
+	"user": "Create and manage users.", "user key": "Create and revoke API keys of a user.",
+	"dlq":      "List, redeliver and delete the dead letters of listeners.",
+	"listener": "Show the state of listeners, and reset their position.",
+	"bus":      "Set up a bus whose users have few permissions.", "events": "Read the log of events.",
+	"mail": "Try whether mails are sent.", "seal-keys": "Change the key that encrypts cursors and ids of events.",
+	"backup": "Make, list and verify backups.",
 }
 
 // after says where commands of operations are listed: after one of this package, or else after the operation before.
@@ -106,7 +109,8 @@ func (w *word) value() reflect.Value {
 				tag += ` default:"withargs"`
 			}
 		}
-		fields = append(fields, reflect.StructField{Name: fmt.Sprint("C", i), Type: v.Type(), Tag: reflect.StructTag(tag + " help:" + strconv.Quote(help))})
+		fields = append(fields, reflect.StructField{Name: fmt.Sprint("C", i), Type: v.Type(),
+			Tag: reflect.StructTag(tag + " help:" + strconv.Quote(help))})
 		values = append(values, v)
 	}
 	all := reflect.New(reflect.StructOf(fields)).Elem()

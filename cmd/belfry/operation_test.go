@@ -66,7 +66,8 @@ type browser struct {
 
 func (b *browser) send(method, path, form string, status int) (text string) {
 	b.Helper()
-	r := httptest.NewRequestWithContext(b.Context(), method, "http://"+b.app.HTTPAddress()+path, strings.NewReader(form))
+	r := httptest.NewRequestWithContext(b.Context(), method, "http://"+b.app.HTTPAddress()+path,
+		strings.NewReader(form))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Cookie", b.cookie)
 	w := httptest.NewRecorder()
@@ -101,13 +102,16 @@ func TestAnAddedOperationIsACommandAControlRequestAndARunOfTheConsole(t *testing
 
 	belfry(t, 0, "count objects         Count the objects of a store.", "--help")
 	help, _ := say(t, 0, "", "count", "objects", "--help")
-	for _, want := range []string{"Usage: belfry count objects <store> [flags]", "<store>    Name of the store.", "--least=N", "How many there have to be.", "--json", "Report as JSON."} {
+	for _, want := range []string{"Usage: belfry count objects <store> [flags]", "<store>    Name of the store.",
+		"--least=N", "How many there have to be.", "--json", "Report as JSON."} {
 		if !strings.Contains(help, want) {
 			t.Errorf("the help has no %q:\n%s", want, help)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
-	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\nstores: {Books: {expose: {}}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\nstores: {Books: {expose: {}}}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	args := []string{"count", "objects", "Books", "-c", file}
@@ -124,7 +128,8 @@ func TestAnAddedOperationIsACommandAControlRequestAndARunOfTheConsole(t *testing
 	b.send("GET", page, "", http.StatusSeeOther) // to the login
 	say(t, 0, "a fine password\n", "user", "create", "root@example.com", "--admin", "-c", file)
 	b.send("POST", "/console/login", "login=root%40example.com&password=a+fine+password", http.StatusSeeOther)
-	b.shows(page, `href="`+page+`" aria-current="page">Count objects</a>`, "<p>Count the objects of a store.</p>", `<input type="text" id="store" name="store" required`, "Name of the store.",
+	b.shows(page, `href="`+page+`" aria-current="page">Count objects</a>`, "<p>Count the objects of a store.</p>",
+		`<input type="text" id="store" name="store" required`, "Name of the store.",
 		`<input type="number" id="least" name="least" placeholder="N"`, "How many there have to be.", "Run now")
 	b.send("POST", page, "least=3", http.StatusBadRequest)
 	b.send("POST", page, "store=Books&least=three", http.StatusBadRequest)

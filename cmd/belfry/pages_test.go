@@ -14,9 +14,10 @@ import (
 )
 
 var (
-	fenced   = regexp.MustCompile("(?ms)^ *```[a-z]*.*?^ *```")
-	spanned  = regexp.MustCompile("`((?:\\./|bin/|/)?belfry [a-z][^`]*)`")
-	called   = regexp.MustCompile(`(?:^|[|;&(=] *|\$ |exec -it [A-Z]+ |exec [a-z0-9-]+ )(?:\./|bin/|/|/usr/local/bin/|\.\./belfry/bin/)?belfry ([a-z][^|;&>)]*)`)
+	fenced  = regexp.MustCompile("(?ms)^ *```[a-z]*.*?^ *```")
+	spanned = regexp.MustCompile("`((?:\\./|bin/|/)?belfry [a-z][^`]*)`")
+	called  = regexp.MustCompile(
+		`(?:^|[|;&(=] *|\$ |exec -it [A-Z]+ |exec [a-z0-9-]+ )(?:\./|bin/|/|/usr/local/bin/|\.\./belfry/bin/)?belfry ([a-z][^|;&>)]*)`)
 	flagName = regexp.MustCompile(`^--([a-z][a-z0-9-]*)`)
 )
 
@@ -31,7 +32,8 @@ func TestCommandsOfPagesExist(t *testing.T) {
 		var command *kong.Node
 		for _, c := range commands {
 			path := strings.Fields(strings.TrimPrefix(c.FullPath(), "belfry "))
-			if len(words) >= len(path) && slices.Equal(words[:len(path)], path) && (command == nil || len(path) > len(strings.Fields(command.FullPath()))-1) {
+			if len(words) >= len(path) && slices.Equal(words[:len(path)], path) &&
+				(command == nil || len(path) > len(strings.Fields(command.FullPath()))-1) {
 				command = c
 			}
 		}
@@ -47,8 +49,10 @@ func TestCommandsOfPagesExist(t *testing.T) {
 			if m == nil || m[1] == "help" || m[1] == "version" {
 				continue
 			}
-			if !slices.ContainsFunc(slices.Concat(command.AllFlags(true)...), func(f *kong.Flag) bool { return f.Name == m[1] }) {
-				t.Errorf("%s: belfry %s has no flag --%s", page, strings.TrimPrefix(command.FullPath(), "belfry "), m[1])
+			if !slices.ContainsFunc(slices.Concat(command.AllFlags(true)...),
+				func(f *kong.Flag) bool { return f.Name == m[1] }) {
+				t.Errorf("%s: belfry %s has no flag --%s", page, strings.TrimPrefix(command.FullPath(), "belfry "),
+					m[1])
 			}
 		}
 	}

@@ -21,9 +21,12 @@ const common = 3
 
 const introduction = `# Commands
 
-All commands of ` + "`belfry`" + `, with their arguments and flags. ` + "`belfry COMMAND --help`" + ` prints the same for one command. ` + "`make manual`" + ` generates this page from the program.
+All commands of ` + "`belfry`" + `, with their arguments and flags. ` + "`belfry COMMAND --help`" +
+	` prints the same for one command. ` + "`make manual`" + ` generates this page from the program.
 
-Most commands can run while ` + "`belfry serve`" + ` uses the same data: they ask the serving process. Each flag that names a variable in parentheses can also be set by it.
+Most commands can run while ` +
+	"`belfry serve`" +
+	` uses the same data: they ask the serving process. Each flag that names a variable in parentheses can also be set by it.
 
 | exit code | meaning |
 |---|---|

@@ -46,7 +46,8 @@ func TestReloadByCommandAndBySignal(t *testing.T) {
 
 	belfry(t, 0, "reloaded; nothing has changed", "reload", "-c", file)
 	write("log: {format: json, level: debug}\ndata: elsewhere\n")
-	belfry(t, 2, "4:1: data: can't change while belfry runs", "reload", "-c", file, "--data", filepath.Join(filepath.Dir(file), "data"))
+	belfry(t, 2, "4:1: data: can't change while belfry runs", "reload", "-c", file, "--data",
+		filepath.Join(filepath.Dir(file), "data"))
 	write("log: {format: json, level: debug}\nlimits: {loopback: true}\n")
 	belfry(t, 0, "reloaded; these keys changed:\n  limits\n  log.level\n", "reload", "-c", file)
 	write("log: {format: json, level: nonsense}\n")

@@ -60,7 +60,8 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	person := isForPeople(loaded.Log, s.out)
 	firstAdmin, err := a.FirstAdmin(ctx, person)
 	if err != nil {
-		log.Warn("a link that makes the first admin can't be made; belfry user create ADDRESS --admin makes one", "error", err)
+		log.Warn("a link that makes the first admin can't be made; belfry user create ADDRESS --admin makes one",
+			"error", err)
 	}
 	ready := []any{"after", time.Since(began).Round(time.Millisecond)}
 	if person {

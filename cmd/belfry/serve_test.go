@@ -25,8 +25,10 @@ func logger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
 // Durations in JSON are seconds, in whatever place.
 func TestDurationsInJSONAreSeconds(t *testing.T) {
 	var out bytes.Buffer
-	logger("json", slog.LevelInfo, &out).With("within", 30*time.Second).WithGroup("request").LogAttrs(context.Background(), slog.LevelInfo, "m",
-		slog.Duration("took", 1234567*time.Nanosecond), slog.Any("any", 2*time.Minute), slog.Group("inner", "wait", time.Duration(0)), slog.Int("n", 1500))
+	logger("json", slog.LevelInfo,
+		&out).With("within", 30*time.Second).WithGroup("request").LogAttrs(context.Background(), slog.LevelInfo, "m",
+		slog.Duration("took", 1234567*time.Nanosecond), slog.Any("any", 2*time.Minute),
+		slog.Group("inner", "wait", time.Duration(0)), slog.Int("n", 1500))
 	var got struct {
 		Within  float64
 		Request struct {
@@ -57,7 +59,8 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 	if want := strings.Join(plan.Roles(), ", "); !strings.Contains(strings.Join(strings.Fields(help), " "), want) {
 		t.Errorf("the help does not name %s: %s", want, help)
 	}
-	for file, line := range map[string]string{"../../docs/reference/glossary.md": "| role |", "../../docs/guides/deploy-cluster.md": "belfry serve --role mapping"} {
+	for file, line := range map[string]string{"../../docs/reference/glossary.md": "| role |",
+		"../../docs/guides/deploy-cluster.md": "belfry serve --role mapping"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +69,8 @@ func TestRolesAreNamedWhereverTheyAreListed(t *testing.T) {
 		line, _, _ := strings.Cut(rest, "\n")
 		for _, role := range plan.Roles() {
 			named := strings.Contains(line, role)
-			if strings.Contains(file, "deploy") { // the front is another process there, and the role mapping comes before
+			// The front is another process there, and the role mapping comes before.
+			if strings.Contains(file, "deploy") {
 				named = named || role == "front" || role == "mapping"
 			}
 			if !found || !named {
@@ -88,7 +92,8 @@ func TestTheFormatOfTheLogChanges(t *testing.T) {
 	log.Info("two", "a", time.Second)
 	log.Debug("three")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], `msg=one part=x g.a=1s`) || !strings.Contains(lines[1], `"msg":"two","part":"x","g":{"a":1}}`) {
+	if len(lines) != 2 || !strings.Contains(lines[0], `msg=one part=x g.a=1s`) ||
+		!strings.Contains(lines[1], `"msg":"two","part":"x","g":{"a":1}}`) {
 		t.Errorf("%q", lines)
 	}
 }

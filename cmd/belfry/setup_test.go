@@ -39,21 +39,28 @@ stores:
 			}
 		}
 	}
-	setup(1, []string{"stream EVENTS drifted: max_msgs 1000000 instead of 77", "consumer mapping of stream EVENTS missing", "2 in sync, 4 missing, 1 drifted"}, "--check")
+	setup(1, []string{"stream EVENTS drifted: max_msgs 1000000 instead of 77",
+		"consumer mapping of stream EVENTS missing", "2 in sync, 4 missing, 1 drifted"}, "--check")
 	setup(1, []string{"2 in sync, 4 missing, 1 drifted"}, "--check")
 	setup(0, []string{"stream EVENTS updated: max_msgs", "2 in sync, 4 created, 1 updated"})
 	setup(0, []string{"stream DEAD in sync", "consumer cascade of stream RETRY in sync", "7 in sync"})
-	setup(0, []string{"consumer a of stream EVENTS created", "consumer b of stream EVENTS created"}, "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m", "--from", "all")
-	setup(0, []string{"11 in sync"}, "--check", "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait", "1m")
-	setup(1, []string{"filter events.*.Store.*.Books.* events.*.Binary.*.Books.* events.*.Register.Books.* instead of events.*.Store.> events.*.Register.> events.*.Binary.>, ack_wait 1m0s instead of 30s"}, "--check", "--listener", "a")
+	setup(0, []string{"consumer a of stream EVENTS created", "consumer b of stream EVENTS created"}, "--listener", "a",
+		"--listener", "b", "--store", "Books", "--ack-wait", "1m", "--from", "all")
+	setup(0, []string{"11 in sync"}, "--check", "--listener", "a", "--listener", "b", "--store", "Books", "--ack-wait",
+		"1m")
+	setup(1, []string{"filter events.*.Store.*.Books.* events.*.Binary.*.Books.* events.*.Register.Books.* instead " +
+		"of events.*.Store.> events.*.Register.> events.*.Binary.>, ack_wait 1m0s instead of 30s"}, "--check",
+		"--listener", "a")
 	setup(0, []string{"consumer s of stream EVENTS created"}, "--listener", "s", "--event", "Auth.LoggedIn")
-	setup(1, []string{"filter events.*.Auth.LoggedIn.*.* instead of events.*.Auth.*.*.*"}, "--check", "--listener", "s", "--event", "Auth.*")
+	setup(1, []string{"filter events.*.Auth.LoggedIn.*.* instead of events.*.Auth.*.*.*"}, "--check", "--listener", "s",
+		"--event", "Auth.*")
 	// That of an earlier release, and of another program.
 	wide := jetstream.ConsumerConfig{Durable: "wide", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
 	if _, err := b.JetStream().CreateOrUpdateConsumer(t.Context(), "EVENTS", wide); err != nil {
 		t.Fatal(err)
 	}
-	setup(1, []string{"consumer wide of stream EVENTS drifted: filter events.> instead of events.*.Store.> events.*.Register.> events.*.Binary.>"}, "--check")
+	setup(1, []string{"consumer wide of stream EVENTS drifted: filter events.> instead of events.*.Store.> " +
+		"events.*.Register.> events.*.Binary.>"}, "--check")
 	setup(0, []string{"consumer wide of stream EVENTS updated"})
 	setup(0, []string{"7 in sync"}, "--check")
 	setup(0, []string{"consumer o-31 of stream EVENTS created"}, "--listener", "o", "--ordered")
@@ -75,8 +82,11 @@ stores:
 	if _, err := b.JetStream().CreateStream(t.Context(), memory); err != nil {
 		t.Fatal(err)
 	}
-	anew := "stream EVENTS must be created anew, because the server does not change storage. As the admin of the bus: belfry listener list"
-	setup(1, []string{"stream EVENTS to be recreated: storage Memory instead of File, max_bytes 1048576 instead of 4294967296, max_msgs_per_subject 1 instead of -1", anew, "nats stream rm EVENTS --force belfry bus setup"}, "--check")
+	anew := "stream EVENTS must be created anew, because the server does not change storage. As the admin of the " +
+		"bus: belfry listener list"
+	setup(1, []string{"stream EVENTS to be recreated: storage Memory instead of File, max_bytes 1048576 instead of " +
+		"4294967296, max_msgs_per_subject 1 instead of -1", anew, "nats stream rm EVENTS --force belfry bus setup"},
+		"--check")
 	setup(1, []string{"stream EVENTS to be recreated: storage Memory instead of File", anew})
 	setup(1, []string{"1 to be recreated"})
 	if err := b.JetStream().DeleteStream(t.Context(), "EVENTS"); err != nil {
@@ -106,7 +116,8 @@ func TestRolePrintsPermissions(t *testing.T) {
 		}
 		conf := filepath.Join(t.TempDir(), "nats.conf")
 		variable := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		text := out.String() + fmt.Sprintf("authorization {users: [{user: %s, password: p, permissions: $%s}]}\n", name, variable)
+		text := out.String() +
+			fmt.Sprintf("authorization {users: [{user: %s, password: p, permissions: $%s}]}\n", name, variable)
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +134,8 @@ func TestRolePrintsPermissions(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range [][]string{{"role", "a b"}, {"account", "a b"}, {"role", "a", "--request", "events.>"}, {"account", "a", "--request", "store.Users.>"}} {
+	for _, args := range [][]string{{"role", "a b"}, {"account", "a b"}, {"role", "a", "--request", "events.>"},
+		{"account", "a", "--request", "store.Users.>"}} {
 		var out bytes.Buffer
 		if code := run(t.Context(), append([]string{"bus"}, args...), streams{nil, &out, &out}); code != 2 {
 			t.Errorf("%q ends with %d: %s", args, code, &out)
@@ -173,7 +185,8 @@ func TestAccountPrintsImportsOfAllThatTheRolePermits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, subject := range append(publish, "store.Users.update", "store.Users.get") {
-		if !strings.Contains(printed["role"], `"`+subject+`"`) || !strings.Contains(printed["account"], fmt.Sprintf("{service: {account: BELFRY, subject: %q}}", subject)) {
+		if !strings.Contains(printed["role"], `"`+subject+`"`) ||
+			!strings.Contains(printed["account"], fmt.Sprintf("{service: {account: BELFRY, subject: %q}}", subject)) {
 			t.Errorf("%s is missing", subject)
 		}
 	}

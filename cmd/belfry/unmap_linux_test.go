@@ -12,7 +12,8 @@ func TestOnlyMappingsThatAreAsTheirFileAreUnmapped(t *testing.T) {
 	text := func(anonymous string, lines ...string) string {
 		var b strings.Builder
 		for _, line := range lines {
-			fmt.Fprintf(&b, "%s\nSize:               1568 kB\nRss:                 984 kB\nAnonymous:           %s\nAnonHugePages:         0 kB\nVmFlags: rd ex mr mw me sd\n", line, anonymous)
+			fmt.Fprintf(&b, "%s\nSize:               1568 kB\nRss:                 984 kB\nAnonymous:           "+
+				"%s\nAnonHugePages:         0 kB\nVmFlags: rd ex mr mw me sd\n", line, anonymous)
 		}
 		return b.String()
 	}

@@ -42,7 +42,9 @@ func serve(t *testing.T, file string) *app.App {
 func TestUsersOnTheCommandLine(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "belfry.yaml")
-	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\nauthentication: {providers: {email: {}}}\nmailers: {default: {type: file}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\nauthentication: {providers: {email: "+
+			"{}}}\nmailers: {default: {type: file}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	user := func(args ...string) []string { return append(append([]string{"user"}, args...), "-c", file) }
@@ -50,21 +52,27 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 	belfry(t, 2, "the data folder has no data yet", user("list")...)
 	out, _ := say(t, 0, secret+"\n", user("create", "root@example.com", "--admin", "--json")...)
 	var root admin.Account
-	if err := json.Unmarshal([]byte(out), &root); err != nil || !root.Admin || !root.HasPassword || strings.Contains(out, "argon2id") {
+	if err := json.Unmarshal([]byte(out), &root); err != nil || !root.Admin || !root.HasPassword ||
+		strings.Contains(out, "argon2id") {
 		t.Fatalf("%s, %v", out, err)
 	}
-	if out, _ := say(t, 0, "", user("create", "ada@example.com", "--no-password", "--validated", "--fields", `{"name":"Ada"}`)...); !strings.HasSuffix(out, " (ada@example.com_email): created\n") {
+	if out, _ := say(t, 0, "",
+		user("create", "ada@example.com", "--no-password", "--validated", "--fields",
+			`{"name":"Ada"}`)...); !strings.HasSuffix(out, " (ada@example.com_email): created\n") {
 		t.Error(out)
 	}
 	served := false
 	for range 2 {
-		if out, _ := say(t, 0, "", user("list")...); strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, "UUID") || !strings.Contains(out, root.UUID+"  yes    -") {
+		if out, _ := say(t, 0, "", user("list")...); strings.Count(out, "\n") != 3 || !strings.HasPrefix(out, "UUID") ||
+			!strings.Contains(out, root.UUID+"  yes    -") {
 			t.Error(out)
 		}
-		if out, _ := say(t, 0, "", user("list", "--json")...); strings.Count(out, "\n") != 2 || !strings.Contains(out, `"admin":true`) {
+		if out, _ := say(t, 0, "", user("list", "--json")...); strings.Count(out, "\n") != 2 ||
+			!strings.Contains(out, `"admin":true`) {
 			t.Error(out)
 		}
-		if out, _ := say(t, 0, "", user("show", "ada@example.com")...); !strings.Contains(out, `"name": "Ada"`) || strings.Contains(out, `"hasPassword": true`) != served {
+		if out, _ := say(t, 0, "", user("show", "ada@example.com")...); !strings.Contains(out, `"name": "Ada"`) ||
+			strings.Contains(out, `"hasPassword": true`) != served {
 			t.Error(out)
 		}
 		for _, c := range []struct {
@@ -79,12 +87,15 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 			{0, "", ": enabled\n", []string{"enable", "ada@example.com"}},
 			{0, secret + "\r\n", ": the password is set", []string{"password", "ada@example.com"}},
 			{0, secret, ": the password is set", []string{"password", "ada@example.com"}}, // without an end of line
-			{2, "", "no password: expected it as the first line of standard input", []string{"password", "ada@example.com"}},
+			{2, "", "no password: expected it as the first line of standard input",
+				[]string{"password", "ada@example.com"}},
 			{2, "\n" + secret, "no password", []string{"password", "ada@example.com"}},
 			{2, "short\n", "must have 8 to 1024 bytes", []string{"password", "ada@example.com"}},
 			{2, strings.Repeat("x", 2000), "must have 8 to 1024 bytes", []string{"password", "ada@example.com"}},
-			{2, "Password123\n", "/password: is one of the most common passwords: choose another", []string{"password", "ada@example.com"}},
-			{2, "Password123\n", "/password: is one of the most common passwords: choose another", []string{"create", "eve@example.com"}},
+			{2, "Password123\n", "/password: is one of the most common passwords: choose another",
+				[]string{"password", "ada@example.com"}},
+			{2, "Password123\n", "/password: is one of the most common passwords: choose another",
+				[]string{"create", "eve@example.com"}},
 			{2, secret, "unexpected argument", []string{"password", "ada@example.com", secret}},
 			{2, secret, "unknown flag --password", []string{"create", "x@example.com", "--password=" + secret}},
 			{2, secret, "is not an e-mail address", []string{"create", "nobody"}},
@@ -94,10 +105,14 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 			{0, "", "ID  TYPE  LAST USED", []string{"sessions", "ada@example.com"}},
 			{0, "", ": all sessions and API keys have ended\n", []string{"end-sessions", "ada@example.com"}},
 			{1, "", "the user has no session with this id", []string{"end-sessions", "ada@example.com", "none"}},
-			{0, "", ": a mail to set a new password will be sent\n", []string{"recover", map[bool]string{false: "ada@example.com", true: "root@example.com"}[served]}},
-			{1, "", "is not an address that the user logs in with", []string{"recover", "ada@example.com", "--to", "root@example.com"}},
-			{1, "", "the user has no ident with this uuid", []string{"unlink", "ada@example.com", "root@example.com_email"}},
-			{1, "", "this is the last login of the user", []string{"unlink", "ada@example.com", "ada@example.com_email"}},
+			{0, "", ": a mail to set a new password will be sent\n",
+				[]string{"recover", map[bool]string{false: "ada@example.com", true: "root@example.com"}[served]}},
+			{1, "", "is not an address that the user logs in with",
+				[]string{"recover", "ada@example.com", "--to", "root@example.com"}},
+			{1, "", "the user has no ident with this uuid",
+				[]string{"unlink", "ada@example.com", "root@example.com_email"}},
+			{1, "", "this is the last login of the user",
+				[]string{"unlink", "ada@example.com", "ada@example.com_email"}},
 			{2, "yes\n", "confirm with --yes", []string{"delete", "ada@example.com"}},
 		} {
 			out, errOut := say(t, c.code, c.in, user(c.args...)...)
@@ -120,7 +135,8 @@ func TestUsersOnTheCommandLine(t *testing.T) {
 
 func TestAPIKeysOnTheCommandLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
-	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nlog: {level: error}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	user := func(args ...string) []string { return append(append([]string{"user"}, args...), "-c", file) }
@@ -142,7 +158,8 @@ func TestAPIKeysOnTheCommandLine(t *testing.T) {
 			t.Errorf("%v: %s", c[1:], errOut)
 		}
 	}
-	early, errOut := say(t, 0, "", user("key", "create", machine.UUID, "deploy", "--expires", "720h", "--rule", "method == 'GET'")...)
+	early, errOut := say(t, 0, "",
+		user("key", "create", machine.UUID, "deploy", "--expires", "720h", "--rule", "method == 'GET'")...)
 	if len(early) != 66 || !strings.Contains(errOut, early[:22]) || strings.Contains(errOut, strings.TrimSpace(early)) {
 		t.Errorf("%q, %q", early, errOut)
 	}
@@ -167,7 +184,8 @@ func TestAPIKeysOnTheCommandLine(t *testing.T) {
 			t.Errorf("a key: %d", got)
 		}
 	}
-	if out, _ := say(t, 0, "", user("show", machine.UUID)...); strings.Count(out, `"name": "deploy"`)+strings.Count(out, `"name": "backup"`) != 2 || strings.Contains(out, early[22:65]) {
+	if out, _ := say(t, 0, "", user("show", machine.UUID)...); strings.Count(out, `"name": "deploy"`)+
+		strings.Count(out, `"name": "backup"`) != 2 || strings.Contains(out, early[22:65]) {
 		t.Error(out)
 	}
 	say(t, 0, "", user("key", "revoke", machine.UUID, early[:22])...)

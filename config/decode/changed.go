@@ -7,9 +7,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ChangedKeys returns the keys that are not the same in two files, sorted, without their values: of a section
-// that one of them does not have the key of the section, of a list that of the list. A key whose value has the content of a
-// file is one of them if that content is another.
+// ChangedKeys returns the keys that are not the same in two files, sorted, without their values: of a section that one
+// of them does not have the key of the section, of a list that of the list. A key whose value has the content of a file
+// is one of them if that content is another.
 func ChangedKeys(before, now *Document) []string {
 	keys := changedIn("", before.root, now.root, nil)
 	for path, content := range now.contents {
@@ -32,7 +32,8 @@ func changed(path string, before, now *yaml.Node, keys []string) []string {
 	case now.Kind == yaml.MappingNode:
 		return changedIn(path, before, now, keys)
 	case now.Kind == yaml.SequenceNode:
-		if !slices.EqualFunc(before.Content, now.Content, func(a, b *yaml.Node) bool { return len(changed("x", a, b, nil)) == 0 }) {
+		if !slices.EqualFunc(before.Content, now.Content,
+			func(a, b *yaml.Node) bool { return len(changed("x", a, b, nil)) == 0 }) {
 			keys = append(keys, path)
 		}
 		return keys

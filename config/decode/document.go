@@ -23,12 +23,14 @@ type Document struct {
 	positions map[string]position
 	secret    map[string]bool // paths whose values came from the environment
 	problems  Problems
-	paths     []func() Path                // files and folders that keys name, and files of ${file:/path}
-	contents  map[string][sha256.Size]byte // digests of the values that have the content of a file, by the paths of their keys
-	loose     map[string]any               // valid values of keys without a field, by their paths
-	invalid   map[string]bool              // paths of keys whose values are invalid; of an item of a list, also that of the list
-	variables map[string]string            // in the defaults of paths
-	later     []func()                     // set defaults that depend on other keys
+	paths     []func() Path // files and folders that keys name, and files of ${file:/path}
+	// digests of the values that have the content of a file, by the paths of their keys
+	contents map[string][sha256.Size]byte
+	loose    map[string]any // valid values of keys without a field, by their paths
+	// paths of keys whose values are invalid; of an item of a list, also that of the list
+	invalid   map[string]bool
+	variables map[string]string // in the defaults of paths
+	later     []func()          // set defaults that depend on other keys
 }
 
 type position struct{ line, column int }
@@ -40,12 +42,12 @@ type Path struct {
 	Use  value.PathUse
 }
 
-// Read reads a file into a struct. Problems name the file, and relative paths are relative to its folder. Without YAML there is an
-// error. All other problems are kept until Err is called, so that rules can add theirs.
+// Read reads a file into a struct. Problems name the file, and relative paths are relative to its folder. Without YAML
+// there is an error. All other problems are kept until Err is called, so that rules can add theirs.
 func Read[T any](file string, data []byte, env Lookup) (*T, *Document, error) {
 	d := &Document{
-		file: file, env: env, positions: map[string]position{}, secret: map[string]bool{}, contents: map[string][sha256.Size]byte{},
-		loose: map[string]any{}, invalid: map[string]bool{},
+		file: file, env: env, positions: map[string]position{}, secret: map[string]bool{},
+		contents: map[string][sha256.Size]byte{}, loose: map[string]any{}, invalid: map[string]bool{},
 	}
 	root, fault := yamltext.Parse(data)
 	if fault != nil {
@@ -66,7 +68,8 @@ func Absent[T any](d *Document, path, name string) *T {
 	return into
 }
 
-// Derive sets the defaults that depend on other keys, those that depend on variables by themselves. It can be called again.
+// Derive sets the defaults that depend on other keys, those that depend on variables by themselves. It can be called
+// again.
 func (d *Document) Derive(variables map[string]string) {
 	d.variables = variables
 	for _, set := range d.later {
@@ -169,7 +172,8 @@ func (d *Document) scalar(path string, n *yaml.Node) (v text, ok bool) {
 		d.contents[path] = sha256.Sum256([]byte(got))
 	}
 	if endsWithBreak(got, secret, replaced) {
-		d.refuse(path, "ends with a line break; remove it where the value comes from (${file:/path} leaves out one at the end of the file)")
+		d.refuse(path, "ends with a line break; remove it where the value comes from (${file:/path} leaves out one "+
+			"at the end of the file)")
 		return text{}, false
 	}
 	return text{path, got}, true
@@ -184,7 +188,8 @@ func (d *Document) decode(k *Key, v text, into reflect.Value) bool {
 	return ok
 }
 
-// convert returns the value of a text. The error of a parser says what is expected; the text is quoted after it unless it is secret.
+// convert returns the value of a text. The error of a parser says what is expected; the text is quoted after it unless
+// it is secret.
 func (d *Document) convert(k *Key, v text) (any, bool) {
 	got, err := k.Format.Parse(filepath.Dir(d.file), v.value)
 	if err != nil {

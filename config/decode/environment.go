@@ -53,8 +53,8 @@ func expand(text string, lookup func(reference string) (string, error)) (result 
 	}
 }
 
-// lookup returns the value of a variable or a file. The default is used when the variable is unset or empty. Errors name the variable or
-// the file, never its value.
+// lookup returns the value of a variable or a file. The default is used when the variable is unset or empty. Errors
+// name the variable or the file, never its value.
 func lookup(reference string, env Lookup) (string, error) {
 	if path, isFile := strings.CutPrefix(reference, fileReference); isFile {
 		return contentOf(path)
@@ -68,21 +68,23 @@ func lookup(reference string, env Lookup) (string, error) {
 	case hasFallback && value == "":
 		return fallback, nil
 	case !set:
-		return "", fmt.Errorf("environment variable %s is not set; set it, or write a default: ${%s:-default}", name, name)
+		return "", fmt.Errorf("environment variable %s is not set; set it, or write a default: ${%s:-default}", name,
+			name)
 	case !utf8.ValidString(value):
 		return "", fmt.Errorf("environment variable %s is not valid UTF-8", name)
 	}
 	return value, nil
 }
 
-// contentOf returns the text of a file without one line break at its end, which editors and echo write, and without the mark
-// that some editors write at the beginning.
+// contentOf returns the text of a file without one line break at its end, which editors and echo write, and without the
+// mark that some editors write at the beginning.
 func contentOf(path string) (string, error) {
 	switch {
 	case strings.Contains(path, ":-"):
 		return "", errors.New("${file:/path} has no default: remove what begins with :-")
 	case !filepath.IsAbs(path):
-		return "", errors.New("expected the absolute path of a file, such as ${file:/run/secrets/smtp}") // the text may be the secret itself
+		// The text may be the secret itself.
+		return "", errors.New("expected the absolute path of a file, such as ${file:/run/secrets/smtp}")
 	}
 	data, err := smallfile.Read(path, yamltext.MaxFile)
 	if err != nil {
@@ -99,8 +101,8 @@ func contentOf(path string) (string, error) {
 	return text, nil
 }
 
-// endsWithBreak reports whether a value ends with a line break that is hardly meant: in a secret, unless it is PEM, and in one line
-// from the environment or a file. It would be a part of the password, say, and nobody sees it.
+// endsWithBreak reports whether a value ends with a line break that is hardly meant: in a secret, unless it is PEM, and
+// in one line from the environment or a file. It would be a part of the password, say, and nobody sees it.
 func endsWithBreak(text string, secret, replaced bool) bool {
 	line := strings.TrimRight(text, "\r\n")
 	if line == text || strings.HasPrefix(strings.TrimSpace(text), "-----BEGIN ") {

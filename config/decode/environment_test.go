@@ -26,7 +26,8 @@ func TestSubstitution(t *testing.T) {
 		"${NOISE}":              "a: {b: [${PORT}", // neither expanded again nor parsed as YAML
 		"${NONE:-$}${NONE:-$}{": "$${",
 	} {
-		got, replaced, err := expand(text, func(reference string) (string, error) { return lookup(reference, environment) })
+		got, replaced, err := expand(text,
+			func(reference string) (string, error) { return lookup(reference, environment) })
 		if err != nil || got != want {
 			t.Errorf("%s: got %q, error %v; want %q", text, got, err, want)
 		}

@@ -112,7 +112,8 @@ func (l *layout) add(t reflect.Type, index []int, variant string, without []stri
 func newKey(f reflect.StructField, index []int, variant string) Key {
 	tag := f.Tag.Get
 	k := Key{
-		Name: tag("key"), Required: tag("required"), initial: tag("default"), list: tag("list"), names: tag("names"), of: tag("of"), variant: variant,
+		Name: tag("key"), Required: tag("required"), initial: tag("default"), list: tag("list"), names: tag("names"),
+		of: tag("of"), variant: variant,
 		without: tag("without"), reload: tag("reload"), presence: tag("presence"), fixed: strings.Fields(tag("keys")),
 		secret: tag("secret") != "", special: tag("special") != "", typ: f.Type,
 	}

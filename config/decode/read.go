@@ -1,9 +1,9 @@
-// Package decode reads a YAML file into structs whose fields declare their keys by tags (see Key). The same tags make the JSON Schema of
-// the file, and say what a reload does with each difference between two files.
+// Package decode reads a YAML file into structs whose fields declare their keys by tags (see Key). The same tags make
+// the JSON Schema of the file, and say what a reload does with each difference between two files.
 //
-// Reading is strict. An unknown key, a value that the format of its key does not accept, a missing key and a duplicate are problems. All
-// of them are reported at once, each with file, line, column, key and what is expected. No problem quotes a value that is secret or came
-// from the environment.
+// Reading is strict. An unknown key, a value that the format of its key does not accept, a missing key and a duplicate
+// are problems. All of them are reported at once, each with file, line, column, key and what is expected. No problem
+// quotes a value that is secret or came from the environment.
 //
 // Rules between keys are code: a struct that has them is a Validator.
 package decode
@@ -17,7 +17,8 @@ import (
 // Defaulter is a struct with defaults that no tag has.
 type Defaulter interface{ SetDefaults() }
 
-// Validator is a struct with rules between its keys, and defaults that depend on them. Validate is called once all of them are read.
+// Validator is a struct with rules between its keys, and defaults that depend on them. Validate is called once all of
+// them are read.
 type Validator interface{ Validate(s *Section) }
 
 // Special is a type with the tag special, which reads the section under a key by itself.
@@ -29,7 +30,8 @@ type Special interface {
 // Fill reads the keys of a section into a struct, without some of them.
 func (s *Section) Fill(into any, without string) { s.fill(reflect.ValueOf(into).Elem(), without) }
 
-// fill reads the keys of a section into a struct, in the order of its fields, and then has the rules between them checked.
+// fill reads the keys of a section into a struct, in the order of its fields, and then has the rules between them
+// checked.
 func (s *Section) fill(into reflect.Value, without string) {
 	setDefaults(into)
 	l, kind, known := layoutOf(into.Type(), without), "", true

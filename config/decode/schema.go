@@ -19,8 +19,9 @@ type Description struct{ Meaning, Default string }
 
 // Schema makes the JSON Schema of a file from the struct that it is read into.
 type Schema struct {
-	Describe func(path string) Description          // returns what the documentation says about the key at a path
-	Visit    func(path string, k *Key, initial any) // is called for each key, with its default as in a file, or nil; nil: for none
+	Describe func(path string) Description // returns what the documentation says about the key at a path
+	// is called for each key, with its default as in a file, or nil; nil: for none
+	Visit func(path string, k *Key, initial any)
 }
 
 // Section makes the schema of a struct with its defaults, without some of its keys. An empty section may be null.
@@ -35,7 +36,11 @@ func (b *Schema) section(path string, of reflect.Value, without string) Fragment
 		if k := &all[i]; k.Name == "type" && k.Format.Choices != nil {
 			return b.Union(path, k, func(kind string) Fragment {
 				newVariant(of, kind)
-				return b.keys(path, of, slices.DeleteFunc(slices.Clone(all), func(k Key) bool { return k.variant != "" && k.variant != kind }))
+				return b.keys(path,
+					of, slices.DeleteFunc(slices.Clone(all), func(k Key) bool {
+						return k.variant != "" &&
+							k.variant != kind
+					}))
 			})
 		}
 	}
@@ -54,7 +59,8 @@ func (b *Schema) Union(path string, kind *Key, variant func(kind string) Fragmen
 		schema["properties"].(Fragment)["type"] = b.Loose(path, kind)
 		all = append(all, Fragment{"if": condition, "then": schema})
 	}
-	return Fragment{"type": []string{"object", "null"}, "properties": Fragment{"type": b.Loose(path, kind)}, "allOf": all}
+	return Fragment{"type": []string{"object", "null"}, "properties": Fragment{"type": b.Loose(path, kind)},
+		"allOf": all}
 }
 
 // Loose makes the schema of a key of a section that no field declares.
@@ -145,7 +151,8 @@ func (b *Schema) list(path string, k *Key, of reflect.Type) Fragment {
 	if of.Kind() == reflect.Slice {
 		of = of.Elem()
 	}
-	return Fragment{"type": "array", "maxItems": maxItems, "items": b.value(path+"[]", &items, nil, reflect.New(of).Elem())}
+	return Fragment{"type": "array", "maxItems": maxItems,
+		"items": b.value(path+"[]", &items, nil, reflect.New(of).Elem())}
 }
 
 // Named completes the schema of a key with its documentation. A key can have several kinds of values.

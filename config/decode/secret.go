@@ -38,7 +38,8 @@ func secretLike(key string) bool {
 	if strings.HasSuffix(key, "url") || strings.HasSuffix(key, "ttl") || key == "tokens" { // whether they are kept
 		return false
 	}
-	for _, word := range [...]string{"password", "secret", "token", "nkey", "credential", "consumerkey", "privatekey", "encryptionkey"} {
+	for _, word := range [...]string{"password", "secret", "token", "nkey", "credential", "consumerkey", "privatekey",
+		"encryptionkey"} {
 		if strings.Contains(key, word) {
 			return true
 		}

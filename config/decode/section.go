@@ -65,7 +65,8 @@ func (s *Section) add(keyNode, value *yaml.Node) {
 	case keyNode.Kind != yaml.ScalarNode:
 		s.doc.problemIn(s.path, keyNode, "expected a key before the colon, not %s", describe(keyNode))
 	case keyNode.Tag == "!!merge":
-		s.doc.problemIn(s.path, keyNode, "merge keys (<<) are not supported; write the keys out, or use an alias for a whole value")
+		s.doc.problemIn(s.path, keyNode,
+			"merge keys (<<) are not supported; write the keys out, or use an alias for a whole value")
 	case keyNode.Style&yaml.TaggedStyle != 0:
 		s.doc.problemIn(s.path, keyNode, "a key cannot have a tag")
 	case twice && s.values[key] != nil:
@@ -100,7 +101,8 @@ func (s *Section) Fine(keys ...string) bool {
 // Value returns the value of a key without a field, by its path in the section; nil if it is not set, or invalid.
 func (s *Section) Value(path string) any { return s.doc.loose[within(s.path, path)] }
 
-// Problem reports a problem with a key of the section, set or missing, by its path in the section; "" is the section itself.
+// Problem reports a problem with a key of the section, set or missing, by its path in the section; "" is the section
+// itself.
 func (s *Section) Problem(path, format string, args ...any) {
 	s.doc.Problem(within(s.path, path), format, args...)
 }

@@ -28,7 +28,9 @@ func (d *Document) shown(path string, n *yaml.Node) *yaml.Node {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
-			out.Content = append(out.Content, &yaml.Node{Kind: key.Kind, Style: key.Style, Tag: key.Tag, Value: key.Value}, d.shown(Join(path, key.Value), n.Content[i+1]))
+			out.Content = append(out.Content,
+				&yaml.Node{Kind: key.Kind, Style: key.Style, Tag: key.Tag, Value: key.Value},
+				d.shown(Join(path, key.Value), n.Content[i+1]))
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {

@@ -1,5 +1,5 @@
-// Package value has the formats of the single values of a configuration: what parses a text, what a JSON Schema says about it, and how
-// the value is shown.
+// Package value has the formats of the single values of a configuration: what parses a text, what a JSON Schema says
+// about it, and how the value is shown.
 //
 // The error of a parser says what is expected, and does not repeat the text, which may be secret.
 package value
@@ -36,17 +36,20 @@ const (
 // Fragment is a part of a JSON Schema.
 type Fragment map[string]any
 
-// Bounds of numbers of bytes have their patterns, and those of durations: 0 needs no unit. They accept more than the parsers.
+// Bounds of numbers of bytes have their patterns, and those of durations: 0 needs no unit. They accept more than the
+// parsers.
 var (
 	sizeSchema     = Fragment{"pattern": `^\d{1,19} ?([KMGTkmgt][iI]?)?[bB]?$`, "minimum": 0}
-	durationSchema = Fragment{"pattern": `^(\d{1,6}d)?((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))*$|^0$`, "minimum": 0, "maximum": 0}
+	durationSchema = Fragment{"pattern": `^(\d{1,6}d)?((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))*$|^0$`, "minimum": 0,
+		"maximum": 0}
 )
 
 // formats are made from parameters.
 var formats = map[string]func(p []string) Format{
-	"flag":   func([]string) Format { return of(parseFlag, flagBase, nil) },
-	"one":    func(p []string) Format { return of(oneOf(p...), anyBase, nil, p...) },
-	"either": func(p []string) Format { return of(either(p), anyBase, nil, p...) }, // a flag with words: the first is false, the second true
+	"flag": func([]string) Format { return of(parseFlag, flagBase, nil) },
+	"one":  func(p []string) Format { return of(oneOf(p...), anyBase, nil, p...) },
+	// a flag with words: the first is false, the second true
+	"either": func(p []string) Format { return of(either(p), anyBase, nil, p...) },
 	"owner":  func([]string) Format { return of(parseOwnerWord, anyBase, nil, "owner") },
 	"level":  func([]string) Format { return of(parseLevel, anyBase, nil, levels...) },
 
@@ -65,14 +68,19 @@ var formats = map[string]func(p []string) Format{
 	"site":   func([]string) Format { return ofPath(existingFolder, ServedFolder) },
 
 	"url":     func(p []string) Format { return of(URL(p...), anyBase, nil) },
-	"baseURL": plain(parseBaseURL), "publicURL": plain(parsePublicURL), "mongoURL": plain(parseMongoURL), "traceEndpoint": plain(parseTraceEndpoint),
-	"redirect": plain(parseRedirect), "appRedirect": plain(parseAppRedirect), "origin": plain(parseOrigin), "passkeyOrigin": plain(parsePasskeyOrigin),
+	"baseURL": plain(parseBaseURL), "publicURL": plain(parsePublicURL), "mongoURL": plain(parseMongoURL),
+	"traceEndpoint": plain(parseTraceEndpoint),
+	"redirect":      plain(parseRedirect), "appRedirect": plain(parseAppRedirect), "origin": plain(parseOrigin),
+	"passkeyOrigin": plain(parsePasskeyOrigin),
 
 	"text": plain(parseText), "nonempty": plain(parseNonEmpty), "line": plain(parseLine), "ratio": plain(parseRatio),
-	"name": plain(Name), "property": plain(parseProperty), "ownProperty": plain(OwnProperty), "textField": plain(parseTextField), "indexField": plain(parseIndexField),
-	"route": plain(parseRoute), "subfolder": plain(parseSubfolder), "sender": plain(parseSender), "cookie": plain(parseCookieName),
+	"name": plain(Name), "property": plain(parseProperty), "ownProperty": plain(OwnProperty),
+	"textField": plain(parseTextField), "indexField": plain(parseIndexField),
+	"route": plain(parseRoute), "subfolder": plain(parseSubfolder), "sender": plain(parseSender),
+	"cookie":  plain(parseCookieName),
 	"address": plain(Address), "addressOrNone": plain(parseOptionalAddress), "network": plain(parsePrefix),
-	"host": plain(parseHost), "servedHost": plain(parseServedHost), "domain": plain(Domain), "localName": plain(LocalName), "rpID": plain(RPID),
+	"host": plain(parseHost), "servedHost": plain(parseServedHost), "domain": plain(Domain),
+	"localName": plain(LocalName), "rpID": plain(RPID),
 	"tenant": plain(parseTenant), "key32": plain(parseKey), "metricsToken": plain(parseMetricsToken),
 }
 
@@ -88,7 +96,8 @@ func FormatOf(is string) Format {
 }
 
 func of[T any](parse func(string) (T, error), base base, schema Fragment, choices ...string) Format {
-	return Format{Parse: func(_, text string) (any, error) { return parse(text) }, Choices: choices, base: base, schema: schema}
+	return Format{Parse: func(_, text string) (any, error) { return parse(text) }, Choices: choices, base: base,
+		schema: schema}
 }
 
 func ofPath(parse func(folder, text string) (string, error), use PathUse) Format {

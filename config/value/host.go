@@ -80,7 +80,9 @@ func addressLiteral(ip netip.Addr) string {
 // RPID accepts a domain, which is no address.
 func RPID(text string) (string, error) {
 	if _, err := netip.ParseAddr(text); err == nil || !hostSyntax.MatchString(text) || len(text) > maxHostName {
-		return "", errors.New("expected a domain such as example.com, without scheme and port: passkeys are not bound to addresses")
+		return "", errors.New(
+			"expected a domain such as example.com, without scheme and port: passkeys are not bound " +
+				"to addresses")
 	}
 	return strings.ToLower(text), nil
 }
@@ -98,7 +100,8 @@ func parseServedHost(text string) (string, error) {
 	return "", errors.New("expected a name such as app.example.com, or an address, without scheme and port")
 }
 
-var hostSyntax = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
+var hostSyntax = regexp.MustCompile(
+	`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
 
 // parsePrefix accepts a network or a single address.
 func parsePrefix(text string) (netip.Prefix, error) {

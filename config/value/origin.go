@@ -13,9 +13,10 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// appSchemes are those of pages within applications, which have origins of their own: of Capacitor, Ionic, Tauri, Electron and
-// extensions of browsers.
-var appSchemes = []string{"capacitor", "ionic", "tauri", "app", "chrome-extension", "moz-extension", "safari-web-extension"}
+// appSchemes are those of pages within applications, which have origins of their own: of Capacitor, Ionic, Tauri,
+// Electron and extensions of browsers.
+var appSchemes = []string{"capacitor", "ionic", "tauri", "app", "chrome-extension", "moz-extension",
+	"safari-web-extension"}
 
 // androidOrigin is the origin of an Android application in WebAuthn: the SHA-256 of the key that it is signed with.
 var androidOrigin = regexp.MustCompile(`^android:apk-key-hash:[A-Za-z0-9_-]{43}$`)
@@ -43,17 +44,21 @@ func parsePublicURL(text string) (string, error) {
 	return origin + u.EscapedPath(), nil
 }
 
-// parseOrigin accepts a scheme, a host and an optional port, and returns them as browsers send them in the header Origin.
+// parseOrigin accepts a scheme, a host and an optional port, and returns them as browsers send them in the header
+// Origin.
 func parseOrigin(text string) (string, error) {
 	if strings.Contains(text, "*") {
 		return "", errors.New("expected one origin, without wildcards: name each, such as https://app.example.com")
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil, text == "null", u.User != nil, !slices.Contains([]string{"http", "https"}, u.Scheme) && !slices.Contains(appSchemes, u.Scheme):
-		return "", errors.New("expected an origin such as https://app.example.com, or capacitor://localhost of an application (schemes: http, https, " + strings.Join(appSchemes, ", ") + ")")
+	case err != nil, text == "null", u.User != nil,
+		!slices.Contains([]string{"http", "https"}, u.Scheme) && !slices.Contains(appSchemes, u.Scheme):
+		return "", errors.New("expected an origin such as https://app.example.com, or capacitor://localhost of an " +
+			"application (schemes: http, https, " + strings.Join(appSchemes, ", ") + ")")
 	case u.Hostname() == "" && slices.Contains(appSchemes, u.Scheme):
-		return "", errors.New("expected a host as well, as the application sends it in Origin: " + u.Scheme + "://localhost, for example")
+		return "", errors.New("expected a host as well, as the application sends it in Origin: " + u.Scheme +
+			"://localhost, for example")
 	case u.Hostname() == "", u.Path != "" && u.Path != "/", u.RawQuery != "" || u.ForceQuery, u.Fragment != "":
 		return "", errors.New("expected an origin such as https://app.example.com, without a path")
 	}
@@ -64,14 +69,16 @@ func parseOrigin(text string) (string, error) {
 func parsePasskeyOrigin(text string) (string, error) {
 	if strings.HasPrefix(text, "android:") {
 		if !androidOrigin.MatchString(text) {
-			return "", errors.New("expected android:apk-key-hash: and the SHA-256 of the signing key in base64url without padding, 43 characters")
+			return "", errors.New("expected android:apk-key-hash: and the SHA-256 of the signing key in base64url " +
+				"without padding, 43 characters")
 		}
 		return text, nil
 	}
 	return parseOrigin(text)
 }
 
-// normalOrigin returns the origin of a URL as browsers send it: in lower case, the host in ASCII, without the port of the scheme.
+// normalOrigin returns the origin of a URL as browsers send it: in lower case, the host in ASCII, without the port of
+// the scheme.
 func normalOrigin(u *url.URL) (string, error) {
 	scheme, host, port := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname()), u.Port()
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() && !ip.Is4In6() {
@@ -110,8 +117,8 @@ var (
 	// cookieSyntax is a part of the name of a cookie: belfry's other cookies have it before their own.
 	cookieSyntax = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`)
 
-	// otherCookie is the end of the name of such another cookie. A session under it would be taken for that: of the former name, or of another
-	// belfry on the host.
+	// otherCookie is the end of the name of such another cookie. A session under it would be taken for that: of the
+	// former name, or of another belfry on the host.
 	otherCookie = regexp.MustCompile(`-(console-notice|device|mail|once|passkey(-.*)?|second)$`)
 )
 
@@ -119,10 +126,12 @@ var (
 func parseCookieName(text string) (string, error) {
 	const longest = 50
 	if len(text) > longest || !cookieSyntax.MatchString(text) {
-		return "", errors.New("expected a name of 1 to 50 letters, digits and . _ -, such as shop; over https the prefix __Host- is added")
+		return "", errors.New("expected a name of 1 to 50 letters, digits and . _ -, such as shop; over https the " +
+			"prefix __Host- is added")
 	}
 	if own := otherCookie.FindString(text); own != "" {
-		return "", errors.New("ends with " + own + ", as another cookie of belfry does: choose another name, such as shop")
+		return "", errors.New("ends with " + own +
+			", as another cookie of belfry does: choose another name, such as shop")
 	}
 	return text, nil
 }

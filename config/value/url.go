@@ -31,7 +31,8 @@ func URL(schemes ...string) func(string) (string, error) {
 // parseMongoURL accepts a connection string, which may name several hosts.
 func parseMongoURL(text string) (string, error) {
 	if u, err := url.Parse(text); err != nil || u.Scheme != "mongodb" && u.Scheme != "mongodb+srv" || u.Host == "" {
-		return "", errors.New("expected a URL such as mongodb://127.0.0.1:27017, with special characters of the password percent-encoded")
+		return "", errors.New("expected a URL such as mongodb://127.0.0.1:27017, with special characters of the " +
+			"password percent-encoded")
 	}
 	return text, nil
 }
@@ -49,14 +50,17 @@ func parseBaseURL(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// parseTraceEndpoint returns the URL for traces: a URL without a path is that of a receiver, whose path is the usual one.
+// parseTraceEndpoint returns the URL for traces: a URL without a path is that of a receiver, whose path is the usual
+// one.
 func parseTraceEndpoint(text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", errors.New("expected a URL of a receiver of OTLP over HTTP without user and query, such as http://localhost:4318, or nothing")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return "", errors.New("expected a URL of a receiver of OTLP over HTTP without user and query, such as " +
+			"http://localhost:4318, or nothing")
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/v1/traces"
@@ -127,7 +131,8 @@ func parseAppRedirect(text string) (string, error) {
 	case strings.Contains(text, "*"):
 		return "", errors.New("a redirect has no wildcards: name each")
 	case u.Opaque != "" || !strings.HasPrefix(u.Path, "/") || !strings.HasPrefix(text, u.Scheme+":"):
-		return "", errors.New("expected a scheme in lower case and a path, such as https://app.example.com/signed-in or com.example.app:/signed-in")
+		return "", errors.New("expected a scheme in lower case and a path, such as https://app.example.com/signed-in " +
+			"or com.example.app:/signed-in")
 	case path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") && u.Path != "/":
 		return "", errors.New(`the path has "." or ".." or an empty segment`)
 	}
@@ -146,7 +151,8 @@ func checkScheme(u *url.URL) error {
 	case u.Scheme == "http" && (u.Hostname() == "127.0.0.1" || u.Hostname() == "::1"):
 		return errors.New("leave out the port: any port of the loopback interface is accepted")
 	case u.Scheme == "http":
-		return errors.New("expected https; http is for programs on the user's machine alone: http://127.0.0.1/path or http://[::1]/path")
+		return errors.New("expected https; http is for programs on the user's machine alone: http://127.0.0.1/path " +
+			"or http://[::1]/path")
 	case reverseDomain.MatchString(u.Scheme):
 		return nil
 	}

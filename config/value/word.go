@@ -82,7 +82,8 @@ var tenantSyntax = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a
 
 func parseTenant(text string) (string, error) {
 	if text != "common" && text != "organizations" && text != "consumers" && !tenantSyntax.MatchString(text) {
-		return "", errors.New("expected common, organizations, consumers, or the id of a tenant, such as 9188040d-6c67-4c5b-b112-36a304b66dad (a domain can become another tenant's)")
+		return "", errors.New("expected common, organizations, consumers, or the id of a tenant, such as " +
+			"9188040d-6c67-4c5b-b112-36a304b66dad (a domain can become another tenant's)")
 	}
 	return text, nil
 }

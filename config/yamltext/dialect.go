@@ -9,8 +9,8 @@ import (
 	"unicode/utf16"
 )
 
-// The YAML library reads YAML 1.1. The functions of this file make that of what YAML 1.2 allows, and other programs write: JSON, and
-// the directive of the version. Keys stay at their line and column, which messages name.
+// The YAML library reads YAML 1.1. The functions of this file make that of what YAML 1.2 allows, and other programs
+// write: JSON, and the directive of the version. Keys stay at their line and column, which messages name.
 
 // toYAML11 returns data as the library reads it.
 func toYAML11(data []byte) []byte {
@@ -25,8 +25,8 @@ func isJSON(data []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(data)
 }
 
-// jsonToYAML rewrites what JSON has and YAML 1.1 has not: tabs before the document and, in strings, \/, pairs of surrogates, and
-// characters that it takes for line breaks. Spaces after the string take the place of what is shorter.
+// jsonToYAML rewrites what JSON has and YAML 1.1 has not: tabs before the document and, in strings, \/, pairs of
+// surrogates, and characters that it takes for line breaks. Spaces after the string take the place of what is shorter.
 func jsonToYAML(data []byte) []byte {
 	var out bytes.Buffer
 	out.Grow(len(data))

@@ -1,5 +1,5 @@
-// Package yamltext reads a configuration as YAML: one document of bounded size, in UTF-8. It accepts what YAML 1.2 and JSON allow and the
-// library does not, and says in which line the text is wrong.
+// Package yamltext reads a configuration as YAML: one document of bounded size, in UTF-8. It accepts what YAML 1.2 and
+// JSON allow and the library does not, and says in which line the text is wrong.
 package yamltext
 
 import (

@@ -21,8 +21,10 @@ var hints = [...]struct{ text, hint string }{
 	{"cannot start any token", "indent with spaces, not tabs; a value that begins with @, % or ` needs quotes"},
 	{"could not find expected ':'", "expected key: value"},
 	{"unknown anchor", "a value that begins with * needs quotes"},
-	{"found unknown escape character", `in double quotes \ begins an escape: write \\ for a backslash, and / without one, or use single quotes`},
-	{"found invalid Unicode character escape code", `\uD800 to \uDFFF are halves of a character: write the character itself, or \U and eight digits`},
+	{"found unknown escape character",
+		`in double quotes \ begins an escape: write \\ for a backslash, and / without one, or use single quotes`},
+	{"found invalid Unicode character escape code",
+		`\uD800 to \uDFFF are halves of a character: write the character itself, or \U and eight digits`},
 }
 
 // syntaxFault explains an error of the YAML library. The library's
@@ -30,7 +32,8 @@ var hints = [...]struct{ text, hint string }{
 // password that begins with *.
 func syntaxFault(err error, data []byte, consumed int) *Fault {
 	if line := unquotedReference(data); line > 0 {
-		return &Fault{line, `is not valid YAML: a value with ${...} needs quotes between { } and [ ], as in {password: "${NAME}"}`}
+		return &Fault{line,
+			`is not valid YAML: a value with ${...} needs quotes between { } and [ ], as in {password: "${NAME}"}`}
 	}
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := faultyLine(data, consumed)

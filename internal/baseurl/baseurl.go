@@ -52,8 +52,8 @@ func (u URL) Below(target string) string {
 	return u.path + target
 }
 
-// Strip returns a path on the host, or one with a query, as a path within belfry. ok is false for one that is not below the
-// base URL.
+// Strip returns a path on the host, or one with a query, as a path within belfry. ok is false for one that is not below
+// the base URL.
 func (u URL) Strip(path string) (within string, ok bool) {
 	rest, ok := strings.CutPrefix(path, u.path)
 	switch {
@@ -67,6 +67,7 @@ func (u URL) Strip(path string) (within string, ok bool) {
 	return rest, true
 }
 
-// WellKnown returns the path of a well-known URI about this server: the path of the base URL comes after it (RFC 8414, section
+// WellKnown returns the path of a well-known URI about this server: the path of the base URL comes after it (RFC 8414,
+// section
 // 3.1), since such URIs are at the root of the host (RFC 8615).
 func (u URL) WellKnown(path string) string { return path + u.path }

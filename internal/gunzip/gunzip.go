@@ -9,7 +9,8 @@ import (
 	"io"
 )
 
-// Bytes returns the content of a gzip file of at most 4 GiB that the program has made or embeds. It panics for a damaged one.
+// Bytes returns the content of a gzip file of at most 4 GiB that the program has made or embeds. It panics for a
+// damaged one.
 func Bytes(packed []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

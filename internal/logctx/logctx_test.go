@@ -12,12 +12,13 @@ import (
 )
 
 func ExampleWith() {
-	handler := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey {
-			return slog.Attr{}
-		}
-		return a
-	}})
+	handler := slog.NewTextHandler(os.Stdout,
+		&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})
 	log := slog.New(logctx.NewHandler(handler))
 
 	ctx := logctx.With(context.Background(), slog.String("request", "4f1c"))
@@ -28,7 +29,8 @@ func ExampleWith() {
 func TestInnerAttributesReplaceOuterOnes(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logctx.NewHandler(logctx.NewHandler(slog.NewTextHandler(&out, nil)))).With("component", "store")
-	outer := logctx.With(t.Context(), slog.String("request", "outer"), slog.String("trace", "t"), slog.String("record", "ctx"))
+	outer := logctx.With(t.Context(), slog.String("request", "outer"), slog.String("trace", "t"),
+		slog.String("record", "ctx"))
 	log.InfoContext(logctx.With(outer, slog.String("request", "inner")), "message", "record", "own")
 	line := out.String()
 	for _, want := range []string{"component=store", "request=inner", "trace=t", "record=own"} {

@@ -78,7 +78,8 @@ func TestEncodeIndents(t *testing.T) {
 	if want := "{\n  \"a\": {\n    \"b\": \"<\"\n  }\n}\n"; err != nil || string(text) != want {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if _, err := ordered.Of("deep", ordered.Of("f", func() {})).Encode(); err == nil || !strings.Contains(err.Error(), "deep: f") {
+	if _, err := ordered.Of("deep", ordered.Of("f", func() {})).Encode(); err == nil ||
+		!strings.Contains(err.Error(), "deep: f") {
 		t.Errorf("a value without JSON: %v", err)
 	}
 }

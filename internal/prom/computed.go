@@ -23,7 +23,8 @@ func (v Values) Counter(d *prometheus.Desc, value float64, labels ...string) {
 	v <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 }
 
-// Computed returns a collector whose values are computed at each scrape. Those that can't be read before ctx ends are left out.
+// Computed returns a collector whose values are computed at each scrape. Those that can't be read before ctx ends are
+// left out.
 func Computed(compute func(ctx context.Context, values Values), descs ...*prometheus.Desc) prometheus.Collector {
 	return &computed{compute, descs}
 }

@@ -1,4 +1,5 @@
-// Package prom registers metrics: of parts that are made again while the process runs, and values that are computed at each scrape.
+// Package prom registers metrics: of parts that are made again while the process runs, and values that are computed at
+// each scrape.
 package prom
 
 import (

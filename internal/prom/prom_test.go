@@ -28,7 +28,8 @@ func TestACounterContinues(t *testing.T) {
 func TestAValueIsThatOfTheCurrentPart(t *testing.T) {
 	r := prometheus.NewRegistry()
 	for n := range 2 {
-		Replace(r, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "part", Help: "x"}, func() float64 { return float64(n) }))
+		Replace(r, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "part", Help: "x"},
+			func() float64 { return float64(n) }))
 	}
 	all, err := r.Gather()
 	if err != nil || len(all) != 1 || all[0].GetMetric()[0].GetGauge().GetValue() != 1 {
@@ -50,7 +51,8 @@ func TestValuesAreComputedAtEachScrape(t *testing.T) {
 	}, now, total))
 	for i, want := range []float64{0, 1} {
 		all, err := r.Gather()
-		if err != nil || len(all) != 2 || all[0].GetMetric()[0].GetGauge().GetValue() != want || all[1].GetMetric()[0].GetCounter().GetValue() != float64(i+1) {
+		if err != nil || len(all) != 2 || all[0].GetMetric()[0].GetGauge().GetValue() != want ||
+			all[1].GetMetric()[0].GetCounter().GetValue() != float64(i+1) {
 			t.Errorf("%v, %v, want %v", all, err, want)
 		}
 	}

@@ -60,8 +60,9 @@ func TestZeroLimitsNothing(t *testing.T) {
 
 func TestKeyOfAnAddress(t *testing.T) {
 	for address, want := range map[string]string{
-		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64", "2001:db8:0:0:ffff::": "2001:db8::/64",
-		"2001:db8:0:1::1": "2001:db8:0:1::/64", "fe80::1%eth0": "fe80::/64", "": "", "no address": "no address",
+		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::/64",
+		"2001:db8:0:0:ffff::": "2001:db8::/64",
+		"2001:db8:0:1::1":     "2001:db8:0:1::/64", "fe80::1%eth0": "fe80::/64", "": "", "no address": "no address",
 	} {
 		if key := ratelimit.Key(address); key != want {
 			t.Errorf("%q: %q, want %q", address, key, want)

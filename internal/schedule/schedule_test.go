@@ -43,7 +43,8 @@ func TestNext(t *testing.T) {
 }
 
 func TestWhatIsNoScheduleIsRefused(t *testing.T) {
-	for _, text := range []string{"", "daily", "0 3 * *", "* * * * * *", "0 25 * * *", "0 0 31 2 *", "@everysecond", "@5minutes", "61 * * * *"} {
+	for _, text := range []string{"", "daily", "0 3 * *", "* * * * * *", "0 25 * * *", "0 0 31 2 *", "@everysecond",
+		"@5minutes", "61 * * * *"} {
 		if _, err := schedule.Cron(text); err == nil {
 			t.Errorf("%q is accepted", text)
 		}

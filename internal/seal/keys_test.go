@@ -35,7 +35,8 @@ func TestTextsAreOpenedWhileTheKeyChanges(t *testing.T) {
 		return ok
 	}
 	for at, c := range map[time.Duration]struct{ withNext, opensOld bool }{
-		0: {false, true}, 59 * time.Second: {false, true}, time.Minute: {true, true}, time.Hour - 1: {true, true}, time.Hour: {true, false},
+		0: {false, true}, 59 * time.Second: {false, true}, time.Minute: {true, true}, time.Hour - 1: {true, true},
+		time.Hour: {true, false},
 	} {
 		now = begin.Add(at)
 		text := changed.Seal("test", []byte("content"))
@@ -82,7 +83,8 @@ func TestATextOfAnEarlierKeyIsNotCurrent(t *testing.T) {
 		t.Errorf("opened %v, current %v", ok, changed.Current("test", text))
 	}
 	text = changed.Seal("test", []byte("content"))
-	if !changed.Current("test", text) || changed.Current("other", text) || changed.Current("test", "") || changed.Current("test", text+"\n") {
+	if !changed.Current("test", text) || changed.Current("other", text) || changed.Current("test", "") ||
+		changed.Current("test", text+"\n") {
 		t.Error("the key of a text is not recognized")
 	}
 }

@@ -1,6 +1,6 @@
-// Package seal makes texts that clients keep and send back, such as the ids of events and
-// the cursors of lists, and those of secrets that belfry stores. A client can neither read such a text nor make one, and can't
-// tell whether two have the same content.
+// Package seal makes texts that clients keep and send back, such as the ids of events and the cursors of lists, and
+// those of secrets that belfry stores. A client can neither read such a text nor make one, and can't tell whether two
+// have the same content.
 package seal
 
 import (

@@ -72,7 +72,8 @@ func TestAChangedTextIsNotOpened(t *testing.T) {
 			t.Errorf("cut to %d characters: opened", i)
 		}
 	}
-	for _, other := range []string{text + "A", text + "=", text + "\n", "\r" + text, text[:9] + "\n" + text[9:], " " + text, "42"} {
+	for _, other := range []string{text + "A", text + "=", text + "\n", "\r" + text, text[:9] + "\n" + text[9:],
+		" " + text, "42"} {
 		if _, ok := s.Open("ids", other); ok {
 			t.Errorf("%q: opened", other)
 		}

@@ -21,7 +21,8 @@ func Read(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("it is not a regular file: %w", fs.ErrInvalid)}
+		return nil, &fs.PathError{Op: "read", Path: path,
+			Err: fmt.Errorf("it is not a regular file: %w", fs.ErrInvalid)}
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -23,8 +23,10 @@ func TestRead(t *testing.T) {
 		path string
 		most int64
 		want error
-	}{{path, 4, ErrTooLarge}, {folder, 100, fs.ErrInvalid}, {os.DevNull, 100, fs.ErrInvalid}, {path + "x", 100, fs.ErrNotExist}} {
-		if data, err := Read(c.path, c.most); !errors.Is(err, c.want) || data != nil || !strings.Contains(err.Error(), c.path) {
+	}{{path, 4, ErrTooLarge}, {folder, 100, fs.ErrInvalid}, {os.DevNull, 100, fs.ErrInvalid},
+		{path + "x", 100, fs.ErrNotExist}} {
+		if data, err := Read(c.path, c.most); !errors.Is(err, c.want) || data != nil ||
+			!strings.Contains(err.Error(), c.path) {
 			t.Errorf("%s: %q, %v", c.path, data, err)
 		}
 	}

@@ -60,7 +60,8 @@ func (f *fixture) put(_ context.Context, _ string, w driver.Write) error {
 
 func (f *fixture) save(name, uuid, key, target string) {
 	f.Helper()
-	if _, err := f.set.Store(name).Save(f.Context(), object.Object{key: object.AppendString(nil, target)}, uuid); err != nil {
+	if _, err := f.set.Store(name).Save(f.Context(), object.Object{key: object.AppendString(nil, target)},
+		uuid); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -226,7 +227,8 @@ func TestObjectsWrittenSinceTheTargetWasCreatedAgainStay(t *testing.T) {
 	e := f.delete("People", "p")
 	f.save("People", "p", "name", "again")
 	f.save("Pets", "new", "owner", "p")
-	if _, err := f.set.Store("Pets").Update(t.Context(), object.Object{"name": []byte(`"x"`)}, store.UpdateOptions{UUID: "changed"}); err != nil {
+	if _, err := f.set.Store("Pets").Update(t.Context(), object.Object{"name": []byte(`"x"`)},
+		store.UpdateOptions{UUID: "changed"}); err != nil {
 		t.Fatal(err)
 	}
 	f.handle(e)

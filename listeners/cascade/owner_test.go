@@ -17,7 +17,8 @@ import (
 func (f *fixture) owned() {
 	f.Helper()
 	set, err := model.OpenSet(f.Context(), model.NewMemory(), []store.Mapping{{
-		Source: "Photos", Target: "Albums", Key: "album", Array: "photos", Cascade: true, Limit: 100, SourceOwner: "user", TargetOwner: "user",
+		Source: "Photos", Target: "Albums", Key: "album", Array: "photos", Cascade: true, Limit: 100,
+		SourceOwner: "user", TargetOwner: "user",
 	}}, nil)
 	if err != nil {
 		f.Fatal(err)
@@ -53,7 +54,8 @@ func (f *fixture) lastDeletion(name string) *event.Envelope {
 // The deletion of a target deletes objects of its owner only, however large the target was. One that is saved
 // once the worker has looked is deleted by the worker of mappings, which finds the owner in the tombstone.
 func TestACascadeBySameOwnerLeavesWhatStrangersOwn(t *testing.T) {
-	for name, text := range map[string]string{"a small target": "", "a target too large for an event": strings.Repeat("x", 256<<10-200)} {
+	for name, text := range map[string]string{"a small target": "",
+		"a target too large for an event": strings.Repeat("x", 256<<10-200)} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.owned()
@@ -72,10 +74,12 @@ func TestACascadeBySameOwnerLeavesWhatStrangersOwn(t *testing.T) {
 			f.create("Photos", "annLate", `{"album":"a","user":"ann"}`)
 			f.create("Photos", "bobLate", `{"album":"a","user":"bob"}`)
 			late := []string{"annLate", "bobLate"}
-			if err := mapping.NewReconciler(f.set, mapping.Options{}).Reconcile(t.Context(), &f.set.Mappings()[0], "a", late); err != nil {
+			if err := mapping.NewReconciler(f.set, mapping.Options{}).Reconcile(t.Context(), &f.set.Mappings()[0], "a",
+				late); err != nil {
 				t.Fatal(err)
 			}
-			for uuid, want := range map[string]bool{"ann": false, "annLate": false, "bob": true, "bobLate": true, "nobody": true} {
+			for uuid, want := range map[string]bool{"ann": false, "annLate": false, "bob": true, "bobLate": true,
+				"nobody": true} {
 				if f.exists("Photos", uuid) != want {
 					t.Errorf("%s exists: %v", uuid, !want)
 				}

@@ -54,7 +54,7 @@ func Listens(store string) listener.Spec {
 	return listener.Spec{
 		Name:    Name,
 		Filters: []string{event.Filter(event.StoreSaved, store), event.Filter(event.StoreUpdated, store)},
-		Start:   listener.StartAll(), Concurrency: concurrency, Prefetch: -1, MaxAttempts: attempts, AckWait: ackWait, Timeout: timeout,
-		Backoff: listener.ExponentialBackoff(minDelay, maxDelay),
+		Start:   listener.StartAll(), Concurrency: concurrency, Prefetch: -1, MaxAttempts: attempts, AckWait: ackWait,
+		Timeout: timeout, Backoff: listener.ExponentialBackoff(minDelay, maxDelay),
 	}
 }

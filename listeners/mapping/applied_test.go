@@ -23,7 +23,8 @@ const cascadeOfThree = "a cascade three deep"
 // crashes but in a soak run.
 func awaitedScenarios() map[string]model.Scenario {
 	x := model.Save("Books", "x", `{"author":"a","title":"1"}`)
-	pages := append([]store.Mapping{{Source: "Pages", Target: "Books", Key: "book", Array: "pages", Cascade: true}}, cascades(books(0))...)
+	pages := append([]store.Mapping{{Source: "Pages", Target: "Books", Key: "book", Array: "pages", Cascade: true}},
+		cascades(books(0))...)
 	return map[string]model.Scenario{
 		"a change is reverted": {
 			Crash: true, MaxCrashes: 1,
@@ -40,7 +41,8 @@ func awaitedScenarios() map[string]model.Scenario {
 			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a","published":true}`)),
 			AtomicClients: true,
 			Clients: [][]model.Op{{
-				model.Update("Books", "x", `{"published":false}`), model.Await(model.Update("Books", "x", `{"published":true}`)),
+				model.Update("Books", "x", `{"published":false}`),
+				model.Await(model.Update("Books", "x", `{"published":true}`)),
 			}},
 		},
 		"a source is created and deleted": {
@@ -131,7 +133,8 @@ func checkApplied(ctx context.Context, set *store.Set, a *model.Applied) error {
 			for _, deleted := range a.Caused(m.Target) {
 				states := a.Since(m.Target, deleted)
 				if m.Cascade && states[0].Deleted && names(m, o, deleted) && len(a.Since(m.Source, uuid)) == 1 {
-					return fmt.Errorf("the reply says applied, and %s/%s is left, which names %s/%s", m.Source, uuid, m.Target, deleted)
+					return fmt.Errorf("the reply says applied, and %s/%s is left, which names %s/%s", m.Source, uuid,
+						m.Target, deleted)
 				}
 			}
 		}
@@ -140,7 +143,8 @@ func checkApplied(ctx context.Context, set *store.Set, a *model.Applied) error {
 }
 
 // checkShown checks the entries of some objects in a target.
-func checkShown(ctx context.Context, set *store.Set, m *store.Mapping, a *model.Applied, target string, sources []string) error {
+func checkShown(ctx context.Context, set *store.Set, m *store.Mapping, a *model.Applied, target string,
+	sources []string) error {
 	t, err := set.Store(m.Target).Get(ctx, target)
 	if err != nil {
 		return err
@@ -158,7 +162,8 @@ func checkShown(ctx context.Context, set *store.Set, m *store.Mapping, a *model.
 		}
 		refused := entries[source] == nil && m.Full(len(entries), size)
 		if !refused && !slices.ContainsFunc(a.Since(m.Source, source), isEntry) {
-			return fmt.Errorf("the reply says applied, and %s/%s.%s shows %q for %s/%s, which was so before the write only",
+			return fmt.Errorf("the reply says applied, and %s/%s.%s shows %q for %s/%s, which was so before the "+
+				"write only",
 				m.Target, target, m.Array, entries[source], m.Source, source)
 		}
 	}
@@ -234,5 +239,6 @@ func (w *world) change(uuid, body string) *event.Envelope {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return &event.Envelope{Event: event.StoreUpdated, Store: "Books", UUID: uuid, Revision: x.Revision, Object: x.Body, Origin: event.OriginGo}
+	return &event.Envelope{Event: event.StoreUpdated, Store: "Books", UUID: uuid, Revision: x.Revision, Object: x.Body,
+		Origin: event.OriginGo}
 }

@@ -63,9 +63,10 @@ func (b *batch) wait(ctx context.Context) error {
 // write join the group's next batch, so a batch grows with the time a write
 // takes, and a single event does not wait.
 type batches struct {
-	await   func(ctx context.Context, g group) (*mapping.Turn, error)            // a turn of the group's target
-	round   func(ctx context.Context, turn *mapping.Turn, g group, batch *batch) // ends the batch, or has that done later
-	ctx     context.Context                                                      // canceled by Close
+	await func(ctx context.Context, g group) (*mapping.Turn, error) // a turn of the group's target
+	// ends the batch, or has that done later
+	round   func(ctx context.Context, turn *mapping.Turn, g group, batch *batch)
+	ctx     context.Context // canceled by Close
 	cancel  context.CancelFunc
 	runners sync.WaitGroup
 

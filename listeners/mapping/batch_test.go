@@ -76,7 +76,8 @@ func (h *harness) save(uuid string) *event.Envelope {
 	if err != nil {
 		h.Fatal(err)
 	}
-	return &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: x.Revision, Object: x.Body, Origin: event.OriginGo}
+	return &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: x.Revision, Object: x.Body,
+		Origin: event.OriginGo}
 }
 
 func (h *harness) entries() int {
@@ -212,7 +213,8 @@ func (h *harness) handle(e *event.Envelope) {
 func TestCreatedTargetIsBackfilled(t *testing.T) {
 	h := newHarness(t, false)
 	h.save("x")
-	h.handle(&event.Envelope{Event: event.StoreSaved, Store: "Authors", UUID: "a", Object: []byte(`{}`), Origin: event.OriginGo})
+	h.handle(&event.Envelope{Event: event.StoreSaved, Store: "Authors", UUID: "a", Object: []byte(`{}`),
+		Origin: event.OriginGo})
 	if n := h.entries(); n != 1 {
 		t.Errorf("%d entries, want 1", n)
 	}

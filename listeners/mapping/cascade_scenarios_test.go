@@ -41,7 +41,8 @@ func cascadeScenarios() map[string]model.Scenario {
 			Mappings: mappings,
 			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a"}`)),
 			Clients: [][]model.Op{
-				{model.Delete("Authors", "a"), model.Save("Authors", "a", `{}`), model.Update("Books", "x", `{"title":"2"}`)},
+				{model.Delete("Authors", "a"), model.Save("Authors", "a", `{}`),
+					model.Update("Books", "x", `{"title":"2"}`)},
 			},
 		},
 		"a source that a condition hides": {
@@ -65,7 +66,8 @@ func cascadeScenarios() map[string]model.Scenario {
 			Setup:    []model.Op{model.Save("Authors", "a", `{"owner":"ann"}`)},
 			Clients: [][]model.Op{
 				{model.Delete("Authors", "a")},
-				{model.Save("Books", "x", `{"author":"a","owner":"ann"}`), model.Save("Books", "y", `{"author":"a","owner":"bob"}`)},
+				{model.Save("Books", "x", `{"author":"a","owner":"ann"}`),
+					model.Save("Books", "y", `{"author":"a","owner":"bob"}`)},
 			},
 		},
 		"a cycle of two": {

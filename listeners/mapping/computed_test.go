@@ -15,14 +15,16 @@ import (
 
 // counted maps books into authors, whose number of books is computed and mapped onward into publishers.
 func counted(clients ...[]model.Op) model.Scenario {
-	computed, problems := policy.CompileComputed(map[string]string{"count": "size(books)"}, policy.Known{Arrays: []string{"books"}})
+	computed, problems := policy.CompileComputed(map[string]string{"count": "size(books)"},
+		policy.Known{Arrays: []string{"books"}})
 	if len(problems) > 0 {
 		panic(problems)
 	}
 	return model.Scenario{
 		Mappings: []store.Mapping{
 			{Source: "Books", Target: "Authors", Key: "author", Array: "books"},
-			{Source: "Authors", Target: "Publishers", Key: "publisher", Array: "authors", Fields: []string{"count"}, FollowsWorkers: true},
+			{Source: "Authors", Target: "Publishers", Key: "publisher", Array: "authors", Fields: []string{"count"},
+				FollowsWorkers: true},
 		},
 		Options: func(o *store.Options) {
 			if o.Name == "Authors" {
@@ -30,7 +32,8 @@ func counted(clients ...[]model.Op) model.Scenario {
 			}
 		},
 		Setup: []model.Op{
-			model.Save("Publishers", "p", `{}`), model.Save("Authors", "a", `{"publisher":"p"}`), model.Save("Books", "x", `{"author":"a"}`),
+			model.Save("Publishers", "p", `{}`), model.Save("Authors", "a", `{"publisher":"p"}`),
+			model.Save("Books", "x", `{"author":"a"}`),
 		},
 		AtomicClients: true,
 		Clients:       clients,
@@ -59,7 +62,8 @@ func computedScenarios() map[string]model.Scenario {
 func computedReturns() model.Scenario {
 	return counted(
 		[]model.Op{model.Delete("Books", "x")},
-		[]model.Op{model.Update("Authors", "a", `{"publisher":"q"}`), model.Update("Authors", "a", `{"publisher":"p"}`)},
+		[]model.Op{model.Update("Authors", "a", `{"publisher":"q"}`),
+			model.Update("Authors", "a", `{"publisher":"p"}`)},
 	)
 }
 

@@ -30,7 +30,8 @@ const publishedByA = `{"author":"a","published":true}`
 func conditionScenarios() map[string]model.Scenario {
 	published := func(uuid string) model.Op { return model.Save("Books", uuid, publishedByA) }
 	scenario := func(limit int, setup []model.Op, clients ...[]model.Op) model.Scenario {
-		return model.Scenario{Mappings: publishedBooks(limit), Setup: join(authors(), setup...), AtomicClients: true, Clients: clients}
+		return model.Scenario{Mappings: publishedBooks(limit), Setup: join(authors(), setup...), AtomicClients: true,
+			Clients: clients}
 	}
 	return map[string]model.Scenario{
 		"a condition changes while the source moves": scenario(0,
@@ -40,7 +41,8 @@ func conditionScenarios() map[string]model.Scenario {
 		),
 		"a condition changes in the write that moves the source": scenario(0,
 			[]model.Op{published("x")},
-			[]model.Op{model.Update("Books", "x", `{"author":"b","published":false}`), model.Update("Books", "x", `{"author":"a","published":true}`)},
+			[]model.Op{model.Update("Books", "x", `{"author":"b","published":false}`),
+				model.Update("Books", "x", `{"author":"a","published":true}`)},
 		),
 		"a hidden source in a store whose arrays are at their limit": scenario(1,
 			[]model.Op{published("x"), published("y"), model.Save("Books", "z", `{"author":"a"}`)},

@@ -8,7 +8,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// A target counts as contended for so long after the last event of it, and all targets of a mapping after many conflicts.
+// A target counts as contended for so long after the last event of it, and all targets of a mapping after many
+// conflicts.
 const (
 	contendedFor     = time.Minute
 	allContendedFor  = 10 * time.Second

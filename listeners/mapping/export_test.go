@@ -40,8 +40,10 @@ func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources 
 	return w.backfill(ctx, e)
 }
 
-// HandleAsking is HandleSerially for a worker of which others are asked for all rounds. ask has another process run a round.
-func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope, ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
+// HandleAsking is HandleSerially for a worker of which others are asked for all rounds. ask has another process run a
+// round.
+func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope,
+	ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
 	groups, err := w.groups(ctx, e)
 	if err != nil {
 		return err
@@ -57,8 +59,10 @@ func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope, ask func(c
 	return w.backfill(ctx, e)
 }
 
-// HandleAskingAfterConflicts is HandleAsking for a worker which begins rounds itself, and asks others for those that have a conflict.
-func (w *Worker) HandleAskingAfterConflicts(ctx context.Context, e *event.Envelope, ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
+// HandleAskingAfterConflicts is HandleAsking for a worker which begins rounds itself, and asks others for those that
+// have a conflict.
+func (w *Worker) HandleAskingAfterConflicts(ctx context.Context, e *event.Envelope,
+	ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
 	groups, err := w.groups(ctx, e)
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@ func filling(limit int, outdated []model.Op, clients ...[]model.Op) model.Scenar
 	s := model.Scenario{
 		Mappings: books(cmp.Or(limit, 100)), MaxInFlight: 2, Crash: true, AtomicClients: true, MaxCrashes: 1,
 		Setup: join(authors(),
-			model.Save("Books", "y", `{"author":"a","title":"1"}`), model.Save("Books", "z", `{"author":"a"}`), model.Save("Books", "x", `{"author":"a"}`)),
+			model.Save("Books", "y", `{"author":"a","title":"1"}`), model.Save("Books", "z", `{"author":"a"}`),
+			model.Save("Books", "x", `{"author":"a"}`)),
 		Clients: append(clients, join(outdated, model.Update("Authors", "a", `{"fill":true}`))),
 	}
 	s.Fault.DropEvent = func(e *event.Envelope) bool {
@@ -32,12 +33,15 @@ func filling(limit int, outdated []model.Op, clients ...[]model.Op) model.Scenar
 }
 
 // filler is a process that fills: if it crashes, the fill is repeated.
-func filler(fill func(ctx context.Context, r *protocol.Reconciler, set *store.Set, target string) error) func(set *store.Set) []model.Consumer {
+func filler(fill func(ctx context.Context, r *protocol.Reconciler, set *store.Set,
+	target string) error) func(set *store.Set) []model.Consumer {
 	return fillerOf([]string{"a", "b"}, fill)
 }
 
 // fillerOf is filler of some objects.
-func fillerOf(uuids []string, fill func(ctx context.Context, r *protocol.Reconciler, set *store.Set, uuid string) error) func(set *store.Set) []model.Consumer {
+func fillerOf(uuids []string,
+	fill func(ctx context.Context, r *protocol.Reconciler, set *store.Set,
+		uuid string) error) func(set *store.Set) []model.Consumer {
 	return func(set *store.Set) []model.Consumer {
 		r := protocol.NewReconciler(set, protocol.Options{})
 		return append(workers(set), model.Consumer{
@@ -71,15 +75,18 @@ func fillScenarios() map[string]model.Scenario {
 	changed := model.Update("Books", "y", `{"title":"2","former":true}`)
 	moved := model.Update("Books", "z", `{"author":"b","former":true}`)
 	return map[string]model.Scenario{
-		"an object without an entry changes":    filling(0, nil, []model.Op{model.Update("Books", "x", `{"title":"3"}`)}),
+		"an object without an entry changes": filling(0, nil,
+			[]model.Op{model.Update("Books", "x", `{"title":"3"}`)}),
 		"an object without an entry is deleted": filling(0, nil, []model.Op{model.Delete("Books", "x")}),
-		movesBack:                               filling(0, []model.Op{moved}, []model.Op{model.Update("Books", "z", `{"author":"a","former":false}`)}),
-		"an array at its limit is filled":       filling(1, []model.Op{changed, moved}, []model.Op{model.Update("Books", "y", `{"author":"b","former":false}`)}),
+		movesBack: filling(0, []model.Op{moved},
+			[]model.Op{model.Update("Books", "z", `{"author":"a","former":false}`)}),
+		"an array at its limit is filled": filling(1, []model.Op{changed, moved},
+			[]model.Op{model.Update("Books", "y", `{"author":"b","former":false}`)}),
 	}
 }
 
-// rekeying is a scenario of data from before keys that are numbers named anything: x is not in the index, and no worker has
-// handled its event. Then an update of an author has it brought up to date.
+// rekeying is a scenario of data from before keys that are numbers named anything: x is not in the index, and no worker
+// has handled its event. Then an update of an author has it brought up to date.
 func rekeying(author string, clients ...[]model.Op) model.Scenario {
 	s := model.Scenario{
 		Mappings: books(100), MaxInFlight: 2, Crash: true, AtomicClients: true, MaxCrashes: 1,
@@ -92,7 +99,8 @@ func rekeying(author string, clients ...[]model.Op) model.Scenario {
 	s.Fault.DropEvent = func(e *event.Envelope) bool { return e.Event == event.StoreSaved && e.Store == "Books" }
 	s.Fault.RewritePut = func(w *driver.Write) {
 		if w.Event.ID != "" && strings.Contains(string(w.Body), `"former":true`) {
-			w.Keys = slices.DeleteFunc(slices.Clone(w.Keys), func(k driver.Key) bool { return string(k.Parts[0]) == "1" })
+			w.Keys = slices.DeleteFunc(slices.Clone(w.Keys),
+				func(k driver.Key) bool { return string(k.Parts[0]) == "1" })
 		}
 	}
 	return s
@@ -100,11 +108,15 @@ func rekeying(author string, clients ...[]model.Op) model.Scenario {
 
 func rekeyScenarios() map[string]model.Scenario {
 	return map[string]model.Scenario{
-		"an object whose key is a number changes":                rekeying(`1`, []model.Op{model.Update("Books", "x", `{"title":"2","former":false}`)}),
-		"an object whose key is a number moves":                  rekeying(`1`, []model.Op{model.Update("Books", "x", `{"author":"a","former":false}`)}),
-		"an object whose key is a number is deleted":             rekeying(`1`, []model.Op{model.Delete("Books", "x")}),
-		"what a number names is deleted, and created again":      rekeying(`1`, []model.Op{model.Delete("Authors", "1"), model.Save("Authors", "1", `{}`)}),
-		"an object that names a number and others is in neither": rekeying(`[2,1]`, []model.Op{model.Update("Books", "x", `{"author":[1.0,"a"],"former":false}`)}),
+		"an object whose key is a number changes": rekeying(`1`,
+			[]model.Op{model.Update("Books", "x", `{"title":"2","former":false}`)}),
+		"an object whose key is a number moves": rekeying(`1`,
+			[]model.Op{model.Update("Books", "x", `{"author":"a","former":false}`)}),
+		"an object whose key is a number is deleted": rekeying(`1`, []model.Op{model.Delete("Books", "x")}),
+		"what a number names is deleted, and created again": rekeying(`1`,
+			[]model.Op{model.Delete("Authors", "1"), model.Save("Authors", "1", `{}`)}),
+		"an object that names a number and others is in neither": rekeying(`[2,1]`,
+			[]model.Op{model.Update("Books", "x", `{"author":[1.0,"a"],"former":false}`)}),
 	}
 }
 
@@ -129,27 +141,30 @@ func TestArraysConvergeWhileNumbersAreRead(t *testing.T) {
 	}
 }
 
-// Without the keys in the index a fill does not find the objects; an object at a time, a crash leaves an entry of one that moves.
+// Without the keys in the index a fill does not find the objects; an object at a time, a crash leaves an entry of one
+// that moves.
 func TestModelFindsFaultsOfNumbersThatAreRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		scenario string
 		fill     func(context.Context, *protocol.Reconciler, *store.Set, string) error
 	}{
 		"objects are not indexed": {"what a number names is deleted, and created again", fillAll},
-		"an object at a time": {"an object whose key is a number moves", func(ctx context.Context, r *protocol.Reconciler, set *store.Set, uuid string) error {
-			if err := protocol.Reindex(ctx, set.Store("Books"), "x"); err != nil {
-				return err
-			}
-			x, err := set.Store("Books").Get(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), "x")
-			if err != nil || !slices.Contains(store.KeyTargets(encoded.Field(x.Body, "author")), uuid) {
-				return err
-			}
-			return r.Reconcile(ctx, &set.Mappings()[0], uuid, []string{"x"})
-		}},
+		"an object at a time": {"an object whose key is a number moves",
+			func(ctx context.Context, r *protocol.Reconciler, set *store.Set, uuid string) error {
+				if err := protocol.Reindex(ctx, set.Store("Books"), "x"); err != nil {
+					return err
+				}
+				x, err := set.Store("Books").Get(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), "x")
+				if err != nil || !slices.Contains(store.KeyTargets(encoded.Field(x.Body, "author")), uuid) {
+					return err
+				}
+				return r.Reconcile(ctx, &set.Mappings()[0], uuid, []string{"x"})
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := model.New(t.Context(), rekeyScenarios()[test.scenario], fillerOf([]string{"1"}, test.fill), filled)
+			c, err := model.New(t.Context(), rekeyScenarios()[test.scenario], fillerOf([]string{"1"}, test.fill),
+				filled)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,16 +200,17 @@ func TestModelFindsFaultsOfFills(t *testing.T) {
 		scenario model.Scenario
 		fill     func(context.Context, *protocol.Reconciler, *store.Set, string) error
 	}{
-		"the entries of an array are not read": {moves, func(ctx context.Context, r *protocol.Reconciler, set *store.Set, target string) error {
-			var linked []string
-			for x, err := range set.Store("Books").Linked(ctx, "author", target, 100) {
-				if err != nil {
-					return err
+		"the entries of an array are not read": {moves,
+			func(ctx context.Context, r *protocol.Reconciler, set *store.Set, target string) error {
+				var linked []string
+				for x, err := range set.Store("Books").Linked(ctx, "author", target, 100) {
+					if err != nil {
+						return err
+					}
+					linked = append(linked, x.UUID)
 				}
-				linked = append(linked, x.UUID)
-			}
-			return r.Reconcile(ctx, &set.Mappings()[0], target, linked)
-		}},
+				return r.Reconcile(ctx, &set.Mappings()[0], target, linked)
+			}},
 		"objects are not read again": {unread, fillAll},
 	} {
 		t.Run(name, func(t *testing.T) {

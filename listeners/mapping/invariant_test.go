@@ -141,7 +141,8 @@ func checkEntries(array []any, want map[string]object, m *store.Mapping) error {
 	// An array that is not full has every entry: one that is takes no other, by its count or its bytes.
 	full := len(array) >= m.Limit || m.MaxBytes > 0 && size > m.MaxBytes-m.MaxEntry
 	if len(array) > m.Limit || m.MaxBytes > 0 && size > m.MaxBytes || !full && len(array) != len(want) {
-		return fmt.Errorf("%v holds %d entries with %d bytes, want those of %v", array, len(array), size, slices.Sorted(maps.Keys(want)))
+		return fmt.Errorf("%v holds %d entries with %d bytes, want those of %v", array, len(array), size,
+			slices.Sorted(maps.Keys(want)))
 	}
 	return nil
 }
@@ -164,7 +165,8 @@ func checkCascades(ctx context.Context, set *store.Set, histories model.Historie
 			x := histories[m.Source+"/"+uuid]
 			for key, t := range histories {
 				target, ok := ofStore(key, m.Target)
-				if ok && m.Cascade && t.Deleted > 0 && names(m, o, target) && isOwned(m, o, deletedTarget) && mustBeGone(x, t) {
+				if ok && m.Cascade && t.Deleted > 0 && names(m, o, target) && isOwned(m, o, deletedTarget) &&
+					mustBeGone(x, t) {
 					return fmt.Errorf("%s/%s %+v should have been deleted with %s %+v", m.Source, uuid, x, key, t)
 				}
 			}
@@ -206,8 +208,10 @@ func checkDeletion(mappings []store.Mapping) func(histories model.Histories, e *
 				continue
 			}
 			for _, target := range store.KeyTargets(encoded.Field(e.Object, m.Key)) {
-				if owner, _ := encoded.Text(encoded.Field(e.Object, "owner")); m.SourceOwner != "" && owner != deletedTarget["owner"] {
-					return fmt.Errorf("%s/%s of %q was deleted with the target of somebody else", e.Store, e.UUID, owner)
+				if owner, _ := encoded.Text(encoded.Field(e.Object, "owner")); m.SourceOwner != "" &&
+					owner != deletedTarget["owner"] {
+					return fmt.Errorf("%s/%s of %q was deleted with the target of somebody else", e.Store, e.UUID,
+						owner)
 				}
 				t := histories[m.Target+"/"+target]
 				if t.Live && t.Deleted > 0 && x.WriteBegan < t.Created ||

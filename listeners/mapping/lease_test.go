@@ -23,8 +23,8 @@ type fillState struct {
 	Filled bool // it is complete
 }
 
-// lease can be claimed at any time: a holder may have stalled at any step, and no two clocks agree. TestALeaseInEveryInterleaving has the
-// times.
+// lease can be claimed at any time: a holder may have stalled at any step, and no two clocks agree.
+// TestALeaseInEveryInterleaving has the times.
 func (s *fillState) lease() store.Lease {
 	stalled := func() bool { return true }
 	return store.Lease{Holder: &s.Holder, Beat: new(uint64), Lasts: time.Minute, Ended: stalled}
@@ -68,8 +68,8 @@ func leasedFill(process string, set *store.Set, mine fence) func(ctx context.Con
 	}
 }
 
-// leased is a scenario of two processes that fill, each of which may stall or crash between any two steps while the other one takes
-// over. Meanwhile an event is lost, and the fill is requested again.
+// leased is a scenario of two processes that fill, each of which may stall or crash between any two steps while the
+// other one takes over. Meanwhile an event is lost, and the fill is requested again.
 func leased(mine fence) (model.Scenario, func(*store.Set) []model.Consumer) {
 	request := func(ctx context.Context, s *store.Store) error {
 		_, _, err := sharedFill(s).Change(ctx, func(s *fillState) bool {
@@ -86,18 +86,22 @@ func leased(mine fence) (model.Scenario, func(*store.Set) []model.Consumer) {
 		Mappings: books(100), MaxInFlight: 2, AtomicClients: true, Crash: true, MaxCrashes: 1,
 		OneHandler: true, // a process fills once at a time
 		Setup: []model.Op{
-			model.Save("Authors", "a", `{}`), model.Save("Authors", "c", `{}`), model.Save("Books", "x", `{"author":"a","title":"1"}`),
+			model.Save("Authors", "a", `{}`), model.Save("Authors", "c", `{}`),
+			model.Save("Books", "x", `{"author":"a","title":"1"}`),
 			model.Save("Books", "state", `{"state":{}}`), model.Do("request", "Books", "state", request),
 		},
-		Clients: [][]model.Op{{model.Update("Authors", "c", `{"begin":1}`), model.Do("lose", "Books", "x", lose), model.Delete("Authors", "c")}},
+		Clients: [][]model.Op{{model.Update("Authors", "c", `{"begin":1}`), model.Do("lose", "Books", "x", lose),
+			model.Delete("Authors", "c")}},
 	}
 	s.Fault.DropEvent = func(e *event.Envelope) bool {
 		return e.Store == "Books" && (e.UUID == "state" || strings.Contains(string(e.Object), "lost"))
 	}
 	return s, func(set *store.Set) []model.Consumer {
 		return append(workers(set),
-			model.Consumer{Name: "process 1", Filters: []string{event.Filter(event.StoreUpdated, "Authors")}, Handle: leasedFill("1", set, mine)},
-			model.Consumer{Name: "process 2", Filters: []string{event.Filter(event.StoreDeleted, "Authors")}, Handle: leasedFill("2", set, mine)})
+			model.Consumer{Name: "process 1", Filters: []string{event.Filter(event.StoreUpdated, "Authors")},
+				Handle: leasedFill("1", set, mine)},
+			model.Consumer{Name: "process 2", Filters: []string{event.Filter(event.StoreDeleted, "Authors")},
+				Handle: leasedFill("2", set, mine)})
 	}
 }
 
@@ -128,7 +132,9 @@ func TestArraysConvergeWhileProcessesTakeOverALease(t *testing.T) {
 func TestModelFindsLeasesWithoutAFence(t *testing.T) {
 	for name, mine := range map[string]fence{
 		"the lease is another process's": func(s *fillState, _ string) bool { return s.Begun && !s.Filled },
-		"the fill is over":               func(s *fillState, process string) bool { return s.lease().Renew(process, time.Time{}) },
+		"the fill is over": func(s *fillState, process string) bool {
+			return s.lease().Renew(process, time.Time{})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, consumers := leased(mine)

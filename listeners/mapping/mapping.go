@@ -50,8 +50,8 @@ type Options struct {
 	// OnFull is that of mapping.Options.
 	OnFull func(m *store.Mapping, target string)
 
-	// Sharing are the processes that share targets, with Definition as their definition and Run to run rounds; nil: this
-	// process runs all rounds of the events that it handles.
+	// Sharing are the processes that share targets, with Definition as their definition and Run to run rounds; nil:
+	// this process runs all rounds of the events that it handles.
 	Sharing *route.Group
 
 	// Pace is that of mapping.Options, which the workers of a process share.

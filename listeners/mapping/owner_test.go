@@ -97,7 +97,8 @@ func TestARequestThatChangesTheOwnerOfATargetWaitsForItsArrays(t *testing.T) {
 		want     int
 	}{"by owner": {ownBooks(1), 1}, "without owners": {books(1), 0}} {
 		set := store.NewSet(nil, c.mappings)
-		if got := set.Workers(store.Cause{Event: event.StoreUpdated, Store: "Authors", Origin: event.OriginHTTP}); len(got) != c.want {
+		if got := set.Workers(store.Cause{Event: event.StoreUpdated, Store: "Authors", Origin: event.OriginHTTP}); len(
+			got) != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -12,19 +12,22 @@ import (
 	"belfry/pkg/store"
 )
 
-// largeHarness is a harness whose target is large, and known to be so. Nobody else has a turn until the returned one ends.
+// largeHarness is a harness whose target is large, and known to be so. Nobody else has a turn until the returned one
+// ends.
 func largeHarness(t *testing.T) (h *harness, later []*event.Envelope, turn *protocol.Turn) {
 	t.Helper()
 	h = newHarness(t, false)
 	text := []byte(`"` + strings.Repeat("x", 100<<10) + `"`)
-	if _, err := h.set.Store("Authors").Update(t.Context(), encoded.Object{"text": text}, store.UpdateOptions{UUID: "a"}); err != nil {
+	if _, err := h.set.Store("Authors").Update(t.Context(), encoded.Object{"text": text},
+		store.UpdateOptions{UUID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	pace := protocol.NewPace(150 << 10)
 	h.worker = mapping.NewWorker(h.set, mapping.Options{Pace: pace})
 	events := h.saves(20)
 	h.handle(events[0])
-	turn, err := protocol.NewReconciler(h.set, protocol.Options{Pace: pace}).Begin(t.Context(), &h.set.Mappings()[0], "a")
+	turn, err := protocol.NewReconciler(h.set, protocol.Options{Pace: pace}).Begin(t.Context(), &h.set.Mappings()[0],
+		"a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,8 @@ func (w *world) save(name, uuid, body string) *event.Envelope {
 	if err != nil {
 		w.Error(err)
 	}
-	return &event.Envelope{Event: event.StoreSaved, Store: name, UUID: uuid, Revision: x.Revision, Object: x.Body, Origin: event.OriginGo}
+	return &event.Envelope{Event: event.StoreSaved, Store: name, UUID: uuid, Revision: x.Revision, Object: x.Body,
+		Origin: event.OriginGo}
 }
 
 // handle hands events to the worker until a time that is far too long for it, unless it waits. It
@@ -139,7 +140,8 @@ func (w *world) remove(uuid string) *event.Envelope {
 	if err != nil {
 		w.Fatal(err)
 	}
-	return &event.Envelope{Event: event.StoreDeleted, Store: "Books", UUID: uuid, Revision: x.Revision + 1, Object: x.Body, Origin: event.OriginGo}
+	return &event.Envelope{Event: event.StoreDeleted, Store: "Books", UUID: uuid, Revision: x.Revision + 1,
+		Object: x.Body, Origin: event.OriginGo}
 }
 
 // TestCopyDoesNotOutliveTheChangeThatItCopies has the power of the sources' backend fail between a change and its
@@ -155,7 +157,8 @@ func TestCopyDoesNotOutliveTheChangeThatItCopies(t *testing.T) {
 	sources.HoldSyncs()
 	changed := make(chan error, 1)
 	go func() {
-		_, err := set.Store("Books").Update(context.WithoutCancel(t.Context()), encoded.Object{"title": []byte(`"2"`)}, store.UpdateOptions{UUID: "x"})
+		_, err := set.Store("Books").Update(context.WithoutCancel(t.Context()), encoded.Object{"title": []byte(`"2"`)},
+			store.UpdateOptions{UUID: "x"})
 		changed <- err
 	}()
 	w.awaitUnsynced()

@@ -23,7 +23,8 @@ func randomScenarios() map[string]model.Scenario {
 			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a","title":"1"}`)),
 			Clients: [][]model.Op{
 				{
-					model.Update("Books", "x", `{"author":"b"}`), model.Delete("Authors", "b"), model.Delete("Books", "x"),
+					model.Update("Books", "x", `{"author":"b"}`), model.Delete("Authors", "b"),
+					model.Delete("Books", "x"),
 					model.Save("Books", "x", `{"author":["a","b"],"title":"2"}`), model.Save("Authors", "b", `{}`),
 				},
 				{
@@ -35,33 +36,43 @@ func randomScenarios() map[string]model.Scenario {
 		},
 		"arrays at a limit of one": {
 			Mappings: books(1),
-			Setup:    join(authors(), model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`)),
+			Setup: join(authors(), model.Save("Books", "x", `{"author":"a"}`),
+				model.Save("Books", "y", `{"author":"a"}`)),
 			Clients: [][]model.Op{
-				{model.Delete("Books", "x"), model.Save("Books", "z", `{"author":"a"}`), model.Update("Books", "y", `{"author":"b"}`)},
-				{model.Delete("Books", "y"), model.Save("Books", "x", `{"author":["a","b"]}`), model.Save("Books", "y", `{"author":"b"}`)},
+				{model.Delete("Books", "x"), model.Save("Books", "z", `{"author":"a"}`),
+					model.Update("Books", "y", `{"author":"b"}`)},
+				{model.Delete("Books", "y"), model.Save("Books", "x", `{"author":["a","b"]}`),
+					model.Save("Books", "y", `{"author":"b"}`)},
 			},
 		},
 		"arrays with a limit in bytes": {
 			Mappings: booksInBytes(),
-			Setup: join(authors(), model.Save("Books", "v", `{"author":"a",`+short+`}`), model.Save("Books", "w", `{"author":"a",`+long+`}`),
-				model.Save("Books", "x", `{"author":"a",`+short+`}`), model.Save("Books", "y", `{"author":"b",`+tooLong+`}`)),
+			Setup: join(authors(), model.Save("Books", "v", `{"author":"a",`+short+`}`),
+				model.Save("Books", "w", `{"author":"a",`+long+`}`),
+				model.Save("Books", "x", `{"author":"a",`+short+`}`),
+				model.Save("Books", "y", `{"author":"b",`+tooLong+`}`)),
 			Clients: [][]model.Op{
-				{model.Update("Books", "v", `{`+long+`}`), model.Update("Books", "w", `{`+short+`}`), model.Update("Books", "y", `{"author":"a",`+long+`}`)},
-				{model.Delete("Books", "x"), model.Update("Books", "w", `{`+tooLong+`}`), model.Save("Books", "x", `{"author":["a","b"],`+short+`}`)},
+				{model.Update("Books", "v", `{`+long+`}`), model.Update("Books", "w", `{`+short+`}`),
+					model.Update("Books", "y", `{"author":"a",`+long+`}`)},
+				{model.Delete("Books", "x"), model.Update("Books", "w", `{`+tooLong+`}`),
+					model.Save("Books", "x", `{"author":["a","b"],`+short+`}`)},
 			},
 		},
 		"conditions and a limit of one": {
 			Mappings: publishedBooks(1),
-			Setup: join(authors(), model.Save("Books", "x", `{"author":"a","published":true}`), model.Save("Books", "y", `{"author":"a"}`),
+			Setup: join(authors(), model.Save("Books", "x", `{"author":"a","published":true}`),
+				model.Save("Books", "y", `{"author":"a"}`),
 				model.Save("Books", "z", `{"author":"a","published":true}`)),
 			Clients: [][]model.Op{
 				{
-					model.Update("Books", "x", `{"published":false}`), model.Update("Books", "x", `{"author":"b","published":true}`),
+					model.Update("Books", "x", `{"published":false}`),
+					model.Update("Books", "x", `{"author":"b","published":true}`),
 					model.Delete("Books", "z"), model.Update("Books", "x", `{"author":["a","b"]}`),
 				},
 				{
 					model.Update("Books", "y", `{"published":true}`), model.Update("Books", "y", `{"author":"b"}`),
-					model.Update("Books", "y", `{"author":"a","published":false}`), model.Update("Books", "y", `{"published":true}`),
+					model.Update("Books", "y", `{"author":"a","published":false}`),
+					model.Update("Books", "y", `{"published":true}`),
 				},
 			},
 		},
@@ -69,26 +80,32 @@ func randomScenarios() map[string]model.Scenario {
 			Mappings: ownBooks(1),
 			Setup: []model.Op{
 				model.Save("Authors", "a", `{"owner":"ann"}`), model.Save("Authors", "b", `{}`),
-				model.Save("Books", "x", `{"author":"a","owner":"ann"}`), model.Save("Books", "y", `{"author":["a","b"],"owner":"bob"}`),
+				model.Save("Books", "x", `{"author":"a","owner":"ann"}`),
+				model.Save("Books", "y", `{"author":["a","b"],"owner":"bob"}`),
 			},
 			Clients: [][]model.Op{
 				{
-					model.Update("Authors", "a", `{"owner":"bob"}`), model.Delete("Authors", "b"), model.Update("Authors", "a", `{"owner":null}`),
+					model.Update("Authors", "a", `{"owner":"bob"}`), model.Delete("Authors", "b"),
+					model.Update("Authors", "a", `{"owner":null}`),
 					model.Save("Authors", "b", `{"owner":"bob"}`), model.Update("Authors", "a", `{"owner":"ann"}`),
 				},
 				{
-					model.Save("Books", "z", `{"author":["a","b"],"owner":"bob"}`), model.Update("Books", "x", `{"owner":"bob"}`),
-					model.Update("Books", "y", `{"author":"b"}`), model.Delete("Books", "z"), model.Update("Books", "x", `{"owner":"ann"}`),
+					model.Save("Books", "z", `{"author":["a","b"],"owner":"bob"}`),
+					model.Update("Books", "x", `{"owner":"bob"}`),
+					model.Update("Books", "y", `{"author":"b"}`), model.Delete("Books", "z"),
+					model.Update("Books", "x", `{"owner":"ann"}`),
 				},
 			},
 		},
 		"arrays with a limit of two": {
 			Mappings: books(2),
-			Setup: join(authors(), model.Save("Books", "v", `{"author":"a"}`), model.Save("Books", "w", `{"author":"a"}`),
+			Setup: join(authors(), model.Save("Books", "v", `{"author":"a"}`),
+				model.Save("Books", "w", `{"author":"a"}`),
 				model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`)),
 			Clients: [][]model.Op{
 				{model.Delete("Books", "v"), model.Update("Books", "w", `{"author":"b"}`), model.Delete("Books", "y")},
-				{model.Delete("Books", "x"), model.Save("Books", "v", `{"author":"a"}`), model.Update("Books", "w", `{"author":"a"}`)},
+				{model.Delete("Books", "x"), model.Save("Books", "v", `{"author":"a"}`),
+					model.Update("Books", "w", `{"author":"a"}`)},
 			},
 		},
 		"a child of a target is written by a worker": {
@@ -105,15 +122,18 @@ func randomScenarios() map[string]model.Scenario {
 				{Source: "Pages", Target: "Books", Key: "book", Array: "pages", Cascade: true},
 				{Source: "Books", Target: "Books", Key: "part", Array: "parts", Cascade: true},
 			}, cascades(books(2))...),
-			Setup: join(authors(), model.Save("Books", "x", `{"author":"a"}`), model.Save("Pages", "p", `{"book":"x"}`)),
+			Setup: join(authors(), model.Save("Books", "x", `{"author":"a"}`),
+				model.Save("Pages", "p", `{"book":"x"}`)),
 			Clients: [][]model.Op{
 				{
 					model.Save("Books", "y", `{"author":"a","part":"x"}`), model.Delete("Authors", "a"),
-					model.Save("Authors", "a", `{}`), model.Update("Books", "y", `{"title":"2"}`), model.Save("Pages", "q", `{"book":"y"}`),
+					model.Save("Authors", "a", `{}`), model.Update("Books", "y", `{"title":"2"}`),
+					model.Save("Pages", "q", `{"book":"y"}`),
 				},
 				{
 					model.Update("Books", "x", `{"title":"2"}`), model.Update("Books", "x", `{"author":"b"}`),
-					model.Delete("Authors", "b"), model.Save("Books", "z", `{"author":["a","b"]}`), model.Save("Books", "x", `{"author":"a"}`),
+					model.Delete("Authors", "b"), model.Save("Books", "z", `{"author":["a","b"]}`),
+					model.Save("Books", "x", `{"author":"a"}`),
 				},
 			},
 			Clock: true,

@@ -99,8 +99,9 @@ func smallScenarios() map[string]model.Scenario {
 			},
 		},
 		"a store mapped onto itself": {
-			Mappings: []store.Mapping{{Source: "People", Target: "People", Key: "boss", Array: "staff", Fields: []string{"name"}}},
-			Setup:    []model.Op{model.Save("People", "p", `{"name":"1"}`)},
+			Mappings: []store.Mapping{{Source: "People", Target: "People", Key: "boss", Array: "staff",
+				Fields: []string{"name"}}},
+			Setup: []model.Op{model.Save("People", "p", `{"name":"1"}`)},
 			Clients: [][]model.Op{
 				{model.Update("People", "p", `{"boss":"p"}`)},
 				{model.Update("People", "p", `{"name":"2"}`)},
@@ -133,7 +134,8 @@ func smallScenarios() map[string]model.Scenario {
 			},
 			AtomicClients: true,
 			Clients: [][]model.Op{
-				{model.Save("Books", "y", `{"author":"a","title":"\u0031"}`), model.Update("Books", "y", `{"title":"\u0032"}`)},
+				{model.Save("Books", "y", `{"author":"a","title":"\u0031"}`),
+					model.Update("Books", "y", `{"title":"\u0032"}`)},
 				{model.Update("Authors", "a", `{"name":"\u004e"}`)},
 				{model.Update("Books", "x", `{"title":"\u0032"}`)},
 			},
@@ -148,8 +150,9 @@ func smallScenarios() map[string]model.Scenario {
 			},
 		},
 		"a key is a number, and then the same as a text": {
-			Mappings:      books(0),
-			Setup:         []model.Op{model.Save("Authors", "1", `{}`), model.Save("Books", "x", `{"author":1,"title":"1"}`)},
+			Mappings: books(0),
+			Setup: []model.Op{model.Save("Authors", "1", `{}`),
+				model.Save("Books", "x", `{"author":1,"title":"1"}`)},
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Books", "x", `{"author":"1"}`), model.Update("Books", "x", `{"author":1.0}`)},
@@ -157,8 +160,9 @@ func smallScenarios() map[string]model.Scenario {
 			},
 		},
 		"a key has numbers and a text": {
-			Mappings:      books(0),
-			Setup:         []model.Op{model.Save("Authors", "1", `{}`), model.Save("Authors", "a", `{}`), model.Save("Books", "x", `{"author":["a",1],"title":"1"}`)},
+			Mappings: books(0),
+			Setup: []model.Op{model.Save("Authors", "1", `{}`), model.Save("Authors", "a", `{}`),
+				model.Save("Books", "x", `{"author":["a",1],"title":"1"}`)},
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Books", "x", `{"author":[1,"1",2]}`)},
@@ -166,8 +170,9 @@ func smallScenarios() map[string]model.Scenario {
 			},
 		},
 		"an array at its limit": {
-			Mappings:      books(1),
-			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`)),
+			Mappings: books(1),
+			Setup: join(authors(), model.Save("Books", "x", `{"author":"a"}`),
+				model.Save("Books", "y", `{"author":"a"}`)),
 			AtomicClients: true,
 			Clients:       [][]model.Op{{model.Delete("Books", "x"), model.Delete("Books", "y")}},
 		},
@@ -177,7 +182,8 @@ func smallScenarios() map[string]model.Scenario {
 // bytesScenarios are explored like smallScenarios.
 func bytesScenarios() map[string]model.Scenario {
 	scenario := func(setup []model.Op, clients ...[]model.Op) model.Scenario {
-		return model.Scenario{Mappings: booksInBytes(), Setup: join(authors(), setup...), AtomicClients: true, Clients: clients}
+		return model.Scenario{Mappings: booksInBytes(), Setup: join(authors(), setup...), AtomicClients: true,
+			Clients: clients}
 	}
 	return map[string]model.Scenario{
 		"an entry shrinks in an array that is full in bytes": scenario(
@@ -186,7 +192,8 @@ func bytesScenarios() map[string]model.Scenario {
 			[]model.Op{model.Save("Books", "y", `{"author":"a",`+short+`}`)},
 		),
 		"entries grow beyond the limit in bytes": scenario(
-			[]model.Op{model.Save("Books", "x", `{"author":"a",`+short+`}`), model.Save("Books", "y", `{"author":"a",`+short+`}`)},
+			[]model.Op{model.Save("Books", "x", `{"author":"a",`+short+`}`),
+				model.Save("Books", "y", `{"author":"a",`+short+`}`)},
 			[]model.Op{model.Update("Books", "x", `{`+long+`}`)},
 			[]model.Op{model.Update("Books", "y", `{`+long+`}`)},
 		),
@@ -205,7 +212,8 @@ func largeScenarios() map[string]model.Scenario {
 		"an array that is full in bytes is refilled": {
 			Mappings: booksInBytes(),
 			Setup: join(authors(),
-				model.Save("Books", "x", `{"author":"a",`+long+`}`), model.Save("Books", "y", `{"author":"a",`+short+`}`)),
+				model.Save("Books", "x", `{"author":"a",`+long+`}`),
+				model.Save("Books", "y", `{"author":"a",`+short+`}`)),
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Delete("Books", "y"), model.Update("Books", "x", `{`+short+`}`)},
@@ -213,8 +221,9 @@ func largeScenarios() map[string]model.Scenario {
 			},
 		},
 		"a source is hidden and moves while an array is refilled": {
-			Mappings:      publishedBooks(1),
-			Setup:         join(authors(), model.Save("Books", "x", publishedByA), model.Save("Books", "y", publishedByA)),
+			Mappings: publishedBooks(1),
+			Setup: join(authors(), model.Save("Books", "x", publishedByA),
+				model.Save("Books", "y", publishedByA)),
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Books", "x", `{"published":false}`)},
@@ -222,8 +231,9 @@ func largeScenarios() map[string]model.Scenario {
 			},
 		},
 		"the owner of a target changes back": {
-			Mappings:      ownBooks(0),
-			Setup:         []model.Op{model.Save("Authors", "a", `{"owner":"ann"}`), model.Save("Books", "x", `{"author":"a","owner":"ann"}`)},
+			Mappings: ownBooks(0),
+			Setup: []model.Op{model.Save("Authors", "a", `{"owner":"ann"}`),
+				model.Save("Books", "x", `{"author":"a","owner":"ann"}`)},
 			AtomicClients: true,
 			Clients: [][]model.Op{
 				{model.Update("Authors", "a", `{"owner":"bob"}`), model.Update("Authors", "a", `{"owner":"ann"}`)},
@@ -249,7 +259,8 @@ func powerScenarios() map[string]model.Scenario {
 	twoBackends.OwnLogs = true
 	return map[string]model.Scenario{
 		"a change and a move, and power failures of two backends": twoBackends,
-		"a create before its target, and power failures":          smallScenarios()["a source is created before its target"],
+		"a create before its target, and " +
+			"power failures": smallScenarios()["a source is created before its target"],
 		"an array at its limit, and power failures": {
 			Mappings:      books(1),
 			Setup:         join(authors(), model.Save("Books", "x", `{"author":"a"}`)),
@@ -274,7 +285,8 @@ func refilledAfterPowerFailure() model.Scenario {
 // In every interleaving arrays match objects when workers have nothing to do, and once a request's
 // wait is over no target shows anything older than its write.
 func TestArraysConvergeInEveryInterleaving(t *testing.T) {
-	for _, scenarios := range []map[string]model.Scenario{smallScenarios(), bytesScenarios(), ownerScenarios(), conditionScenarios(), computedScenarios()} {
+	for _, scenarios := range []map[string]model.Scenario{smallScenarios(), bytesScenarios(), ownerScenarios(),
+		conditionScenarios(), computedScenarios()} {
 		for name, s := range scenarios {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

@@ -45,8 +45,8 @@ type waiter interface {
 	Wait(ctx context.Context) error
 }
 
-// begin begins the round of an event for a group: another process's, if the target is contended and another's, or one of this
-// process. The returned function waits for it.
+// begin begins the round of an event for a group: another process's, if the target is contended and another's, or one
+// of this process. The returned function waits for it.
 func (w *Worker) begin(g group, e *event.Envelope) func(ctx context.Context) error {
 	r := request{source: e.UUID, fence: awaited(e), trace: e.Ctx.Trace}
 	if w.sharing == nil || !w.contended.has(g) {
@@ -61,7 +61,8 @@ func (w *Worker) begin(g group, e *event.Envelope) func(ctx context.Context) err
 
 // forward asks the owner of a target for a round. It returns nil when this process is to run it.
 func (w *Worker) forward(g group, r request) *route.Forwarded {
-	return w.sharing.Forward(route.Round{Mapping: w.places[g.mapping], Target: g.target, Source: r.source, Fence: r.fence, Trace: r.trace})
+	return w.sharing.Forward(route.Round{Mapping: w.places[g.mapping], Target: g.target, Source: r.source,
+		Fence: r.fence, Trace: r.trace})
 }
 
 // here runs a round that another process was asked for.
@@ -75,9 +76,9 @@ func (w *Worker) here(g group, r request) func(ctx context.Context) error {
 // errForwarded ends a round after a conflict, when the owner of the target was asked for it.
 var errForwarded = errors.New("the round was forwarded")
 
-// round runs the round of a batch, and ends the batch. After a conflict it leaves the round to the owner of the target, so that
-// there are no further conflicts of these two. Others may join batches of the group meanwhile: if the owner takes this process
-// for the owner, each runs the other's rounds.
+// round runs the round of a batch, and ends the batch. After a conflict it leaves the round to the owner of the target,
+// so that there are no further conflicts of these two. Others may join batches of the group meanwhile: if the owner
+// takes this process for the owner, each runs the other's rounds.
 func (w *Worker) round(ctx context.Context, turn *mapping.Turn, g group, b *batch) {
 	var asked []*route.Forwarded // for each of the sources; nil: it is run here
 	conflict := false
@@ -105,7 +106,8 @@ func (w *Worker) round(ctx context.Context, turn *mapping.Turn, g group, b *batc
 	w.runners.Go(func() { b.end(w.settleAll(ctx, g, b, asked)) })
 }
 
-// forwardAll asks the owner of a target for the round of each source of a batch. It returns nil when this process is to run all.
+// forwardAll asks the owner of a target for the round of each source of a batch. It returns nil when this process is to
+// run all.
 func (w *Worker) forwardAll(g group, b *batch) (asked []*route.Forwarded) {
 	for _, source := range b.sources {
 		f := w.forward(g, request{source: source, fence: b.fence, trace: b.trace})
@@ -141,13 +143,14 @@ func settle(ctx context.Context, asked waiter, here func(ctx context.Context) er
 	return here(ctx)
 }
 
-// Run runs a round that another process asks for, together with those of events that this process has received, and calls done
-// when it has ended. It does not block.
+// Run runs a round that another process asks for, together with those of events that this process has received, and
+// calls done when it has ended. It does not block.
 func (w *Worker) Run(r route.Round, done func(error)) {
 	mappings := w.set.Mappings()
 	if r.Mapping < 0 || r.Mapping >= len(mappings) || r.Target == "" || r.Source == "" {
 		done(errs.New(errs.Invalid, "mapping: another process asks for a round of a mapping that there is not"))
 		return
 	}
-	w.join(group{&mappings[r.Mapping], r.Target}, request{source: r.Source, fence: r.Fence, trace: r.Trace, here: true, notify: done})
+	w.join(group{&mappings[r.Mapping], r.Target},
+		request{source: r.Source, fence: r.Fence, trace: r.Trace, here: true, notify: done})
 }

@@ -16,7 +16,8 @@ const (
 	awaitedRevert = "a change is reverted, which a request waits for"
 )
 
-// sharingScenarios are those in which other workers run the rounds of a worker's events. That has them many more states.
+// sharingScenarios are those in which other workers run the rounds of a worker's events. That has them many more
+// states.
 func sharingScenarios() map[string]model.Scenario {
 	x := model.Save("Books", "x", `{"author":"a","title":"1"}`)
 	return map[string]model.Scenario{
@@ -50,7 +51,8 @@ func sharingScenarios() map[string]model.Scenario {
 }
 
 // sharing is a worker of which others are asked for all rounds.
-func sharing(ask func(ctx context.Context, target string, round func(context.Context) error) mapping.Waiter) func(set *store.Set) []model.Consumer {
+func sharing(ask func(ctx context.Context, target string,
+	round func(context.Context) error) mapping.Waiter) func(set *store.Set) []model.Consumer {
 	return func(set *store.Set) []model.Consumer {
 		w := mapping.NewWorker(set, mapping.Options{})
 		handle := func(ctx context.Context, e *event.Envelope) error { return w.HandleAsking(ctx, e, ask) }
@@ -59,10 +61,14 @@ func sharing(ask func(ctx context.Context, target string, round func(context.Con
 }
 
 // sharingConflicts is a worker of which others are asked for rounds that have a conflict.
-func sharingConflicts(ask func(ctx context.Context, target string, round func(context.Context) error) mapping.Waiter) func(set *store.Set) []model.Consumer {
+func sharingConflicts(ask func(ctx context.Context, target string,
+	round func(context.Context) error) mapping.Waiter) func(set *store.Set) []model.Consumer {
 	return func(set *store.Set) []model.Consumer {
 		w := mapping.NewWorker(set, mapping.Options{})
-		handle := func(ctx context.Context, e *event.Envelope) error { return w.HandleAskingAfterConflicts(ctx, e, ask) }
+		handle := func(ctx context.Context, e *event.Envelope) error {
+			return w.HandleAskingAfterConflicts(ctx, e,
+				ask)
+		}
 		return []model.Consumer{{Name: "mapping", Filters: mapping.Filters(set), Handle: handle}}
 	}
 }
@@ -71,8 +77,8 @@ func asking(ctx context.Context, target string, round func(context.Context) erro
 	return model.Ask(ctx, target, round)
 }
 
-// Workers run rounds for each other, requests and replies are lost, workers give up waiting, and in one scenario they crash between
-// any two steps: arrays match objects when nothing is left to do.
+// Workers run rounds for each other, requests and replies are lost, workers give up waiting, and in one scenario they
+// crash between any two steps: arrays match objects when nothing is left to do.
 func TestArraysConvergeWhenWorkersRunRoundsOfOthers(t *testing.T) {
 	for name, s := range sharingScenarios() {
 		if name == awaitedRevert {
@@ -128,9 +134,10 @@ func TestModelFindsEventsThatAreAcknowledgedBeforeTheirRounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight = 2
-			findFault(t, s, sharing(func(ctx context.Context, target string, round func(context.Context) error) mapping.Waiter {
-				return hasty{model.Ask(ctx, target, round)}
-			}))
+			findFault(t, s,
+				sharing(func(ctx context.Context, target string, round func(context.Context) error) mapping.Waiter {
+					return hasty{model.Ask(ctx, target, round)}
+				}))
 		})
 	}
 }

@@ -65,7 +65,8 @@ type node struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{T: t, backend: &sharedBackend{model.NewMemory(), map[string]driver.Store{}}, url: natsserver.Serve(t, &server.Options{}).ClientURL()}
+	c := &cluster{T: t, backend: &sharedBackend{model.NewMemory(), map[string]driver.Store{}},
+		url: natsserver.Serve(t, &server.Options{}).ClientURL()}
 	c.set = c.alone(books(10_000)).set
 	for i := range 20 {
 		if _, err := c.set.Store("Authors").Save(t.Context(), encoded.Object{}, fmt.Sprint("a", i)); err != nil {
@@ -90,7 +91,8 @@ func (c *cluster) alone(mappings []store.Mapping) *node {
 	return n
 }
 
-// join adds a process that shares targets with others, and takes all for contended. silence is how long it waits for their reports.
+// join adds a process that shares targets with others, and takes all for contended. silence is how long it waits for
+// their reports.
 func (c *cluster) join(mappings []store.Mapping, silence time.Duration) *node {
 	c.Helper()
 	n := c.start(mappings, silence)
@@ -110,7 +112,8 @@ func (c *cluster) start(mappings []store.Mapping, silence time.Duration) *node {
 	}
 	n.conn = conn
 	n.group = route.New(route.Options{
-		Bus: conn, Logger: slog.New(slog.DiscardHandler), Definition: mapping.Definition(n.set), Silence: silence, Heartbeat: 50 * time.Millisecond, Expiry: time.Hour,
+		Bus: conn, Logger: slog.New(slog.DiscardHandler), Definition: mapping.Definition(n.set), Silence: silence,
+		Heartbeat: 50 * time.Millisecond, Expiry: time.Hour,
 		Run: func(r route.Round, done func(error)) { n.worker.Run(r, done) },
 	})
 	n.worker = mapping.NewWorker(n.set, mapping.Options{Sharing: n.group})
@@ -156,7 +159,8 @@ func (n *node) put(ctx context.Context, name string, _ driver.Write) error {
 func (c *cluster) pair(silence time.Duration) (asker, owner *node, target string) {
 	c.Helper()
 	asker, owner = c.join(books(10_000), silence), c.join(books(10_000), silence)
-	kit.WaitFor(c, "they share targets", func() bool { return asker.group.Stats().Members == 2 && owner.group.Stats().Members == 2 })
+	kit.WaitFor(c, "they share targets",
+		func() bool { return asker.group.Stats().Members == 2 && owner.group.Stats().Members == 2 })
 	for i := range 20 {
 		target = fmt.Sprint("a", i)
 		served := owner.group.Stats().Served
@@ -180,7 +184,8 @@ func (c *cluster) save(uuid, author string) *event.Envelope {
 	if err != nil {
 		c.Fatal(err)
 	}
-	return &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: x.Revision, Object: x.Body, Origin: event.OriginGo}
+	return &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: x.Revision, Object: x.Body,
+		Origin: event.OriginGo}
 }
 
 // entries is how many entries an author has.
@@ -226,32 +231,39 @@ func TestOneWorkerWritesATarget(t *testing.T) {
 	}
 }
 
-// A target is left to its owner once there was a conflict, and not before: nothing is gained where one worker at a time writes it.
+// A target is left to its owner once there was a conflict, and not before: nothing is gained where one worker at a time
+// writes it.
 func TestATargetIsSharedOnceItIsContended(t *testing.T) {
 	c := newCluster(t)
 	asker, other := c.start(books(10_000), time.Hour), c.start(books(10_000), time.Hour)
-	kit.WaitFor(t, "they share targets", func() bool { return asker.group.Stats().Members == 2 && other.group.Stats().Members == 2 })
+	kit.WaitFor(t, "they share targets",
+		func() bool { return asker.group.Stats().Members == 2 && other.group.Stats().Members == 2 })
 	for i := range 20 {
 		if err := asker.worker.Handle(t.Context(), c.save(fmt.Sprint("x", i), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s := asker.group.Stats(); s.Forwarded+s.Fallbacks > 0 || asker.worker.Contended() > 0 || asker.writes.Load() != 20 {
+	if s := asker.group.Stats(); s.Forwarded+s.Fallbacks > 0 || asker.worker.Contended() > 0 ||
+		asker.writes.Load() != 20 {
 		t.Fatalf("without a conflict: %+v, %d writes", s, asker.writes.Load())
 	}
-	const contended, calm = 10, 20 // targets; rounds of another one for each of them, so that these do not count as contended
+	// Targets; rounds of another one for each of them, so that these do not count as contended.
+	const contended, calm = 10, 20
 	asker.writes.Store(0)
 	for i := range contended {
-		c.conflict(asker, fmt.Sprint("a", i), func() <-chan error { return c.handled(asker, c.save(fmt.Sprint("first-", i), fmt.Sprint("a", i))) })
+		c.conflict(asker, fmt.Sprint("a", i),
+			func() <-chan error { return c.handled(asker, c.save(fmt.Sprint("first-", i), fmt.Sprint("a", i))) })
 		for n := range calm {
-			if err := asker.worker.Handle(t.Context(), c.save(fmt.Sprint("calm-", i, "-", n), fmt.Sprint("a", contended+i))); err != nil {
+			if err := asker.worker.Handle(t.Context(),
+				c.save(fmt.Sprint("calm-", i, "-", n), fmt.Sprint("a", contended+i))); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	first := asker.group.Stats().Forwarded // those whose owner is the other one
 	if first == 0 || first == contended || asker.worker.Contended() != contended {
-		t.Fatalf("%d of %d rounds were left to the other worker after a conflict, %d targets are contended", first, contended, asker.worker.Contended())
+		t.Fatalf("%d of %d rounds were left to the other worker after a conflict, %d targets are contended", first,
+			contended, asker.worker.Contended())
 	}
 	if n := asker.writes.Load(); n != contended*(calm+2)-int64(first) { //nolint:gosec // small
 		t.Errorf("%d writes with %d rounds that were left to the other worker", n, first)
@@ -272,7 +284,8 @@ func TestATargetIsSharedOnceItIsContended(t *testing.T) {
 	}
 }
 
-// conflict has a worker lose against a writer of the same target in a round that begin begins, and waits for that round.
+// conflict has a worker lose against a writer of the same target in a round that begin begins, and waits for that
+// round.
 func (c *cluster) conflict(n *node, target string, begin func() <-chan error) {
 	c.Helper()
 	n.gate = make(chan struct{})
@@ -399,7 +412,8 @@ func TestTheErrorOfAnEventIsThatOfItsOwnWorker(t *testing.T) {
 		t.Errorf("%v; %d writes, %d entries", err, asker.writes.Load(), c.entries(target))
 	}
 	asker.fail.Store(true)
-	if err := asker.worker.Handle(t.Context(), c.save("y", target)); errs.KindOf(err) != errs.Internal || err.Error() != "this process can't write" {
+	if err := asker.worker.Handle(t.Context(), c.save("y", target)); errs.KindOf(err) != errs.Internal ||
+		err.Error() != "this process can't write" {
 		t.Errorf("%v", err)
 	}
 }
@@ -430,7 +444,8 @@ func TestWorkersWithOtherMappingsShareNothing(t *testing.T) {
 	longer := books(10_000)
 	longer[0].Fields = append(longer[0].Fields, "year")
 	asker, other, same := c.join(books(10_000), time.Hour), c.join(longer, time.Hour), c.join(books(10_000), time.Hour)
-	kit.WaitFor(t, "equal ones share targets", func() bool { return asker.group.Stats().Members == 2 && same.group.Stats().Members == 2 })
+	kit.WaitFor(t, "equal ones share targets",
+		func() bool { return asker.group.Stats().Members == 2 && same.group.Stats().Members == 2 })
 	for i := range 20 {
 		if err := asker.worker.Handle(t.Context(), c.save(fmt.Sprint("x", i), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
@@ -444,7 +459,8 @@ func TestWorkersWithOtherMappingsShareNothing(t *testing.T) {
 func TestARoundOfAMappingThatThereIsNot(t *testing.T) {
 	c := newCluster(t)
 	n := c.alone(books(10_000))
-	for _, r := range []route.Round{{Mapping: 1, Target: "a0", Source: "x"}, {Mapping: -1, Target: "a0", Source: "x"}, {Source: "x"}, {Target: "a0"}} {
+	for _, r := range []route.Round{{Mapping: 1, Target: "a0", Source: "x"}, {Mapping: -1, Target: "a0", Source: "x"},
+		{Source: "x"}, {Target: "a0"}} {
 		var err error
 		if n.worker.Run(r, func(e error) { err = e }); errs.KindOf(err) != errs.Invalid {
 			t.Errorf("%+v: %v", r, err)
@@ -452,7 +468,8 @@ func TestARoundOfAMappingThatThereIsNot(t *testing.T) {
 	}
 	n.worker.Close()
 	var err error
-	if n.worker.Run(route.Round{Target: "a0", Source: "x"}, func(e error) { err = e }); errs.KindOf(err) != errs.Canceled {
+	if n.worker.Run(route.Round{Target: "a0", Source: "x"},
+		func(e error) { err = e }); errs.KindOf(err) != errs.Canceled {
 		t.Errorf("after the end: %v", err)
 	}
 }

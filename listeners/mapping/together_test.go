@@ -11,8 +11,8 @@ import (
 	"belfry/test/model"
 )
 
-// Events that a worker handles in one batch can fill an array, be refused an entry, and make room, in any order. Here they
-// are those of two books that are created and of one that moves away; the last of them begins the batch.
+// Events that a worker handles in one batch can fill an array, be refused an entry, and make room, in any order. Here
+// they are those of two books that are created and of one that moves away; the last of them begins the batch.
 func TestArraysConvergeWhenEventsAreHandledTogether(t *testing.T) {
 	for _, order := range []string{"v x y", "x v y", "x y v", "y x v"} {
 		t.Run(order, func(t *testing.T) {
@@ -23,7 +23,8 @@ func TestArraysConvergeWhenEventsAreHandledTogether(t *testing.T) {
 				Setup:         join(authors(), model.Save("Books", "v", `{"author":"a"}`)),
 				AtomicClients: true,
 				Clients: [][]model.Op{
-					{model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`), model.Update("Books", "v", `{"author":"b"}`)},
+					{model.Save("Books", "x", `{"author":"a"}`), model.Save("Books", "y", `{"author":"a"}`),
+						model.Update("Books", "v", `{"author":"b"}`)},
 					{model.Save("Books", "u", `{"author":"a"}`)},
 				},
 			}

@@ -72,7 +72,8 @@ func churn(ctx context.Context, folder string) error {
 	for i := range 4 {
 		stable, changing := fmt.Sprint("stable", i), fmt.Sprint("changing", i)
 		for _, book := range []string{stable, changing} {
-			if _, err := o.Set.Store("Books").Save(ctx, object.Object{}, book); err != nil && !errors.Is(err, errs.Exists) {
+			if _, err := o.Set.Store("Books").Save(ctx, object.Object{}, book); err != nil &&
+				!errors.Is(err, errs.Exists) {
 				return err
 			}
 		}

@@ -65,7 +65,8 @@ func NewWorker(services []*binary.Service, log *slog.Logger) (*Worker, error) {
 		w.services[s.Name()] = s
 		for st := range s.Stores() {
 			if !st.IndexesBinaries() {
-				return nil, errs.New(errs.Invalid, "the store %s must be opened with IndexBinaries: without it the binaries of its objects would be deleted", st.Name())
+				return nil, errs.New(errs.Invalid, "the store %s must be opened with IndexBinaries: without it the "+
+					"binaries of its objects would be deleted", st.Name())
 			}
 		}
 	}

@@ -27,9 +27,13 @@ func TestContentIsDeletedAfterItsLastRecord(t *testing.T) {
 			_, err := f.Delete(t.Context(), place("Books", "b", 0), hashOf("a"))
 			return err
 		},
-		"a replacement":          func(f *fixture) error { return put(t.Context(), f.Service, place("Books", "b", 0), "new") },
-		"the object's deletion":  func(f *fixture) error { return f.set.Store("Books").Delete(t.Context(), "b", 0) },
-		"a deletion by a worker": func(f *fixture) error { return f.set.Store("Books").Delete(asCascade(t.Context()), "b", 0) },
+		"a replacement": func(f *fixture) error {
+			return put(t.Context(), f.Service, place("Books", "b", 0), "new")
+		},
+		"the object's deletion": func(f *fixture) error { return f.set.Store("Books").Delete(t.Context(), "b", 0) },
+		"a deletion by a worker": func(f *fixture) error {
+			return f.set.Store("Books").Delete(asCascade(t.Context()), "b", 0)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, options{})
@@ -135,11 +139,15 @@ func TestEventsWithoutRemovedRecordsAreIgnored(t *testing.T) {
 	for _, e := range []event.Envelope{
 		{Event: event.StoreDeleted, Object: []byte(`{"photos":[{"hash":"` + hashOf("a") + `"}]}`)},
 		{Event: event.StoreDeleted, Binaries: []byte(`{"photos":"files"}`)},
-		{Event: event.StoreDeleted, Binaries: []byte(`{"photos":"files"}`), Object: []byte(`{"photos":[{"hash":5},{},7]}`)},
-		{Event: event.StoreDeleted, Binaries: []byte(`{"photos":"others"}`), Object: []byte(`{"photos":[{"hash":"x"}]}`)},
+		{Event: event.StoreDeleted, Binaries: []byte(`{"photos":"files"}`),
+			Object: []byte(`{"photos":[{"hash":5},{},7]}`)},
+		{Event: event.StoreDeleted, Binaries: []byte(`{"photos":"others"}`),
+			Object: []byte(`{"photos":[{"hash":"x"}]}`)},
 		{Event: event.BinaryDeleted, Binaries: []byte(`{"photos":"files"}`)},
-		{Event: event.BinaryUploaded, Binaries: []byte(`{"photos":"files"}`), Record: []byte(`{"hash":"` + hashOf("a") + `"}`)},
-		{Event: event.StoreUpdated, Binaries: []byte(`{"photos":"files"}`), Object: []byte(`{"photos":[{"hash":"` + hashOf("a") + `"}]}`)},
+		{Event: event.BinaryUploaded, Binaries: []byte(`{"photos":"files"}`),
+			Record: []byte(`{"hash":"` + hashOf("a") + `"}`)},
+		{Event: event.StoreUpdated, Binaries: []byte(`{"photos":"files"}`),
+			Object: []byte(`{"photos":[{"hash":"` + hashOf("a") + `"}]}`)},
 	} {
 		f.must(f.worker.Handle(t.Context(), &e))
 	}
@@ -149,7 +157,8 @@ func TestEventsWithoutRemovedRecordsAreIgnored(t *testing.T) {
 func TestFiltersNameTheStoresWithBinaries(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
-	want := []string{"events.*.Binary.Deleted.*.*", "events.*.Binary.Uploaded.*.*", "events.*.Store.Deleted.Books.*", "events.*.Store.Deleted.Shelves.*"}
+	want := []string{"events.*.Binary.Deleted.*.*", "events.*.Binary.Uploaded.*.*", "events.*.Store.Deleted.Books.*",
+		"events.*.Store.Deleted.Shelves.*"}
 	if got := f.worker.Filters(); !slices.Equal(got, want) {
 		t.Errorf("the filters are %q", got)
 	}
@@ -165,8 +174,10 @@ func TestStoreWithoutBinaryIndexIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, options{})
 	books := f.set.Store("Books").WithOptions(func(o *store.Options) { o.IndexBinaries = false })
-	service := binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{books}, nil), Contents: f.entries, Storage: f.storage})
-	if _, err := sweep.NewWorker([]*binary.Service{service}, slog.New(slog.DiscardHandler)); !errors.Is(err, errs.Invalid) {
+	service := binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{books}, nil),
+		Contents: f.entries, Storage: f.storage})
+	if _, err := sweep.NewWorker([]*binary.Service{service}, slog.New(slog.DiscardHandler)); !errors.Is(err,
+		errs.Invalid) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -341,7 +352,8 @@ func TestMalformedEntriesAreReported(t *testing.T) {
 			f.must(err)
 			f.ahead.Add(int64(2 * time.Hour))
 			f.age()
-			for name, sweep := range map[string]func(context.Context) error{"SweepDue": f.worker.SweepDue, "SweepAll": f.worker.SweepAll} {
+			for name, sweep := range map[string]func(context.Context) error{"SweepDue": f.worker.SweepDue,
+				"SweepAll": f.worker.SweepAll} {
 				err := sweep(t.Context())
 				switch {
 				case name == "SweepDue" && !test.due:
@@ -353,7 +365,8 @@ func TestMalformedEntriesAreReported(t *testing.T) {
 			f.wantContents("a")
 			report, err := binary.Verify(t.Context(), []*binary.Service{f.Service}, binary.VerifyOptions{})
 			f.must(err)
-			if d := report.Differences; len(d) != 1 || d[0].Kind != binary.Malformed || d[0].Service != "files" || d[0].Hash != hashOf("a") {
+			if d := report.Differences; len(d) != 1 || d[0].Kind != binary.Malformed || d[0].Service != "files" ||
+				d[0].Hash != hashOf("a") {
 				t.Errorf("verify reports %+v, want the malformed entry", d)
 			}
 			// What the error says to do makes it right.

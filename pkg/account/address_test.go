@@ -87,7 +87,8 @@ func TestAnAddressIsReplacedOnceTheNewOneIsConfirmed(t *testing.T) {
 	w.wantAddresses(in.User.UUID, adaIdent)
 
 	// Opening the links, also without a session, changes nothing; who confirms has to be logged in as the user.
-	if to, err := w.Registration.FollowLink(t.Context(), newAda, confirm, from); err != nil || to != post.OpenAddressChange {
+	if to, err := w.Registration.FollowLink(t.Context(), newAda, confirm, from); err != nil ||
+		to != post.OpenAddressChange {
 		t.Error(to, err)
 	}
 	w.wantKind(w.finish(w.Service, newAda, confirm, from), errs.Unauthenticated)
@@ -198,8 +199,8 @@ func TestAChangeOfAddressDoesNotRevealWhoHasOne(t *testing.T) {
 	}
 }
 
-// A thief with a session and the password changes the address, again and again, and the password. Who has the old mailbox
-// gets the account back, and no link of the thief's mailboxes is of use afterwards.
+// A thief with a session and the password changes the address, again and again, and the password. Who has the old
+// mailbox gets the account back, and no link of the thief's mailboxes is of use afterwards.
 func TestAThiefLosesTheAccountToTheOldMailbox(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.register(ada, password)
@@ -218,7 +219,8 @@ func TestAThiefLosesTheAccountToTheOldMailbox(t *testing.T) {
 	pending, _ := w.change(thief, "thief@example.net", "thief@example.edu", "the password of a thief")
 
 	for range 2 {
-		if to, err := w.Registration.FollowLink(t.Context(), ada, undo, from); err != nil || to != post.OpenAddressUndo {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, undo, from); err != nil ||
+			to != post.OpenAddressUndo {
 			t.Fatal(to, err)
 		}
 	}
@@ -261,7 +263,8 @@ func TestAChangeIsUndoneBeforeItIsConfirmedAndNotForever(t *testing.T) {
 	w.wantAddresses(in.User.UUID, newIdent)
 }
 
-// A stranger who registers the old address without having it does not keep its owner from undoing; who has proven it does.
+// A stranger who registers the old address without having it does not keep its owner from undoing; who has proven it
+// does.
 func TestTheOldAddressIsRestoredFromAStranger(t *testing.T) {
 	for _, proven := range []bool{false, true} {
 		w := newFixture(t)
@@ -321,7 +324,8 @@ func TestAnInterruptedChangeOfAddressCanBeRepeated(t *testing.T) {
 				}
 				w.must(w.finish(w.Service, login, token, w.now(in)))
 			}
-			if want := map[bool]string{false: newIdent, true: adaIdent}[undoing]; !slices.Equal(w.addresses(in.User.UUID), []string{want}) {
+			if want := map[bool]string{false: newIdent, true: adaIdent}[undoing]; !slices.Equal(w.addresses(
+				in.User.UUID), []string{want}) {
 				t.Errorf("%t %d: the idents are %v", undoing, moment, w.addresses(in.User.UUID))
 			}
 			if got := w.changedEvents(); len(got) != map[bool]int{false: 1, true: 2}[undoing] {

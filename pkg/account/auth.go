@@ -64,7 +64,9 @@ type Options struct {
 
 	Email     *post.Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
-	Sealer    *seal.Sealer     // encrypts kept tokens of providers, and the secrets of authenticator apps; nil: no tokens are kept, and secrets are stored in plain text
+	// encrypts kept tokens of providers, and the secrets of authenticator apps; nil: no tokens are kept, and secrets
+	// are stored in plain text
+	Sealer    *seal.Sealer
 	Passkeys  *config.Passkeys // nil: no login by passkey
 	Limits    config.Limits
 	Hash      passwords.HashParams // of new passwords; zero: the default ones
@@ -74,7 +76,8 @@ type Options struct {
 
 	Deletion *config.Deletion // of accounts by their users; nil: they can't
 
-	Places *places.Database // of network addresses, for the lists of sessions and activity; nil: addresses are shown without places
+	// of network addresses, for the lists of sessions and activity; nil: addresses are shown without places
+	Places *places.Database
 
 	Interceptor store.Interceptor // called before a user is created; may be nil
 	Admins      *policy.UserRule  // of admins; nil: nobody
@@ -137,10 +140,11 @@ func New(o Options) *Service {
 		now = time.Now
 	}
 	s := &Service{
-		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, now), base: baseurl.Parse(o.BaseURL), pending: &sync.WaitGroup{},
-		email: copyOf(o.Email),
+		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, now), base: baseurl.Parse(o.BaseURL),
+		pending: &sync.WaitGroup{}, email: copyOf(o.Email),
 	}
-	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams())), make(chan struct{}, exports.MaxExports), (*guess.Guesses)(nil)
+	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams())),
+		make(chan struct{}, exports.MaxExports), (*guess.Guesses)(nil)
 	if before := o.Previous; before != nil {
 		slots, guesses = before.Exports.Slots, before.guesses
 		if hasher.Params == before.Passwords.Hasher.Params {
@@ -153,52 +157,67 @@ func New(o Options) *Service {
 		DB: s.db, Guesses: s.guesses, Log: log, MFA: o.MFA, Admins: o.Admins, Auditors: o.Audit, Places: o.Places,
 		Cookie: cmp.Or(o.Cookie, sessions.DefaultCookie), Former: slices.Clone(o.FormerCookies), Pending: s.pending,
 	}
-	s.Applications = &applications.Flow{DB: s.db, Guesses: s.guesses, Log: log, Redirects: slices.Clone(o.Redirects), Sessions: s.Sessions}
+	s.Applications = &applications.Flow{DB: s.db, Guesses: s.guesses, Log: log, Redirects: slices.Clone(o.Redirects),
+		Sessions: s.Sessions}
 	uses := once.New(s.db, log)
 	s.Post = post.New(post.Post{DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Email: s.email, Uses: uses})
 	s.Notices = &notices.Notices{DB: s.db, Log: log, Base: s.base, Email: s.email, Post: s.Post, Sessions: s.Sessions}
 	s.Users = &users.Users{DB: s.db, Interceptor: o.Interceptor}
 	changed := &changes.Changes{DB: s.db, Guesses: s.guesses, Notices: s.Notices, Uses: uses, Post: s.Post}
-	s.Links = &links.Flow{DB: s.db, Email: s.email, Changes: changed, Notices: s.Notices, Sessions: s.Sessions, Users: s.Users}
+	s.Links = &links.Flow{DB: s.db, Email: s.email, Changes: changed, Notices: s.Notices, Sessions: s.Sessions,
+		Users: s.Users}
 
-	s.Passwords = passwords.New(passwords.Method{DB: s.db, Guesses: s.guesses, Email: s.email, Hasher: hasher, Uses: uses, Sessions: s.Sessions}, o.Passwords)
-	s.Mails = &mails.Method{DB: s.db, Guesses: s.guesses, Base: s.base, Email: s.email, Links: s.Links, Uses: uses, Post: s.Post}
+	s.Passwords = passwords.New(passwords.Method{DB: s.db, Guesses: s.guesses, Email: s.email, Hasher: hasher,
+		Uses: uses, Sessions: s.Sessions}, o.Passwords)
+	s.Mails = &mails.Method{DB: s.db, Guesses: s.guesses, Base: s.base, Email: s.email, Links: s.Links, Uses: uses,
+		Post: s.Post}
 	s.Passkeys = &passkeys.Method{
-		DB: s.db, Guesses: s.guesses, Config: copyOf(o.Passkeys), Links: s.Links, Notices: s.Notices, Uses: uses, Sessions: s.Sessions, Users: s.Users,
+		DB: s.db, Guesses: s.guesses, Config: copyOf(o.Passkeys), Links: s.Links, Notices: s.Notices, Uses: uses,
+		Sessions: s.Sessions, Users: s.Users,
 	}
 	app := &totp.Method{DB: s.db, Base: s.base, Sealer: o.Sealer, Users: s.Users}
 	s.Providers = &providers.Method{
-		DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Providers: maps.Clone(o.Providers), Sealer: o.Sealer, Pending: s.pending, Uses: uses, Sessions: s.Sessions,
+		DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Providers: maps.Clone(o.Providers), Sealer: o.Sealer,
+		Pending: s.pending, Uses: uses, Sessions: s.Sessions,
 	}
 	s.Methods = methods(s, app, o.Sealer, o.Methods)
-	s.Enrollment = &enrollment.Flow{DB: s.db, Guesses: s.guesses, Methods: s.Methods, Sealer: o.Sealer, Notices: s.Notices, Sessions: s.Sessions}
+	s.Enrollment = &enrollment.Flow{DB: s.db, Guesses: s.guesses, Methods: s.Methods, Sealer: o.Sealer,
+		Notices: s.Notices, Sessions: s.Sessions}
 
 	s.Recovery = &recovery.Flow{
-		DB: s.db, Guesses: s.guesses, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
+		DB: s.db, Guesses: s.guesses, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords,
+		Post: s.Post, Sessions: s.Sessions, Users: s.Users,
 	}
 	s.Login = &logins.Flow{
-		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Methods: s.Methods, Applications: s.Applications, Changes: changed, Links: s.Links, Mails: s.Mails, Notices: s.Notices, Uses: uses,
-		Passwords: s.Passwords, Post: s.Post, Providers: s.Providers, Recovery: s.Recovery, Sessions: s.Sessions, Users: s.Users,
+		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Methods: s.Methods, Applications: s.Applications,
+		Changes: changed, Links: s.Links, Mails: s.Mails, Notices: s.Notices, Uses: uses,
+		Passwords: s.Passwords, Post: s.Post, Providers: s.Providers, Recovery: s.Recovery, Sessions: s.Sessions,
+		Users: s.Users,
 	}
 	s.StepUp = &stepup.Flow{Guesses: s.guesses, Login: s.Login, Passwords: s.Passwords, Sessions: s.Sessions}
 	s.Registration = &registration.Flow{
-		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Links: s.Links, Login: s.Login, Mails: s.Mails, Notices: s.Notices, Uses: uses, Passwords: s.Passwords,
-		Post: s.Post, Sessions: s.Sessions, Users: s.Users,
+		DB: s.db, Guesses: s.guesses, Log: log, Email: s.email, Links: s.Links, Login: s.Login, Mails: s.Mails,
+		Notices: s.Notices, Uses: uses, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
 	}
 	s.Addresses = &addresses.Flow{
-		DB: s.db, Guesses: s.guesses, Log: log, Changes: changed, Links: s.Links, Notices: s.Notices, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions,
+		DB: s.db, Guesses: s.guesses, Log: log, Changes: changed, Links: s.Links, Notices: s.Notices,
+		Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions,
 	}
-	s.Deletion = &deletion.Flow{DB: s.db, Guesses: s.guesses, Log: log, Config: o.Deletion, Notices: s.Notices, Passwords: s.Passwords, Sessions: s.Sessions}
+	s.Deletion = &deletion.Flow{DB: s.db, Guesses: s.guesses, Log: log, Config: o.Deletion, Notices: s.Notices,
+		Passwords: s.Passwords, Sessions: s.Sessions}
 
 	s.Keys = &keys.Keys{DB: s.db, Guesses: s.guesses, Notices: s.Notices, Passwords: s.Passwords, Sessions: s.Sessions}
 	s.Admin = &admin.Admin{Addresses: s.Addresses, Deletion: s.Deletion, Links: s.Links,
-		DB: s.db, Guesses: s.guesses, Email: s.email, Admins: o.Admins, Changes: changed, Enrollment: s.Enrollment, Keys: s.Keys, Notices: s.Notices, Passwords: s.Passwords,
+		DB: s.db, Guesses: s.guesses, Email: s.email, Admins: o.Admins, Changes: changed, Enrollment: s.Enrollment,
+		Keys: s.Keys, Notices: s.Notices, Passwords: s.Passwords,
 		Post: s.Post, Sessions: s.Sessions, Users: s.Users,
 	}
 	s.FirstAdmin = &firstadmin.Flow{
-		DB: s.db, Guesses: s.guesses, Admins: o.Admins, Admin: s.Admin, Login: s.Login, Uses: uses, Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
+		DB: s.db, Guesses: s.guesses, Admins: o.Admins, Admin: s.Admin, Login: s.Login, Uses: uses,
+		Passwords: s.Passwords, Post: s.Post, Sessions: s.Sessions, Users: s.Users,
 	}
-	s.Exports = &exports.Exports{DB: s.db, Log: log, Slots: slots, Enrollment: s.Enrollment, Keys: s.Keys, Passkeys: s.Passkeys, Sessions: s.Sessions}
+	s.Exports = &exports.Exports{DB: s.db, Log: log, Slots: slots, Enrollment: s.Enrollment, Keys: s.Keys,
+		Passkeys: s.Passkeys, Sessions: s.Sessions}
 	s.composeMails()
 	return s
 }

@@ -93,21 +93,29 @@ func TestRedirectsOfApplications(t *testing.T) {
 		siteRedirect, schemeRedirect, loopbackRedirect,
 		"http://127.0.0.1:1/in", "http://127.0.0.1:65535/in", "http://[::1]/in", "http://[::1]:4711/in",
 	} {
-		if a, err := w.Applications.Of(request(ok)); err != nil || a.Redirect != ok || a.Native() != !strings.HasPrefix(ok, "https:") {
+		if a, err := w.Applications.Of(request(ok)); err != nil || a.Redirect != ok ||
+			a.Native() != !strings.HasPrefix(ok, "https:") {
 			t.Errorf("%s: %+v, %v", ok, a, err)
 		}
 	}
 	for _, wrong := range []string{
 		"", "/in", "//app.example.net/in?a=b", "https://evil.example/in?a=b",
-		"https://app.example.net/in", "https://app.example.net/in?a=b&c", "https://app.example.net/in?a=b#", "https://app.example.net:443/in?a=b",
-		"https://APP.example.net/in?a=b", "HTTPS://app.example.net/in?a=b", "http://app.example.net/in?a=b", " " + siteRedirect, siteRedirect + "\n",
-		"https://app.example.net/./in?a=b", "https://app.example.net/x/../in?a=b", "https://app.example.net/%69n?a=b", `https://app.example.net\in?a=b`,
+		"https://app.example.net/in", "https://app.example.net/in?a=b&c", "https://app.example.net/in?a=b#",
+		"https://app.example.net:443/in?a=b",
+		"https://APP.example.net/in?a=b", "HTTPS://app.example.net/in?a=b", "http://app.example.net/in?a=b",
+		" " + siteRedirect, siteRedirect + "\n",
+		"https://app.example.net/./in?a=b", "https://app.example.net/x/../in?a=b", "https://app.example.net/%69n?a=b",
+		`https://app.example.net\in?a=b`,
 		"https://app.example.net@evil.example/in?a=b", "https://app.example.net.evil.example/in?a=b",
-		"com.example.app:/in/", "com.example.app:/in?x", "com.example.app://in", "com.example.app:in", "com.example.apps:/in", "COM.EXAMPLE.APP:/in", "com.example.app:/in#x",
+		"com.example.app:/in/", "com.example.app:/in?x", "com.example.app://in", "com.example.app:in",
+		"com.example.apps:/in", "COM.EXAMPLE.APP:/in", "com.example.app:/in#x",
 		"javascript:alert(1)", "data:text/html,x", "file:///in",
-		"http://127.0.0.1:/in", "http://127.0.0.1:123456/in", "http://127.0.0.1:1/in/", "http://127.0.0.1:1/", "http://127.0.0.1:1/in?x", "http://127.0.0.1:1/in#x",
-		"http://127.0.0.1:1@evil.example/in", "http://127.0.0.1:x/in", "http://127.0.0.1:-1/in", "http://127.0.0.1.evil.example/in", "http://127.0.0.1:1.evil.example/in", "http://127.0.0.1:1//in",
-		"http://localhost:1/in", "http://127.0.0.2:1/in", "http://127.1:1/in", "http://0x7f.1:1/in", "http://[::1]:1/out", "http://[0:0:0:0:0:0:0:1]:1/in", "http://[::1%25lo]:1/in", "https://127.0.0.1:1/in",
+		"http://127.0.0.1:/in", "http://127.0.0.1:123456/in", "http://127.0.0.1:1/in/", "http://127.0.0.1:1/",
+		"http://127.0.0.1:1/in?x", "http://127.0.0.1:1/in#x",
+		"http://127.0.0.1:1@evil.example/in", "http://127.0.0.1:x/in", "http://127.0.0.1:-1/in",
+		"http://127.0.0.1.evil.example/in", "http://127.0.0.1:1.evil.example/in", "http://127.0.0.1:1//in",
+		"http://localhost:1/in", "http://127.0.0.2:1/in", "http://127.1:1/in", "http://0x7f.1:1/in",
+		"http://[::1]:1/out", "http://[0:0:0:0:0:0:0:1]:1/in", "http://[::1%25lo]:1/in", "https://127.0.0.1:1/in",
 	} {
 		if a, err := w.Applications.Of(request(wrong)); a != nil || !errors.Is(err, errs.Invalid) {
 			t.Errorf("%s: %+v, %v", wrong, a, err)
@@ -164,7 +172,8 @@ func TestACodeIsExchangedOnceForASession(t *testing.T) {
 		list, err := w.Sessions.List(t.Context(), &in.Session)
 		w.must(err)
 		i := slices.IndexFunc(list, func(s sessions.Info) bool { return s.ID == in.ID })
-		if i < 0 || !list[i].Current || list[i].Type != "email" || list[i].Application != strings.Replace(redirect, ":4711", "", 1) {
+		if i < 0 || !list[i].Current || list[i].Type != "email" ||
+			list[i].Application != strings.Replace(redirect, ":4711", "", 1) {
 			t.Errorf("listed: %+v", list)
 		}
 		_, err = w.Applications.Exchange(t.Context(), e, from)
@@ -215,20 +224,29 @@ func TestACodeIsForItsOwnRequest(t *testing.T) {
 		want   string
 		used   bool
 	}{
-		{"another verifier", func(e *applications.Exchange) { e.Verifier = otherVerifier }, applications.InvalidGrant, true},
-		{"the challenge as the verifier", func(e *applications.Exchange) { e.Verifier = challengeOf(verifier) }, applications.InvalidGrant, true},
-		{"another redirect", func(e *applications.Exchange) { e.Redirect = schemeRedirect }, applications.InvalidGrant, true},
-		{"another port", func(e *applications.Exchange) { e.Redirect = "http://127.0.0.1:4712/in" }, applications.InvalidGrant, true},
+		{"another verifier", func(e *applications.Exchange) { e.Verifier = otherVerifier }, applications.InvalidGrant,
+			true},
+		{"the challenge as the verifier", func(e *applications.Exchange) { e.Verifier = challengeOf(verifier) },
+			applications.InvalidGrant, true},
+		{"another redirect", func(e *applications.Exchange) { e.Redirect = schemeRedirect }, applications.InvalidGrant,
+			true},
+		{"another port", func(e *applications.Exchange) { e.Redirect = "http://127.0.0.1:4712/in" },
+			applications.InvalidGrant, true},
 		{"another client", func(e *applications.Exchange) { e.Client = "other" }, applications.InvalidGrant, true},
 		{"no client", func(e *applications.Exchange) { e.Client = "" }, applications.InvalidClient, false},
 		{"no verifier", func(e *applications.Exchange) { e.Verifier = "" }, applications.InvalidRequest, false},
-		{"a short verifier", func(e *applications.Exchange) { e.Verifier = verifier[:42] }, applications.InvalidRequest, false},
-		{"a long verifier", func(e *applications.Exchange) { e.Verifier = strings.Repeat("a", 129) }, applications.InvalidRequest, false},
-		{"a verifier with other characters", func(e *applications.Exchange) { e.Verifier += "=" }, applications.InvalidRequest, false},
+		{"a short verifier", func(e *applications.Exchange) { e.Verifier = verifier[:42] }, applications.InvalidRequest,
+			false},
+		{"a long verifier", func(e *applications.Exchange) { e.Verifier = strings.Repeat("a", 129) },
+			applications.InvalidRequest, false},
+		{"a verifier with other characters", func(e *applications.Exchange) { e.Verifier += "=" },
+			applications.InvalidRequest, false},
 		{"no redirect", func(e *applications.Exchange) { e.Redirect = "" }, applications.InvalidRequest, false},
 		{"no code", func(e *applications.Exchange) { e.Code = "" }, applications.InvalidRequest, false},
-		{"an unknown code", func(e *applications.Exchange) { e.Code = account.NewSecret() }, applications.InvalidGrant, false},
-		{"a code of a uuid's characters", func(e *applications.Exchange) { e.Code = "../" + e.Code }, applications.InvalidGrant, false},
+		{"an unknown code", func(e *applications.Exchange) { e.Code = account.NewSecret() }, applications.InvalidGrant,
+			false},
+		{"a code of a uuid's characters", func(e *applications.Exchange) { e.Code = "../" + e.Code },
+			applications.InvalidGrant, false},
 	} {
 		right := exchangeOf(w.code("http://127.0.0.1:4711/in", "client_id", "app"), "http://127.0.0.1:4711/in")
 		right.Client = "app"
@@ -275,7 +293,8 @@ func TestCodesOfTwoFlowsAreNotMixed(t *testing.T) {
 	first := w.code(siteRedirect)
 	second := w.code(siteRedirect, "code_challenge", challengeOf(otherVerifier))
 	for _, e := range []applications.Exchange{
-		{Code: first, Redirect: siteRedirect, Verifier: otherVerifier}, {Code: second, Redirect: siteRedirect, Verifier: verifier},
+		{Code: first, Redirect: siteRedirect, Verifier: otherVerifier},
+		{Code: second, Redirect: siteRedirect, Verifier: verifier},
 		{Code: first, Redirect: siteRedirect, Verifier: verifier},
 	} {
 		_, err := w.Applications.Exchange(t.Context(), e, from)
@@ -448,7 +467,8 @@ func TestAFlowNeedsItsRedirectToTheEnd(t *testing.T) {
 	w.must(err)
 	w.opts.Redirects = []string{schemeRedirect}
 	later, _ := w.newService()
-	issued, _, err := later.Login.FinishProvider(t.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {"grace"}}, flow.Secret, from)
+	issued, _, err := later.Login.FinishProvider(t.Context(),
+		url.Values{"state": {u.Query().Get("state")}, "code": {"grace"}}, flow.Secret, from)
 	w.wantKind(err, errs.Mismatch)
 	if issued.Code != "" || issued.Application != nil {
 		t.Errorf("issued: %+v", issued)

@@ -44,7 +44,8 @@ func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 		login := fmt.Sprintf("ada%d@example.com", round)
 		var won atomic.Pointer[sessions.Issued]
 		concurrently(services, many, func(i int, s *account.Service) {
-			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
+			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)),
+				from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two have registered")
@@ -54,12 +55,14 @@ func TestConcurrentRegistrationsCreateOneUser(t *testing.T) {
 		if in == nil {
 			t.Fatal("no registration succeeded")
 		}
-		if got := w.idents(in.User.UUID); len(got) != 1 || len(w.objects("Users")) != round+1 || len(w.objects("Idents")) != round+1 {
+		if got := w.idents(in.User.UUID); len(got) != 1 || len(w.objects("Users")) != round+1 ||
+			len(w.objects("Idents")) != round+1 {
 			t.Fatalf("%v, %d users, %d idents", got, len(w.objects("Users")), len(w.objects("Idents")))
 		}
 		let := 0
 		for i := range many {
-			if in, err := w.Login.Login(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from); err == nil && in.User.UUID == won.Load().User.UUID {
+			if in, err := w.Login.Login(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)),
+				from); err == nil && in.User.UUID == won.Load().User.UUID {
 				let++
 			}
 		}
@@ -171,7 +174,8 @@ func TestConcurrentPasswordChangesSucceedOnce(t *testing.T) {
 		var won [3]sessions.Issued
 		concurrently(services, len(won), func(i int, s *account.Service) {
 			var err error
-			won[i], err = s.Recovery.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i), with(in))
+			won[i], err = s.Recovery.ChangePassword(t.Context(), password, fmt.Sprintf("the password of %d", i),
+				with(in))
 			w.allowKinds(err, errs.Unauthenticated, errs.Denied)
 		})
 		good := 0

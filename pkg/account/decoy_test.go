@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A thief makes the owner's address free, and registers it again, in accounts that have nothing to do with the stolen one. The mails of
-// those changes are in the same mailbox.
+// A thief makes the owner's address free, and registers it again, in accounts that have nothing to do with the stolen
+// one. The mails of those changes are in the same mailbox.
 
 // take moves an account from the owner's address to the thief's, and returns the token by which the owner undoes it.
 func (w *fixture) take(owner, thief string) (user, undo string) {
@@ -21,7 +21,8 @@ func (w *fixture) take(owner, thief string) (user, undo string) {
 	return in.User.UUID, undo
 }
 
-// decoy registers the owner's address again, and requests as many changes of it as an account can have; with away it is free after that.
+// decoy registers the owner's address again, and requests as many changes of it as an account can have; with away it is
+// free after that.
 func (w *fixture) decoy(to string, changes int, away bool) (undo string) {
 	w.Helper()
 	in := w.register(ada, stranger)
@@ -98,7 +99,8 @@ func TestChangesThatHaveEndedKeepNobodyFromTheNext(t *testing.T) {
 	}
 }
 
-// A mailbox that is full of tokens of accounts where nobody has proven it takes those of the account where somebody has.
+// A mailbox that is full of tokens of accounts where nobody has proven it takes those of the account where somebody
+// has.
 func TestAProvenAddressGetsItsRightsWhateverItsMailboxHas(t *testing.T) {
 	w := newFixture(t, configuredNotices)
 	for i := range 2 {
@@ -172,7 +174,8 @@ func TestWhoLosesAnAccountIsNotified(t *testing.T) {
 	})
 }
 
-// A notice to the owner is on its way while mails can't be sent. One to whoever has the account then does not take its place.
+// A notice to the owner is on its way while mails can't be sent. One to whoever has the account then does not take its
+// place.
 func TestANoticeToAnotherAddressTakesNoPlace(t *testing.T) {
 	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.add(w.register(ada, password), eve, password)

@@ -71,7 +71,8 @@ func TestADeletionIsPlannedAndTakenBack(t *testing.T) {
 	w.wantKind(w.Deletion.Undo(t.Context(), &in.Session), errs.NotFound)
 
 	next := w.plan(in)
-	for what, token := range map[string]string{"the session": in.Token, "another session": second.Token, "the API key": key} {
+	for what, token := range map[string]string{"the session": in.Token, "another session": second.Token,
+		"the API key": key} {
 		if w.valid(token) {
 			t.Errorf("%s continues", what)
 		}
@@ -226,11 +227,13 @@ func TestWhoCantDeleteTheirAccount(t *testing.T) {
 		"a wrong password": {want: errs.Denied, before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) {
 			return with(in), "a wrong password"
 		}},
-		"no password": {want: errs.Denied, before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), "" }},
-		"an old session": {want: errs.Unauthenticated, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
-			w.clock.advance(11 * time.Minute)
-			return with(in), password
-		}},
+		"no password": {want: errs.Denied,
+			before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), "" }},
+		"an old session": {want: errs.Unauthenticated,
+			before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
+				w.clock.advance(11 * time.Minute)
+				return with(in), password
+			}},
 		"an API key": {want: errs.Denied, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
 			_, token := w.key(in, keys.New{Name: "deploy"})
 			session, err := w.Sessions.Authenticate(w.Context(), token)
@@ -240,16 +243,19 @@ func TestWhoCantDeleteTheirAccount(t *testing.T) {
 			w.wantKind(err, errs.Denied)
 			return sessions.Client{Session: session}, password
 		}},
-		"an admin": {want: errs.Conflict, change: admins("true"), before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), password }},
-		"an ended session": {want: errs.Unauthenticated, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
-			w.must(w.Sessions.Logout(w.Context(), &in.Session))
-			return with(in), password
-		}},
-		"a session of before a new password": {want: errs.Unauthenticated, before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
-			_, err := w.Admin.EndSessions(w.Context(), in.User.UUID)
-			w.must(err)
-			return with(in), password
-		}},
+		"an admin": {want: errs.Conflict, change: admins("true"),
+			before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), password }},
+		"an ended session": {want: errs.Unauthenticated,
+			before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
+				w.must(w.Sessions.Logout(w.Context(), &in.Session))
+				return with(in), password
+			}},
+		"a session of before a new password": {want: errs.Unauthenticated,
+			before: func(w *fixture, in sessions.Issued) (sessions.Client, string) {
+				_, err := w.Admin.EndSessions(w.Context(), in.User.UUID)
+				w.must(err)
+				return with(in), password
+			}},
 		"where it is off": {
 			want: errs.NotFound, change: func(o *account.Options) { o.Deletion = nil },
 			before: func(_ *fixture, in sessions.Issued) (sessions.Client, string) { return with(in), password },
@@ -279,7 +285,8 @@ func TestWhoCantDeleteTheirAccount(t *testing.T) {
 
 // Where the store of users lets nobody delete themselves, nobody plans that.
 func TestTheRuleOfTheStoreDecidesAboutDeletions(t *testing.T) {
-	for rule, want := range map[string]errs.Kind{"false": errs.Denied, "session.aal == 2": errs.Denied, "isOwner": errs.Internal} {
+	for rule, want := range map[string]errs.Kind{"false": errs.Denied, "session.aal == 2": errs.Denied,
+		"isOwner": errs.Internal} {
 		rules, problems := policy.Compile(policy.Rules{Users: true, Owner: true, Delete: rule})
 		if len(problems) > 0 {
 			t.Fatal(problems)
@@ -307,7 +314,9 @@ func TestADeletionAndItsUndoAtOnce(t *testing.T) {
 	other, _ := w.newService()
 	w.clock.advance(deletionGrace)
 	// An operator takes it back between the read of the plan and the deletion.
-	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Users" && s.write != nil && s.write.Body == nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool {
+		return s.store == "Users" && s.write != nil && s.write.Body == nil && !s.after
+	}, func() {
 		_, err := other.Admin.UndoDeletionFor(t.Context(), in.User.UUID)
 		w.must(err)
 	}))
@@ -346,7 +355,8 @@ func TestTwoWorkersDeleteAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if deleted := len(w.recorder.of(event.StoreDeleted, "Users")); deleted != users || total != users || len(w.objects("Users")) != 0 {
+	if deleted := len(w.recorder.of(event.StoreDeleted, "Users")); deleted != users || total != users ||
+		len(w.objects("Users")) != 0 {
 		t.Errorf("%d of %d users were deleted, by %d reports", deleted, users, total)
 	}
 }

@@ -21,7 +21,8 @@ func (s *Service) DeleteExpired(ctx context.Context, limit int) (int, error) {
 		n, err := s.deleteExpired(ctx, in, limit)
 		total += n
 		if err != nil {
-			return total, errs.Wrap(err, errs.KindOf(err), "auth: deleting expired objects of store %s failed", in.Name())
+			return total, errs.Wrap(err, errs.KindOf(err), "auth: deleting expired objects of store %s failed",
+				in.Name())
 		}
 	}
 	return total, nil

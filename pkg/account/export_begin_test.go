@@ -101,7 +101,8 @@ func TestAnExportedAccountHasNoSecrets(t *testing.T) {
 	w.must(err)
 	text, err := json.Marshal(exported)
 	w.must(err)
-	for _, secret := range []string{token, in.Token, token[len(exported.Keys[0].ID):], "argon2", `"password":`, "_hash", "_epoch"} {
+	for _, secret := range []string{token, in.Token, token[len(exported.Keys[0].ID):], "argon2", `"password":`, "_hash",
+		"_epoch"} {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("the account has %s: %s", secret, text)
 		}
@@ -109,7 +110,8 @@ func TestAnExportedAccountHasNoSecrets(t *testing.T) {
 	if internal := regexp.MustCompile(`"_[^"]*":`).Find(text); internal != nil { // an id may begin with _
 		t.Errorf("the account has %s: %s", internal, text)
 	}
-	if len(exported.Idents) != 1 || len(exported.Sessions) != 1 || len(exported.Keys) != 1 || exported.Keys[0].Name != "deploy" || !strings.Contains(string(text), in.User.UUID) {
+	if len(exported.Idents) != 1 || len(exported.Sessions) != 1 || len(exported.Keys) != 1 ||
+		exported.Keys[0].Name != "deploy" || !strings.Contains(string(text), in.User.UUID) {
 		t.Errorf("%s", text)
 	}
 }

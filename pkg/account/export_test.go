@@ -96,7 +96,8 @@ func (s *Service) ObserveHashes(f func(passwords.HashParams)) {
 func HashOf(p passwords.HashParams, password string) string {
 	b64, salt := base64.RawStdEncoding, make([]byte, 16)
 	key := argon2.IDKey([]byte(password), salt, p.Time, p.Memory, p.Threads, 32)
-	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Time, p.Threads, b64.EncodeToString(salt), b64.EncodeToString(key))
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, p.Memory, p.Time, p.Threads,
+		b64.EncodeToString(salt), b64.EncodeToString(key))
 }
 
 // What the second step of a login and a step-up use.
@@ -107,7 +108,8 @@ func (s *Service) SecondFactorOptions(ctx context.Context, user record.User, pen
 }
 
 // VerifySecondFactor verifies the answer to SecondFactorOptions.
-func (s *Service) VerifySecondFactor(ctx context.Context, a method.Signed, user record.User, pending string) (by record.User, ident record.Ident, err error) {
+func (s *Service) VerifySecondFactor(ctx context.Context, a method.Signed, user record.User,
+	pending string) (by record.User, ident record.Ident, err error) {
 	return s.Passkeys.Verify(ctx, a, &user, passkeys.ForSecondFactor(pending), record.ActProven)
 }
 
@@ -118,12 +120,14 @@ func (s *Service) StepUpOptions(ctx context.Context, me *sessions.Session) (meth
 
 // VerifyStepUp verifies the answer to StepUpOptions.
 func (s *Service) VerifyStepUp(ctx context.Context, a method.Signed, me *sessions.Session) error {
-	_, _, err := s.Passkeys.Verify(ctx, a, &me.User, passkeys.ForSecondFactor(sessions.SessionFlow(me)), record.ActProven)
+	_, _, err := s.Passkeys.Verify(ctx, a, &me.User, passkeys.ForSecondFactor(sessions.SessionFlow(me)),
+		record.ActProven)
 	return err
 }
 
 // VerifyVector verifies a registration and a login with given challenges, and returns the public key.
-func (s *Service) VerifyVector(registration, assertion json.RawMessage, first, second, user string) (registered, loggedIn error) {
+func (s *Service) VerifyVector(registration, assertion json.RawMessage,
+	first, second, user string) (registered, loggedIn error) {
 	created, err := protocol.ParseCredentialCreationResponseBytes(registration)
 	if err != nil {
 		return err, nil

@@ -91,7 +91,8 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	if picture, err := png.Decode(bytes.NewReader(e.PNG)); err != nil || picture.Bounds().Dx() < 100 {
 		t.Errorf("the QR code: %v", err)
 	}
-	for _, part := range []string{"otpauth://totp/example.org:ada@example.com?", "secret=" + e.Secret, "issuer=example.org"} {
+	for _, part := range []string{"otpauth://totp/example.org:ada@example.com?", "secret=" + e.Secret,
+		"issuer=example.org"} {
 		if !strings.Contains(e.URI, part) {
 			t.Errorf("%s lacks %s", e.URI, part)
 		}
@@ -103,10 +104,12 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	w.must(err)
 	w.Close()
 	if w.valid(in.Token) || !w.valid(raised.Token) || raised.AAL != 2 || len(codes) != 10 {
-		t.Errorf("after the confirmation: the old session is valid: %v; %+v, %d codes", w.valid(in.Token), raised.Session, len(codes))
+		t.Errorf("after the confirmation: the old session is valid: %v; %+v, %d codes", w.valid(in.Token),
+			raised.Session, len(codes))
 	}
 	info := w.Enrollment.Factors(t.Context(), &raised.Session)
-	if len(info.Factors) != 1 || info.Factors[0].Type != record.FactorTOTP || info.RecoveryCodes != 10 || info.Policy != sessions.MFAOptional {
+	if len(info.Factors) != 1 || info.Factors[0].Type != record.FactorTOTP || info.RecoveryCodes != 10 ||
+		info.Policy != sessions.MFAOptional {
 		t.Errorf("%+v", info)
 	}
 
@@ -119,7 +122,8 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	w.must(err)
 	session, err := w.Sessions.Authenticate(t.Context(), second.Token)
 	w.must(err)
-	if session.AAL != 2 || !slices.Equal(session.Methods, []string{"password", "totp"}) || session.Type != "email" || !session.AuthenticatedAt.Equal(w.clock.Now()) {
+	if session.AAL != 2 || !slices.Equal(session.Methods, []string{"password", "totp"}) || session.Type != "email" ||
+		!session.AuthenticatedAt.Equal(w.clock.Now()) {
 		t.Errorf("%+v", session)
 	}
 	w.must(w.Enrollment.Remove(t.Context(), session, record.FactorTOTP))
@@ -127,7 +131,8 @@ func TestALoginNeedsTheSecondFactorThatWasAdded(t *testing.T) {
 	if f := w.record("Users", in.User.UUID)["_factors"]; f != nil {
 		t.Errorf("left after the last factor: %s", f)
 	}
-	want := []event.Name{event.AuthLoggedIn, event.AuthLoggedIn, event.AuthLoginFailed, event.AuthFactorAdded, event.AuthSteppedUp, event.AuthLoggedIn, event.AuthFactorRemoved, event.AuthLoggedIn}
+	want := []event.Name{event.AuthLoggedIn, event.AuthLoggedIn, event.AuthLoginFailed, event.AuthFactorAdded,
+		event.AuthSteppedUp, event.AuthLoggedIn, event.AuthFactorRemoved, event.AuthLoggedIn}
 	if got := w.audited(in.User.UUID); !slices.Equal(got, want) {
 		t.Errorf("events %v\nwant %v", got, want)
 	}
@@ -144,7 +149,9 @@ func (w *fixture) audited(user string) (names []event.Name) {
 	w.recorder.mu.Lock()
 	defer w.recorder.mu.Unlock()
 	for _, e := range w.recorder.all {
-		if slices.Contains(event.Auth(), e.Event) && e.Event != event.AuthLoggedOut && e.Store == "Users" && e.UUID == user { // a session that is replaced ends in the background
+		// A session that is replaced ends in the background.
+		if slices.Contains(event.Auth(), e.Event) && e.Event != event.AuthLoggedOut && e.Store == "Users" &&
+			e.UUID == user {
 			names = append(names, e.Event)
 		}
 	}
@@ -235,7 +242,8 @@ func TestARecoveryCodeWorksOnceAndEndsWithNewOnes(t *testing.T) {
 	w.must(err)
 	w.wantKind(complete(e.codes[1]), errs.Denied)
 	w.must(complete(fresh[9]))
-	if stored := string(w.record("Users", e.User.UUID)["_factors"]); strings.Contains(stored, fresh[0]) || strings.Contains(stored, strings.ReplaceAll(fresh[0], "-", "")) {
+	if stored := string(w.record("Users", e.User.UUID)["_factors"]); strings.Contains(stored, fresh[0]) ||
+		strings.Contains(stored, strings.ReplaceAll(fresh[0], "-", "")) {
 		t.Error("a recovery code is stored as it is")
 	}
 
@@ -375,7 +383,8 @@ func TestAPasswordRenewsASession(t *testing.T) {
 	}
 	raised, err := w.StepUp.StepUp(t.Context(), password, method.Answer{}, with(in))
 	w.must(err)
-	if raised.AAL != 1 || !raised.AuthenticatedAt.Equal(w.clock.Now()) || !slices.Equal(raised.Methods, []string{"password"}) {
+	if raised.AAL != 1 || !raised.AuthenticatedAt.Equal(w.clock.Now()) ||
+		!slices.Equal(raised.Methods, []string{"password"}) {
 		t.Errorf("%+v", raised.Session)
 	}
 	_, err = w.Enrollment.Begin(t.Context(), &raised.Session, record.FactorTOTP)
@@ -400,7 +409,8 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 		winner := atomic.Int32{}
 		concurrently(w.twoServices(), 4, func(i int, s *account.Service) {
 			// A code of the next step is accepted after one of this step: that a step is used once does not decide it.
-			_, _, err := s.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(secrets[i], i%2), with(issued[i]))
+			_, _, err := s.Enrollment.Confirm(t.Context(), record.FactorTOTP, w.totpCode(secrets[i], i%2),
+				with(issued[i]))
 			w.allowKinds(err, errs.Exists, errs.Denied, errs.Conflict)
 			if err == nil {
 				succeeded.Add(1)
@@ -411,7 +421,8 @@ func TestOfConcurrentEnrollmentsOneSucceeds(t *testing.T) {
 			t.Fatalf("%d apps were set up", succeeded.Load())
 		}
 		w.clock.advance(time.Minute)
-		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(secrets[winner.Load()], 0)), from)
+		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret,
+			totpFactor(w.totpCode(secrets[winner.Load()], 0)), from)
 		w.must(err)
 	}
 }
@@ -528,15 +539,16 @@ func TestAnAdminResetsFactors(t *testing.T) {
 	w.mustLogin(ada, password, e.User.UUID)
 	all := w.recorder.of(event.AuthFactorRemoved, "Users")
 	var details event.AuthDetails
-	if len(all) != 1 || json.Unmarshal(all[0].Auth, &details) != nil || details.Factor != "all" || details.Reason != "reset" {
+	if len(all) != 1 || json.Unmarshal(all[0].Auth, &details) != nil || details.Factor != "all" ||
+		details.Reason != "reset" {
 		t.Errorf("events: %+v", details)
 	}
 	_, err = w.Admin.ResetFactors(t.Context(), "nobody")
 	w.wantKind(err, errs.NotFound)
 }
 
-// Who registers the address of somebody else, and adds a second factor, does not keep its owner out, nor in company: a recovery
-// removes the factor. That of the owner stays: a mailbox alone is one factor.
+// Who registers the address of somebody else, and adds a second factor, does not keep its owner out, nor in company: a
+// recovery removes the factor. That of the owner stays: a mailbox alone is one factor.
 func TestARecoveryKeepsTheOwnersFactorsAlone(t *testing.T) {
 	for _, owner := range []bool{false, true} {
 		w := newFixture(t)
@@ -575,7 +587,8 @@ func TestSecretsOfAppsAreEncryptedWithTheKeyOfTheConfiguration(t *testing.T) {
 	if strings.Contains(err.Error(), e.secret) {
 		t.Error("the error has the secret")
 	}
-	_, err = other.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(e.codes[0]), from) // a way in without the key
+	// A way in without the key.
+	_, err = other.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(e.codes[0]), from)
 	w.must(err)
 }
 
@@ -590,7 +603,8 @@ func TestAnApplicationGetsItsCodeAfterTheSecondFactor(t *testing.T) {
 	}
 	issued, err := w.Login.CompleteLogin(t.Context(), p.Secret, totpFactor(w.totpCode(e.secret, 0)), from)
 	w.must(err)
-	if issued.Code == "" || issued.Token != "" || issued.Application == nil || issued.Application.Redirect != siteRedirect {
+	if issued.Code == "" || issued.Token != "" || issued.Application == nil ||
+		issued.Application.Redirect != siteRedirect {
 		t.Fatalf("%+v", issued)
 	}
 	session, err := w.Applications.Exchange(t.Context(), exchangeOf(issued.Code, siteRedirect), from)

@@ -50,7 +50,8 @@ func TestTheFirstAdminIsMadeByALink(t *testing.T) {
 		t.Error("the user is no admin")
 	}
 	events := w.recorder.of(event.Register, "Users")
-	if len(events) != 1 || events[0].Actor == nil || *events[0].Actor != in.User.UUID || events[0].Origin != event.OriginAuth {
+	if len(events) != 1 || events[0].Actor == nil || *events[0].Actor != in.User.UUID ||
+		events[0].Origin != event.OriginAuth {
 		t.Errorf("events: %+v", events)
 	}
 
@@ -78,9 +79,11 @@ func TestTheFirstAdminIsMadeByALink(t *testing.T) {
 	if !w.isAdmin(session.Token) {
 		t.Error("the login is of somebody else")
 	}
-	_, err = w.Admin.CreateUser(t.Context(), admin.NewUser{Login: "bob@example.com", Password: password, Fields: object.Object{}})
+	_, err = w.Admin.CreateUser(t.Context(),
+		admin.NewUser{Login: "bob@example.com", Password: password, Fields: object.Object{}})
 	w.must(err)
-	for _, c := range []passwords.Credentials{credentials(ada, "a wrong password"), credentials("bob@example.com", password), credentials("eve@example.com", password)} {
+	for _, c := range []passwords.Credentials{credentials(ada, "a wrong password"),
+		credentials("bob@example.com", password), credentials("eve@example.com", password)} {
 		_, err := w.Login.LoginAdmin(t.Context(), c, from)
 		w.wantKind(err, errs.Denied)
 		if !strings.Contains(err.Error(), "the login or the password is wrong, or the user is not an admin") {
@@ -164,19 +167,22 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 	// Each is done by another process.
 	byCommand := func(w *fixture) {
 		other, _ := w.newService()
-		_, err := other.Admin.CreateUser(w.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+		_, err := other.Admin.CreateUser(w.Context(),
+			admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 		w.must(err)
 	}
 	appointed := func(w *fixture) {
 		other, _ := w.newService()
-		user, err := other.Admin.CreateUser(w.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}})
+		user, err := other.Admin.CreateUser(w.Context(),
+			admin.NewUser{Login: "root@example.com", Fields: object.Object{}})
 		w.must(err)
 		_, err = other.Admin.SetAdmin(w.Context(), user.UUID, true)
 		w.must(err)
 	}
 	machine := func(w *fixture) {
 		other, _ := w.newService()
-		_, err := other.Admin.CreateUser(w.Context(), admin.NewUser{Fields: object.Object{}, Admin: true, Machine: true})
+		_, err := other.Admin.CreateUser(w.Context(),
+			admin.NewUser{Fields: object.Object{}, Admin: true, Machine: true})
 		w.must(err)
 	}
 	inEarlierRelease := func(w *fixture) { // which does not know of links
@@ -188,7 +194,8 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 		w.must(err)
 	}
 	for name, make := range map[string]func(*fixture){
-		"created by a command": byCommand, "a user is made an admin": appointed, "a machine": machine, "by an earlier release": inEarlierRelease,
+		"created by a command": byCommand, "a user is made an admin": appointed, "a machine": machine,
+		"by an earlier release": inEarlierRelease,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, admins(defaultAdmins))
@@ -205,7 +212,9 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				w := newFixture(t, admins(defaultAdmins))
 				token := w.offer(w.Service)
-				w.backend.onStep(onceAt(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.after == after }, func() { make(w) }))
+				w.backend.onStep(onceAt(func(s step) bool {
+					return s.store == "Tokens" && s.write != nil && s.after == after
+				}, func() { make(w) }))
 				_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 				w.wantKind(err, errs.Denied)
 				if n := len(w.objects("Users")); n != 1 {
@@ -215,7 +224,10 @@ func TestAnAdminWhoIsMadeMeanwhileEndsTheLinks(t *testing.T) {
 
 			// While a link is made.
 			w = newFixture(t, admins(defaultAdmins))
-			w.backend.onStep(onceAt(func(s step) bool { return s.store == "Tokens" && s.write != nil && !s.after }, func() { make(w) }))
+			w.backend.onStep(onceAt(func(s step) bool {
+				return s.store == "Tokens" && s.write != nil &&
+					!s.after
+			}, func() { make(w) }))
 			if w.offer(w.Service) != "" {
 				t.Error("a link is offered although there is an admin")
 			}
@@ -232,7 +244,8 @@ func TestALinkIsNotUsedWhileAnAdminIsMade(t *testing.T) {
 		_, err := w.FirstAdmin.Create(t.Context(), token, credentials(ada, password), from)
 		w.wantKind(err, errs.Denied)
 	}))
-	_, err := other.Admin.CreateUser(t.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+	_, err := other.Admin.CreateUser(t.Context(),
+		admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 	w.must(err)
 	if n := len(w.objects("Users")); n != 1 {
 		t.Errorf("%d users", n)
@@ -256,7 +269,8 @@ func TestALinkIsValidUntilItHasMadeAnAdmin(t *testing.T) {
 	token := w.offer(w.Service)
 	w.clock.advance(time.Minute)
 	w.register("eve@example.com", password)
-	for _, c := range []passwords.Credentials{credentials("no address", password), credentials(ada, "short"), credentials("", password), credentials(ada, "")} {
+	for _, c := range []passwords.Credentials{credentials("no address", password), credentials(ada, "short"),
+		credentials("", password), credentials(ada, "")} {
 		_, err := w.FirstAdmin.Create(t.Context(), token, c, from)
 		w.wantKind(err, errs.Invalid)
 	}

@@ -58,7 +58,8 @@ var cheapHash = passwords.HashParams{Memory: 8, Time: 1, Threads: 1}
 func newFixture(t *testing.T, change ...func(*account.Options)) *fixture {
 	t.Helper()
 	w := &fixture{
-		T: t, backend: &faultyBackend{Backend: model.NewMemory(), open: map[string]driver.Store{}}, recorder: &recorder{}, sender: &mailRecorder{}, log: &kit.Tail{},
+		T: t, backend: &faultyBackend{Backend: model.NewMemory(), open: map[string]driver.Store{}},
+		recorder: &recorder{}, sender: &mailRecorder{}, log: &kit.Tail{},
 		clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 	w.email = post.Email{
@@ -66,7 +67,8 @@ func newFixture(t *testing.T, change ...func(*account.Options)) *fixture {
 		From: "Belfry <no-reply@example.org>", Sender: w.sender,
 		Validation: w.templates("validate"), Recovery: w.templates("recover"), Taken: w.templates("taken"),
 		Change: w.templates("change"), Undo: w.templates("undo"),
-		Login: post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: w.templates("code"), LinkMail: w.templates("link")},
+		Login: post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: w.templates("code"),
+			LinkMail: w.templates("link")},
 	}
 	w.opts = account.Options{
 		BaseURL: "https://example.org", Email: &w.email, Hash: cheapHash, Now: w.clock.Now,
@@ -93,15 +95,18 @@ func (w *fixture) templates(kind string) *mail.Templates {
 func (w *fixture) newService() (*account.Service, *store.Set) {
 	w.Helper()
 	mappings := []store.Mapping{
-		{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Fields: []string{"type"}, Cascade: true, Limit: 100},
+		{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Fields: []string{"type"}, Cascade: true,
+			Limit: 100},
 		{Source: "Sessions", Target: "Users", Key: "user", Cascade: true},
 	}
 	var stores []*store.Store
 	for _, o := range []store.Options{
-		{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"}, Arrays: []string{"idents"}, Schema: schema{}, Policy: w.rules,
+		{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"},
+			Arrays: []string{"idents"}, Schema: schema{}, Policy: w.rules,
 			Indexes: []query.Index{{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}}}},
 		{Name: "Idents", Maps: mappings[:1]},
-		{Name: "Sessions", Maps: mappings[1:], Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},
+		{Name: "Sessions", Maps: mappings[1:],
+			Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},
 		{Name: "Tokens", Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},
 	} {
 		o.Now, o.Outbox = w.clock.Now, w.recorder

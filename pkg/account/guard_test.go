@@ -333,7 +333,8 @@ func TestAnInterceptorCannotSetServerOwnedFields(t *testing.T) {
 	})
 	in := w.register(ada, password)
 	user := w.record("Users", in.User.UUID)
-	if name, _ := user.Text("name"); name != "Ada" || user["_epoch"] != nil || strings.Contains(string(user["idents"]), "x") || in.User.UUID == "x" {
+	if name, _ := user.Text("name"); name != "Ada" || user["_epoch"] != nil ||
+		strings.Contains(string(user["idents"]), "x") || in.User.UUID == "x" {
 		t.Errorf("user %s", user.Encode())
 	}
 }
@@ -378,11 +379,13 @@ func TestALoginThatWaitsTooLongForACoreIsLimited(t *testing.T) {
 		_, err := w.Login.Login(t.Context(), credentials(ada, password), sessions.Client{Address: "198.51.100.1"})
 		w.wantKind(err, errs.Limited)
 		var e *errs.Error
-		if !errors.As(err, &e) || e.RetryAfter != account.MaxQueueTime || !strings.Contains(e.Message, "too many logins at once") {
+		if !errors.As(err, &e) || e.RetryAfter != account.MaxQueueTime ||
+			!strings.Contains(e.Message, "too many logins at once") {
 			t.Fatalf("%+v", err)
 		}
 	}
-	_, _, err := w.Registration.Register(t.Context(), credentials("bob@example.com", password), sessions.Client{Address: "198.51.100.1"})
+	_, _, err := w.Registration.Register(t.Context(), credentials("bob@example.com", password),
+		sessions.Client{Address: "198.51.100.1"})
 	w.wantKind(err, errs.Limited)
 	close(hold)
 	running.Wait()

@@ -156,7 +156,8 @@ func TestConcurrentAdoptionsCreateOneUser(t *testing.T) {
 		left := w.interruptRegistration(login)
 		var won atomic.Pointer[sessions.Issued]
 		concurrently(services, 4, func(i int, s *account.Service) {
-			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)), from)
+			in, _, err := s.Registration.Register(t.Context(), credentials(login, fmt.Sprintf("the password of %d", i)),
+				from)
 			w.allowKinds(err, errs.Exists, errs.Conflict)
 			if err == nil && !won.CompareAndSwap(nil, &in) {
 				t.Error("two have adopted it")

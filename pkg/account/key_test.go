@@ -30,7 +30,8 @@ func TestAnAPIKeyIsItsUser(t *testing.T) {
 	}
 	session, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
-	if session == nil || session.User.UUID != in.User.UUID || session.Key == nil || session.Key.Name != "deploy" || !session.Key.Allows(t.Context(), nil, "DELETE", "/x") {
+	if session == nil || session.User.UUID != in.User.UUID || session.Key == nil || session.Key.Name != "deploy" ||
+		!session.Key.Allows(t.Context(), nil, "DELETE", "/x") {
 		t.Fatalf("%+v", session)
 	}
 	if w.Sessions.IsAdmin(t.Context(), session) || !w.isAdmin(in.Token) {
@@ -185,7 +186,8 @@ func TestARuleNarrowsAnAPIKey(t *testing.T) {
 	session, err := w.Sessions.Authenticate(t.Context(), token)
 	w.must(err)
 	for request, allowed := range map[[2]string]bool{
-		{"GET", "/notes/1"}: true, {"HEAD", "/notes/1"}: true, {"PUT", "/notes/1"}: false, {"GET", "/notes"}: false, {"GET", "/users/1"}: false, {"get", "/notes/1"}: false,
+		{"GET", "/notes/1"}: true, {"HEAD", "/notes/1"}: true, {"PUT", "/notes/1"}: false, {"GET", "/notes"}: false,
+		{"GET", "/users/1"}: false, {"get", "/notes/1"}: false,
 	} {
 		if got := session.Key.Allows(t.Context(), nil, request[0], request[1]); got != allowed {
 			t.Errorf("%v: %t", request, got)
@@ -238,7 +240,8 @@ func TestMachinesHaveKeysAndNoLogin(t *testing.T) {
 	}
 	info, token, err := w.Admin.IssueKey(ctx, machine, keys.New{Name: "ci"})
 	w.must(err)
-	if session, err := w.Sessions.Authenticate(t.Context(), token); err != nil || session == nil || session.User.UUID != machine.UUID {
+	if session, err := w.Sessions.Authenticate(t.Context(), token); err != nil || session == nil ||
+		session.User.UUID != machine.UUID {
 		t.Fatalf("%+v, %v", session, err)
 	}
 	details, err := w.Admin.AccountDetails(t.Context(), machine)
@@ -252,7 +255,8 @@ func TestMachinesHaveKeysAndNoLogin(t *testing.T) {
 	w.must(err)
 	_, _, err = w.Admin.IssueKey(ctx, machine, keys.New{Name: "ci"})
 	w.wantKind(err, errs.Denied)
-	for _, u := range []admin.NewUser{{Machine: true, Login: ada}, {Machine: true, Password: password}, {Machine: true, Validated: true}} {
+	for _, u := range []admin.NewUser{{Machine: true, Login: ada}, {Machine: true, Password: password},
+		{Machine: true, Validated: true}} {
 		_, err = w.Admin.CreateUser(ctx, u)
 		w.wantKind(err, errs.Invalid)
 	}

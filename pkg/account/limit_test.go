@@ -268,8 +268,10 @@ func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 		address string
 		want    bool
 	}{
-		{"192.0.2.1", false}, {"::ffff:192.0.2.1", false}, {"192.0.2.2", true}, {"2001:db8::1", true}, {"2001:db8::2", false}, {"2001:db8:0:0:ffff::", false},
-		{"2001:db8:0:1::1", true}, {"fe80::1%eth0", true}, {"fe80::1%eth1", false}, {"", true}, {"", false}, {"no address", true}, {"no address", false},
+		{"192.0.2.1", false}, {"::ffff:192.0.2.1", false}, {"192.0.2.2", true}, {"2001:db8::1", true},
+		{"2001:db8::2", false}, {"2001:db8:0:0:ffff::", false},
+		{"2001:db8:0:1::1", true}, {"fe80::1%eth0", true}, {"fe80::1%eth1", false}, {"", true}, {"", false},
+		{"no address", true}, {"no address", false},
 	} {
 		err := w.Recovery.Request(t.Context(), fmt.Sprintf("ada%d@example.com", i), sessions.Client{Address: c.address})
 		w.allowKinds(err, errs.Limited)

@@ -90,13 +90,15 @@ func TestACodeLogsInOnce(t *testing.T) {
 	code, client := w.mailedCode(ada)
 	session, err := w.Login.LoginByMail(t.Context(), " Ada@Example.COM"[1:], code[:3]+" "+code[3:], client)
 	w.must(err)
-	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{record.MethodCode}) || session.AAL != 1 || !w.valid(session.Token) {
+	if session.User.UUID != in.User.UUID || !slices.Equal(session.Methods, []string{record.MethodCode}) ||
+		session.AAL != 1 || !w.valid(session.Token) {
 		t.Errorf("%+v", session)
 	}
 	w.wantWrongCode(ada, code, client)
 	w.mustLogin(ada, password, in.User.UUID) // the password stays: the address was proven before
 	w.Close()
-	if raw := w.recorder.raw.String(); strings.Contains(raw, `"`+code) || strings.Contains(raw, client.Binding) || strings.Contains(raw, "_logins") {
+	if raw := w.recorder.raw.String(); strings.Contains(raw, `"`+code) || strings.Contains(raw, client.Binding) ||
+		strings.Contains(raw, "_logins") {
 		t.Error("an event holds the code, or what binds it")
 	}
 }
@@ -321,7 +323,8 @@ func TestALinkUsesNothingUp(t *testing.T) {
 		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, client); err != nil || to != post.OpenLogin {
 			t.Fatal(to, err)
 		}
-		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, from); err != nil || to != post.OpenLoginElsewhere {
+		if to, err := w.Registration.FollowLink(t.Context(), ada, m.token, from); err != nil ||
+			to != post.OpenLoginElsewhere {
 			t.Fatal(to, err)
 		}
 	}

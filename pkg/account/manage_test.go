@@ -39,7 +39,8 @@ func TestAnAdminEndsSessionsOfAUser(t *testing.T) {
 		t.Error("a session of somebody else has ended, or a key")
 	}
 	deleted := w.recorder.of(event.StoreDeleted, "Sessions")
-	if len(deleted) != 1 || deleted[0].Actor == nil || *deleted[0].Actor != "root" || deleted[0].Origin != event.OriginHTTP {
+	if len(deleted) != 1 || deleted[0].Actor == nil || *deleted[0].Actor != "root" ||
+		deleted[0].Origin != event.OriginHTTP {
 		t.Errorf("events: %+v", deleted)
 	}
 
@@ -69,7 +70,8 @@ func TestAnAdminSendsARecovery(t *testing.T) {
 	if address != ada {
 		t.Errorf("to %s", address)
 	}
-	if requested := w.recorder.of(event.StoreSaved, "Tokens"); len(requested) == 0 || requested[len(requested)-1].Actor == nil || *requested[len(requested)-1].Actor != "root" {
+	if requested := w.recorder.of(event.StoreSaved, "Tokens"); len(requested) == 0 ||
+		requested[len(requested)-1].Actor == nil || *requested[len(requested)-1].Actor != "root" {
 		t.Errorf("events: %+v", requested)
 	}
 	mail := w.lastMail(ada)
@@ -187,7 +189,8 @@ func TestAnAdminUnlinksALoginOfAUserButNotTheLast(t *testing.T) {
 	}
 	_, err = w.Login.Login(t.Context(), credentials(ada, password), from)
 	w.wantKind(err, errs.NotFound)
-	for _, e := range append(w.recorder.of(event.StoreDeleted, "Idents"), w.recorder.of(event.StoreUpdated, "Users")...) {
+	for _, e := range append(w.recorder.of(event.StoreDeleted, "Idents"),
+		w.recorder.of(event.StoreUpdated, "Users")...) {
 		if e.Actor == nil || *e.Actor != "root" || e.Origin != event.OriginHTTP {
 			t.Errorf("%s %s of %s by %v", e.Origin, e.Event, e.UUID, e.Actor)
 		}

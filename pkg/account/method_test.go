@@ -50,7 +50,8 @@ func TestAnAddedMethodIsASecondFactor(t *testing.T) {
 	raised, codes, err := w.Enrollment.Confirm(t.Context(), test.Name, made.Secret, with(in))
 	w.must(err)
 	if raised.AAL != 2 || len(codes) != 10 || w.valid(in.Token) {
-		t.Errorf("after the enrollment: AAL %d, %d recovery codes, the former session is valid: %v", raised.AAL, len(codes), w.valid(in.Token))
+		t.Errorf("after the enrollment: AAL %d, %d recovery codes, the former session is valid: %v", raised.AAL,
+			len(codes), w.valid(in.Token))
 	}
 	if _, err := w.Enrollment.Begin(t.Context(), &raised.Session, test.Name); errs.KindOf(err) != errs.Exists {
 		t.Errorf("a second word: %v", err)
@@ -108,7 +109,8 @@ func TestAnAddedMethodBeginsALogin(t *testing.T) {
 	}
 	app := w.enroll(in)
 	_, err = w.byWord(said)
-	session := must(w.Login.CompleteLogin(t.Context(), logins.Pending(err).Secret, totpFactor(w.totpCode(app.secret, 0)), from))
+	session := must(w.Login.CompleteLogin(t.Context(), logins.Pending(err).Secret,
+		totpFactor(w.totpCode(app.secret, 0)), from))
 	if session.AAL != 2 || !slices.Equal(session.Methods, []string{test.Name, record.MethodTOTP}) {
 		t.Errorf("AAL %d, by %q", session.AAL, session.Methods)
 	}
@@ -122,7 +124,8 @@ func TestAnAddedMethodBeginsALogin(t *testing.T) {
 	w.wantKind(err, errs.Limited)
 	w.Close() // the failures are recorded in the background
 	failed := w.authEvents(event.AuthLoginFailed)
-	if len(failed) != 2 || failed[0].Method != test.Name || failed[0].Reason != test.Name || failed[0].Factor != ada+"_email" {
+	if len(failed) != 2 || failed[0].Method != test.Name || failed[0].Reason != test.Name ||
+		failed[0].Factor != ada+"_email" {
 		t.Errorf("events of wrong words: %+v", failed)
 	}
 	w.register("bob@example.com", password)
@@ -138,15 +141,18 @@ func TestASecondFactorAloneBeginsNoLogin(t *testing.T) {
 	w := newFixture(t, withWord)
 	e := w.enroll(w.register(ada, password))
 	for _, c := range []struct{ name, code string }{
-		{record.FactorTOTP, w.totpCode(e.secret, 1)}, {record.FactorRecovery, e.codes[0]}, {record.FactorEmail, "123456"}, {record.MethodPassword, password},
+		{record.FactorTOTP, w.totpCode(e.secret, 1)}, {record.FactorRecovery, e.codes[0]},
+		{record.FactorEmail, "123456"}, {record.MethodPassword, password},
 		{record.MethodPasskey, ""}, {"nothing", "x"}, {"", "x"},
 	} {
-		if in, err := w.Login.LoginBy(t.Context(), c.name, ada, method.Answer{Code: c.code}, from); errs.KindOf(err) != errs.NotFound || in.Token != "" {
+		if in, err := w.Login.LoginBy(t.Context(), c.name, ada, method.Answer{Code: c.code}, from); errs.KindOf(
+			err) != errs.NotFound || in.Token != "" {
 			t.Errorf("a login by %q alone: %v", c.name, err)
 		}
 	}
 	for _, name := range []string{record.FactorRecovery, record.MethodPassword, "nothing", ""} {
-		if _, _, err := w.Enrollment.Confirm(t.Context(), name, password, with(e.Issued)); errs.KindOf(err) != errs.NotFound {
+		if _, _, err := w.Enrollment.Confirm(t.Context(), name, password, with(e.Issued)); errs.KindOf(
+			err) != errs.NotFound {
 			t.Errorf("%q as a second factor: %v", name, err)
 		}
 	}
@@ -166,7 +172,8 @@ func TestTheSecretOfOneMethodIsNotConfirmedAsThatOfAnother(t *testing.T) {
 	}
 }
 
-// A session is limited whatever is added in it: also codes of mails, by a user whose only other factor does not count yet.
+// A session is limited whatever is added in it: also codes of mails, by a user whose only other factor does not count
+// yet.
 func TestALimitedSessionStaysOneWhateverIsAdded(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	in := w.enrollEmail(w.register(ada, password), ada)
@@ -197,7 +204,8 @@ func TestALimitedSessionStaysOneWhateverIsAdded(t *testing.T) {
 	}
 }
 
-// Whoever reads a mailbox, and nothing else, waits for what they have added as everybody does: it begins no login before.
+// Whoever reads a mailbox, and nothing else, waits for what they have added as everybody does: it begins no login
+// before.
 func TestAMethodOfALimitedSessionBeginsALoginLater(t *testing.T) {
 	w := newFixture(t, validatedFirst, configuredNotices, withWord)
 	in := w.register(ada, password)
@@ -208,7 +216,8 @@ func TestAMethodOfALimitedSessionBeginsALoginLater(t *testing.T) {
 		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(code), from))
 	}
 	code, client := w.mailedCode(ada)
-	said, _, _ := w.learn(sessions.Issued{Session: *w.now(must(w.Login.LoginByMail(t.Context(), ada, code, client))).Session})
+	said, _, _ := w.learn(
+		sessions.Issued{Session: *w.now(must(w.Login.LoginByMail(t.Context(), ada, code, client))).Session})
 	_, err = w.byWord(said)
 	w.wantKind(err, errs.Denied)
 	w.clock.advance(sessions.EnrollDelay + time.Minute)
@@ -234,10 +243,14 @@ func TestAWrongAnswerOfAnyMethodIsWrong(t *testing.T) {
 	for name, denied := range map[string]error{"wrong": nil, "denied": errs.New(errs.Denied, "it is too old")} {
 		w := newFixture(t, limits(0, 2), func(o *account.Options) {
 			o.Email.UniformErrors = true
-			o.Methods = append(o.Methods, func(*record.Stores, *seal.Sealer) method.Method { return odd{&test.Method{}, denied} })
+			o.Methods = append(o.Methods, func(*record.Stores, *seal.Sealer) method.Method {
+				return odd{&test.Method{},
+					denied}
+			})
 		})
 		in := w.register(ada, password)
-		if again, err := w.StepUp.StepUp(t.Context(), "", word("x"), with(in)); errs.KindOf(err) != errs.Denied || again.Token != "" {
+		if again, err := w.StepUp.StepUp(t.Context(), "", word("x"), with(in)); errs.KindOf(err) != errs.Denied ||
+			again.Token != "" {
 			t.Errorf("%s: a step-up: %v", name, err)
 		}
 		for _, kind := range []errs.Kind{errs.Denied, errs.Denied, errs.Limited} {
@@ -250,18 +263,21 @@ func TestAWrongAnswerOfAnyMethodIsWrong(t *testing.T) {
 
 // A provider can have the name of a method that begins no login.
 func TestAProviderOfTheNameOfASecondFactor(t *testing.T) {
-	w := newFixture(t, func(o *account.Options) { o.Providers = map[string]oauth.Provider{record.FactorTOTP: provider{}} })
+	w := newFixture(t,
+		func(o *account.Options) { o.Providers = map[string]oauth.Provider{record.FactorTOTP: provider{}} })
 	login := func() (sessions.Issued, error) {
 		flow, err := w.Providers.Begin(t.Context(), record.FactorTOTP, true, from)
 		w.must(err)
 		u, err := url.Parse(flow.URL)
 		w.must(err)
-		in, _, err := w.Login.FinishProvider(t.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {"ada"}}, flow.Secret, from)
+		in, _, err := w.Login.FinishProvider(t.Context(),
+			url.Values{"state": {u.Query().Get("state")}, "code": {"ada"}}, flow.Secret, from)
 		return in, err
 	}
 	w.enroll(must(login()))
 	_, err := login()
-	if p := logins.Pending(err); p == nil || !slices.Equal(p.Factors, []string{record.FactorTOTP, record.FactorRecovery}) {
+	if p := logins.Pending(err); p == nil ||
+		!slices.Equal(p.Factors, []string{record.FactorTOTP, record.FactorRecovery}) {
 		t.Errorf("%v, %+v", err, p)
 	}
 }

@@ -28,7 +28,8 @@ func (w *fixture) isWeak(err error, reason weak.Reason, field string) {
 	w.wantKind(err, errs.Invalid)
 	var e *errs.Error
 	var refused *passwords.WeakPassword
-	if !errors.As(err, &refused) || refused.Reason != reason || !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Pointer != "/"+field || e.Fields[0].Message == "" {
+	if !errors.As(err, &refused) || refused.Reason != reason || !errors.As(err, &e) || len(e.Fields) != 1 ||
+		e.Fields[0].Pointer != "/"+field || e.Fields[0].Message == "" {
 		w.Fatalf("error %v", err)
 	}
 }
@@ -68,7 +69,8 @@ func TestWeakPasswordsAreSetNowhere(t *testing.T) {
 			w.isWeak(err, reason, "password")
 			_, _, err = w.Registration.Register(t.Context(), credentials(ada, kind.password), from)
 			w.isWeak(err, reason, "password")
-			_, err = w.Admin.CreateUser(t.Context(), admin.NewUser{Login: ada, Password: kind.password, Fields: object.Object{}})
+			_, err = w.Admin.CreateUser(t.Context(),
+				admin.NewUser{Login: ada, Password: kind.password, Fields: object.Object{}})
 			w.isWeak(err, reason, "password")
 			if n := len(w.objects("Users")) + len(w.objects("Idents")); n != 0 {
 				t.Errorf("%d objects", n)
@@ -155,7 +157,8 @@ func TestUsersWithAWeakPasswordLogIn(t *testing.T) {
 		strict, _ := w.newService()
 		in, err := strict.Login.Login(t.Context(), credentials(ada, kind.password), from)
 		w.must(err)
-		in, _, err = strict.Registration.Register(t.Context(), credentials("lovelace@example.com", kind.password), with(in))
+		in, _, err = strict.Registration.Register(t.Context(), credentials("lovelace@example.com", kind.password),
+			with(in))
 		w.must(err)
 		in, err = strict.Recovery.ChangePassword(t.Context(), kind.password, newPassword, with(in))
 		w.must(err)
@@ -164,7 +167,8 @@ func TestUsersWithAWeakPasswordLogIn(t *testing.T) {
 	}
 }
 
-// The reply to a weak password is the same for an address with an account and without one, and so is what it writes: nothing.
+// The reply to a weak password is the same for an address with an account and without one, and so is what it writes:
+// nothing.
 func TestAWeakPasswordRevealsNoAccount(t *testing.T) {
 	for _, mode := range []func(*account.Options){func(*account.Options) {}, validatedFirst} {
 		for reason, kind := range kinds() {
@@ -274,7 +278,8 @@ func TestBreachedPasswordsAreSetNowhere(t *testing.T) {
 	}
 	_, err = w.Recovery.ChangePassword(t.Context(), password, leaked, with(in))
 	w.isWeak(err, weak.Breached, "newPassword")
-	_, err = w.Recovery.ChangePassword(t.Context(), password, strings.ReplaceAll(leaked, " ", "\u00a0"), with(in)) // is the same password
+	// Is the same password.
+	_, err = w.Recovery.ChangePassword(t.Context(), password, strings.ReplaceAll(leaked, " ", "\u00a0"), with(in))
 	w.isWeak(err, weak.Breached, "newPassword")
 	_, _, err = w.Registration.Register(t.Context(), credentials("bob@example.com", leaked), from)
 	w.isWeak(err, weak.Breached, "password")
@@ -289,7 +294,8 @@ func TestHostileNewPasswords(t *testing.T) {
 	w := newFixture(t, common)
 	in := w.register(ada, password)
 	for i, next := range []string{
-		strings.Repeat("4@8({[<3691!|7|0$5+7%2", 47)[:passwords.MaxPassword], strings.Repeat("\x00", passwords.MinPassword), "pass\x00word", strings.Repeat("\xff", passwords.MaxPassword),
+		strings.Repeat("4@8({[<3691!|7|0$5+7%2", 47)[:passwords.MaxPassword],
+		strings.Repeat("\x00", passwords.MinPassword), "pass\x00word", strings.Repeat("\xff", passwords.MaxPassword),
 		strings.Repeat("ſ", 500), "\xed\xa0\x80 password",
 	} {
 		changed, err := w.Recovery.ChangePassword(t.Context(), password, next, with(in))

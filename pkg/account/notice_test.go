@@ -18,8 +18,10 @@ import (
 func configuredNotices(o *account.Options) {
 	o.Email.Notices = map[post.Notice]*mail.Templates{}
 	for _, kind := range []post.Notice{
-		notices.NoticeDevice, notices.NoticePassword, notices.NoticeFactorAdded, notices.NoticeFactorRemoved, notices.NoticeAddress, notices.NoticeDeletion,
-		notices.NoticeRecoveryCodes, notices.NoticeLoginAdded, notices.NoticeLoginRemoved, notices.NoticeKeyAdded, notices.NoticeKeyRemoved, notices.NoticeDisabled, notices.NoticeDeleted,
+		notices.NoticeDevice, notices.NoticePassword, notices.NoticeFactorAdded, notices.NoticeFactorRemoved,
+		notices.NoticeAddress, notices.NoticeDeletion,
+		notices.NoticeRecoveryCodes, notices.NoticeLoginAdded, notices.NoticeLoginRemoved, notices.NoticeKeyAdded,
+		notices.NoticeKeyRemoved, notices.NoticeDisabled, notices.NoticeDeleted,
 	} {
 		t, err := mail.ParseTemplates(string(kind), "", "{{.Login}} {{.Time}} {{.Address}} {{.Place}} {{.Device}}")
 		if err != nil {
@@ -107,7 +109,8 @@ func TestRecordsOfDevicesLinkNoUsers(t *testing.T) {
 				hashes[part[:43]]++
 			}
 		}
-		if strings.Contains(string(o.Body), in.Device) || strings.Contains(string(o.Body), from.UserAgent) && strings.HasPrefix(o.UUID, "devices-") {
+		if strings.Contains(string(o.Body), in.Device) ||
+			strings.Contains(string(o.Body), from.UserAgent) && strings.HasPrefix(o.UUID, "devices-") {
 			t.Errorf("%s", o.Body)
 		}
 	}

@@ -32,7 +32,8 @@ type OwnAddress struct {
 
 // StepUpOptions are the methods by which a user can authenticate again, with StepUp.
 type StepUpOptions struct {
-	Step     string   // the step that is needed before changes of the account's protection, as in errs.StepUp; "" for none
+	// the step that is needed before changes of the account's protection, as in errs.StepUp; "" for none
+	Step     string
 	Password bool     // by the password
 	Factors  []string // by these types
 }

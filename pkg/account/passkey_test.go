@@ -27,15 +27,18 @@ import (
 const origin = "https://example.org"
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &config.Passkeys{RPID: "example.org", RPName: "Example", Origins: []string{origin, "https://app.example.org"}}
+	o.Passkeys = &config.Passkeys{RPID: "example.org", RPName: "Example",
+		Origins: []string{origin, "https://app.example.org"}}
 }
 
 // addPasskey adds the passkey of an authenticator to the account of a session.
-func (w *fixture) addPasskey(c *authenticator.Credential, name string, me *sessions.Session, change ...func(*authenticator.Ceremony)) (passkeys.Info, error) {
+func (w *fixture) addPasskey(c *authenticator.Credential, name string, me *sessions.Session,
+	change ...func(*authenticator.Ceremony)) (passkeys.Info, error) {
 	w.Helper()
 	challenge, err := w.Passkeys.BeginRegistration(w.Context(), me)
 	w.must(err)
-	return w.Passkeys.Add(w.Context(), name, method.Signed{Credential: c.Create(challenge.Options, change...), Secret: challenge.Secret}, me)
+	return w.Passkeys.Add(w.Context(), name,
+		method.Signed{Credential: c.Create(challenge.Options, change...), Secret: challenge.Secret}, me)
 }
 
 // answer asks for the challenge of a login, and answers it.
@@ -46,7 +49,8 @@ func (w *fixture) answer(c *authenticator.Credential, change ...func(*authentica
 	return method.Signed{Credential: c.Get(challenge.Options, change...), Secret: challenge.Secret}
 }
 
-func (w *fixture) loginByPasskey(c *authenticator.Credential, change ...func(*authenticator.Ceremony)) (sessions.Issued, error) {
+func (w *fixture) loginByPasskey(c *authenticator.Credential,
+	change ...func(*authenticator.Ceremony)) (sessions.Issued, error) {
 	w.Helper()
 	return w.LoginByPasskey(w.Context(), w.answer(c, change...), from)
 }
@@ -62,20 +66,24 @@ func withPasskey(t *testing.T) (*fixture, sessions.Issued, *authenticator.Creden
 }
 
 func TestPasskeys(t *testing.T) {
-	for name, algorithm := range map[string]int{"ES256": authenticator.ES256, "EdDSA": authenticator.EdDSA, "RS256": authenticator.RS256} {
+	for name, algorithm := range map[string]int{"ES256": authenticator.ES256, "EdDSA": authenticator.EdDSA,
+		"RS256": authenticator.RS256} {
 		for _, format := range []string{"none", "packed"} {
 			t.Run(name+" "+format, func(t *testing.T) {
 				w := newFixture(t, withPasskeys)
 				in, c := w.register(ada, password), authenticator.New(t, algorithm, origin)
-				added, err := w.addPasskey(c, "Laptop", &in.Session, func(y *authenticator.Ceremony) { y.Format = format })
+				added, err := w.addPasskey(c, "Laptop", &in.Session,
+					func(y *authenticator.Ceremony) { y.Format = format })
 				w.must(err)
-				if want := authenticator.Encode(c.ID) + "_passkey"; added.UUID != want || added.Name != "Laptop" || added.LastUsed != "" || added.Created == "" {
+				if want := authenticator.Encode(c.ID) + "_passkey"; added.UUID != want || added.Name != "Laptop" ||
+					added.LastUsed != "" || added.Created == "" {
 					t.Errorf("added %+v", added)
 				}
 				w.clock.advance(time.Hour)
 				session, err := w.loginByPasskey(c)
 				w.must(err)
-				if session.User.UUID != in.User.UUID || session.AAL != 2 || !slices.Equal(session.Methods, []string{"passkey"}) || !w.valid(session.Token) {
+				if session.User.UUID != in.User.UUID || session.AAL != 2 ||
+					!slices.Equal(session.Methods, []string{"passkey"}) || !w.valid(session.Token) {
 					t.Errorf("logged in as %+v", session.Session)
 				}
 				list, err := w.Passkeys.List(t.Context(), &session.Session)
@@ -115,14 +123,17 @@ func TestTheOptionsOfARegistration(t *testing.T) {
 	}
 	w.must(json.Unmarshal(challenge.Options, &o))
 	k := o.PublicKey
-	if k.RP.ID != "example.org" || k.RP.Name != "Example" || k.User.Name != ada || k.User.DisplayName != ada || k.Attestation != "none" || k.Timeout != 300000 ||
+	if k.RP.ID != "example.org" || k.RP.Name != "Example" || k.User.Name != ada || k.User.DisplayName != ada ||
+		k.Attestation != "none" || k.Timeout != 300000 ||
 		k.AuthenticatorSelection.ResidentKey != "required" || k.AuthenticatorSelection.UserVerification != "required" {
 		t.Errorf("options %s", challenge.Options)
 	}
-	if len(k.ExcludeCredentials) != 1 || k.ExcludeCredentials[0].ID != authenticator.Encode(c.ID) || !slices.Equal(k.ExcludeCredentials[0].Transports, []string{"internal"}) {
+	if len(k.ExcludeCredentials) != 1 || k.ExcludeCredentials[0].ID != authenticator.Encode(c.ID) ||
+		!slices.Equal(k.ExcludeCredentials[0].Transports, []string{"internal"}) {
 		t.Errorf("excluded %+v", k.ExcludeCredentials)
 	}
-	if len(k.User.ID) != 43 || strings.Contains(string(challenge.Options), in.User.UUID) || strings.Contains(string(challenge.Options), challenge.Secret) {
+	if len(k.User.ID) != 43 || strings.Contains(string(challenge.Options), in.User.UUID) ||
+		strings.Contains(string(challenge.Options), challenge.Secret) {
 		t.Errorf("the handle %s, or the secret, is in %s", k.User.ID, challenge.Options)
 	}
 }
@@ -165,7 +176,8 @@ func TestPasskeysAreNamedAndRemoved(t *testing.T) {
 	}
 	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
-	if !slices.ContainsFunc(details.Idents, func(i admin.IdentInfo) bool { return i.Type == "passkey" && i.Name == "Key ring" }) {
+	if !slices.ContainsFunc(details.Idents,
+		func(i admin.IdentInfo) bool { return i.Type == "passkey" && i.Name == "Key ring" }) {
 		t.Errorf("admins see %+v", details.Idents)
 	}
 
@@ -194,7 +206,8 @@ func TestPasskeysNeedAFreshLogin(t *testing.T) {
 	w.wantKind(err, errs.Denied)
 	_, err = w.Passkeys.Rename(t.Context(), key, own, "x")
 	w.wantKind(err, errs.Denied)
-	answer := method.Signed{Credential: authenticator.New(t, authenticator.ES256, origin).Create(challenge.Options), Secret: challenge.Secret}
+	answer := method.Signed{Credential: authenticator.New(t, authenticator.ES256, origin).Create(challenge.Options),
+		Secret: challenge.Secret}
 	_, err = w.Passkeys.Add(t.Context(), "", answer, key)
 	w.wantKind(err, errs.Denied)
 
@@ -298,7 +311,9 @@ func TestAWrongAnswerLogsNobodyIn(t *testing.T) {
 		"within another page":     func(y *authenticator.Ceremony) { y.CrossOrigin = true },
 		"another RP ID":           func(y *authenticator.Ceremony) { y.RPID = "evil.example" },
 		"a registration":          func(y *authenticator.Ceremony) { y.Type = "webauthn.create" },
-		"another challenge":       func(y *authenticator.Ceremony) { y.Challenge = authenticator.Encode(make([]byte, 32)) },
+		"another challenge": func(y *authenticator.Ceremony) {
+			y.Challenge = authenticator.Encode(make([]byte, 32))
+		},
 		"no user handle":          func(y *authenticator.Ceremony) { y.UserHandle = nil },
 		"another user handle":     func(y *authenticator.Ceremony) { y.UserHandle = []byte(in.User.UUID) },
 		"another's credential":    func(y *authenticator.Ceremony) { y.ID = bobs.ID },
@@ -307,8 +322,10 @@ func TestAWrongAnswerLogsNobodyIn(t *testing.T) {
 		"a wrong signature": func(y *authenticator.Ceremony) {
 			y.Signature = func(s []byte) []byte { s[len(s)-1] ^= 1; return s }
 		},
-		"no signature":       func(y *authenticator.Ceremony) { y.Signature = func([]byte) []byte { return nil } },
-		"a longer signature": func(y *authenticator.Ceremony) { y.Signature = func(s []byte) []byte { return append(s, 0) } },
+		"no signature": func(y *authenticator.Ceremony) { y.Signature = func([]byte) []byte { return nil } },
+		"a longer signature": func(y *authenticator.Ceremony) {
+			y.Signature = func(s []byte) []byte { return append(s, 0) }
+		},
 		"a signature of zero": func(y *authenticator.Ceremony) {
 			y.Signature = func([]byte) []byte { return []byte{48, 6, 2, 1, 0, 2, 1, 0} }
 		},
@@ -346,10 +363,13 @@ func TestAWrongPasskeyIsNotRegistered(t *testing.T) {
 		"another RP ID":           func(y *authenticator.Ceremony) { y.RPID = "app.example.org" },
 		"a login":                 func(y *authenticator.Ceremony) { y.Type = "webauthn.get" },
 		"another challenge":       func(y *authenticator.Ceremony) { y.Challenge = authenticator.Encode(make([]byte, 32)) },
-		"an attestation":          func(y *authenticator.Ceremony) { y.Format, y.Statement = "fido-u2f", map[string]any{"sig": []byte{1}} },
-		"a statement of none":     func(y *authenticator.Ceremony) { y.Statement = map[string]any{"sig": []byte{1}} },
+		"an attestation": func(y *authenticator.Ceremony) {
+			y.Format, y.Statement = "fido-u2f", map[string]any{"sig": []byte{1}}
+		},
+		"a statement of none": func(y *authenticator.Ceremony) { y.Statement = map[string]any{"sig": []byte{1}} },
 		"a wrong statement": func(y *authenticator.Ceremony) {
-			y.Format, y.Statement = "packed", map[string]any{"alg": authenticator.ES256, "sig": []byte{48, 6, 2, 1, 1, 2, 1, 1}}
+			y.Format, y.Statement = "packed",
+				map[string]any{"alg": authenticator.ES256, "sig": []byte{48, 6, 2, 1, 1, 2, 1, 1}}
 		},
 		"an unknown attestation": func(y *authenticator.Ceremony) { y.Format = "made-up" },
 	} {
@@ -363,7 +383,8 @@ func TestAWrongPasskeyIsNotRegistered(t *testing.T) {
 	// A key is for the algorithm that its type has, and for one that was offered.
 	for _, algorithm := range []int{-35, -36, -37, -65535, authenticator.RS256, authenticator.EdDSA, 5} {
 		f := fresh()
-		_, err := w.addPasskey(f, "", &in.Session, func(y *authenticator.Ceremony) { y.Key = f.PublicKeyFor(algorithm) })
+		_, err := w.addPasskey(f, "", &in.Session,
+			func(y *authenticator.Ceremony) { y.Key = f.PublicKeyFor(algorithm) })
 		if err == nil {
 			_, err = w.loginByPasskey(f)
 		}
@@ -428,7 +449,8 @@ func TestConcurrentPasskeys(t *testing.T) {
 		u := w.register(login, password)
 		challenge, err := w.Passkeys.BeginRegistration(t.Context(), &u.Session)
 		w.must(err)
-		users, registrations = append(users, u), append(registrations, method.Signed{Credential: shared.Create(challenge.Options), Secret: challenge.Secret})
+		users, registrations = append(users, u),
+			append(registrations, method.Signed{Credential: shared.Create(challenge.Options), Secret: challenge.Secret})
 	}
 	once(len(users), func(i int) error {
 		_, err := w.Passkeys.Add(t.Context(), "", registrations[i], &users[i].Session)
@@ -452,14 +474,16 @@ func TestASignatureCounterThatGoesBack(t *testing.T) {
 		}
 	}
 	suspected := w.recorder.of(event.AuthCloneSuspected, "Users")
-	if len(suspected) != 4 || suspected[0].UUID != in.User.UUID || !strings.Contains(string(suspected[0].Auth), added.UUID) {
+	if len(suspected) != 4 || suspected[0].UUID != in.User.UUID ||
+		!strings.Contains(string(suspected[0].Auth), added.UUID) {
 		t.Errorf("events %+v", suspected)
 	}
 	list, err := w.Passkeys.List(t.Context(), &in.Session)
 	w.must(err)
 	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
-	if list[0].CloneSuspected == "" || !slices.ContainsFunc(details.Idents, func(i admin.IdentInfo) bool { return i.CloneSuspected != "" }) {
+	if list[0].CloneSuspected == "" ||
+		!slices.ContainsFunc(details.Idents, func(i admin.IdentInfo) bool { return i.CloneSuspected != "" }) {
 		t.Errorf("the user sees %+v, admins %+v", list, details.Idents)
 	}
 	// It is a sign and no proof: the one with the higher counter continues.
@@ -510,7 +534,8 @@ func TestASecondFactorIsAPasskeyOfThatUser(t *testing.T) {
 		t.Errorf("options %s", options.Options)
 	}
 	// An authenticator that was asked for certain credentials need not say whose they are.
-	answer := method.Signed{Credential: c.Get(options.Options, func(y *authenticator.Ceremony) { y.UserHandle = nil }), Secret: options.Secret}
+	answer := method.Signed{Credential: c.Get(options.Options, func(y *authenticator.Ceremony) { y.UserHandle = nil }),
+		Secret: options.Secret}
 	by, ident, err := w.VerifySecondFactor(t.Context(), answer, in.User, "x")
 	w.must(err)
 	if by.UUID != in.User.UUID || ident.UUID != authenticator.Encode(c.ID)+"_passkey" {
@@ -521,7 +546,8 @@ func TestASecondFactorIsAPasskeyOfThatUser(t *testing.T) {
 	w.must(err)
 	options, err = w.SecondFactorOptions(t.Context(), in.User, "x")
 	w.must(err)
-	_, _, err = w.VerifySecondFactor(t.Context(), method.Signed{Credential: bobs.Get(options.Options), Secret: options.Secret}, in.User, "x")
+	_, _, err = w.VerifySecondFactor(t.Context(),
+		method.Signed{Credential: bobs.Get(options.Options), Secret: options.Secret}, in.User, "x")
 	w.wantKind(err, errs.Denied)
 }
 
@@ -535,7 +561,8 @@ func TestWithoutPasskeys(t *testing.T) {
 	w.wantKind(w.byPasskey(method.Signed{}), errs.NotFound)
 }
 
-// The test vectors of the specification (Web Authentication Level 3, section 16), which have been signed by others than belfry's tests.
+// The test vectors of the specification (Web Authentication Level 3, section 16), which have been signed by others than
+// belfry's tests.
 func TestVectorsOfTheSpecification(t *testing.T) {
 	w := newFixture(t, withPasskeys)
 	text, err := os.ReadFile(filepath.Join("testdata", "webauthn-vectors.json"))
@@ -562,7 +589,8 @@ func TestVectorsOfTheSpecification(t *testing.T) {
 	for _, v := range vectors {
 		registered, loggedIn := w.VerifyVector(v.Registration, v.Assertion, v.Challenges[0], v.Challenges[1], "nobody")
 		for i, got := range []error{registered, loggedIn} {
-			if expected := want[v.Name][i]; (got == nil) != (expected == "") || got != nil && !strings.Contains(got.Error(), expected) {
+			if expected := want[v.Name][i]; (got == nil) != (expected == "") ||
+				got != nil && !strings.Contains(got.Error(), expected) {
 				t.Errorf("%s, step %d: %v, want %q", v.Name, i, got, expected)
 			}
 		}
@@ -586,7 +614,8 @@ func FuzzPasskeys(f *testing.F) {
 		f.Add([]byte(v.Registration))
 		f.Add([]byte(v.Assertion))
 	}
-	f.Add([]byte(`{"id":"AA","rawId":"AA","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"","signature":""}}`))
+	f.Add([]byte(
+		`{"id":"AA","rawId":"AA","type":"public-key","response":{"clientDataJSON":"e30","authenticatorData":"","signature":""}}`))
 	s := account.New(account.Options{Passkeys: &config.Passkeys{RPID: "example.org", Origins: []string{origin}}})
 	f.Fuzz(func(t *testing.T, credential []byte) {
 		registered, loggedIn := s.VerifyVector(credential, credential, "x", "x", "nobody")

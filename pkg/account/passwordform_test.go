@@ -41,8 +41,12 @@ func TestAPasswordIsTheSameInEveryForm(t *testing.T) {
 				w.register(ada, password)
 				w.must(w.Recovery.Recover(w.Context(), w.requestRecovery(ada, set), from))
 			},
-			"set by an admin":     func(w *fixture) { must(w.Admin.SetPassword(w.Context(), w.register(ada, password).User.UUID, set)) },
-			"created by an admin": func(w *fixture) { must(w.Admin.CreateUser(w.Context(), admin.NewUser{Login: ada, Password: set})) },
+			"set by an admin": func(w *fixture) {
+				must(w.Admin.SetPassword(w.Context(), w.register(ada, password).User.UUID, set))
+			},
+			"created by an admin": func(w *fixture) {
+				must(w.Admin.CreateUser(w.Context(), admin.NewUser{Login: ada, Password: set}))
+			},
 		} {
 			w := newFixture(t)
 			prepare(w)
@@ -67,7 +71,8 @@ func (w *fixture) setHash(user, hash string) {
 	w.Helper()
 	fields := object.Object{}
 	fields.Set("password", hash)
-	_, err := w.set.Store("Users").Mutate(w.Context(), user, func(store.Stored) (store.Mutation, error) { return store.Mutation{Fields: fields}, nil })
+	_, err := w.set.Store("Users").Mutate(w.Context(), user,
+		func(store.Stored) (store.Mutation, error) { return store.Mutation{Fields: fields}, nil })
 	w.must(err)
 }
 
@@ -102,7 +107,8 @@ func TestAHashOfAPasswordAsItWasSentIsReplaced(t *testing.T) {
 	}
 }
 
-// How many hashes a login computes depends on the password that is sent, not on whether there is an account, or a password of it.
+// How many hashes a login computes depends on the password that is sent, not on whether there is an account, or a
+// password of it.
 func TestTheHashesOfALoginDependOnWhatIsSentAlone(t *testing.T) {
 	w := newFixture(t, func(o *account.Options) { o.Email.UniformErrors = true })
 	w.register(ada, password)
@@ -110,7 +116,8 @@ func TestTheHashesOfALoginDependOnWhatIsSentAlone(t *testing.T) {
 	w.setHash(w.owner("old@example.com"), account.HashOf(cheapHash, decomposed))
 	must(w.Admin.CreateUser(t.Context(), admin.NewUser{Login: "none@example.com"}))
 	w.Close()
-	for sent, want := range map[string]int{"a wrong password": 1, composed: 1, "e\u0301 wrong password": 2, "a\u00a0wrong password": 2} {
+	for sent, want := range map[string]int{"a wrong password": 1, composed: 1, "e\u0301 wrong password": 2,
+		"a\u00a0wrong password": 2} {
 		for _, login := range []string{ada, "old@example.com", "none@example.com", "nobody@example.com", "no address"} {
 			n := w.hashes(func() {
 				_, err := w.Login.Login(t.Context(), credentials(login, sent), from)
@@ -126,7 +133,8 @@ func TestTheHashesOfALoginDependOnWhatIsSentAlone(t *testing.T) {
 // The length of a new password is that of its form.
 func TestANewPasswordIsMeasuredInItsForm(t *testing.T) {
 	w := newFixture(t)
-	_, _, err := w.Registration.Register(t.Context(), credentials(ada, "e\u0301a\u0300o\u0302"), from) // 9 bytes, and 6 in NFC
+	// 9 bytes, and 6 in NFC.
+	_, _, err := w.Registration.Register(t.Context(), credentials(ada, "e\u0301a\u0300o\u0302"), from)
 	w.wantKind(err, errs.Invalid)
 	long := strings.Repeat("e\u0301", 400) // 1200 bytes, and 800 in NFC
 	in := w.register(ada, long)

@@ -56,7 +56,8 @@ func (w *fixture) loginByProvider(who string, c sessions.Client) (sessions.Issue
 	w.must(err)
 	u, err := url.Parse(flow.URL)
 	w.must(err)
-	in, _, err := w.Login.FinishProvider(w.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {who}}, flow.Secret, c)
+	in, _, err := w.Login.FinishProvider(w.Context(), url.Values{"state": {u.Query().Get("state")}, "code": {who}},
+		flow.Secret, c)
 	return in, err
 }
 
@@ -75,7 +76,8 @@ func TestTheLogNamesWhatOfAProfileIsNotStored(t *testing.T) {
 		t.Errorf("%d lines", got)
 	}
 	must(w.loginByProvider(verbose, from))
-	if got := w.log.String(); !strings.Contains(got, `changes="[a field: repaired f0: repaired f1: repaired`) || !strings.Contains(got, `f18: repaired and 981 more]"`) {
+	if got := w.log.String(); !strings.Contains(got, `changes="[a field: repaired f0: repaired f1: repaired`) ||
+		!strings.Contains(got, `f18: repaired and 981 more]"`) {
 		t.Errorf("the log is %s", got)
 	}
 }

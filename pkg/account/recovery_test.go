@@ -35,13 +35,15 @@ func TestRecover(t *testing.T) {
 	c := w.requestRecovery(ada, "a new password")
 
 	for _, wrong := range []passwords.Credentials{
-		{Login: "", Password: c.Password, Token: c.Token}, {Login: ada, Password: "", Token: c.Token}, {Login: ada, Password: "short", Token: c.Token},
+		{Login: "", Password: c.Password, Token: c.Token}, {Login: ada, Password: "", Token: c.Token},
+		{Login: ada, Password: "short", Token: c.Token},
 		{Login: ada, Password: strings.Repeat("x", passwords.MaxPassword+1), Token: c.Token},
 	} {
 		w.wantKind(w.Recovery.Recover(t.Context(), wrong, from), errs.Invalid)
 	}
 	for _, wrong := range []passwords.Credentials{
-		{Login: ada, Password: c.Password}, {Login: ada, Password: c.Password, Token: "wrong"}, {Login: "bob@example.com", Password: c.Password, Token: c.Token},
+		{Login: ada, Password: c.Password}, {Login: ada, Password: c.Password, Token: "wrong"},
+		{Login: "bob@example.com", Password: c.Password, Token: c.Token},
 	} {
 		w.wantKind(w.Recovery.Recover(t.Context(), wrong, from), errs.Denied)
 	}
@@ -275,7 +277,8 @@ func TestNothingCanBeLinkedDuringARecovery(t *testing.T) {
 		w.backend.onStep(func(_ context.Context, s step) error {
 			if s.write != nil && inside.Load() == 0 && int(writes.Add(1)) == moment+1 {
 				inside.Add(1)
-				_, _, err := eves.Registration.Register(t.Context(), credentials("eve@example.com", password), with(eve))
+				_, _, err := eves.Registration.Register(t.Context(), credentials("eve@example.com", password),
+					with(eve))
 				w.allowKinds(err, errs.Unauthenticated, errs.Denied)
 				inside.Add(-1)
 			}
@@ -350,7 +353,8 @@ func TestEventsContainNoPassword(t *testing.T) {
 	defer w.recorder.mu.Unlock()
 	for _, e := range w.recorder.all {
 		previous := e.Previous
-		if previous["password"] != nil || previous["_epoch"] != nil || strings.Contains(string(e.Object), "_epoch") || strings.Contains(string(e.Object), "argon2id") {
+		if previous["password"] != nil || previous["_epoch"] != nil || strings.Contains(string(e.Object), "_epoch") ||
+			strings.Contains(string(e.Object), "argon2id") {
 			t.Errorf("the event is %+v", e)
 		}
 	}

@@ -27,13 +27,17 @@ func form(t *testing.T, login, password, fields string) passwords.Credentials {
 
 func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
 	w := newFixture(t)
-	in, mailed, err := w.Registration.Register(t.Context(), form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`), from)
+	in, mailed, err := w.Registration.Register(t.Context(),
+		form(t, "Ada@Example.COM", password, `{"name":"Ada","uuid":"mine","created":"never","idents":[1],"_epoch":7}`),
+		from)
 	w.must(err)
-	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) || !in.Expires.Equal(w.clock.Now().Add(sessions.SessionIdleTimeout)) {
+	if mailed || in.Token == "" || in.ID == "" || !strings.HasPrefix(in.Token, in.ID) ||
+		!in.Expires.Equal(w.clock.Now().Add(sessions.SessionIdleTimeout)) {
 		t.Errorf("issued %+v, mailed %v", in, mailed)
 	}
 	user := w.record("Users", in.User.UUID)
-	if name, _ := user.Text("name"); name != "Ada" || user["idents"] != nil || user["_epoch"] != nil || string(user["created"]) == `"never"` || len(in.User.UUID) != 36 {
+	if name, _ := user.Text("name"); name != "Ada" || user["idents"] != nil || user["_epoch"] != nil ||
+		string(user["created"]) == `"never"` || len(in.User.UUID) != 36 {
 		t.Errorf("the user is %s", user.Encode())
 	}
 	if hash, _ := user.Text("password"); !strings.HasPrefix(hash, "$argon2id$v=19$m=8,t=1,p=1$") {
@@ -57,14 +61,16 @@ func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
 // The event is written once, atomically with the user, without secrets.
 func TestRegisterPublishesAnEvent(t *testing.T) {
 	w := newFixture(t)
-	in, _, err := w.Registration.Register(t.Context(), form(t, ada, password, `{"name":"Ada","again":"`+password+`","age":3,"uuid":"mine"}`), from)
+	in, _, err := w.Registration.Register(t.Context(),
+		form(t, ada, password, `{"name":"Ada","again":"`+password+`","age":3,"uuid":"mine"}`), from)
 	w.must(err)
 	events := w.recorder.of(event.Register, "Users")
 	if len(events) != 1 {
 		t.Fatalf("%d Register events", len(events))
 	}
 	e := events[0]
-	if e.UUID != in.User.UUID || e.Actor == nil || *e.Actor != in.User.UUID || e.Origin != event.OriginAuth || e.Object != nil {
+	if e.UUID != in.User.UUID || e.Actor == nil || *e.Actor != in.User.UUID || e.Origin != event.OriginAuth ||
+		e.Object != nil {
 		t.Errorf("the event is %+v", e)
 	}
 	if got, want := string(e.Datas), `{"uuid":"mine","age":3,"login":"ada@example.com","name":"Ada"}`; got != want {
@@ -72,7 +78,8 @@ func TestRegisterPublishesAnEvent(t *testing.T) {
 	}
 	var user map[string]any
 	w.must(json.Unmarshal(e.User, &user))
-	if got := slices.Sorted(maps.Keys(user)); !slices.Equal(got, []string{"age", "created", "name", "updated", "uuid"}) {
+	if got := slices.Sorted(maps.Keys(user)); !slices.Equal(got,
+		[]string{"age", "created", "name", "updated", "uuid"}) {
 		t.Errorf("user %s", e.User)
 	}
 	saved := w.recorder.of(event.StoreSaved, "Users")
@@ -86,7 +93,8 @@ func TestRegisterRejectsInvalidForms(t *testing.T) {
 		w := newFixture(t, mode)
 		long := strings.Repeat("x", passwords.MaxPassword)
 		for _, c := range []struct{ login, password string }{
-			{"", ""}, {ada, ""}, {"", password}, {ada, "1234567"}, {ada, long + "x"}, {"ada", password}, {"@example.com", password},
+			{"", ""}, {ada, ""}, {"", password}, {ada, "1234567"}, {ada, long + "x"}, {"ada", password},
+			{"@example.com", password},
 		} {
 			_, mailed, err := w.Registration.Register(t.Context(), credentials(c.login, c.password), from)
 			w.wantKind(err, errs.Invalid)
@@ -118,7 +126,8 @@ func TestRegisterRequestsAMailFirst(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	_, mailed, err := w.Registration.Register(t.Context(), form(t, ada, password, `{"name":"Ada"}`), from)
 	w.must(err)
-	if !mailed || len(w.objects("Users"))+len(w.objects("Idents"))+len(w.objects("Sessions")) > 0 || len(w.recorder.of(event.Register, "Users")) > 0 {
+	if !mailed || len(w.objects("Users"))+len(w.objects("Idents"))+len(w.objects("Sessions")) > 0 ||
+		len(w.recorder.of(event.Register, "Users")) > 0 {
 		t.Error("something was made without a token")
 	}
 	m := w.lastMail(ada)
@@ -214,7 +223,8 @@ func TestRegisterLinksAnAddressWhileLoggedIn(t *testing.T) {
 			t.Errorf("user %s, and %d users", again.User.UUID, len(w.objects("Users")))
 		}
 		w.mustLogin("second@example.com", password, in.User.UUID)
-		if got := string(w.record("Idents", "second@example.com_email")["validated"]); got != map[bool]string{true: "true", false: "false"}[first] {
+		if got := string(w.record("Idents", "second@example.com_email")["validated"]); got != map[bool]string{
+			true: "true", false: "false"}[first] {
 			t.Errorf("validated %s", got)
 		}
 		w.Close() // the end of the session before is not waited for

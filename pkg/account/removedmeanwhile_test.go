@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/account/method/passwords"
 )
 
-// removedBefore runs two calls at once, and returns the error of the second: one removes an ident, and the other changes it. Its removal
-// comes after the other has read it, and before the other writes it.
+// removedBefore runs two calls at once, and returns the error of the second: one removes an ident, and the other
+// changes it. Its removal comes after the other has read it, and before the other writes it.
 func (w *fixture) removedBefore(ident string, remove, change func() error) error {
 	w.Helper()
 	w.Close() // of what runs in the background
@@ -61,7 +61,8 @@ func TestAnUndoingRestoresAnAddressThatIsRemovedMeanwhile(t *testing.T) {
 	w.mustLogin(ada, "the next password", in.User.UUID)
 }
 
-// Who recovers the account that a stranger has registered with their address has it, even if the stranger is about to remove the address.
+// Who recovers the account that a stranger has registered with their address has it, even if the stranger is about to
+// remove the address.
 func TestARecoveryRestoresAnAddressThatIsRemovedMeanwhile(t *testing.T) {
 	w := newFixture(t, github)
 	eve := w.squat(ada)

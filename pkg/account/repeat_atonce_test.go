@@ -9,8 +9,9 @@ import (
 	"belfry/pkg/account/record"
 )
 
-// atOnce does something that begins a session, and the same again while the session is being stored: when the second has read the record
-// that both need, whose uuid begins with kind, or has come as far as the first. It returns how both have ended.
+// atOnce does something that begins a session, and the same again while the session is being stored: when the second
+// has read the record that both need, whose uuid begins with kind, or has come as far as the first. It returns how both
+// have ended.
 func (w *fixture) atOnce(kind string, do func() error) (first, second error) {
 	ended, far := make(chan error, 1), make(chan struct{}, 1)
 	proceed := func() {
@@ -31,7 +32,8 @@ func (w *fixture) atOnce(kind string, do func() error) (first, second error) {
 				ended <- err
 			}()
 			<-far
-		case begun.Load() && (stores || strings.HasPrefix(s.uuid, kind) && s.write == nil && reads.Add(1) == 2): // what the first read has found is known by the second one
+		// What the first read has found is known by the second one.
+		case begun.Load() && (stores || strings.HasPrefix(s.uuid, kind) && s.write == nil && reads.Add(1) == 2):
 			proceed()
 		}
 		return nil

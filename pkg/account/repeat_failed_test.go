@@ -14,7 +14,8 @@ import (
 	"belfry/pkg/event"
 )
 
-// Whoever finds the form of a recovery in the history of a browser, which is known, sends it with passwords: each is a guess, as at a login.
+// Whoever finds the form of a recovery in the history of a browser, which is known, sends it with passwords: each is a
+// guess, as at a login.
 func TestAUsedFormGuessesNoPasswords(t *testing.T) {
 	forms := map[string]func(w *fixture, c sessions.Client) (passwords.Credentials, func(passwords.Credentials) error){
 		"registration": func(w *fixture, c sessions.Client) (passwords.Credentials, func(passwords.Credentials) error) {
@@ -90,7 +91,8 @@ func TestACookieIsNoSession(t *testing.T) {
 	w.wantRepeated(err, record.ActConfirmed, false)
 }
 
-// Nothing is repeated if the first time has come to nothing: nobody reads that they are logged in, or that a password is set, who are not.
+// Nothing is repeated if the first time has come to nothing: nobody reads that they are logged in, or that a password
+// is set, who are not.
 func TestWhatHasFailedIsNotRepeated(t *testing.T) {
 	broken := errors.New("broken")
 	t.Run("login by mail", func(t *testing.T) {
@@ -126,7 +128,8 @@ func TestWhatHasFailedIsNotRepeated(t *testing.T) {
 		w, in, key := withPasskey(t)
 		challenge, err := w.Login.Ask(t.Context(), record.FactorPasskey, "", with(in))
 		w.must(err)
-		f := method.Answer{Type: record.FactorPasskey, Signed: method.Signed{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
+		f := method.Answer{Type: record.FactorPasskey,
+			Signed: method.Signed{Credential: key.Get(challenge.Options), Secret: challenge.Secret}}
 		w.backend.onStep(failWrites("Sessions", broken))
 		if _, err = w.StepUp.StepUp(t.Context(), "", f, with(in)); !errors.Is(err, broken) {
 			t.Fatal(err)

@@ -154,7 +154,8 @@ func TestARepetitionProvesNothing(t *testing.T) {
 	}
 }
 
-// A code of six digits is found by trying. That it was used says nothing to a browser that has not used it, and counts as any wrong one.
+// A code of six digits is found by trying. That it was used says nothing to a browser that has not used it, and counts
+// as any wrong one.
 func TestAUsedCodeIsAWrongOneInAnotherBrowser(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	w.register(ada, password)
@@ -196,7 +197,8 @@ func TestAUsedCodeIsNoGuessOfTheNextOne(t *testing.T) {
 	w.must(err)
 }
 
-// The right code of an app, which was used, is refused, and is no wrong guess: neither of the account, nor of the network address.
+// The right code of an app, which was used, is refused, and is no wrong guess: neither of the account, nor of the
+// network address.
 func TestAUsedCodeOfAnAppIsNoWrongGuess(t *testing.T) {
 	w := newFixture(t, limits(0, 2))
 	e := w.enroll(w.register(ada, password))
@@ -306,8 +308,8 @@ func TestUsedCodesAreNoGuessesOfAnAddress(t *testing.T) {
 	}
 }
 
-// The form that has changed the password is sent again, in the session that it has led to. A guess of the password is one also where it is
-// in the field of the new one, and another session is not the one of the form.
+// The form that has changed the password is sent again, in the session that it has led to. A guess of the password is
+// one also where it is in the field of the new one, and another session is not the one of the form.
 func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	const next = "the next password"
 	w := newFixture(t, limits(0, 3))
@@ -324,7 +326,8 @@ func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	other := w.mustLogin(ada, next, me.User.UUID)
 	_, err = w.Recovery.ChangePassword(t.Context(), password, next, with(other))
 	w.wantPlain(err)
-	_, err = w.Recovery.ChangePassword(t.Context(), password, "a guess of the password", c) // two of them: the first password no longer counts
+	// Two of them: the first password no longer counts.
+	_, err = w.Recovery.ChangePassword(t.Context(), password, "a guess of the password", c)
 	w.wantPlain(err)
 	_, err = w.Recovery.ChangePassword(t.Context(), password, next, c)
 	w.wantKind(err, errs.Limited)
@@ -333,7 +336,8 @@ func TestAChangeOfThePasswordThatIsSentTwice(t *testing.T) {
 	w.wantPlain(err)
 }
 
-// A registration without a token is known to the browser that has sent it, if it had a cookie by then; to all others the address is taken.
+// A registration without a token is known to the browser that has sent it, if it had a cookie by then; to all others
+// the address is taken.
 func TestARegistrationWithoutATokenThatIsSentTwice(t *testing.T) {
 	w, c := newFixture(t), known()
 	_, _, err := w.Registration.Register(t.Context(), credentials(ada, password), c)

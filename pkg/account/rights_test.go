@@ -164,7 +164,8 @@ func TestFieldsOfAnEarlierReleaseGrantAndForbidNothing(t *testing.T) {
 	w.must(err)
 	session, err := w.Sessions.Authenticate(t.Context(), in.Token)
 	w.must(err)
-	if session == nil || w.Sessions.IsAdmin(t.Context(), session) || session.Visible["admin"] != nil || session.Visible["disabled"] != nil {
+	if session == nil || w.Sessions.IsAdmin(t.Context(), session) || session.Visible["admin"] != nil ||
+		session.Visible["disabled"] != nil {
 		t.Fatalf("%+v", session)
 	}
 	again := w.mustLogin(ada, password, in.User.UUID)
@@ -195,7 +196,8 @@ func TestADisabledUserIsLoggedInNowhere(t *testing.T) {
 	other, _ := w.newService() // another process
 
 	actor := "the admin"
-	ctx := store.WithCall(t.Context(), store.Call{Origin: event.OriginHTTP, Actor: &actor, Ctx: event.Ctx{Request: "r1"}})
+	ctx := store.WithCall(t.Context(),
+		store.Call{Origin: event.OriginHTTP, Actor: &actor, Ctx: event.Ctx{Request: "r1"}})
 	_, err = w.Admin.SetDisabled(ctx, in.User.UUID, true)
 	w.must(err)
 	for _, token := range []string{in.Token, first.Token} {
@@ -207,7 +209,8 @@ func TestADisabledUserIsLoggedInNowhere(t *testing.T) {
 	}
 	events := w.recorder.of(event.StoreUpdated, "Users")
 	e := events[len(events)-1]
-	if e.Actor == nil || *e.Actor != actor || e.Origin != event.OriginHTTP || e.Ctx.Request != "r1" || string(object.Field(e.Object, "disabled")) != "true" {
+	if e.Actor == nil || *e.Actor != actor || e.Origin != event.OriginHTTP || e.Ctx.Request != "r1" ||
+		string(object.Field(e.Object, "disabled")) != "true" {
 		t.Errorf("the event is %+v", e)
 	}
 
@@ -294,13 +297,15 @@ func TestALoginDuringTheDisablingOfItsUserIsInvalid(t *testing.T) {
 
 func TestAdminsCreateFindAndDeleteUsers(t *testing.T) {
 	w := newFixture(t, admins(defaultAdmins))
-	fields, err := object.Parse([]byte(`{"name":"Ada","admin":true,"_admin":true,"_epoch":7,"password":"x","uuid":"chosen","idents":[1]}`))
+	fields, err := object.Parse(
+		[]byte(`{"name":"Ada","admin":true,"_admin":true,"_epoch":7,"password":"x","uuid":"chosen","idents":[1]}`))
 	w.must(err)
 	ctx := store.WithCall(t.Context(), store.Call{Origin: event.OriginCommand})
 	user, err := w.Admin.CreateUser(ctx, admin.NewUser{Login: "ADA@example.com", Password: password, Fields: fields})
 	w.must(err)
 	stored := w.record("Users", user.UUID)
-	if name, _ := stored.Text("name"); name != "Ada" || stored["admin"] != nil || stored["_admin"] != nil || stored["_epoch"] != nil || user.UUID == "chosen" {
+	if name, _ := stored.Text("name"); name != "Ada" || stored["admin"] != nil || stored["_admin"] != nil ||
+		stored["_epoch"] != nil || user.UUID == "chosen" {
 		t.Errorf("%s", stored.Encode())
 	}
 	for _, e := range append(w.recorder.of(event.Register, "Users"), w.recorder.of(event.StoreSaved, "Idents")...) {
@@ -318,13 +323,17 @@ func TestAdminsCreateFindAndDeleteUsers(t *testing.T) {
 
 	_, err = w.Admin.CreateUser(ctx, admin.NewUser{Login: ada, Password: password})
 	w.wantKind(err, errs.Exists)
-	for _, u := range []admin.NewUser{{Login: "no address", Password: password}, {Login: "bob@example.com", Password: "short"}, {Login: "bob@example.com", Fields: object.Object{"x": []byte(`"bad"`)}}} {
+	for _, u := range []admin.NewUser{{Login: "no address", Password: password},
+		{Login: "bob@example.com", Password: "short"},
+		{Login: "bob@example.com", Fields: object.Object{"x": []byte(`"bad"`)}}} {
 		_, err := w.Admin.CreateUser(ctx, u)
 		w.wantKind(err, errs.Invalid)
 	}
-	root, err := w.Admin.CreateUser(ctx, admin.NewUser{Login: "root@example.com", Password: password, Admin: true, Validated: true})
+	root, err := w.Admin.CreateUser(ctx,
+		admin.NewUser{Login: "root@example.com", Password: password, Admin: true, Validated: true})
 	w.must(err)
-	if !w.isAdmin(w.mustLogin("root@example.com", password, root.UUID).Token) || string(w.record("Idents", "root@example.com_email")["validated"]) != "true" {
+	if !w.isAdmin(w.mustLogin("root@example.com", password, root.UUID).Token) ||
+		string(w.record("Idents", "root@example.com_email")["validated"]) != "true" {
 		t.Error("no admin was created, or their address is not validated")
 	}
 	// Without a password there is only a recovery.
@@ -408,7 +417,8 @@ func TestAccountsShowNoSecrets(t *testing.T) {
 	}
 	details, err := w.Admin.AccountDetails(t.Context(), in.User.Stored)
 	w.must(err)
-	if len(details.Idents) != 1 || details.Idents[0].UUID != ada+"_email" || details.Idents[0].FailedLogins != 1 || len(details.Sessions) != 1 || details.Sessions[0].Current || !details.HasPassword {
+	if len(details.Idents) != 1 || details.Idents[0].UUID != ada+"_email" || details.Idents[0].FailedLogins != 1 ||
+		len(details.Sessions) != 1 || details.Sessions[0].Current || !details.HasPassword {
 		t.Errorf("%+v", details)
 	}
 	text, err := json.Marshal(append(slices.Clone(all), details))

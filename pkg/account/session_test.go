@@ -20,7 +20,8 @@ func TestAnIdleSessionExpires(t *testing.T) {
 	w.clock.advance(sessions.SessionIdleTimeout - time.Microsecond)
 	session, err := w.Sessions.Authenticate(t.Context(), in.Token)
 	w.must(err)
-	if session == nil || session.ID != in.ID || session.User.UUID != in.User.UUID || session.Visible["password"] != nil {
+	if session == nil || session.ID != in.ID || session.User.UUID != in.User.UUID ||
+		session.Visible["password"] != nil {
 		t.Fatalf("the session is %+v", session)
 	}
 	other := w.mustLogin(ada, password, in.User.UUID)
@@ -42,10 +43,12 @@ func TestASessionInUseIsExtended(t *testing.T) {
 		w.Close() // the note of its use is not waited for
 		w.clock.advance(sessions.SessionIdleTimeout / 2)
 	}
-	if got := w.clock.Now().Sub(start); w.valid(in.Token) || got != sessions.SessionMaxAge+sessions.SessionIdleTimeout/2-sessions.SessionMaxAge%(sessions.SessionIdleTimeout/2) {
+	if got := w.clock.Now().Sub(start); w.valid(in.Token) || got != sessions.SessionMaxAge+
+		sessions.SessionIdleTimeout/2-sessions.SessionMaxAge%(sessions.SessionIdleTimeout/2) {
 		t.Errorf("good: %v after %s", w.valid(in.Token), got)
 	}
-	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(sessions.SessionMaxAge).Format("2006-01-02T15:04:05.000000Z") {
+	if e, _ := w.record("Sessions", in.ID).Text("expires"); e != start.Add(sessions.SessionMaxAge).
+		Format("2006-01-02T15:04:05.000000Z") {
 		t.Errorf("expires %s", e)
 	}
 }
@@ -80,8 +83,10 @@ func TestInvalidTokensAreRejected(t *testing.T) {
 		return string(raw)
 	}
 	for _, token := range []string{
-		"", "x", in.ID, in.Token[:64], in.Token + "A", in.Token[1:], in.Token[:64] + "=", " " + in.Token, in.Token + "\x00", flip(0), flip(22), flip(40),
-		in.ID + other.Token[22:], other.ID + in.Token[22:], strings.Repeat("A", 65), strings.Repeat("\x00", 65), strings.Repeat("../", 21) + "..",
+		"", "x", in.ID, in.Token[:64], in.Token + "A", in.Token[1:], in.Token[:64] + "=", " " + in.Token,
+		in.Token + "\x00", flip(0), flip(22), flip(40),
+		in.ID + other.Token[22:], other.ID + in.Token[22:], strings.Repeat("A", 65), strings.Repeat("\x00", 65),
+		strings.Repeat("../", 21) + "..",
 		in.ID + strings.Repeat("\u00e9", 21) + "x", strings.ToUpper(in.Token), strings.Repeat("A", 1<<20),
 		in.ID + base64.RawURLEncoding.EncodeToString(make([]byte, 32)),
 	} {
@@ -107,7 +112,8 @@ func TestOnlyAHashOfTheSessionTokenIsStored(t *testing.T) {
 		t.Errorf("a secret of %d letters", len(secret))
 	}
 	delete(kept, "_hash")
-	_, err := store.NewWorker(w.set.Store("Sessions")).CompareAndSet(t.Context(), must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
+	_, err := store.NewWorker(w.set.Store("Sessions")).CompareAndSet(t.Context(),
+		must(w.set.Store("Sessions").Get(t.Context(), in.ID)), object.Object{"_hash": nil})
 	w.must(err)
 	if w.valid(in.Token) || w.valid(in.ID) {
 		t.Error("a session without a hash is good")
@@ -154,7 +160,8 @@ func TestListAndRevokeSessions(t *testing.T) {
 	bob := w.register("bob@example.com", password)
 	first := w.register(ada, password)
 	w.clock.advance(time.Second)
-	second, err := w.Login.Login(t.Context(), credentials(ada, password), sessions.Client{Address: "2001:db8::1", UserAgent: "phone"})
+	second, err := w.Login.Login(t.Context(), credentials(ada, password),
+		sessions.Client{Address: "2001:db8::1", UserAgent: "phone"})
 	w.must(err)
 	w.clock.advance(sessions.SessionIdleTimeout - time.Second)
 	third := w.mustLogin(ada, password, first.User.UUID) // first has expired by now
@@ -162,9 +169,14 @@ func TestListAndRevokeSessions(t *testing.T) {
 	list, err := w.Sessions.List(t.Context(), &third.Session)
 	w.must(err)
 	want := []sessions.Info{
-		{ID: second.ID, Type: "email", Origin: sessions.Origin{Address: "2001:db8::1", UserAgent: "phone"}, Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z", Expires: "2030-01-09T03:04:06.000000Z",
+		{ID: second.ID, Type: "email", Origin: sessions.Origin{Address: "2001:db8::1", UserAgent: "phone"},
+			Created: "2030-01-02T03:04:06.000000Z", LastUsed: "2030-01-02T03:04:06.000000Z",
+			Expires: "2030-01-09T03:04:06.000000Z",
 			Methods: []string{"password"}, AAL: 1, AuthenticatedAt: "2030-01-02T03:04:06.000000Z"},
-		{ID: third.ID, Current: true, Type: "email", Origin: sessions.Origin{Address: from.Address, UserAgent: from.UserAgent}, Created: "2030-01-09T03:04:05.000000Z", LastUsed: "2030-01-09T03:04:05.000000Z", Expires: "2030-01-16T03:04:05.000000Z",
+		{ID: third.ID, Current: true, Type: "email",
+			Origin:  sessions.Origin{Address: from.Address, UserAgent: from.UserAgent},
+			Created: "2030-01-09T03:04:05.000000Z", LastUsed: "2030-01-09T03:04:05.000000Z",
+			Expires: "2030-01-16T03:04:05.000000Z",
 			Methods: []string{"password"}, AAL: 1, AuthenticatedAt: "2030-01-09T03:04:05.000000Z"},
 	}
 	if !reflect.DeepEqual(list, want) {
@@ -282,7 +294,9 @@ func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
 	w.must(w.Registration.ResendValidation(t.Context(), "bob@example.com", from))
 	other, _ := w.newService()
 	w.clock.advance(8 * 24 * time.Hour)
-	w.backend.onStep(onceAt(func(s step) bool { return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after }, func() {
+	w.backend.onStep(onceAt(func(s step) bool {
+		return s.store == "Tokens" && s.write != nil && s.write.Body == nil && !s.after
+	}, func() {
 		w.must(other.Registration.ResendValidation(t.Context(), "bob@example.com", from))
 	}))
 	if n := must(w.DeleteExpired(t.Context(), 100)); n != 0 || len(w.objects("Tokens")) != 1 {
@@ -295,7 +309,8 @@ func TestDeleteExpiredKeepsWhatIsInUse(t *testing.T) {
 func TestAnEndedSessionIsNotReplaced(t *testing.T) {
 	w := newFixture(t)
 	ended := w.register(ada, password)
-	if _, err := w.Recovery.ChangePassword(t.Context(), password, "a new password", with(w.mustLogin(ada, password, ended.User.UUID))); err != nil {
+	if _, err := w.Recovery.ChangePassword(t.Context(), password, "a new password",
+		with(w.mustLogin(ada, password, ended.User.UUID))); err != nil {
 		t.Fatal(err)
 	}
 	got, _, err := w.Registration.Register(t.Context(), credentials(ada, password), with(ended))

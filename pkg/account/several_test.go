@@ -8,7 +8,8 @@ import (
 	"belfry/pkg/account/sessions"
 )
 
-// Browsers send several cookies of one name. The first valid one counts, whichever of them that is, and none of the others.
+// Browsers send several cookies of one name. The first valid one counts, whichever of them that is, and none of the
+// others.
 func TestOfSeveralSecretsTheValidOneCounts(t *testing.T) {
 	w := newFixture(t, configuredNotices)
 	in := w.register(ada, password)
@@ -45,12 +46,14 @@ func TestOfSeveralSecretsTheValidOneCounts(t *testing.T) {
 func TestOfSeveralDevicesTheKnownOneCounts(t *testing.T) {
 	w := newFixture(t, configuredNotices)
 	in := w.register(ada, password)
-	c := sessions.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: once.NewBrowser(), Devices: []string{once.NewBrowser(), in.Device}}
+	c := sessions.Client{Address: "198.51.100.7", UserAgent: "another/2.0", Device: once.NewBrowser(),
+		Devices: []string{once.NewBrowser(), in.Device}}
 	if again := must(w.Login.Login(t.Context(), credentials(ada, password), c)); again.Device != "" {
 		t.Error("a device that is known gets another cookie")
 	}
 	w.wantKinds(ada)
-	c = sessions.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0", Device: once.NewBrowser(), Devices: []string{once.NewBrowser()}}
+	c = sessions.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0", Device: once.NewBrowser(),
+		Devices: []string{once.NewBrowser()}}
 	if got := must(w.Login.Login(t.Context(), credentials(ada, password), c)); got.Device != c.Device {
 		t.Error("a new device does not get the first cookie")
 	}

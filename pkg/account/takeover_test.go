@@ -75,8 +75,8 @@ func (w *fixture) tokensOf(address, kind string) (all []string) {
 	return all
 }
 
-// Whoever gets in as the owner of the address that an account was registered with, for the first time, leaves nothing to whoever
-// registered it: no address, no right to undo, no plan, no key, no factor, no device.
+// Whoever gets in as the owner of the address that an account was registered with, for the first time, leaves nothing
+// to whoever registered it: no address, no right to undo, no plan, no key, no factor, no device.
 func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
 	for name, getIn := range map[string]func(w *fixture) sessions.Issued{
 		"recovery": func(w *fixture) sessions.Issued {
@@ -113,7 +113,8 @@ func TestTheFirstProofOfAnAddressEndsEverythingOfAStranger(t *testing.T) {
 			}
 			w.wantKind(w.finish(w.Service, eve2, confirm, w.now(in)), errs.Denied)
 			if !w.valid(in.Token) || w.valid(thief.Token) || w.valid(key) {
-				t.Errorf("valid: the owner's session %t, the stranger's %t, the stranger's key %t", w.valid(in.Token), w.valid(thief.Token), w.valid(key))
+				t.Errorf("valid: the owner's session %t, the stranger's %t, the stranger's key %t", w.valid(in.Token),
+					w.valid(thief.Token), w.valid(key))
 			}
 			w.clock.advance(deletionGrace + time.Hour)
 			w.due(0)
@@ -168,11 +169,20 @@ func TestARightToUndoEnds(t *testing.T) {
 			code, client := w.mailedCode(ada)
 			must(w.Login.LoginByMail(w.Context(), ada, code, client))
 		}, true},
-		"an undoing":                      {func(w *fixture, _, undo string) { w.must(w.finish(w.Service, ada, undo, from)) }, true},
-		"the mail":                        {func(w *fixture, _, undo string) { w.must(w.Addresses.KeepChanges(w.Context(), ada, undo, from)) }, true},
-		"an admin":                        {func(w *fixture, user, _ string) { must(w.Admin.KeepChangesFor(w.Context(), user)) }, true},
-		"the password":                    {func(w *fixture, user, _ string) { w.mustLogin(ada, password, user) }, false},
-		"the end of all sessions":         {func(w *fixture, user, _ string) { must(w.Admin.EndSessions(w.Context(), user)) }, false},
+		"an undoing": {func(w *fixture, _, undo string) {
+			w.must(w.finish(w.Service, ada, undo, from))
+		}, true},
+		"the mail": {func(w *fixture, _, undo string) {
+			w.must(w.Addresses.KeepChanges(w.Context(), ada, undo, from))
+		}, true},
+		"an admin": {func(w *fixture, user, _ string) {
+			must(w.Admin.KeepChangesFor(w.Context(), user))
+		}, true},
+		"the password": {func(w *fixture, user, _ string) { w.mustLogin(ada, password, user) },
+			false},
+		"the end of all sessions": {func(w *fixture, user, _ string) {
+			must(w.Admin.EndSessions(w.Context(), user))
+		}, false},
 		"a recovery by a younger address": {func(w *fixture, _, _ string) { w.recoverBy(eve, stranger) }, false},
 		"a login by a mail to a younger address": {func(w *fixture, _, _ string) {
 			code, client := w.mailedCode(eve)
@@ -189,7 +199,8 @@ func TestARightToUndoEnds(t *testing.T) {
 			err := w.finish(w.Service, ada, undo, from)
 			if c.ends {
 				w.wantKind(err, errs.Denied)
-				if me, err := w.Sessions.Authenticate(t.Context(), in.Token); err == nil && me != nil && name != "the mail" && name != "an admin" {
+				if me, err := w.Sessions.Authenticate(t.Context(), in.Token); err == nil && me != nil &&
+					name != "the mail" && name != "an admin" {
 					w.wantKind(w.finish(w.Service, eve2, confirm, w.now(in)), errs.Denied)
 				}
 				return
@@ -234,7 +245,8 @@ func TestTheRemovalOfAProvenAddressIsUndone(t *testing.T) {
 	w.recoverBy(ada, stranger)
 	w.mustLogin(ada, stranger, in.User.UUID)
 
-	// An address that nobody has proven takes nothing along, but its owner hears of it; and a removal that is refused is no news.
+	// An address that nobody has proven takes nothing along, but its owner hears of it; and a removal that is refused
+	// is no news.
 	in = w.mustLogin(ada, stranger, in.User.UUID)
 	before := len(w.kinds(ada))
 	w.must(w.Links.Unlink(t.Context(), w.now(in).Session, eve+"_email"))
@@ -261,8 +273,8 @@ func TestARestoredAddressKeepsItsAge(t *testing.T) {
 	}
 }
 
-// A release that did not know who has the right gave it to the address that was replaced. It has it still if no other one is older than
-// the change.
+// A release that did not know who has the right gave it to the address that was replaced. It has it still if no other
+// one is older than the change.
 func TestAChangeOfAnEarlierRelease(t *testing.T) {
 	forget := func(w *fixture, user string) {
 		_, err := w.set.Store("Users").Mutate(w.Context(), user, func(now store.Stored) (store.Mutation, error) {
@@ -270,7 +282,8 @@ func TestAChangeOfAnEarlierRelease(t *testing.T) {
 			for _, key := range []string{"from", "since", "holder"} {
 				changes = regexp.MustCompile(`"`+key+`":"[^"]*",?`).ReplaceAllString(changes, "")
 			}
-			return store.Mutation{Fields: object.Object{"_addressChanges": []byte(strings.Replace(changes, ",}", "}", 1))}}, nil
+			return store.Mutation{
+				Fields: object.Object{"_addressChanges": []byte(strings.Replace(changes, ",}", "}", 1))}}, nil
 		})
 		w.must(err)
 	}
@@ -371,7 +384,8 @@ func TestAMailboxIsOneFactor(t *testing.T) {
 		w.mustLoginPending(ada, "set by a mail", record.FactorEmail, record.FactorRecovery)
 	}
 
-	// A first password, in a session that began by a mail, is one that was set by a mail; so is one in place of such a password.
+	// A first password, in a session that began by a mail, is one that was set by a mail; so is one in place of such a
+	// password.
 	w := newFixture(t, validatedFirst)
 	w.recoverBy(ada2(w), "set by a mail")
 	in := must(w.Login.Login(t.Context(), credentials(ada, "set by a mail"), from))
@@ -404,7 +418,8 @@ func (w *fixture) mustLoginPending(login, password string, factors ...string) {
 	}
 }
 
-// Who has a second factor that can't be asked for gets a session that is good for adding another one, which counts a day later.
+// Who has a second factor that can't be asked for gets a session that is good for adding another one, which counts a
+// day later.
 func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 	w := newFixture(t, validatedFirst, configuredNotices)
 	in := w.register(ada, password)
@@ -437,7 +452,8 @@ func TestASessionIsLimitedWhereTheSecondFactorCanNotBeAskedFor(t *testing.T) {
 		w.wantKind(err, errs.Unauthenticated)
 		_, _, err = w.Keys.Create(t.Context(), keys.New{Name: "k"}, "set by a mail", with(in))
 		w.wantKind(err, errs.Unauthenticated)
-		_, err = w.StepUp.StepUp(t.Context(), "set by a mail", method.Answer{Type: record.FactorEmail, Code: "123456"}, w.now(in))
+		_, err = w.StepUp.StepUp(t.Context(), "set by a mail", method.Answer{Type: record.FactorEmail, Code: "123456"},
+			w.now(in))
 		if err == nil {
 			t.Errorf("%s: a step-up by the mailbox", name)
 		}
@@ -510,7 +526,9 @@ func TestWhatIsLeftOfAUser(t *testing.T) {
 		"recovery":   func(w *fixture, _, _ string) { w.recoverBy(ada, "the next password") },
 		"firstProof": func(w *fixture, _, _ string) { w.recoverBy(ada, "the next password") },
 		"undoing":    func(w *fixture, _, undo string) { w.must(w.finish(w.Service, ada, undo, from)) },
-		"reset":      func(w *fixture, user, _ string) { must(w.Admin.SetPassword(w.Context(), user, "the next password")) },
+		"reset": func(w *fixture, user, _ string) {
+			must(w.Admin.SetPassword(w.Context(), user, "the next password"))
+		},
 	}
 	for name, act := range acts {
 		t.Run(name, func(t *testing.T) {

@@ -27,8 +27,8 @@ import (
 
 // The tests of this file are about flows that meet: each flow has tests of its own elsewhere.
 
-// Where a second factor is required, a session without one adds one, and does nothing else: above all it makes no API key, which
-// is never asked for one.
+// Where a second factor is required, a session without one adds one, and does nothing else: above all it makes no API
+// key, which is never asked for one.
 func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
 	w := newFixture(t, withPasskeys, deletable, func(o *account.Options) { o.MFA.Policy = sessions.MFARequired })
 	in := w.register(ada, password)
@@ -46,11 +46,13 @@ func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
 			_, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(in))
 			return err
 		},
-		"a change of address": func() error { return w.Addresses.Request(t.Context(), adaIdent, newAda, password, with(in)) },
-		"an export":           func() error { _, err := w.Exports.Begin(t.Context(), me); return err },
-		"a deletion":          func() error { _, _, err := w.Deletion.Plan(t.Context(), password, with(in)); return err },
-		"an unlinking":        func() error { return w.Links.Unlink(t.Context(), me, adaIdent) },
-		"a token":             func() error { _, err := w.Providers.ProviderToken(t.Context(), me, adaIdent); return err },
+		"a change of address": func() error {
+			return w.Addresses.Request(t.Context(), adaIdent, newAda, password, with(in))
+		},
+		"an export":    func() error { _, err := w.Exports.Begin(t.Context(), me); return err },
+		"a deletion":   func() error { _, _, err := w.Deletion.Plan(t.Context(), password, with(in)); return err },
+		"an unlinking": func() error { return w.Links.Unlink(t.Context(), me, adaIdent) },
+		"a token":      func() error { _, err := w.Providers.ProviderToken(t.Context(), me, adaIdent); return err },
 	} {
 		var step *errs.StepUp
 		if err := do(); !errors.As(err, &step) || step.Step != errs.StepEnroll {
@@ -64,7 +66,8 @@ func TestASessionThatHasToAddAFactorDoesNothingElse(t *testing.T) {
 	w.must(err)
 }
 
-// One mailbox is one factor, also while codes of mails are being added: a session that began by a mail is not raised by another one.
+// One mailbox is one factor, also while codes of mails are being added: a session that began by a mail is not raised by
+// another one.
 func TestALoginByMailDoesNotAddCodesOfMails(t *testing.T) {
 	w := newFixture(t, validatedFirst)
 	w.register(ada, password)
@@ -122,15 +125,16 @@ func TestTheAddressOfASecondFactorStays(t *testing.T) {
 	w.must(w.Links.Unlink(t.Context(), &session.Session, "bob@example.com_email"))
 }
 
-// A code proves the address to which it was sent, and no other one: neither the address of a later mail, nor one that the user has not
-// any more.
+// A code proves the address to which it was sent, and no other one: neither the address of a later mail, nor one that
+// the user has not any more.
 func TestACodeProvesTheAddressThatItWasSentTo(t *testing.T) {
 	w := newFixture(t)
 	first := w.register(ada, password)
 	w.must(w.BeginMailFactor(t.Context(), &first.Session))
 	code := w.lastMail(ada).secret()
 	second := w.mustLogin(ada, password, first.User.UUID)
-	second, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(second)) // the address of somebody else
+	// The address of somebody else.
+	second, _, err := w.Registration.Register(t.Context(), credentials(bob, password), with(second))
 	w.must(err)
 	w.must(w.Links.Unlink(t.Context(), &second.Session, adaIdent))
 	w.clock.advance(w.email.MailInterval)
@@ -187,12 +191,14 @@ func TestPasskeysBecomeNoFactorWhileTheLastIsRemoved(t *testing.T) {
 	w.mustLogin(ada, password, in.User.UUID)
 }
 
-// A thief who has changed the address leaves nothing that keeps the owner out, or lets the thief in again, once the owner has undone that.
+// A thief who has changed the address leaves nothing that keeps the owner out, or lets the thief in again, once the
+// owner has undone that.
 func TestAnUndoneChangeLeavesNothingOfTheThief(t *testing.T) {
 	t.Run("passkeys", func(t *testing.T) {
 		w := newFixture(t, validatedFirst, withPasskeys)
 		in := w.register(ada, password)
-		owners, thiefs := authenticator.New(t, authenticator.ES256, origin), authenticator.New(t, authenticator.ES256, origin)
+		owners, thiefs := authenticator.New(t, authenticator.ES256, origin),
+			authenticator.New(t, authenticator.ES256, origin)
 		added, err := w.addPasskey(owners, "", &in.Session)
 		w.must(err)
 		_, err = w.AddPasskeyFactor(t.Context(), &in.Session)
@@ -248,7 +254,8 @@ func TestAPasswordThatComesWithAnAddressIsNoticed(t *testing.T) {
 	w := newFixture(t, configuredNotices)
 	w.register(ada, password)
 	code, client := w.mailedCode(ada)
-	in, err := w.Login.LoginByMail(t.Context(), ada, code, client) // removes the password, which was perhaps a stranger's
+	// Removes the password, which was perhaps a stranger's.
+	in, err := w.Login.LoginByMail(t.Context(), ada, code, client)
 	w.must(err)
 	w.wantKinds(ada)
 	in, _, err = w.Registration.Register(t.Context(), credentials(bob, "a second password"), with(in))
@@ -270,7 +277,8 @@ func TestOfTwoFactorsThatAreRemovedAtOnceOneStays(t *testing.T) {
 		w.must(err)
 		me := w.now(in).Session
 		concurrently(w.twoServices(), 2, func(i int, s *account.Service) {
-			w.allowKinds(s.Enrollment.Remove(t.Context(), me, []string{record.FactorTOTP, record.FactorPasskey}[i]), errs.Conflict)
+			w.allowKinds(s.Enrollment.Remove(t.Context(), me, []string{record.FactorTOTP, record.FactorPasskey}[i]),
+				errs.Conflict)
 		})
 		if n := len(w.Enrollment.Factors(t.Context(), w.now(in).Session).Factors); n != 1 {
 			t.Fatalf("%d factors are left", n)
@@ -363,14 +371,18 @@ func TestANoticeNamesTheNetworkAddressOfTheUserAlone(t *testing.T) {
 	of := func(address string) store.Call {
 		return store.Call{Origin: event.OriginHTTP, Actor: &admin, Ctx: event.Ctx{Address: address, UserAgent: firefox}}
 	}
-	must(w.Admin.SetPassword(store.WithCall(t.Context(), of("2.125.160.216")), in.User.UUID, "the password of an admin"))
-	if m := w.lastMail(ada); m.kind != "password" || strings.Contains(m.Text, "2.125.160.216") || strings.Contains(m.Text, "Firefox") || strings.Contains(m.Text, "United Kingdom") {
+	must(w.Admin.SetPassword(store.WithCall(t.Context(), of("2.125.160.216")), in.User.UUID,
+		"the password of an admin"))
+	if m := w.lastMail(ada); m.kind != "password" || strings.Contains(m.Text, "2.125.160.216") ||
+		strings.Contains(m.Text, "Firefox") || strings.Contains(m.Text, "United Kingdom") {
 		t.Errorf("%s: %q", m.kind, m.Text)
 	}
 	in = w.mustLogin(ada, "the password of an admin", in.User.UUID)
-	_, err := w.Recovery.ChangePassword(store.WithCall(t.Context(), of("89.160.20.112")), "the password of an admin", password, with(in))
+	_, err := w.Recovery.ChangePassword(store.WithCall(t.Context(), of("89.160.20.112")), "the password of an admin",
+		password, with(in))
 	w.must(err)
-	if m := w.lastMail(ada); m.kind != "password" || !strings.Contains(m.Text, "89.160.20.112") || !strings.Contains(m.Text, "Firefox on Linux") || !strings.Contains(m.Text, "Linköping, Sweden") {
+	if m := w.lastMail(ada); m.kind != "password" || !strings.Contains(m.Text, "89.160.20.112") ||
+		!strings.Contains(m.Text, "Firefox on Linux") || !strings.Contains(m.Text, "Linköping, Sweden") {
 		t.Errorf("%s: %q", m.kind, m.Text)
 	}
 }
@@ -393,10 +405,12 @@ func TestAnExportedAccountHasSecondFactorsAndPasskeys(t *testing.T) {
 		Passkeys []struct{ UUID, Name string }
 	}
 	w.must(json.Unmarshal(text, &got))
-	if f := got.SecondFactors; fmt.Sprint(len(f.Factors), f.RecoveryCodes) != "2 10" || f.Factors[0].Type != record.FactorTOTP {
+	if f := got.SecondFactors; fmt.Sprint(len(f.Factors), f.RecoveryCodes) != "2 10" ||
+		f.Factors[0].Type != record.FactorTOTP {
 		t.Errorf("%s", text)
 	}
-	if len(got.Passkeys) != 1 || got.Passkeys[0].Name != "Laptop" || got.Passkeys[0].UUID != authenticator.Encode(c.ID)+"_passkey" {
+	if len(got.Passkeys) != 1 || got.Passkeys[0].Name != "Laptop" ||
+		got.Passkeys[0].UUID != authenticator.Encode(c.ID)+"_passkey" {
 		t.Errorf("%s", text)
 	}
 	for _, secret := range append([]string{e.secret, "publicKey", "_credential", "_factors", "signCount"}, e.codes...) {
@@ -411,7 +425,8 @@ func TestCodesAreAcceptedAfterTheClockWasSetBack(t *testing.T) {
 	w := newFixture(t)
 	e := w.enroll(w.register(ada, password))
 	complete := func(steps int) error {
-		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, steps)), from)
+		_, err := w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(w.totpCode(e.secret, steps)),
+			from)
 		return err
 	}
 	w.clock.advance(24 * time.Hour)
@@ -424,7 +439,8 @@ func TestCodesAreAcceptedAfterTheClockWasSetBack(t *testing.T) {
 	w.wantKind(complete(1), errs.Denied)
 }
 
-// Challenges for a second factor are counted as those of a login: whoever has a password must not fill the store of tokens.
+// Challenges for a second factor are counted as those of a login: whoever has a password must not fill the store of
+// tokens.
 func TestChallengesOfASecondFactorAreLimited(t *testing.T) {
 	fixture := func() (*fixture, *authenticator.Credential) {
 		w := newFixture(t, withPasskeys, limits(10, 0))
@@ -449,7 +465,8 @@ func TestChallengesOfASecondFactorAreLimited(t *testing.T) {
 		p := w.beginLogin(ada)
 		options, err := w.Login.Ask(t.Context(), record.FactorPasskey, p.Secret, from)
 		w.must(err)
-		answer := method.Answer{Type: record.FactorPasskey, Signed: method.Signed{Credential: c.Get(options.Options), Secret: options.Secret}}
+		answer := method.Answer{Type: record.FactorPasskey,
+			Signed: method.Signed{Credential: c.Get(options.Options), Secret: options.Secret}}
 		in, err := w.Login.CompleteLogin(t.Context(), p.Secret, answer, from)
 		w.must(err)
 		options, err = w.Login.Ask(t.Context(), record.FactorPasskey, "", with(in))
@@ -469,7 +486,8 @@ func TestAPasskeyThatWasBegunBeforeTheSecondFactorNeedsIt(t *testing.T) {
 	challenge, err := w.Passkeys.BeginRegistration(t.Context(), &stolen.Session)
 	w.must(err)
 	w.enroll(in)
-	_, err = w.Passkeys.Add(t.Context(), "", method.Signed{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, w.now(stolen).Session)
+	_, err = w.Passkeys.Add(t.Context(), "",
+		method.Signed{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, w.now(stolen).Session)
 	w.wantStep(err, errs.StepSecondFactor)
 }
 
@@ -485,7 +503,8 @@ func TestLoginsThatWereBegunBeforeTheSecondFactorNeedIt(t *testing.T) {
 	w.must(err)
 	w.enroll(in)
 	w.wantStep(w.finish(w.Service, newAda, confirm, w.now(stolen)), errs.StepSecondFactor)
-	_, _, err = w.Login.FinishProvider(t.Context(), url.Values{"state": {to.Query().Get("state")}, "code": {"thief"}}, flow.Secret, w.now(stolen))
+	_, _, err = w.Login.FinishProvider(t.Context(), url.Values{"state": {to.Query().Get("state")}, "code": {"thief"}},
+		flow.Secret, w.now(stolen))
 	w.wantStep(err, errs.StepSecondFactor)
 	w.wantAddresses(in.User.UUID, adaIdent)
 }

@@ -99,7 +99,8 @@ func TestATokenIsForOnePurposeAndOneAddress(t *testing.T) {
 	}
 	_, err = w.followLink(ada, validation)
 	w.wantKind(err, errs.Denied)
-	if string(w.record("Idents", "ada@example.com_email")["validated"]) != "true" || string(w.record("Idents", "bob@example.com_email")["validated"]) != "false" {
+	if string(w.record("Idents", "ada@example.com_email")["validated"]) != "true" ||
+		string(w.record("Idents", "bob@example.com_email")["validated"]) != "false" {
 		t.Error("the wrong ident is validated")
 	}
 	w.must(recoverWith(ada, recovery)) // which the use of the other has left good
@@ -129,7 +130,8 @@ func TestOnlyTheHashOfAMailedTokenIsStored(t *testing.T) {
 	w.Close()
 	w.recorder.mu.Lock()
 	defer w.recorder.mu.Unlock()
-	for _, secret := range []string{token, c.Password, strings.Trim(hash, `"`), in.Token[22:], "argon2id", "_issued", "_hash"} {
+	for _, secret := range []string{token, c.Password, strings.Trim(hash, `"`), in.Token[22:], "argon2id", "_issued",
+		"_hash"} {
 		if strings.Contains(w.recorder.raw.String(), secret) || strings.Contains(w.log.String(), secret) {
 			t.Errorf("an event or the log holds %s", secret)
 		}

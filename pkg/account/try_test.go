@@ -11,7 +11,8 @@ import (
 	"belfry/test/kit"
 )
 
-// A second factor arrives again while it is being verified. It is no try of its own: it waits for how the first ends, and ends so.
+// A second factor arrives again while it is being verified. It is no try of its own: it waits for how the first ends,
+// and ends so.
 func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 	type again struct{}
 	for name, right := range map[string]bool{"right": true, "wrong": false} {
@@ -36,10 +37,12 @@ func TestASecondFactorInFlightIsWaitedFor(t *testing.T) {
 					if ofLogin && s.write != nil && writes.Add(1) == 1 {
 						close(counted)
 					}
-				case s.write != nil && !s.after && !ofLogin && held.Add(1) == 1: // the verification uses the code up, or counts it
+				// The verification uses the code up, or counts it.
+				case s.write != nil && !s.after && !ofLogin && held.Add(1) == 1:
 					go func() {
 						defer close(ended)
-						_, err = w.Login.CompleteLogin(context.WithValue(w.Context(), again{}, true), pending.Secret, answer, c)
+						_, err = w.Login.CompleteLogin(context.WithValue(w.Context(), again{}, true), pending.Secret,
+							answer, c)
 					}()
 					select {
 					case <-waits:

@@ -8,7 +8,8 @@ import (
 	"belfry/pkg/account/record"
 )
 
-// asTyped are ways in which a code or a token arrives that was typed or copied. Those of codes have hyphens too, and other digits.
+// asTyped are ways in which a code or a token arrives that was typed or copied. Those of codes have hyphens too, and
+// other digits.
 var (
 	asTyped = map[string]func(string) string{
 		"spaces":             func(s string) string { return "  " + s[:3] + " " + s[3:] + " " },
@@ -32,13 +33,18 @@ var (
 		},
 	}
 	asTypedDigits = map[string]func(string) string{
-		"Arabic digits":  func(s string) string { return strings.Map(func(r rune) rune { return r - '0' + '\u0660' }, s) },
-		"Persian digits": func(s string) string { return strings.Map(func(r rune) rune { return r - '0' + '\u06f0' }, s) },
+		"Arabic digits": func(s string) string {
+			return strings.Map(func(r rune) rune { return r - '0' + '\u0660' }, s)
+		},
+		"Persian digits": func(s string) string {
+			return strings.Map(func(r rune) rune { return r - '0' + '\u06f0' }, s)
+		},
 	}
 )
 
 // typings runs a test for each way of typing.
-func typings(t *testing.T, test func(t *testing.T, typed func(string) string), kinds ...map[string]func(string) string) {
+func typings(t *testing.T, test func(t *testing.T, typed func(string) string),
+	kinds ...map[string]func(string) string) {
 	for _, kind := range kinds {
 		for name, typed := range kind {
 			t.Run(name, func(t *testing.T) { test(t, typed) })
@@ -59,7 +65,8 @@ func TestCodesOfAppsAreTakenHoweverTheyAreTyped(t *testing.T) {
 	typings(t, func(t *testing.T, typed func(string) string) {
 		w := newFixture(t)
 		e := w.enroll(w.register(ada, password))
-		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(typed(w.totpCode(e.secret, 0))), from))
+		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, totpFactor(typed(w.totpCode(e.secret, 0))),
+			from))
 	}, asTyped, asTypedCode, asTypedDigits)
 }
 
@@ -67,9 +74,11 @@ func TestRecoveryCodesAreTakenHoweverTheyAreTyped(t *testing.T) {
 	typings(t, func(t *testing.T, typed func(string) string) {
 		w := newFixture(t)
 		e := w.enroll(w.register(ada, password))
-		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(strings.ToLower(typed(e.codes[0]))), from))
+		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret,
+			recoveryFactor(strings.ToLower(typed(e.codes[0]))), from))
 		w.clock.advance(time.Minute)
-		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret, recoveryFactor(typed(strings.ReplaceAll(e.codes[1], "-", ""))), from))
+		must(w.Login.CompleteLogin(t.Context(), w.beginLogin(ada).Secret,
+			recoveryFactor(typed(strings.ReplaceAll(e.codes[1], "-", ""))), from))
 	}, asTyped, asTypedCode)
 }
 

@@ -128,7 +128,8 @@ func TestUnlinkingAnIdentThatIsBeingLinked(t *testing.T) {
 func TestALaggingIndexDoesNotCountAsAnIdent(t *testing.T) {
 	w := newFixture(t, github)
 	in := w.register(ada, password)
-	w.backend.lagIndex("Idents", driver.Record{UUID: "gone_github", Revision: 1, Body: []byte(`{"user":"` + in.User.UUID + `"}`)})
+	w.backend.lagIndex("Idents",
+		driver.Record{UUID: "gone_github", Revision: 1, Body: []byte(`{"user":"` + in.User.UUID + `"}`)})
 	w.wantKind(w.Links.Unlink(t.Context(), &in.Session, adaIdent), errs.Conflict)
 	w.mustLogin(ada, password, in.User.UUID)
 }
@@ -147,7 +148,9 @@ func TestTheLastIdentIsNeverRemoved(t *testing.T) {
 		var racing sync.WaitGroup
 		for _, s := range []*account.Service{w.Service, other} {
 			for _, ident := range []string{login + "_email", code + "_github"} {
-				racing.Go(func() { w.allowKinds(s.Links.Unlink(t.Context(), &in.Session, ident), errs.NotFound, errs.Conflict) })
+				racing.Go(func() {
+					w.allowKinds(s.Links.Unlink(t.Context(), &in.Session, ident), errs.NotFound, errs.Conflict)
+				})
 			}
 		}
 		racing.Go(func() {

@@ -42,7 +42,8 @@ func TestUnsentMailsAreSent(t *testing.T) {
 	w.sender.failWith(nil, nil)
 	send(2)
 	send(0)
-	for address, want := range map[string]int{"old@example.com": old, "sent@example.com": 1, "lost@example.com": 1, "other@example.com": 1} {
+	for address, want := range map[string]int{"old@example.com": old, "sent@example.com": 1, "lost@example.com": 1,
+		"other@example.com": 1} {
 		if n := len(w.sender.to(address)); n != want {
 			t.Errorf("%d mails to %s, want %d", n, address, want)
 		}

@@ -17,7 +17,8 @@ func TestFollowingALinkDoesNotProveTheAccount(t *testing.T) {
 	eve, ada := p.newBrowser(), p.newBrowser()
 	eve.wantStatus(eve.register("ada@example.com", "the password of eve"), http.StatusNoContent)
 	token := p.deliverMails("ada@example.com", "validate")
-	if to := ada.request("GET", "/auth/email/callback?login=ada@example.com&token="+token, "").Header.Get("Location"); to != "/in?validation=email" {
+	if to := ada.request("GET", "/auth/email/callback?login=ada@example.com&token="+token,
+		"").Header.Get("Location"); to != "/in?validation=email" {
 		t.Fatalf("the link leads to %s", to)
 	}
 	eve.loginByProvider("666")

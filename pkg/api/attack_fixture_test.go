@@ -56,7 +56,8 @@ func newAttackFixture(t *testing.T, change ...any) *attackFixture {
 		BaseURL: "http://belfry.example", Providers: map[string]oauth.Provider{"github": p.github},
 		Email: &post.Email{
 			PostValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour,
-			From: "belfry@example.com", Sender: p.outbox, Validation: p.text("validate"), Recovery: p.text("recover"), Taken: p.text("taken"),
+			From: "belfry@example.com", Sender: p.outbox, Validation: p.text("validate"), Recovery: p.text("recover"),
+			Taken: p.text("taken"),
 		},
 		Hash: passwords.HashParams{Memory: 64, Time: 1, Threads: 1},
 		Log:  slog.New(slog.DiscardHandler),
@@ -80,7 +81,8 @@ func (p *attackFixture) serve(s *account.Service) {
 	p.auth = s
 	p.Cleanup(s.Close)
 	store.NewSet([]*store.Store{p.users, p.idents, p.sessions, p.tokens}, nil)
-	routes := &login.Options{Service: s, BrowserRedirects: config.BrowserRedirects{SuccessRedirect: "/in", FailureRedirect: "/out", RegisterRedirect: "/register", RecoveryRedirect: "/again", AccountRedirect: "/in"}}
+	routes := &login.Options{Service: s, BrowserRedirects: config.BrowserRedirects{SuccessRedirect: "/in",
+		FailureRedirect: "/out", RegisterRedirect: "/register", RecoveryRedirect: "/again", AccountRedirect: "/in"}}
 	if p.login != nil {
 		p.login(routes)
 	}
@@ -112,7 +114,8 @@ func (p *attackFixture) open(o *account.Options) {
 		return []store.Mapping{{Source: source, Target: "Users", Key: "user", Cascade: true}}
 	}
 	expires := []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}
-	p.users = open(store.Options{Name: "Users", Private: []string{"password"}, Policy: owner, Arrays: []string{"idents"}})
+	p.users = open(store.Options{Name: "Users", Private: []string{"password"}, Policy: owner,
+		Arrays: []string{"idents"}})
 	p.idents = open(store.Options{Name: "Idents", Announce: p.outbox, Policy: owner, Maps: ofUser("Idents")})
 	p.sessions = open(store.Options{Name: "Sessions", Maps: ofUser("Sessions"), Indexes: expires})
 	p.tokens = open(store.Options{Name: "Tokens", Indexes: expires})
@@ -277,7 +280,9 @@ func (b *browser) wantStatus(a response, status int) response {
 
 func (b *browser) register(login, password string, fields ...string) response {
 	b.f.Helper()
-	return b.request("POST", "/auth/email", fmt.Sprintf(`{"register":true,"login":%q,"password":%q%s}`, login, password, strings.Join(append([]string{""}, fields...), ",")))
+	return b.request("POST",
+		"/auth/email", fmt.Sprintf(`{"register":true,"login":%q,"password":%q%s}`, login, password,
+			strings.Join(append([]string{""}, fields...), ",")))
 }
 
 func (b *browser) login(login, password string) response {
@@ -294,7 +299,8 @@ func (b *browser) loginByProvider(id string, headers ...string) response {
 // redirect starts a flow and returns its state.
 func (b *browser) redirect(headers ...string) string {
 	b.f.Helper()
-	to, err := url.Parse(b.wantStatus(b.request("GET", "/auth/github", "", headers...), http.StatusFound).Header.Get("Location"))
+	to, err := url.Parse(b.wantStatus(b.request("GET", "/auth/github", "", headers...),
+		http.StatusFound).Header.Get("Location"))
 	b.f.must(err)
 	return to.Query().Get("state")
 }
@@ -304,7 +310,9 @@ func (b *browser) recover(login, password string) {
 	b.f.Helper()
 	b.f.deliverMails("", "")
 	b.wantStatus(b.request("POST", "/auth/email/recovery", fmt.Sprintf(`{"login":%q}`, login)), http.StatusAccepted)
-	b.wantStatus(b.request("PUT", "/auth/email/recovery", fmt.Sprintf(`{"login":%q,"password":%q,"token":%q}`, login, password, b.f.deliverMails(login, "recover"))), http.StatusNoContent)
+	b.wantStatus(b.request("PUT", "/auth/email/recovery",
+		fmt.Sprintf(`{"login":%q,"password":%q,"token":%q}`, login, password, b.f.deliverMails(login, "recover"))),
+		http.StatusNoContent)
 }
 
 // currentUser is the uuid of the user who is logged in, "" for none.

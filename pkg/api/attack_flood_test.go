@@ -38,7 +38,9 @@ func TestPasswordChangesAreLimitedByAddress(t *testing.T) {
 	ada := p.newBrowser()
 	ada.wantStatus(ada.register("ada@example.com", "password 0"), http.StatusNoContent)
 	for i := range 4 {
-		ada.wantStatus(ada.request("PUT", "/auth/email", fmt.Sprintf(`{"password":"password %d","newPassword":"password %d"}`, i, i+1)), http.StatusNoContent)
+		ada.wantStatus(ada.request("PUT", "/auth/email",
+			fmt.Sprintf(`{"password":"password %d","newPassword":"password %d"}`, i, i+1)), http.StatusNoContent)
 	}
-	ada.wantStatus(ada.request("PUT", "/auth/email", `{"password":"password 4","newPassword":"password 5"}`), http.StatusTooManyRequests)
+	ada.wantStatus(ada.request("PUT", "/auth/email", `{"password":"password 4","newPassword":"password 5"}`),
+		http.StatusTooManyRequests)
 }

@@ -22,8 +22,9 @@ func TestLinkingCannotBeStartedByAnotherSite(t *testing.T) {
 		"belfry's own page":            {[]string{"Sec-Fetch-Site", "same-origin"}, true},
 		"the address line":             {[]string{"Sec-Fetch-Site", "none"}, true},
 		"its own page over http":       {[]string{"Referer", "http://belfry.example/account"}, true},
-		"a page that is trusted":       {[]string{"Sec-Fetch-Site", "same-site", "Referer", "http://belfry.example/account"}, true},
-		"a program":                    {nil, true},
+		"a page that is trusted": {[]string{"Sec-Fetch-Site", "same-site", "Referer",
+			"http://belfry.example/account"}, true},
+		"a program": {nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newAttackFixture(t)
@@ -34,7 +35,8 @@ func TestLinkingCannotBeStartedByAnotherSite(t *testing.T) {
 				ada.loginByProvider("666", c.headers...)
 			} else {
 				r := ada.wantStatus(ada.request("GET", "/auth/github", "", c.headers...), http.StatusFound)
-				if to := r.Header.Get("Location"); !strings.HasSuffix(to, "?reason=origin") || len(r.Header["Set-Cookie"]) > 0 {
+				if to := r.Header.Get("Location"); !strings.HasSuffix(to, "?reason=origin") ||
+					len(r.Header["Set-Cookie"]) > 0 {
 					t.Errorf("refused with %s, %v", to, r.Header)
 				}
 			}

@@ -13,7 +13,8 @@ func TestAMailIsSentOnceWhenItsTokenIsUsedImmediately(t *testing.T) {
 	ada.wantStatus(ada.register("ada@example.com", "the password of ada"), http.StatusNoContent)
 	p.outbox.afterSend = func(token string) {
 		p.outbox.afterSend = nil
-		ada.wantStatus(ada.request("GET", "/auth/email/callback?login=ada@example.com&token="+token, ""), http.StatusFound)
+		ada.wantStatus(ada.request("GET", "/auth/email/callback?login=ada@example.com&token="+token, ""),
+			http.StatusFound)
 		p.deliverMails("", "")
 	}
 	p.deliverMails("", "")
@@ -39,10 +40,12 @@ func TestStrangersCannotDelayARecovery(t *testing.T) {
 	if token == "" {
 		t.Fatal("no mail")
 	}
-	if to := ada.request("GET", "/auth/email/callback?login=ada@example.com&token="+token, "").Header.Get("Location"); to != "/again?login=ada%40example.com&token="+token {
+	if to := ada.request("GET", "/auth/email/callback?login=ada@example.com&token="+token,
+		"").Header.Get("Location"); to != "/again?login=ada%40example.com&token="+token {
 		t.Errorf("the link leads to %s", to)
 	}
-	ada.wantStatus(ada.request("PUT", "/auth/email/recovery", fmt.Sprintf(`{"login":"ada@example.com","password":"a new password","token":%q}`, token)), http.StatusNoContent)
+	ada.wantStatus(ada.request("PUT", "/auth/email/recovery",
+		fmt.Sprintf(`{"login":"ada@example.com","password":"a new password","token":%q}`, token)), http.StatusNoContent)
 }
 
 // The same for registration, where addresses are validated first.
@@ -56,5 +59,6 @@ func TestStrangersCannotDelayARegistration(t *testing.T) {
 	if token == "" {
 		t.Fatal("no mail")
 	}
-	ada.wantStatus(ada.register("ada@example.com", "the password of ada", fmt.Sprintf(`"token":%q`, token)), http.StatusNoContent)
+	ada.wantStatus(ada.register("ada@example.com", "the password of ada", fmt.Sprintf(`"token":%q`, token)),
+		http.StatusNoContent)
 }

@@ -22,15 +22,18 @@ func TestADelayedRequestOfAnEndedSessionSetsNoPassword(t *testing.T) {
 	stale := sessions.Client{Session: thief.session()}
 	owner.recover("ada@example.com", "the password of the owner")
 
-	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "the password of the thief", "again that of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
+	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "the password of the thief", "again that of the thief",
+		stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief changes the password: %v", err)
 	}
-	_, _, err := p.auth.Registration.Register(t.Context(), passwords.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale)
+	_, _, err := p.auth.Registration.Register(t.Context(),
+		passwords.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale)
 	if !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief adds an address: %v", err)
 	}
 	owner.wantStatus(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)
-	if back := p.newBrowser(); back.login("thief@example.com", "the password of the owner").StatusCode == http.StatusNoContent {
+	if back := p.newBrowser(); back.login("thief@example.com",
+		"the password of the owner").StatusCode == http.StatusNoContent {
 		t.Error("the thief has kept a way in")
 	}
 }
@@ -42,15 +45,20 @@ func TestADelayedRequestOfAnEndedSessionSetsNoFirstPassword(t *testing.T) {
 	owner := p.newBrowser()
 	owner.loginByProvider("583231")
 	stale := sessions.Client{Session: owner.session()}
-	owner.wantStatus(owner.request("PUT", "/auth/email", `{"newPassword":"the password of the owner"}`), http.StatusNoContent)
+	owner.wantStatus(owner.request("PUT", "/auth/email", `{"newPassword":"the password of the owner"}`),
+		http.StatusNoContent)
 
-	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "", "the password of the thief", stale); !errors.Is(err, errs.Unauthenticated) {
+	if _, err := p.auth.Recovery.ChangePassword(t.Context(), "", "the password of the thief", stale); !errors.Is(err,
+		errs.Unauthenticated) {
 		t.Errorf("the thief sets a password: %v", err)
 	}
-	if _, _, err := p.auth.Registration.Register(t.Context(), passwords.Credentials{Login: "thief@example.com", Password: "the password of the thief"}, stale); !errors.Is(err, errs.Unauthenticated) {
+	if _, _, err := p.auth.Registration.Register(t.Context(),
+		passwords.Credentials{Login: "thief@example.com", Password: "the password of the thief"},
+		stale); !errors.Is(err, errs.Unauthenticated) {
 		t.Errorf("the thief sets a password with an address: %v", err)
 	}
-	owner.wantStatus(owner.request("PUT", "/auth/email", `{"password":"the password of the owner","newPassword":"another password"}`), http.StatusNoContent)
+	owner.wantStatus(owner.request("PUT", "/auth/email",
+		`{"password":"the password of the owner","newPassword":"another password"}`), http.StatusNoContent)
 }
 
 func TestADelayedOAuthCallbackDoesNotLinkAfterARecovery(t *testing.T) {
@@ -91,7 +99,8 @@ func TestAnIdentLinkedDuringARecoveryIsDeleted(t *testing.T) {
 		p.outbox.beforeSave = nil
 		owner.recover("ada@example.com", "the password of the owner")
 	}
-	if to := thief.request("GET", "/auth/callback?code=666&state="+state, "").Header.Get("Location"); to != "/out?reason=denied" {
+	if to := thief.request("GET", "/auth/callback?code=666&state="+state,
+		"").Header.Get("Location"); to != "/out?reason=denied" {
 		t.Errorf("the thief is sent to %s", to)
 	}
 	owner.wantStatus(owner.login("ada@example.com", "the password of the owner"), http.StatusNoContent)

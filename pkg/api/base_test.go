@@ -29,8 +29,12 @@ func startBelow(t *testing.T, scheme string) *apitest.Front {
 	}
 	site := &pages.Options{
 		Templates: templates, Export: true,
-		Paths:  map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery", "mail": "/login/mail", "address": "/login/address", "failed": "/login-failed", "second-factor": "/second-factor", "account": "/account"},
-		Links:  pages.Links{Start: "/", Login: "/login", Register: "/register", Recovery: "/recovery", MailLogin: "/login/mail", OpenAPI: "/openapi.json", AsyncAPI: "/asyncapi.json", Console: "/console", Account: "/account"},
+		Paths: map[string]string{"start": "/", "login": "/login", "register": "/register", "recovery": "/recovery",
+			"mail": "/login/mail", "address": "/login/address", "failed": "/login-failed",
+			"second-factor": "/second-factor", "account": "/account"},
+		Links: pages.Links{Start: "/", Login: "/login", Register: "/register", Recovery: "/recovery",
+			MailLogin: "/login/mail", OpenAPI: "/openapi.json", AsyncAPI: "/asyncapi.json", Console: "/console",
+			Account: "/account"},
 		Stores: []pages.Store{{Name: "Books", URL: "/books", List: true}},
 	}
 	return apitest.StartLogin(t, 1,
@@ -39,7 +43,8 @@ func startBelow(t *testing.T, scheme string) *apitest.Front {
 			o.Passkeys = &config.Passkeys{RPID: "localhost", RPName: "x", Origins: []string{scheme + "://localhost"}}
 		},
 		func(o *login.Options) {
-			o.SuccessRedirect, o.FailureRedirect, o.AccountRedirect, o.SecondFactorRedirect = "/", "/login-failed", "/account", "https://app.example.net/second"
+			o.SuccessRedirect, o.FailureRedirect, o.AccountRedirect, o.SecondFactorRedirect = "/", "/login-failed",
+				"/account", "https://app.example.net/second"
 		},
 		func(o *api.Options) { o.Site = site })[0]
 }
@@ -56,11 +61,14 @@ func TestPagesBelowAPath(t *testing.T) {
 	}.Encode()
 	found := 0
 	for _, path := range []string{
-		"/", "/?validation=email", "/login", "/register", "/recovery", "/recovery?login=a&token=b", "/login/mail", "/login/mail?mail=sent&login=a", "/login/address?login=a&token=b&change=undo",
-		"/login-failed", "/second-factor?factors=totp+email+passkey+recovery&mail=sent", "/account", "/account?setup=totp", authorize,
+		"/", "/?validation=email", "/login", "/register", "/recovery", "/recovery?login=a&token=b", "/login/mail",
+		"/login/mail?mail=sent&login=a", "/login/address?login=a&token=b&change=undo",
+		"/login-failed", "/second-factor?factors=totp+email+passkey+recovery&mail=sent", "/account",
+		"/account?setup=totp", authorize,
 	} {
 		for _, as := range []string{"", cookie} {
-			plain, prefixed := f.Do("GET", path, "", "Cookie", as).Want(200), f.Do("GET", below+path, "", "Cookie", as).Want(200)
+			plain, prefixed := f.Do("GET", path, "", "Cookie", as).Want(200),
+				f.Do("GET", below+path, "", "Cookie", as).Want(200)
 			if plain.Text != prefixed.Text {
 				t.Errorf("%s differs:\n%s\n%s", path, plain.Text, prefixed.Text)
 			}
@@ -89,17 +97,21 @@ func TestRepliesBelowAPath(t *testing.T) {
 	form := func(path, body, want string) {
 		t.Helper()
 		for _, prefix := range []string{"", below} {
-			f.Do("POST", prefix+path, body, "Content-Type", "", "Content-Type", formType).Want(303).HasHeader("Location", want)
+			f.Do("POST", prefix+path, body, "Content-Type", "", "Content-Type",
+				formType).Want(303).HasHeader("Location", want)
 		}
 	}
 	form("/auth/email", "login=ada@example.com&password=a+fine+password", below+"/?validation=email")
 	form("/auth/email", "login=none@example.com&password=a+fine+password", below+"/login-failed?reason=unknown")
 	form("/auth/email/recovery", "login=", below+"/login-failed?reason=invalid")
-	f.Do("POST", "/auth/email/recovery", "login=ada@example.com", "Content-Type", "", "Content-Type", formType).Want(303).HasHeader("Location", below+"/recovery?mail=sent")
+	f.Do("POST", "/auth/email/recovery", "login=ada@example.com", "Content-Type", "", "Content-Type",
+		formType).Want(303).HasHeader("Location", below+"/recovery?mail=sent")
 	form("/auth/logout", "", below+"/")
-	f.Do("GET", "/auth/email/callback?login=a@example.com&token=x", "").Want(302).HasHeader("Location", below+"/login-failed?reason=token")
+	f.Do("GET", "/auth/email/callback?login=a@example.com&token=x", "").Want(302).HasHeader("Location",
+		below+"/login-failed?reason=token")
 	f.Do("GET", "/auth", "").Want(200)
-	if text := f.Do("GET", below+"/auth", "").Text; !strings.Contains(text, `{"name":"email","url":"`+below+`/auth/email"}`) {
+	if text := f.Do("GET", below+"/auth", "").Text; !strings.Contains(text,
+		`{"name":"email","url":"`+below+`/auth/email"}`) {
 		t.Error(text)
 	}
 
@@ -119,7 +131,9 @@ func TestRepliesBelowAPath(t *testing.T) {
 	}
 	next, _, _ := strings.Cut(strings.TrimPrefix(link, "<"), ">")
 	f.Do("GET", next, "").Want(200)
-	if batch := f.Do("POST", below+"/batch", `{"operations":[{"method":"POST","path":"/books","body":{"title":"x"}}]}`).Want(200).Text; !strings.Contains(batch, `"Location":"`+below+`/books/`) {
+	if batch := f.Do("POST", below+"/batch",
+		`{"operations":[{"method":"POST","path":"/books","body":{"title":"x"}}]}`).Want(200).Text; !strings.Contains(
+		batch, `"Location":"`+below+`/books/`) {
 		t.Error(batch)
 	}
 	for _, path := range []string{"/livez", below + "/livez", below + "/healthz"} {
@@ -127,15 +141,17 @@ func TestRepliesBelowAPath(t *testing.T) {
 	}
 }
 
-// The path of the base URL is after the name of a well-known URI (RFC 8414); through a proxy that passes on no more than what is
-// below that path, it is before it.
+// The path of the base URL is after the name of a well-known URI (RFC 8414); through a proxy that passes on no more
+// than what is below that path, it is before it.
 func TestTheMetadataOfAnIssuerWithAPath(t *testing.T) {
 	f := startBelow(t, "https")
-	for _, path := range []string{"/.well-known/oauth-authorization-server" + below, below + "/.well-known/oauth-authorization-server"} {
+	for _, path := range []string{"/.well-known/oauth-authorization-server" + below,
+		below + "/.well-known/oauth-authorization-server"} {
 		var m map[string]any
 		f.Do("GET", path, "").Want(200).JSON(&m)
 		issuer := "https://localhost" + below
-		if m["issuer"] != issuer || m["authorization_endpoint"] != issuer+"/auth/authorize" || m["token_endpoint"] != issuer+"/auth/token" {
+		if m["issuer"] != issuer || m["authorization_endpoint"] != issuer+"/auth/authorize" ||
+			m["token_endpoint"] != issuer+"/auth/token" {
 			t.Errorf("%s: %v", path, m)
 		}
 	}
@@ -165,13 +181,16 @@ func TestRulesOfKeysSeePathsWithin(t *testing.T) {
 	f := startBelow(t, "http")
 	token := f.Register("ada@example.com", "a fine password")
 	var key struct{ Token string }
-	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password","rule":"path.startsWith('/books')"}`, "Authorization", "Bearer "+token).Want(201).JSON(&key)
-	for path, status := range map[string]int{"/books": 200, below + "/books": 200, "/authors/x": 403, below + "/authors/x": 403} {
+	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password","rule":"path.startsWith('/books')"}`,
+		"Authorization", "Bearer "+token).Want(201).JSON(&key)
+	for path, status := range map[string]int{"/books": 200, below + "/books": 200, "/authors/x": 403,
+		below + "/authors/x": 403} {
 		f.Do("GET", path, "", "Authorization", "Bearer "+key.Token).Want(status)
 	}
 }
 
-// Browsers send several cookies of one name, set for other paths or by other servers of the host: the first valid one counts.
+// Browsers send several cookies of one name, set for other paths or by other servers of the host: the first valid one
+// counts.
 func TestTheFirstValidCookieOfANameCounts(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	ada, bob := f.Register("ada@example.com", "a fine password"), f.Register("bob@example.com", "another password")
@@ -198,9 +217,11 @@ func TestTheFirstValidCookieOfANameCounts(t *testing.T) {
 // Who logs out is not logged in by another cookie of the browser then.
 func TestALogoutEndsTheSessionsOfAllCookies(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
-	ada, bob, eve := f.Register("ada@example.com", "a fine password"), f.Register("bob@example.com", "another password"), f.Register("eve@example.com", "the third password")
+	ada, bob, eve := f.Register("ada@example.com", "a fine password"),
+		f.Register("bob@example.com", "another password"), f.Register("eve@example.com", "the third password")
 	cookies := "belfry=" + ada + "; belfry=x; belfry=" + bob
-	f.Do("DELETE", "/auth", "", "Authorization", "Bearer "+eve, "Cookie", cookies).Want(204) // of a program, whose session alone ends
+	// Of a program, whose session alone ends.
+	f.Do("DELETE", "/auth", "", "Authorization", "Bearer "+eve, "Cookie", cookies).Want(204)
 	f.Me(eve).Want(401)
 	f.Do("GET", "/auth/me", "", "Cookie", cookies).Want(200)
 	f.Do("DELETE", "/auth", "", "Cookie", cookies).Want(204)
@@ -210,18 +231,20 @@ func TestALogoutEndsTheSessionsOfAllCookies(t *testing.T) {
 	f.Do("GET", "/auth/me", "", "Cookie", cookies).Want(401)
 }
 
-// Two servers on one host have cookies of different names, whatever their ports are. After a change the name before is read
-// for as long as a session lasts.
+// Two servers on one host have cookies of different names, whatever their ports are. After a change the name before is
+// read for as long as a session lasts.
 func TestTheNameOfTheCookie(t *testing.T) {
 	now := time.Now()
 	for scheme, prefix := range map[string]string{"http": "", "https": "__Host-"} {
 		until := now.Add(time.Hour)
 		clock := now
 		f := apitest.StartLogin(t, 1, func(o *account.Options) {
-			o.BaseURL, o.Cookie, o.FormerCookies = scheme+"://belfry.example.org", "shop", []sessions.FormerCookie{{Name: "belfry", Until: until}, {Name: "old", Until: now.Add(-time.Hour)}}
+			o.BaseURL, o.Cookie, o.FormerCookies = scheme+"://belfry.example.org", "shop",
+				[]sessions.FormerCookie{{Name: "belfry", Until: until}, {Name: "old", Until: now.Add(-time.Hour)}}
 			o.Now = func() time.Time { return clock }
 		})[0]
-		r := f.Do("POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`).Want(204)
+		r := f.Do("POST", "/auth/email",
+			`{"register":true,"login":"ada@example.com","password":"a fine password"}`).Want(204)
 		token := ""
 		for _, c := range r.Cookies() {
 			if c.Name == prefix+"shop" {
@@ -234,14 +257,16 @@ func TestTheNameOfTheCookie(t *testing.T) {
 		for name, status := range map[string]int{"shop": 200, "belfry": 200, "old": 401, "other": 401} {
 			f.Do("GET", "/auth/me", "", "Cookie", prefix+name+"="+token).Want(status)
 		}
-		if got := f.Do("GET", "/auth/me", "", "Cookie", prefix+"belfry=x; "+prefix+"shop="+token).Want(200).Text; got != me {
+		if got := f.Do("GET", "/auth/me", "", "Cookie",
+			prefix+"belfry=x; "+prefix+"shop="+token).Want(200).Text; got != me {
 			t.Error(got)
 		}
 		clock = until
 		f.Do("GET", "/auth/me", "", "Cookie", prefix+"belfry="+token).Want(401)
 		f.Do("GET", "/auth/me", "", "Cookie", prefix+"shop="+token).Want(200)
 		// The other server's cookie stays.
-		for _, c := range f.Do("DELETE", "/auth", "", "Cookie", prefix+"belfry=x; "+prefix+"shop="+token).Want(204).Cookies() {
+		for _, c := range f.Do("DELETE", "/auth", "", "Cookie",
+			prefix+"belfry=x; "+prefix+"shop="+token).Want(204).Cookies() {
 			if !strings.HasPrefix(c.Name, prefix+"shop") {
 				t.Errorf("%s is removed", c.Name)
 			}

@@ -106,7 +106,8 @@ func BenchmarkGet(b *testing.B) {
 
 func BenchmarkCreate(b *testing.B) {
 	n := newBench(b)
-	request := "POST /books HTTP/1.1\r\nHost: x\r\nUser-Agent: bench\r\nContent-Type: application/json\r\nContent-Length: " +
+	request := "POST /books HTTP/1.1\r\nHost: x\r\nUser-Agent: bench\r\nContent-Type: " +
+		"application/json\r\nContent-Length: " +
 		strconv.Itoa(len(book)) + "\r\n\r\n" + book
 	b.Run("tcp/bare", func(b *testing.B) { overTCP(b, n.bare, request, http.StatusCreated) })
 	b.Run("tcp/front", func(b *testing.B) { overTCP(b, n.front, request, http.StatusCreated) })

@@ -14,8 +14,8 @@ import (
 	"belfry/test/kit"
 )
 
-// A body that no handler reads, of a request that is refused, keeps no server from its shutdown: net/http would read it away before it
-// sends the reply, until its time for that is over.
+// A body that no handler reads, of a request that is refused, keeps no server from its shutdown: net/http would read it
+// away before it sends the reply, until its time for that is over.
 func TestABodyThatNobodyReadsEndsWithAStop(t *testing.T) {
 	cut, end := context.WithCancel(t.Context())
 	registry := prometheus.NewRegistry()
@@ -29,7 +29,8 @@ func TestABodyThatNobodyReadsEndsWithAStop(t *testing.T) {
 	go func() { served <- server.Serve(listener) }()
 	open := map[string]net.Conn{}
 	for _, head := range []string{
-		"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n", "POST /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n",
+		"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
+		"POST /livez HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n",
 		"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
 	} {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
@@ -61,7 +62,8 @@ func TestABodyThatNobodyReadsEndsWithAStop(t *testing.T) {
 	<-served
 	for head, conn := range open {
 		text, _ := io.ReadAll(bufio.NewReader(conn))
-		if reply := string(text); strings.Count(reply, "HTTP/1.1 ") != 1 || !strings.Contains(reply, "\r\nConnection: close\r\n") {
+		if reply := string(text); strings.Count(reply, "HTTP/1.1 ") != 1 ||
+			!strings.Contains(reply, "\r\nConnection: close\r\n") {
 			t.Errorf("%q: %s", head, reply)
 		}
 	}

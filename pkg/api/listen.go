@@ -37,7 +37,8 @@ func (s *Server) HTTPServer() *http.Server {
 // RedirectServer returns an http.Server for requests that are small and replied to at once.
 func RedirectServer(h http.Handler, l *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout, WriteTimeout: readHeaderTimeout, IdleTimeout: readHeaderTimeout,
+		Handler: h, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout,
+		WriteTimeout: readHeaderTimeout, IdleTimeout: readHeaderTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: log.New(connectionLog{l}, "", 0),
 	}
 }

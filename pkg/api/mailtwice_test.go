@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/account"
 )
 
-// A form that asks for a mail and is sent twice leads to where the first one did: the mail is on its way. Where the mail is for whoever
-// has asked alone, other browsers have to wait.
+// A form that asks for a mail and is sent twice leads to where the first one did: the mail is on its way. Where the
+// mail is for whoever has asked alone, other browsers have to wait.
 func TestAFormThatAsksForAMailTwice(t *testing.T) {
 	const limited = "limited"
 	form := func(path string, fields ...string) oneUse {
@@ -24,7 +24,8 @@ func TestAFormThatAsksForAMailTwice(t *testing.T) {
 	enrolled := func(p *attackFixture, b *browser) {
 		proven(p, b)
 		b.wantStatus(b.request("POST", "/auth/factors/email", ""), http.StatusAccepted)
-		b.wantStatus(b.request("PUT", "/auth/factors/email", `{"code":"`+p.deliverMails(adasAddress, "code")+`"}`), http.StatusOK)
+		b.wantStatus(b.request("PUT", "/auth/factors/email", `{"code":"`+p.deliverMails(adasAddress, "code")+`"}`),
+			http.StatusOK)
 		for stored, err := range p.tokens.All(p.Context(), 100) {
 			p.must(err)
 			p.must(p.tokens.Delete(p.Context(), stored.UUID, 0))
@@ -55,7 +56,8 @@ func TestAFormThatAsksForAMailTwice(t *testing.T) {
 			ask: func(p *attackFixture, b *browser) func(*browser) response {
 				proven(p, b)
 				return func(b *browser) response {
-					return b.form("/auth/idents/"+adasAddress+"_email/address", "address", "new@example.com", "password", adasPassword)
+					return b.form("/auth/idents/"+adasAddress+"_email/address", "address", "new@example.com",
+						"password", adasPassword)
 				}
 			},
 			same: "/account?outcome=address-mailed",
@@ -84,13 +86,15 @@ func TestAFormThatAsksForAMailTwice(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newAttackFixture(t, everyWayIn, allPages, withMailInterval, func(o *account.Options) { o.Email.PostValidation = !c.first })
+			p := newAttackFixture(t, everyWayIn, allPages, withMailInterval,
+				func(o *account.Options) { o.Email.PostValidation = !c.first })
 			own := p.newBrowser()
 			ask := c.ask(p, own)
 			for i := range 3 {
 				r := ask(own)
 				if !isPlace(r.Header.Get("Location"), c.same) || i > 0 && r.setsCookie() {
-					t.Fatalf("form %d: %d %s %v, want %s", i+1, r.StatusCode, r.Header.Get("Location"), r.Cookies(), c.same)
+					t.Fatalf("form %d: %d %s %v, want %s", i+1, r.StatusCode, r.Header.Get("Location"), r.Cookies(),
+						c.same)
 				}
 			}
 			if c.other == "" {
@@ -114,7 +118,8 @@ func TestAChangeOfAddressThatIsSentTwiceAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range replies {
 		all.Go(func() {
-			replies[i] = b.form("/auth/idents/"+adasAddress+"_email/address", "address", "new@example.com", "password", adasPassword)
+			replies[i] = b.form("/auth/idents/"+adasAddress+"_email/address", "address", "new@example.com", "password",
+				adasPassword)
 		})
 	}
 	all.Wait()
@@ -144,7 +149,8 @@ func TestAMailThatIsForOthersIsLimited(t *testing.T) {
 	codes.wantStatus(codes.request("POST", "/auth/email/code", asked), http.StatusAccepted)
 	codes.wantStatus(codes.request("POST", "/auth/email/code", asked), http.StatusTooManyRequests) // a program
 	codes.wantStatus(codes.request("POST", "/auth/email/code", link), http.StatusTooManyRequests)
-	if to := codes.form("/auth/email/code", "login", adasAddress, "kind", "link").Header.Get("Location"); !isPlace(to, "/out?reason=limited") {
+	if to := codes.form("/auth/email/code", "login", adasAddress, "kind", "link").Header.Get("Location"); !isPlace(to,
+		"/out?reason=limited") {
 		t.Errorf("a link in place of a code: %s", to)
 	}
 }

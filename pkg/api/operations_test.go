@@ -45,7 +45,8 @@ func addBell(set *op.Set) {
 	set.Tag("Bells", "Of a test.")
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/bells", ID: "ringBell", Summary: "Ring a bell", Body: op.Form[bell](),
-		Replies:  ordered.Of("200", op.Reply("It is rung.", op.JSON(op.Object("", 1, "rung", op.Text("")))), "303", op.Redirect("Of an HTML form.")),
+		Replies: ordered.Of("200", op.Reply("It is rung.", op.JSON(op.Object("", 1, "rung", op.Text("")))), "303",
+			op.Redirect("Of an HTML form.")),
 		Problems: []int{400}, Limit: httpkit.Write,
 		Run: op.Fields(op.IsHTML, func(_ *httpkit.Exchange, in bell) (op.Outcome, error) {
 			text, err := ring(in.Tone)
@@ -62,8 +63,8 @@ func addBell(set *op.Set) {
 	})
 	set.AddRequest(op.Request{
 		Store: &apimodel.Store{Name: "Books", ID: "Books"}, Op: "ring", Summary: "Ring a bell.",
-		Payload: op.Payload("", 1, "tone", op.Text("Which one is rung.")), Reply: op.Payload("", 1, "rung", op.Text("")),
-		Run: func(_ context.Context, in *op.Asked) ([]byte, error) {
+		Payload: op.Payload("", 1, "tone", op.Text("Which one is rung.")),
+		Reply:   op.Payload("", 1, "rung", op.Text("")), Run: func(_ context.Context, in *op.Asked) ([]byte, error) {
 			tone, _ := in.Body.Text("tone")
 			text, err := ring(tone)
 			return fmt.Appendf(nil, `{"rung":%q}`, text), err
@@ -79,13 +80,15 @@ func TestAnAddedOperationIsServedAndDescribed(t *testing.T) {
 	if !slices.Contains(f.API.Routes(), "POST /bells") {
 		t.Errorf("it has no route: %v", f.API.Routes())
 	}
-	if r := f.Do("POST", "/bells", `{"tone":"c","softly":true}`).Want(200); strings.TrimSpace(r.Text) != `{"rung":"rung c softly"}` {
+	if r := f.Do("POST", "/bells", `{"tone":"c","softly":true}`).Want(200); strings.TrimSpace(
+		r.Text) != `{"rung":"rung c softly"}` {
 		t.Errorf("the reply is %s", r.Text)
 	}
 	f.Do("POST", "/bells", `{}`).Want(400)
 	f.Do("POST", "/bells", `{"tone":7}`).Want(400).Says("a field has the wrong type")
 	f.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	f.Do("POST", "/bells", "tone=c", "Content-Type", "", "Content-Type", httpkit.HTMLForm).Want(303).HasHeader("Location", "/after")
+	f.Do("POST", "/bells", "tone=c", "Content-Type", "", "Content-Type",
+		httpkit.HTMLForm).Want(303).HasHeader("Location", "/after")
 	f.Do("GET", "/bells", "").Want(405)
 
 	text, err := openapi.Document(f.API.Operations())
@@ -110,7 +113,8 @@ func TestAnAddedOperationIsServedAndDescribed(t *testing.T) {
 	}
 	described := document.Paths["/bells"]["post"]
 	for _, body := range []string{op.JSONType, op.FormType} {
-		if s := described.RequestBody.Content[body].Schema; !slices.Equal(s.Required, []string{"tone"}) || len(s.Properties) != 2 {
+		if s := described.RequestBody.Content[body].Schema; !slices.Equal(s.Required, []string{"tone"}) ||
+			len(s.Properties) != 2 {
 			t.Errorf("%s is %+v", body, s)
 		}
 	}
@@ -120,24 +124,28 @@ func TestAnAddedOperationIsServedAndDescribed(t *testing.T) {
 	set := op.NewSet(&apimodel.Contract{Stores: []*apimodel.Store{{Name: "Books", ID: "Books"}}})
 	addBell(set)
 	text, err = asyncapi.Document(set)
-	if err != nil || !strings.Contains(string(text), `"ringBooksRequest"`) || !strings.Contains(string(text), `"address": "store.Books.ring"`) {
+	if err != nil || !strings.Contains(string(text), `"ringBooksRequest"`) ||
+		!strings.Contains(string(text), `"address": "store.Books.ring"`) {
 		t.Errorf("AsyncAPI does not have it: %v", err)
 	}
 
 	b, err := bus.Open(t.Context(), bus.Options{
-		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
-	s, err := natsapi.Start(natsapi.Options{Conn: b.Conn(), Set: f.API.Operations(), Stores: []*store.Store{f.Books}, Requests: f.Requests, Logger: slog.New(slog.DiscardHandler)})
+	s, err := natsapi.Start(natsapi.Options{Conn: b.Conn(), Set: f.API.Operations(), Stores: []*store.Store{f.Books},
+		Requests: f.Requests, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Stop(context.Background()) })
 	for body, want := range map[string]string{
-		`{"tone":"c"}`: `{"rung":"rung c"}`, `{}`: "is missing: ring needs it", `{"tone":"c","louder":true}`: "is unknown; ring takes tone", `{"tone":""}`: "expected a tone",
+		`{"tone":"c"}`: `{"rung":"rung c"}`, `{}`: "is missing: ring needs it",
+		`{"tone":"c","louder":true}`: "is unknown; ring takes tone", `{"tone":""}`: "expected a tone",
 	} {
 		reply, err := b.Conn().Request("store.Books.ring", []byte(body), limit.Limit)
 		if err != nil || !strings.Contains(string(reply.Data), want) {

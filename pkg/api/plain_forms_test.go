@@ -13,8 +13,10 @@ func TestFormsRecoverAnAccountAndLogOut(t *testing.T) {
 	p.deliverMails("", "")
 	post := func(path, body, location string) response {
 		t.Helper()
-		r := ada.wantStatus(ada.request("POST", path, body, "Content-Type", "application/x-www-form-urlencoded"), http.StatusSeeOther)
-		for name, want := range map[string]string{"Location": location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+		r := ada.wantStatus(ada.request("POST", path, body, "Content-Type", "application/x-www-form-urlencoded"),
+			http.StatusSeeOther)
+		for name, want := range map[string]string{"Location": location, "Cache-Control": "no-store",
+			"Referrer-Policy": "no-referrer"} {
 			if got := r.Header.Get(name); got != want {
 				t.Errorf("%s %s: %s is %q, want %q", path, body, name, got, want)
 			}
@@ -31,9 +33,12 @@ func TestFormsRecoverAnAccountAndLogOut(t *testing.T) {
 
 	token := p.deliverMails("ada@example.com", "recover")
 	post("/auth/email/recovery", "login=ada%40example.com&password=short&token="+token, "/out?reason=invalid")
+	post("/auth/email/recovery", "login=ada%40example.com&password=a+better+password&token="+token,
+		"/again?password=set")
+	post("/auth/email/recovery", "login=ada%40example.com&password=another+password&token="+token,
+		"/out?done=password&reason=token")
+	// Sent again.
 	post("/auth/email/recovery", "login=ada%40example.com&password=a+better+password&token="+token, "/again?password=set")
-	post("/auth/email/recovery", "login=ada%40example.com&password=another+password&token="+token, "/out?done=password&reason=token")
-	post("/auth/email/recovery", "login=ada%40example.com&password=a+better+password&token="+token, "/again?password=set") // sent again
 	ada.wantStatus(ada.login("ada@example.com", "a better password"), http.StatusNoContent)
 
 	// A page of another origin logs nobody out.
@@ -48,6 +53,9 @@ func TestFormsRecoverAnAccountAndLogOut(t *testing.T) {
 	post("/auth/logout", "", "/in")
 
 	// Programs get what they got before.
-	ada.wantStatus(ada.request("POST", "/auth/email/recovery", `{"login":"ada@example.com","token":"x","password":"a fine password"}`), http.StatusAccepted)
-	ada.wantStatus(ada.request("PUT", "/auth/email/recovery", "login=ada%40example.com&token=x&password=a+fine+password", "Content-Type", "application/x-www-form-urlencoded"), http.StatusForbidden)
+	ada.wantStatus(ada.request("POST", "/auth/email/recovery",
+		`{"login":"ada@example.com","token":"x","password":"a fine password"}`), http.StatusAccepted)
+	ada.wantStatus(ada.request("PUT", "/auth/email/recovery",
+		"login=ada%40example.com&token=x&password=a+fine+password", "Content-Type",
+		"application/x-www-form-urlencoded"), http.StatusForbidden)
 }

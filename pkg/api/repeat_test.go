@@ -31,8 +31,11 @@ const (
 
 // allPages are the options of a server with a page for all that links and forms lead to.
 func allPages(o *login.Options) {
-	o.SecondFactorRedirect, o.MailLoginRedirect, o.AddressRedirect, o.AccountRedirect = "/second", "/code", "/address", "/account"
-	o.AccountPage = func(*sessions.Session, login.AccountReply) ([]byte, string, error) { return []byte("codes"), "", nil }
+	o.SecondFactorRedirect, o.MailLoginRedirect, o.AddressRedirect, o.AccountRedirect = "/second", "/code", "/address",
+		"/account"
+	o.AccountPage = func(*sessions.Session, login.AccountReply) ([]byte, string, error) {
+		return []byte("codes"), "", nil
+	}
 }
 
 // everyWayIn turns all ways to log in on, with limits that a few repetitions would reach if they counted.
@@ -47,7 +50,8 @@ func everyWayIn(o *account.Options) {
 		return t
 	}
 	o.Email.Change, o.Email.Undo = text("change"), text("undo")
-	o.Email.Login = post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: text("code"), LinkMail: text("link")}
+	o.Email.Login = post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: text("code"),
+		LinkMail: text("link")}
 }
 
 // form sends an HTML form as a page of belfry does.
@@ -113,20 +117,23 @@ var twice = map[string]struct {
 		token := p.deliverMails(adasAddress, "validate")
 		return firstThen(p, b, func(b *browser) response { return b.follow(token) })
 	}},
-	"registration form with the mailed token": {first: true, use: func(p *attackFixture, b *browser) func(*browser) response {
-		p.newBrowser().register(adasAddress, adasPassword)
-		token := p.deliverMails(adasAddress, "validate")
-		b.follow(token)
-		return firstThen(p, b, func(b *browser) response {
-			return b.form("/auth/email", "register", "true", "login", adasAddress, "password", adasPassword, "token", token)
-		})
-	}},
+	"registration form with the mailed token": {first: true,
+		use: func(p *attackFixture, b *browser) func(*browser) response {
+			p.newBrowser().register(adasAddress, adasPassword)
+			token := p.deliverMails(adasAddress, "validate")
+			b.follow(token)
+			return firstThen(p, b, func(b *browser) response {
+				return b.form("/auth/email", "register", "true", "login", adasAddress, "password", adasPassword,
+					"token", token)
+			})
+		}},
 	"link to that form": {first: true, led: true, use: func(p *attackFixture, b *browser) func(*browser) response {
 		p.newBrowser().register(adasAddress, adasPassword)
 		token := p.deliverMails(adasAddress, "validate")
 		b.follow(token)
 		firstThen(p, b, func(b *browser) response {
-			return b.form("/auth/email", "register", "true", "login", adasAddress, "password", adasPassword, "token", token)
+			return b.form("/auth/email", "register", "true", "login", adasAddress, "password", adasPassword, "token",
+				token)
 		})
 		return func(b *browser) response { return b.follow(token) }
 	}},
@@ -174,12 +181,18 @@ var twice = map[string]struct {
 	})},
 	"provider's callback": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		state := b.redirect()
-		return firstThen(p, b, func(b *browser) response { return b.request("GET", "/auth/callback?code=ada&state="+state, "") })
+		return firstThen(p, b, func(b *browser) response {
+			return b.request("GET",
+				"/auth/callback?code=ada&state="+state, "")
+		})
 	}},
 	"second factor": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		code := p.enroll(p.newBrowser().registered())
 		b.form("/auth/email", "login", adasAddress, "password", adasPassword)
-		return firstThen(p, b, func(b *browser) response { return b.form("/auth/second-factor", "type", "recovery", "code", code) })
+		return firstThen(p, b, func(b *browser) response {
+			return b.form("/auth/second-factor", "type", "recovery",
+				"code", code)
+		})
 	}},
 	"passkey that logs in": {use: func(p *attackFixture, b *browser) func(*browser) response {
 		key := p.addPasskey(p.newBrowser().registered())
@@ -192,9 +205,13 @@ var twice = map[string]struct {
 		key := authenticator.New(p.T, authenticator.ES256, "http://belfry.example")
 		options := b.wantStatus(b.request("POST", "/auth/passkeys/registration", ""), http.StatusOK).text
 		answer := string(key.Create([]byte(options)))
-		return firstThen(p, b, func(b *browser) response { return b.form("/auth/passkeys", "name", "Laptop", "credential", answer) })
+		return firstThen(p, b, func(b *browser) response {
+			return b.form("/auth/passkeys", "name", "Laptop",
+				"credential", answer)
+		})
 	}},
-	"password change form": {led: true, use: accountForm("password", adasPassword, "newPassword", "another password")("/auth/email")},
+	"password change form": {led: true,
+		use: accountForm("password", adasPassword, "newPassword", "another password")("/auth/email")},
 }
 
 func useLink(again func(b *browser, token string) response) oneUse {
@@ -241,7 +258,8 @@ func (p *attackFixture) enroll(b *browser) string {
 	var added struct{ RecoveryCodes []string }
 	code, err := totp.GenerateCode(app.Secret, time.Now())
 	p.must(err)
-	p.must(json.Unmarshal([]byte(b.wantStatus(b.request("PUT", "/auth/factors/totp", fmt.Sprintf(`{"code":%q}`, code)), http.StatusOK).text), &added))
+	p.must(json.Unmarshal([]byte(b.wantStatus(b.request("PUT", "/auth/factors/totp", fmt.Sprintf(`{"code":%q}`, code)),
+		http.StatusOK).text), &added))
 	return added.RecoveryCodes[0]
 }
 
@@ -250,11 +268,13 @@ func (p *attackFixture) addPasskey(b *browser) *authenticator.Credential {
 	p.Helper()
 	key := authenticator.New(p.T, authenticator.ES256, "http://belfry.example")
 	options := b.wantStatus(b.request("POST", "/auth/passkeys/registration", ""), http.StatusOK).text
-	b.wantStatus(b.request("POST", "/auth/passkeys", `{"credential":`+string(key.Create([]byte(options)))+`}`), http.StatusCreated)
+	b.wantStatus(b.request("POST", "/auth/passkeys", `{"credential":`+string(key.Create([]byte(options)))+`}`),
+		http.StatusCreated)
 	return key
 }
 
-// secondClicks returns the table of docs/reference/authentication.md: what a row's repetition gets from the same browser, and from another one.
+// secondClicks returns the table of docs/reference/authentication.md: what a row's repetition gets from the same
+// browser, and from another one.
 func secondClicks(t *testing.T) map[string][2]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/reference/authentication.md")
@@ -263,13 +283,16 @@ func secondClicks(t *testing.T) map[string][2]string {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## Sent twice\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	places := strings.NewReplacer("`", "", "successRedirect", "/in", "failureRedirect", "/out", "recoveryRedirect", "/again",
-		"mailLoginRedirect", "/code", "addressRedirect", "/address", "accountRedirect", "/account", "secondFactorRedirect", "/second")
+	places := strings.NewReplacer("`", "", "successRedirect", "/in", "failureRedirect", "/out", "recoveryRedirect",
+		"/again",
+		"mailLoginRedirect", "/code", "addressRedirect", "/address", "accountRedirect", "/account",
+		"secondFactorRedirect", "/second")
 	rows := map[string][2]string{}
 	for line := range strings.Lines(section) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) == 5 && strings.Contains(cells[2], "`") {
-			rows[strings.TrimSpace(cells[1])] = [2]string{places.Replace(strings.TrimSpace(cells[2])), places.Replace(strings.TrimSpace(cells[3]))}
+			rows[strings.TrimSpace(cells[1])] = [2]string{places.Replace(strings.TrimSpace(cells[2])),
+				places.Replace(strings.TrimSpace(cells[3]))}
 		}
 	}
 	if len(rows) == 0 {
@@ -283,7 +306,8 @@ func (r response) setsCookie() bool {
 	return slices.ContainsFunc(r.Cookies(), func(c *http.Cookie) bool { return c.MaxAge >= 0 })
 }
 
-// isPlace reports whether a redirect leads to a place of the table. What the client has sent itself may be in its query.
+// isPlace reports whether a redirect leads to a place of the table. What the client has sent itself may be in its
+// query.
 func isPlace(location, want string) bool {
 	to, err := url.Parse(location)
 	if err != nil {
@@ -295,8 +319,8 @@ func isPlace(location, want string) bool {
 	return err == nil && to.Path == expected.Path && query.Encode() == expected.Query().Encode()
 }
 
-// What is sent twice gets what the table of docs/reference/authentication.md says: no session, no cookie, nothing about the account, and it never
-// counts as a wrong guess, in whatever process.
+// What is sent twice gets what the table of docs/reference/authentication.md says: no session, no cookie, nothing about
+// the account, and it never counts as a wrong guess, in whatever process.
 func TestWhatIsSentTwice(t *testing.T) {
 	rows := secondClicks(t)
 	for row := range rows {
@@ -321,17 +345,20 @@ func TestWhatIsSentTwice(t *testing.T) {
 			for range 40 {
 				r := again(own)
 				if !isPlace(r.Header.Get("Location"), want[0]) || r.setsCookie() {
-					t.Fatalf("the same browser: %d %s %v, want %s", r.StatusCode, r.Header.Get("Location"), r.Cookies(), want[0])
+					t.Fatalf("the same browser: %d %s %v, want %s", r.StatusCode, r.Header.Get("Location"), r.Cookies(),
+						want[0])
 				}
 			}
 			times := 40
-			if strings.HasSuffix(want[1], "reason=denied") || strings.HasSuffix(want[1], "reason=taken") { // an attempt of its own
+			// An attempt of its own.
+			if strings.HasSuffix(want[1], "reason=denied") || strings.HasSuffix(want[1], "reason=taken") {
 				times = 1
 			}
 			for range times {
 				r := again(other)
 				if !isPlace(r.Header.Get("Location"), want[1]) || r.setsCookie() {
-					t.Fatalf("another browser: %d %s %v, want %s", r.StatusCode, r.Header.Get("Location"), r.Cookies(), want[1])
+					t.Fatalf("another browser: %d %s %v, want %s", r.StatusCode, r.Header.Get("Location"), r.Cookies(),
+						want[1])
 				}
 			}
 			if n := p.countSessions(); n != sessions {
@@ -361,7 +388,8 @@ func TestWhatIsSentTwiceAtOnce(t *testing.T) {
 			continue
 		}
 		t.Run(row, func(t *testing.T) {
-			p := newAttackFixture(t, everyWayIn, allPages, func(o *account.Options) { o.Email.PostValidation = !c.first })
+			p := newAttackFixture(t, everyWayIn, allPages,
+				func(o *account.Options) { o.Email.PostValidation = !c.first })
 			p.unused = true
 			own := p.newBrowser()
 			send := c.use(p, own)
@@ -391,8 +419,8 @@ func TestWhatIsSentTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// The cookie by which the browser of a repetition is known is no secret of the account: who has set it in another browser, or has copied
-// it, is redirected, and no more.
+// The cookie by which the browser of a repetition is known is no secret of the account: who has set it in another
+// browser, or has copied it, is redirected, and no more.
 func TestTheCookieOfRepetitionsGivesNothing(t *testing.T) {
 	c := twice["registration form with the mailed token"]
 	p := newAttackFixture(t, everyWayIn, allPages, withValidationFirst)
@@ -434,13 +462,14 @@ func TestWhatAProgramSendsTwice(t *testing.T) {
 	}
 	other := p.newBrowser()
 	r = other.wantStatus(again(other), http.StatusForbidden)
-	if len(r.Cookies()) > 0 || !strings.Contains(r.text, "the address is registered") || strings.Contains(r.text, adasAddress) {
+	if len(r.Cookies()) > 0 || !strings.Contains(r.text, "the address is registered") ||
+		strings.Contains(r.text, adasAddress) {
 		t.Errorf("%s %v", r.text, r.Cookies())
 	}
 }
 
-// The page of a registration gives a browser the cookie by which the first of two forms is known, whose reply a double click loses. It
-// gives it once, and to no page that has no need of it.
+// The page of a registration gives a browser the cookie by which the first of two forms is known, whose reply a double
+// click loses. It gives it once, and to no page that has no need of it.
 func TestTheFormOfAPageThatIsSentTwiceWhoseFirstReplyIsLost(t *testing.T) {
 	f := startBelow(t, "http")
 	cookies := f.Do("GET", "/register", "").Want(200).Cookies()
@@ -454,7 +483,8 @@ func TestTheFormOfAPageThatIsSentTwiceWhoseFirstReplyIsLost(t *testing.T) {
 	}
 	form := "register=true&login=eve@example.com&password=a+fine+password"
 	send := func(cookie string) apitest.Reply {
-		return f.Do("POST", "/auth/email", form, "Content-Type", "", "Content-Type", formType, "Cookie", cookie).Want(303)
+		return f.Do("POST", "/auth/email", form, "Content-Type", "", "Content-Type", formType, "Cookie",
+			cookie).Want(303)
 	}
 	send(once).HasHeader("Location", below+"/?validation=email")
 	send(once).HasHeader("Location", below+"/?validation=email").HasHeader("Set-Cookie", "")

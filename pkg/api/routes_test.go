@@ -9,7 +9,8 @@ import (
 
 func TestUnknownPaths(t *testing.T) {
 	f := apitest.Start(t)
-	for _, path := range []string{"/", "/book", "/books/", "/books/a/b", "/books//", "//books", "/healthz/", "/BOOKS", "/books/../metrics"} {
+	for _, path := range []string{"/", "/book", "/books/", "/books/a/b", "/books//", "//books", "/healthz/", "/BOOKS",
+		"/books/../metrics"} {
 		f.Do("GET", path, "").Want(404)
 	}
 	f.Do("GET", "/authors", "").Want(405) // not listed
@@ -47,7 +48,8 @@ func TestPathTricks(t *testing.T) {
 		"/%2e%2e/%2e%2e":                        404,
 	} {
 		for _, method := range []string{"GET", "PUT", "PATCH", "DELETE"} {
-			r := f.Raw(method+" "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}", false)
+			r := f.Raw(method+" "+path+" HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}",
+				false)
 			if r.StatusCode != status && (method == "GET" || r.StatusCode != 405) {
 				t.Errorf("%s %.60s: %d, want %d", method, path, r.StatusCode, status)
 			}

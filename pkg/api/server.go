@@ -54,12 +54,14 @@ type Options struct {
 	Site      *pages.Options          // pages for people; nil, or no Login: none
 	Static    *static.Options         // nil: no front end
 
-	Waiter   httpkit.Waiter                                       // nil: Prefer: wait is ignored
-	Ready    func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
-	Alive    func() error                                         // nil: always
-	Closed   func() error                                         // error of all routes but /livez while the process starts; nil: none
-	Stopping context.Context                                      // ends when the process stops: as Drain; nil: never
-	Cut      context.Context                                      // ends when bodies that are still arriving have to end; nil: never
+	Waiter httpkit.Waiter                                       // nil: Prefer: wait is ignored
+	Ready  func(context.Context) (degraded []string, err error) // nil: always ready; see system.Health
+	Alive  func() error                                         // nil: always
+	// error of all routes but /livez while the process starts; nil: none
+	Closed   func() error
+	Stopping context.Context // ends when the process stops: as Drain; nil: never
+	// ends when bodies that are still arriving have to end; nil: never
+	Cut context.Context
 
 	Registry *prometheus.Registry // nil: one of its own
 	Metrics  *system.Metrics      // nil: /metrics has no route
@@ -75,7 +77,8 @@ type Options struct {
 	ProxyHeader string // in which proxies report that address; "": httpkit.XForwardedFor
 
 	Admin func(ctx context.Context, me *sessions.Session) bool // nil: as Login; without Login nobody is an admin
-	Audit func(ctx context.Context, me *sessions.Session) bool // who may receive the events about the security of accounts; nil: as Admin
+	// who may receive the events about the security of accounts; nil: as Admin
+	Audit func(ctx context.Context, me *sessions.Session) bool
 
 	Development bool // a denial says which rule denies
 
@@ -125,18 +128,20 @@ func New(o Options) *Server {
 			o.Audit = o.Login.Service.Sessions.MayAudit
 		}
 	}
-	filters := []httpkit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery, system.Gate(o.Closed)}
+	filters := []httpkit.Filter{o.Hosts.Refuse(system.ProbePaths()...), origins.AllowCORS, origins.RefuseForgery,
+		system.Gate(o.Closed)}
 	if o.Metrics == nil {
 		filters = append(filters, system.NoMetrics)
 	}
 	router := httpkit.NewRouter(httpkit.RouterOptions{
-		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, ProxyHeader: o.ProxyHeader, Filters: filters,
-		Development: o.Development, Base: o.Base, Help: helpOf(o), Refusal: refusalOf(o),
+		Registry: o.Registry, Logger: o.Logger, MaxBody: o.MaxBody, Proxies: o.Proxies, ProxyHeader: o.ProxyHeader,
+		Filters: filters, Development: o.Development, Base: o.Base, Help: helpOf(o), Refusal: refusalOf(o),
 	})
 	if o.Metrics != nil {
 		system.MountMetrics(router, o.Metrics)
 	}
-	calls := httpkit.NewCalls(httpkit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait, Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin, Audit: o.Audit})
+	calls := httpkit.NewCalls(httpkit.CallOptions{Auth: sessions, Waiter: o.Waiter, MaxWait: o.MaxWait,
+		Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin, Audit: o.Audit})
 
 	site := siteOf(o)
 	if o.Pages == nil {
@@ -164,7 +169,8 @@ func New(o Options) *Server {
 		pages.Mount(router, calls, o.Login.Service, site)
 	}
 
-	return &Server{router: router, set: set, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire, keep: context.AfterFunc(o.Cut, router.CutOff)}
+	return &Server{router: router, set: set, log: o.Logger, maxWait: o.MaxWait, stop: stop, retire: retire,
+		keep: context.AfterFunc(o.Cut, router.CutOff)}
 }
 
 // siteOf returns the pages for people. The page for logins to applications exists without the others, too.
@@ -190,7 +196,8 @@ func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Optio
 	of := *o
 	of.AuthorizePage = func(p login.AuthorizePage) ([]byte, error) {
 		return site.Authorize(o.Service, pages.Application{
-			Name: p.Application, Native: p.Native, Request: p.Request, Register: p.Register, LoginURL: p.LoginURL, RegisterURL: p.RegisterURL,
+			Name: p.Application, Native: p.Native, Request: p.Request, Register: p.Register, LoginURL: p.LoginURL,
+			RegisterURL: p.RegisterURL,
 		}, p.Providers, p.Reason, p.Message)
 	}
 	if len(site.Paths) > 0 {

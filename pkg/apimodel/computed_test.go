@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/api/modeltest"
 )
 
-// A computed property is read-only, with the type of its expression where that is known, and so are copies of it. Writes say
-// what is unique.
+// A computed property is read-only, with the type of its expression where that is known, and so are copies of it.
+// Writes say what is unique.
 func TestComputedAndUniqueProperties(t *testing.T) {
 	const config = `stores:
   A:
@@ -25,9 +25,11 @@ func TestComputedAndUniqueProperties(t *testing.T) {
 	for name, document := range map[string]string{
 		"openapi": string(modeltest.OpenAPI(t, config)), "asyncapi": string(modeltest.AsyncAPI(t, config)),
 	} {
-		for property, kind := range map[string]string{"n": "integer", "label": "string", "any": "", "far": "array", "on": "boolean"} {
+		for property, kind := range map[string]string{"n": "integer", "label": "string", "any": "", "far": "array",
+			"on": "boolean"} {
 			one := gjson.Get(document, "components.schemas.A.properties."+property)
-			if !one.Get("readOnly").Bool() || one.Get("type").String() != kind || !strings.HasPrefix(one.Get("description").String(), "Computed: `") {
+			if !one.Get("readOnly").Bool() || one.Get("type").String() != kind ||
+				!strings.HasPrefix(one.Get("description").String(), "Computed: `") {
 				t.Errorf("%s: %s is %s", name, property, one.Raw)
 			}
 		}
@@ -35,7 +37,8 @@ func TestComputedAndUniqueProperties(t *testing.T) {
 		if entry.Get("n.type").String() != "integer" || entry.Get("any.type").Exists() {
 			t.Errorf("%s: copies are %s", name, entry.Raw)
 		}
-		const unique = "No two objects have the same `slug`, or the same `team` and `number` together: 409 with the type `taken`"
+		const unique = "No two objects have the same `slug`, or the same `team` and `number` together: 409 with the " +
+			"type `taken`"
 		if n := strings.Count(document, unique); n != map[string]int{"openapi": 3, "asyncapi": 2}[name] {
 			t.Errorf("%s: %d operations say what is unique", name, n)
 		}

@@ -55,7 +55,8 @@ func described(t *testing.T, document []byte, name string) string {
 	return strings.Join(all, " ")
 }
 
-// What clients may not see is in no output, what they can't set in no input, and what nobody sees is in the input alone.
+// What clients may not see is in no output, what they can't set in no input, and what nobody sees is in the input
+// alone.
 func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 	const store = `stores: {A: {expose: {}, %s owner: user, policy: owner, private: [riddle], readOnly: [role],
 		fields: {pin: {read: "false"}, rank: {write: "false"}, mark: {read: "false", write: "false"}, phone: {read: isOwner}, tier: {write: user.role == 'x'}}}}`
@@ -73,12 +74,15 @@ func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 		"A": "rank:r role:r", "AInput": "pin:w", "AUpdate": "pin:w", "APatch": "pin:w",
 	}
 	schema := map[string]string{
-		"A": "name! phone rank:r! role:r! tier!", "AInput": "name! phone! pin:w! tier!", "AUpdate": "name phone pin:w tier", "APatch": "name phone pin:w tier",
+		"A": "name! phone rank:r! role:r! tier!", "AInput": "name! phone! pin:w! tier!",
+		"AUpdate": "name phone pin:w tier", "APatch": "name phone pin:w tier",
 	}
 	closed := map[string]string{
-		"A": schema["A"], "AInput": "name! phone! pin:w! rank:r role:r tier!", "AUpdate": "name phone pin:w rank:r role:r tier",
+		"A": schema["A"], "AInput": "name! phone! pin:w! rank:r role:r tier!",
+		"AUpdate": "name phone pin:w rank:r role:r tier",
 	}
-	for of, want := range map[string]map[string]string{"": open, file(""): schema, file(`,"additionalProperties":false`): closed} {
+	for of, want := range map[string]map[string]string{"": open, file(""): schema,
+		file(`,"additionalProperties":false`): closed} {
 		document := modeltest.OpenAPI(t, fmt.Sprintf(store, of))
 		for name, properties := range want {
 			if got := described(t, document, name); got != properties {
@@ -93,7 +97,8 @@ func TestSchemasAreThoseOfTheirDirection(t *testing.T) {
 	}
 	// Programs on the bus set what rules forbid clients, and see no more than their events have.
 	document := modeltest.AsyncAPI(t, fmt.Sprintf(store, file("")))
-	for name, want := range map[string]string{"A": schema["A"], "AInput": "mark! name! phone! pin:w! rank! role! tier!"} {
+	for name, want := range map[string]string{"A": schema["A"],
+		"AInput": "mark! name! phone! pin:w! rank! role! tier!"} {
 		if got := described(t, document, name); got != want {
 			t.Errorf("%s of programs: %s, want %s", name, got, want)
 		}
@@ -115,7 +120,8 @@ func TestUUIDsThatPartsOfASchemaRefuse(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		document, err := jsonschema.UnmarshalJSON(bytes.NewReader(modeltest.OpenAPI(t, "stores: {A: {expose: {}, schema: "+path+"}}")))
+		document, err := jsonschema.UnmarshalJSON(
+			bytes.NewReader(modeltest.OpenAPI(t, "stores: {A: {expose: {}, schema: "+path+"}}")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +129,9 @@ func TestUUIDsThatPartsOfASchemaRefuse(t *testing.T) {
 		if err := c.AddResource("urn:it", document); err != nil {
 			t.Fatal(err)
 		}
-		for name, more := range map[string]string{"A": `,"uuid":"x","created":"2026-01-02T03:04:05Z","updated":"2026-01-02T03:04:05Z"}`, "AInput": "}", "AUpdate": `,"uuid":"x"}`} {
+		for name, more := range map[string]string{
+			"A": `,"uuid":"x","created":"2026-01-02T03:04:05Z","updated":"2026-01-02T03:04:05Z"}`, "AInput": "}",
+			"AUpdate": `,"uuid":"x"}`} {
 			compiled, err := c.Compile("urn:it#/components/schemas/" + name)
 			if err != nil {
 				t.Fatal(err)

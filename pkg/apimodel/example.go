@@ -59,7 +59,8 @@ func (s *Store) accepts(o *ordered.Object) bool {
 		whole.Delete(name)
 	}
 	text, err := whole.MarshalJSON()
-	return err == nil && s.compiled.ValidatePart(context.Background(), text, func(name string) bool { return s.maintained[name] }) == nil
+	return err == nil &&
+		s.compiled.ValidatePart(context.Background(), text, func(name string) bool { return s.maintained[name] }) == nil
 }
 
 // generator generates values for schemas.
@@ -167,8 +168,10 @@ func (m generator) array(schema *ordered.Object, depth int) (any, bool) {
 // formatted are strings of all formats, in ASCII.
 var formatted = map[string]string{
 	"date": "2026-11-21", "date-time": "2026-11-21T04:05:06Z", "time": "04:05:06Z", "duration": "PT15M",
-	"email": "ada@example.com", "idn-email": "ada@example.com", "hostname": "example.com", "idn-hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
-	"uri": "https://example.com/", "iri": "https://example.com/", "uri-reference": "/books/emma", "iri-reference": "/books/emma", "uri-template": "/books/{title}",
+	"email": "ada@example.com", "idn-email": "ada@example.com", "hostname": "example.com",
+	"idn-hostname": "example.com", "ipv4": "192.0.2.1", "ipv6": "2001:db8::1",
+	"uri": "https://example.com/", "iri": "https://example.com/", "uri-reference": "/books/emma",
+	"iri-reference": "/books/emma", "uri-template": "/books/{title}",
 	"json-pointer": "/title", "relative-json-pointer": "1/title", "regex": "^[a-z]+$", "uuid": ExampleUUID,
 }
 

@@ -17,7 +17,8 @@ import (
 func TestExamplesHaveTheirFormats(t *testing.T) {
 	for _, name := range format.Names() {
 		s, ok := text(ordered.Of("type", "string", "format", name))
-		if example, isText := s.(string); !ok || !isText || formatted[name] != example || !format.Of(name, true)(example) || !format.Of(name, false)(example) {
+		if example, isText := s.(string); !ok || !isText || formatted[name] != example ||
+			!format.Of(name, true)(example) || !format.Of(name, false)(example) {
 			t.Errorf("%s: %v is no example", name, s)
 		}
 		if s, ok := text(ordered.Of("type", "string", "format", name, "minLength", ordered.Number("100"))); ok {
@@ -40,7 +41,8 @@ func TestExamplesOfTextHaveALength(t *testing.T) {
 		least, most int
 		want        string
 	}{{0, 10, "text"}, {0, 2, "te"}, {6, 7, "text te"}, {0, 0, ""}} {
-		s, ok := text(ordered.Of("type", "string", "format", "color", "minLength", ordered.Number(strconv.Itoa(c.least)), "maxLength", ordered.Number(strconv.Itoa(c.most))))
+		s, ok := text(ordered.Of("type", "string", "format", "color", "minLength",
+			ordered.Number(strconv.Itoa(c.least)), "maxLength", ordered.Number(strconv.Itoa(c.most))))
 		if s != c.want || !ok {
 			t.Errorf("%d to %d: %q, %v", c.least, c.most, s, ok)
 		}
@@ -82,7 +84,8 @@ func TestExamplesAreJudgedByFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 		if it := contract.Store("It"); it.NewExample.Len() != c.members {
-			t.Errorf("%s with formats: %v: the example has %d members: %v", c.schema, c.formats, it.NewExample.Len(), it.NewExample)
+			t.Errorf("%s with formats: %v: the example has %d members: %v", c.schema, c.formats, it.NewExample.Len(),
+				it.NewExample)
 		}
 	}
 }

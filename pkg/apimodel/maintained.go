@@ -60,5 +60,6 @@ func (s *Store) Uniqueness() string {
 	if all == nil {
 		return ""
 	}
-	return " No two objects have the same " + strings.Join(all, ", or the same ") + ": 409 with the type `taken`, whose `errors` name them."
+	return " No two objects have the same " + strings.Join(all, ", or the same ") +
+		": 409 with the type `taken`, whose `errors` name them."
 }

@@ -107,7 +107,8 @@ type Key struct{ Name, Target string }
 
 // Of returns the contract of a configuration, with the methods by which its users authenticate.
 func Of(c *config.Config, methods []about.Configured, version, baseURL string) (*Contract, error) {
-	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Events: true, Routes: c.Documents, Names: Names{}}
+	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Events: true,
+		Routes: c.Documents, Names: Names{}}
 	for _, name := range OwnComponents() {
 		k.Names.Take(name)
 	}
@@ -130,10 +131,14 @@ func Of(c *config.Config, methods []about.Configured, version, baseURL string) (
 	}
 	k.Login = Login{
 		Methods: methods,
-		Cookie:  c.Authentication.Cookie, Email: c.Authentication.Email != nil, Users: k.Store(c.Authentication.UserStore),
-		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0, Deletion: c.Authentication.Deletion.Enabled, Passkeys: c.Authentication.Passkeys != nil,
-		KeepsTokens: len(c.Authentication.Keeping()) > 0, PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
-		Providers: slices.DeleteFunc(c.Authentication.Providers(), func(name string) bool { return name == "email" }),
+		Cookie:  c.Authentication.Cookie, Email: c.Authentication.Email != nil,
+		Users:  k.Store(c.Authentication.UserStore),
+		Secure: strings.HasPrefix(k.BaseURL, "https:"), Applications: len(c.Authentication.Redirects) > 0,
+		Deletion: c.Authentication.Deletion.Enabled, Passkeys: c.Authentication.Passkeys != nil,
+		KeepsTokens:   len(c.Authentication.Keeping()) > 0,
+		PostsCallback: c.Authentication.Site("apple") != nil && c.Authentication.Apple.ClientID != "",
+		Providers: slices.DeleteFunc(c.Authentication.Providers(),
+			func(name string) bool { return name == "email" }),
 	}
 	if e := c.Authentication.Email; e != nil {
 		k.Login.Uniform = e.UniformErrors
@@ -155,15 +160,18 @@ func (k *Contract) Store(name string) *Store {
 func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	p := s.Policy
 	out := &Store{
-		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes, Search: s.Search.Fields, MaxSize: s.MaxObjectSize,
+		Name: s.Name, ID: id, Expose: s.Expose, Owner: s.Owner, ServerUUIDs: s.ServerUUIDs(), Indexes: s.Indexes,
+		Search: s.Search.Fields, MaxSize: s.MaxObjectSize,
 		Interceptors: s.Intercept, Bus: s.Bus, Unique: s.Unique, OwnersGet: p.Owner && p.Get == "",
-		NeedsUser: map[string]bool{"create": p.Owner && p.Create == "", "update": p.Owner && p.Update == "", "delete": p.Owner && p.Delete == ""},
+		NeedsUser: map[string]bool{"create": p.Owner && p.Create == "", "update": p.Owner && p.Update == "",
+			"delete": p.Owner && p.Delete == ""},
 		Rules: map[string]bool{
 			"create": p.Owner || p.Create != "", "get": p.Owner || p.Get != "", "update": p.Owner || p.Update != "",
 			"delete": p.Owner || p.Delete != "", "list": p.Owner || p.List != "" || p.Get != "",
 		},
 	}
-	out.ReadOnly = slices.DeleteFunc(slices.Clone(s.ReadOnly), func(property string) bool { return slices.Contains(s.Reserved, property) })
+	out.ReadOnly = slices.DeleteFunc(slices.Clone(s.ReadOnly),
+		func(property string) bool { return slices.Contains(s.Reserved, property) })
 	out.Reserved = slices.DeleteFunc(slices.Clone(s.Reserved), s.NeverRead)
 	types, _ := computed.Compile(c, s)
 	for _, property := range slices.Sorted(maps.Keys(s.Computed)) {
@@ -184,7 +192,8 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 	}
 	for _, source := range slices.Sorted(maps.Keys(c.Stores)) {
 		if m, ok := c.Stores[source].Map[s.Name]; ok {
-			out.Arrays = append(out.Arrays, Array{m.Target, source, m.Key, m.Fields, m.Cascade, m.When != "" || m.SameOwner})
+			out.Arrays = append(out.Arrays,
+				Array{m.Target, source, m.Key, m.Fields, m.Cascade, m.When != "" || m.SameOwner})
 		}
 	}
 	for _, target := range slices.Sorted(maps.Keys(s.Map)) {

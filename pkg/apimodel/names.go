@@ -58,20 +58,23 @@ func (n Names) TakeWith(name string, suffixes ...string) string {
 }
 
 func (n Names) anyTaken(name string, suffixes []string) bool {
-	return n[strings.ToLower(name)] || slices.ContainsFunc(suffixes, func(suffix string) bool { return n[strings.ToLower(name+suffix)] })
+	return n[strings.ToLower(name)] ||
+		slices.ContainsFunc(suffixes, func(suffix string) bool { return n[strings.ToLower(name+suffix)] })
 }
 
 // OwnComponents are the names of components that belong to no store, in the order of a document.
 func OwnComponents() []string {
-	problems := []string{"Invalid", "Unauthenticated", "Denied", "NotFound", "TooSlow", "Conflict", "Mismatch", "TooLarge", "Unsupported", "NoSuchRange", "Misdirected", "Limited",
-		"Internal", "Unavailable"}
+	problems := []string{"Invalid", "Unauthenticated", "Denied", "NotFound", "TooSlow", "Conflict", "Mismatch",
+		"TooLarge", "Unsupported", "NoSuchRange", "Misdirected", "Limited", "Internal", "Unavailable"}
 	for i := range problems {
 		problems[i] += "Problem"
 	}
 	return slices.Concat([]string{FileRecord, UUIDOnly,
-		"Provider", "Session", "APIKey", "Deletion", "Passkey", "PasskeyOptions", "PasskeyLoginOptions", "PasskeyDescriptor", "PasskeyRegistration", "PasskeyAssertion",
+		"Provider", "Session", "APIKey", "Deletion", "Passkey", "PasskeyOptions", "PasskeyLoginOptions",
+		"PasskeyDescriptor", "PasskeyRegistration", "PasskeyAssertion",
 		"IssuedSession", "AccessToken", "ProtocolError",
-		"Status", "ListPlan", "StreamLine", "StreamNotice", "StreamSecurityEvent", "Batch", "BatchResults", "Problem", "ProblemField"}, problems,
+		"Status", "ListPlan", "StreamLine", "StreamNotice", "StreamSecurityEvent", "Batch", "BatchResults", "Problem",
+		"ProblemField"}, problems,
 		[]string{"SessionCookie", "BearerToken", "Context", "AuthDetails"})
 }
 

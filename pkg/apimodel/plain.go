@@ -51,7 +51,8 @@ func plainKeyword(m ordered.Member) any {
 			each = append(each, plainValue(one, m.Name == "prefixItems"))
 		}
 		return each
-	case "items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames", "contentSchema":
+	case "items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames",
+		"contentSchema":
 		return plainValue(m.Value, true)
 	case "not", "if", "then", "else":
 		return plainValue(m.Value, false)
@@ -84,7 +85,8 @@ func describeDefault(s *ordered.Object) {
 // saysMore reports whether a keyword is about the properties of an object.
 func saysMore(m ordered.Member) bool {
 	switch m.Name {
-	case "type", "title", "description", "readOnly", "writeOnly", "deprecated", "examples", "minProperties", "maxProperties", "required":
+	case "type", "title", "description", "readOnly", "writeOnly", "deprecated", "examples", "minProperties",
+		"maxProperties", "required":
 		return false
 	case "properties":
 		return m.Value.(*ordered.Object).Len() > 0
@@ -123,14 +125,16 @@ func typesOf(s *ordered.Object) []string {
 func keywordsOf(kind string) []string {
 	switch kind {
 	case "string":
-		return []string{"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema"}
+		return []string{"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType",
+			"contentSchema"}
 	case "number", "integer":
 		return []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 	case "array":
-		return []string{"prefixItems", "items", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems"}
+		return []string{"prefixItems", "items", "contains", "minContains", "maxContains", "minItems", "maxItems",
+			"uniqueItems"}
 	case "object":
-		return []string{"properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties",
-			"dependentRequired", "dependentSchemas"}
+		return []string{"properties", "patternProperties", "additionalProperties", "propertyNames", "required",
+			"minProperties", "maxProperties", "dependentRequired", "dependentSchemas"}
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ const UUIDPattern = `^[A-Za-z0-9_@+\-][A-Za-z0-9._@+\-]{0,199}$`
 
 // UUID is the schema of a uuid.
 func UUID(description string) *ordered.Object {
-	return ordered.Of("type", "string", "description", description, "minLength", 1, "maxLength", 200, "pattern", UUIDPattern)
+	return ordered.Of("type", "string", "description", description, "minLength", 1, "maxLength", 200, "pattern",
+		UUIDPattern)
 }
 
 // Time is the schema of a time that the server sets.
@@ -95,7 +96,8 @@ func (s *Store) shape(c *config.Store, k *Contract) {
 		s.Title = title
 	}
 	private := set(c.Private)
-	hidden, unset := maps.Clone(private), maps.Clone(private) // properties that no client sees, and those that no client sends
+	// Properties that no client sees, and those that no client sends.
+	hidden, unset := maps.Clone(private), maps.Clone(private)
 	for property := range c.Fields {
 		if c.NeverRead(property) {
 			hidden[property] = true
@@ -172,7 +174,8 @@ func (s *Store) input(v view, description string) *ordered.Object {
 			// Named only because the schema is closed, so that an object can be sent back as it was read.
 			m.Value = ordered.Of("readOnly", true, "description", "Kept by the server, and ignored.")
 			if slices.Contains(s.Refused, m.Name) {
-				m.Value = ordered.Of("readOnly", true, "description", "Set by programs: a value that differs from the stored one is refused.")
+				m.Value = ordered.Of("readOnly", true, "description",
+					"Set by programs: a value that differs from the stored one is refused.")
 			}
 		}
 		properties.Set(m.Name, m.Value)
@@ -236,7 +239,8 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 		if v.gone[property] {
 			continue
 		}
-		properties.Set(property, readOnly(named.Get(property), ordered.Of("description", "Set by programs, not by clients.")))
+		properties.Set(property,
+			readOnly(named.Get(property), ordered.Of("description", "Set by programs, not by clients.")))
 	}
 	for _, property := range s.Files {
 		properties.Set(property, readOnly(named.Get(property), ordered.Of(
@@ -270,7 +274,8 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 func (s *Store) addKeys(properties *ordered.Object, without map[string]bool, closed bool) {
 	for _, key := range s.Keys {
 		if !closed && !without[key.Name] && !properties.Has(key.Name) {
-			properties.Set(key.Name, ordered.Of("description", "The uuid of an object of "+key.Target+", or an array of them."))
+			properties.Set(key.Name,
+				ordered.Of("description", "The uuid of an object of "+key.Target+", or an array of them."))
 		}
 	}
 }
@@ -304,7 +309,8 @@ func writeOnly(known any) *ordered.Object {
 func (s *Store) array(a Array, k *Contract) *ordered.Object {
 	name := s.entryName(a, k)
 	return ordered.Of("type", "array", "readOnly", true,
-		"description", "Copies of the objects of "+a.Source+" whose "+a.Key+" is this object's uuid. They are updated after each change.",
+		"description", "Copies of the objects of "+a.Source+" whose "+a.Key+
+			" is this object's uuid. They are updated after each change.",
 		"items", Ref(name))
 }
 
@@ -315,7 +321,8 @@ func (s *Store) entryName(a Array, k *Contract) string {
 	name := k.Names.Take(s.ID + Identifier(a.Name) + "Entry")
 	s.entries[a.Name] = name
 	source := k.Store(a.Source)
-	entry := ordered.Of("type", "object", "description", "The copied fields of an object of "+a.Source+".", "required", []string{"uuid"})
+	entry := ordered.Of("type", "object", "description", "The copied fields of an object of "+a.Source+".", "required",
+		[]string{"uuid"})
 	s.Parts = append(s.Parts, Named{name, entry})
 	properties := ordered.Of("uuid", UUID("The uuid of the object in "+a.Source+"."))
 	for _, field := range a.Fields {
@@ -365,7 +372,8 @@ func (s *Store) Shown() *ordered.Object {
 // OnlyUUID is the schema of UUIDOnly.
 func OnlyUUID() *ordered.Object {
 	return ordered.Of("type", "object", "description", "The reply of a write to a client that may not get the object.",
-		"required", []string{"uuid"}, "properties", ordered.Of("uuid", UUID("The object's uuid.")), "additionalProperties", false)
+		"required", []string{"uuid"}, "properties", ordered.Of("uuid", UUID("The object's uuid.")),
+		"additionalProperties", false)
 }
 
 // FileRecord is the component that is the record of a file.

@@ -90,7 +90,8 @@ func (v *view) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object)
 		if v.patch || len(v.gone) > 0 { // which it may name
 			return false
 		}
-		require(out, ordered.Of("propertyNames", ordered.Of("anyOf", []any{m.Value, ordered.Of("enum", slices.Sorted(maps.Keys(v.free)))})))
+		require(out, ordered.Of("propertyNames",
+			ordered.Of("anyOf", []any{m.Value, ordered.Of("enum", slices.Sorted(maps.Keys(v.free)))})))
 		return false
 	case "required":
 		return v.required(m.Value.([]any), out)
@@ -311,7 +312,8 @@ func (v *view) condition(s *ordered.Object, m ordered.Member, out *ordered.Objec
 func (s *Store) expandable(c *config.Config) []Key {
 	return slices.DeleteFunc(slices.Clone(s.Keys), func(k Key) bool {
 		e := c.Stores[k.Target].Expose
-		return e == nil || e.Restrict.Get || slices.ContainsFunc(s.Keys, func(o Key) bool { return o.Name == k.Name && o.Target != k.Target })
+		return e == nil || e.Restrict.Get ||
+			slices.ContainsFunc(s.Keys, func(o Key) bool { return o.Name == k.Name && o.Target != k.Target })
 	})
 }
 
@@ -322,5 +324,7 @@ func (s *Store) expanded(k *Contract) *ordered.Object {
 		target := Ref(k.Store(key.Target).ObjectName())
 		properties.Set(key.Name, ordered.Of("anyOf", []any{target, ordered.Of("type", "array", "items", target)}))
 	}
-	return readOnly(nil, ordered.Of("type", "object", "description", "With `expand`: the objects that the fields name. Objects that do not exist, or that the client may not read, are absent.", "properties", properties))
+	return readOnly(nil, ordered.Of("type", "object",
+		"description", "With `expand`: the objects that the fields name. Objects that do not exist, or that the "+
+			"client may not read, are absent.", "properties", properties))
 }

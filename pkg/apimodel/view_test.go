@@ -27,7 +27,8 @@ type ported struct {
 func portText(t *testing.T, text []byte) ported {
 	t.Helper()
 	names := Names{}
-	p, err := schema.Port("it.json", text, func(name string) string { return "#/$defs/" + names.Take(Identifier(name)) })
+	p, err := schema.Port("it.json", text,
+		func(name string) string { return "#/$defs/" + names.Take(Identifier(name)) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestViewsAcceptAllValidObjects(t *testing.T) {
 			}
 			for _, g := range groups {
 				if draft == "draft7" {
-					g.Schema = bytes.Replace(g.Schema, []byte("{"), []byte(`{"$schema":"http://json-schema.org/draft-07/schema#",`), 1)
+					g.Schema = bytes.Replace(g.Schema, []byte("{"),
+						[]byte(`{"$schema":"http://json-schema.org/draft-07/schema#",`), 1)
 					g.Schema = bytes.Replace(g.Schema, []byte(",}"), []byte("}"), 1)
 				}
 				if _, err := schema.Compile(file, g.Schema); err != nil {
@@ -156,15 +158,19 @@ func TestViewsRewriteKeywords(t *testing.T) {
 			`{"required":["a"],"properties":{"a":{"type":"string"}}}`},
 		{"a closed schema", `{"properties":{"a":{}},"additionalProperties":false}`,
 			`{"properties":{"a":{},"created":{}},"additionalProperties":false}`},
-		{"a reference to the whole", `{"$ref":"#/$defs/x","$defs":{"x":{"title":"X","required":["p"],"properties":{"p":{},"b":{"$ref":"#/$defs/x"}}}}}`,
+		{"a reference to the whole",
+			`{"$ref":"#/$defs/x","$defs":{"x":{"title":"X","required":["p"],"properties":{"p":{},"b":{"$ref":"#/$defs/x"}}}}}`,
 			`{"title":"X","properties":{"b":{"$ref":"#/$defs/X"}}}`},
-		{"what depends on what is hidden", `{"dependentRequired":{"a":["p"],"p":["a"],"b":["a","p"]},"if":{"required":["p"]},"then":{"required":["a"]}}`,
+		{"what depends on what is hidden",
+			`{"dependentRequired":{"a":["p"],"p":["a"],"b":["a","p"]},"if":{"required":["p"]},"then":{"required":["a"]}}`,
 			`{"dependentRequired":{"b":["a"]}}`},
 		{"what does not", `{"if":{"required":["a"]},"then":{"required":["b","p"]},"not":{"required":["c"]}}`,
 			`{"if":{"required":["a"]},"then":{"required":["b"]},"not":{"required":["c"]}}`},
 		{"one of several", `{"oneOf":[{"required":["a"]},{"required":["p"]}]}`, `{}`},
-		{"one of several that are left", `{"oneOf":[{"required":["a"]},{"required":["b","p"]}]}`, `{"allOf":[{"anyOf":[{"required":["a"]},{"required":["b"]}]}]}`},
-		{"patterns", `{"patternProperties":{"^c":{"type":"null"},"^x":{"type":"null"}}}`, `{"patternProperties":{"^c":{},"^x":{"type":"null"}}}`},
+		{"one of several that are left", `{"oneOf":[{"required":["a"]},{"required":["b","p"]}]}`,
+			`{"allOf":[{"anyOf":[{"required":["a"]},{"required":["b"]}]}]}`},
+		{"patterns", `{"patternProperties":{"^c":{"type":"null"},"^x":{"type":"null"}}}`,
+			`{"patternProperties":{"^c":{},"^x":{"type":"null"}}}`},
 	} {
 		p := portText(t, []byte(c.schema))
 		v := view{parts: p.parts, gone: set([]string{"p"}), free: set([]string{"created"})}
@@ -177,7 +183,8 @@ func TestViewsRewriteKeywords(t *testing.T) {
 
 func TestNamesAreUnique(t *testing.T) {
 	n := Names{}
-	for _, c := range [][2]string{{"sold-books", "SoldBooks"}, {"soldBooks", "SoldBooks2"}, {"Sold_Books", "SoldBooks3"}, {"ünter", "Nter"}, {"--", "Part"}} {
+	for _, c := range [][2]string{{"sold-books", "SoldBooks"}, {"soldBooks", "SoldBooks2"},
+		{"Sold_Books", "SoldBooks3"}, {"ünter", "Nter"}, {"--", "Part"}} {
 		if got := n.Take(Identifier(c[0])); got != c[1] {
 			t.Errorf("%s is called %s, want %s", c[0], got, c[1])
 		}
@@ -198,14 +205,16 @@ func TestPrivateFieldsAreNotInTheDocument(t *testing.T) {
 		"enum": [{"pin": "secret-value"}], "const": {"pin": "secret-value"}, "default": {"pin": "secret-value"}, "examples": [{"pin": "secret-value"}],
 		"$defs": {"more": {"properties": {"pin": {"description": "secret-value"}}}}
 	}`))
-	for name, v := range map[string]view{"whole": {}, "partial": {partial: true}, "patch": {partial: true, patch: true}} {
+	for name, v := range map[string]view{"whole": {}, "partial": {partial: true},
+		"patch": {partial: true, patch: true}} {
 		v.parts, v.gone, v.free = p.parts, set([]string{"pin"}), set([]string{"created"})
 		seen, _ := v.apply(p.root)
 		text, err := seen.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("secret-value")) || !bytes.Contains(text, []byte(`"a"`)) {
+		if bytes.Contains(text, []byte("pin")) || bytes.Contains(text, []byte("secret-value")) ||
+			!bytes.Contains(text, []byte(`"a"`)) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
@@ -227,7 +236,8 @@ func TestFieldsThatMayBeHiddenAreOptional(t *testing.T) {
 	}
 	const want = `{"properties":{"a":{"type":"string"},"phone":{"type":"string"}},"required":["a"],"additionalProperties":false}`
 	var got, wanted any
-	if json.Unmarshal(text, &got) != nil || json.Unmarshal([]byte(want), &wanted) != nil || !reflect.DeepEqual(got, wanted) {
+	if json.Unmarshal(text, &got) != nil || json.Unmarshal([]byte(want), &wanted) != nil ||
+		!reflect.DeepEqual(got, wanted) {
 		t.Errorf("%s, want %s", text, want)
 	}
 }

@@ -31,7 +31,8 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 	p := newPlace(t, notes)
 	a := p.start()
 	for _, user := range []string{"ann", "bob"} {
-		if _, err := a.Set().Store("Users").Save(t.Context(), object.Object{"pin": json.RawMessage(`"hunter2"`)}, user); err != nil {
+		if _, err := a.Set().Store("Users").Save(t.Context(), object.Object{"pin": json.RawMessage(`"hunter2"`)},
+			user); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,19 +46,29 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 			question command.Question
 			want     string // the answer as JSON, or the error's kind and a part of it
 		}{
-			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":true,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":true,` +
-				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}],"fields":[{"field":"created","read":{"allowed":true,"rule":"none: everyone may"}},{"field":"grade","read":{"allowed":false,"rule":"private"}},`},
-			{command.Question{User: "bob", Store: "Notes", Operation: "get", UUID: "n"}, `{"allowed":false,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":false,` +
-				`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"bob\""}]}`},
-			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)}, `{"allowed":false,"operation":"create","rule":"user != null"}`},
-			{command.Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n", Input: []byte(`{"pin":"wrong"}`)}, `{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","reason":"no such key: pin","isOwner":true,` +
-				`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
-			{command.Question{User: "ann", Store: "Notes", Operation: "delete", UUID: "n"}, `{"allowed":false,"operation":"delete","rule":"false // the policy does not name this operation","noRoute":"the store has expose.restrict.delete"}`},
-			{command.Question{Store: "Notes", Operation: "list", UUID: "n"}, `"noRoute":"the store has no expose.list"`},
+			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "n"},
+				`{"allowed":true,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":true,` +
+					`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}],"fields":[{"field":"created","read":{"allowed":true,"rule":"none: everyone may"}},{"field":"grade","read":{"allowed":false,"rule":"private"}},`},
+			{command.Question{User: "bob", Store: "Notes", Operation: "get", UUID: "n"},
+				`{"allowed":false,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":false,` +
+					`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"bob\""}]}`},
+			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)},
+				`{"allowed":false,"operation":"create","rule":"user != null"}`},
+			{command.Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n",
+				Input: []byte(`{"pin":"wrong"}`)},
+				`{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","reason":"no such key: pin","isOwner":true,` +
+					`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
+			{command.Question{User: "ann", Store: "Notes", Operation: "delete",
+				UUID: "n"}, `{"allowed":false,"operation":"delete","rule":"false // the policy does not name this operation","noRoute":"the store has expose.restrict.delete"}`},
+			{command.Question{Store: "Notes", Operation: "list", UUID: "n"},
+				`"noRoute":"the store has no expose.list"`},
 			{command.Question{Store: "Users", Operation: "get", UUID: "ann"}, `"noRoute":"the store has no expose"`},
-			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "m"}, `not found: Notes has no object "m"`},
-			{command.Question{User: "eve", Store: "Notes", Operation: "get", UUID: "n"}, `not found: Users has no object "eve"`},
-			{command.Question{Store: "Nothing", Operation: "get", UUID: "n"}, `invalid: no store "Nothing" is configured; there are`},
+			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "m"},
+				`not found: Notes has no object "m"`},
+			{command.Question{User: "eve", Store: "Notes", Operation: "get", UUID: "n"},
+				`not found: Users has no object "eve"`},
+			{command.Question{Store: "Nothing", Operation: "get", UUID: "n"},
+				`invalid: no store "Nothing" is configured; there are`},
 			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`[]`)}, `invalid: `},
 		} {
 			var got string
@@ -79,7 +90,8 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 
 // A rule about the session is explained for the session that the question describes.
 func TestAccessIsExplainedForASession(t *testing.T) {
-	p := newPlace(t, strings.Replace(notes, `get: "isOwner || object.grade == 1"`, `get: "session.aal == 2 && now - session.authenticatedAt < duration('10m')"`, 1))
+	p := newPlace(t, strings.Replace(notes, `get: "isOwner || object.grade == 1"`,
+		`get: "session.aal == 2 && now - session.authenticatedAt < duration('10m')"`, 1))
 	a := p.start()
 	for store, uuid := range map[string]string{"Users": "ann", "Notes": "n"} {
 		if _, err := a.Set().Store(store).Save(t.Context(), object.Object{}, uuid); err != nil {
@@ -100,7 +112,8 @@ func TestAccessIsExplainedForASession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, _ := json.Marshal(answer); answer.Allowed != c.want || c.question.AAL == 2 && !strings.Contains(string(text), `{"variable":"session","field":"aal","json":"2"}`) {
+		if text, _ := json.Marshal(answer); answer.Allowed != c.want ||
+			c.question.AAL == 2 && !strings.Contains(string(text), `{"variable":"session","field":"aal","json":"2"}`) {
 			t.Errorf("%+v: %s", c.question, text)
 		}
 	}
@@ -108,7 +121,8 @@ func TestAccessIsExplainedForASession(t *testing.T) {
 
 // In development a denial says which rule denies, and elsewhere nothing more than that it does.
 func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
-	for setting, want := range map[string]string{"": "", "development: true\n": `{"operation":"create","expression":"user != null","reason":"it is false"}`} {
+	for setting, want := range map[string]string{"": "",
+		"development: true\n": `{"operation":"create","expression":"user != null","reason":"it is false"}`} {
 		p := newPlace(t, setting+notes)
 		a := p.start()
 		var problem struct {
@@ -116,11 +130,13 @@ func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
 			Rule          json.RawMessage
 		}
 		status, reply := p.do(a, "POST", "/notes", `{}`)
-		if err := json.Unmarshal([]byte(reply), &problem); err != nil || status != http.StatusUnauthorized || string(problem.Rule) != want || strings.Contains(problem.Detail, "user != null") {
+		if err := json.Unmarshal([]byte(reply), &problem); err != nil || status != http.StatusUnauthorized ||
+			string(problem.Rule) != want || strings.Contains(problem.Detail, "user != null") {
 			t.Errorf("%q: %s, %v", setting, reply, err)
 		}
 		// It promises nothing from a login: the rule may deny after one too.
-		if problem.Title != "Not logged in" || problem.Detail != "the store's policy does not allow create without logging in; a login helps only if its rule allows your user" {
+		if problem.Title != "Not logged in" || problem.Detail != "the store's policy does not allow create without "+
+			"logging in; a login helps only if its rule allows your user" {
 			t.Errorf("%s: %s", problem.Title, problem.Detail)
 		}
 	}
@@ -130,7 +146,8 @@ func TestADenialNamesTheRuleInDevelopmentAlone(t *testing.T) {
 // may set.
 func TestWhatIsExplainedOfFieldsHolds(t *testing.T) {
 	f := newFieldFixture(t)
-	users := map[string]string{"ada": f.ada, "bob": field(f.text("bob", 200, "GET", "/auth/me", ""), "uuid"), "root": f.root, "nobody": ""}
+	users := map[string]string{"ada": f.ada, "bob": field(f.text("bob", 200, "GET", "/auth/me", ""), "uuid"),
+		"root": f.root, "nobody": ""}
 	explain := func(caller string, op policy.Op, input string) *command.Answer {
 		q := command.Question{User: users[caller], Store: "People", Operation: op, Input: []byte(input)}
 		if op != policy.Create {
@@ -155,7 +172,8 @@ func TestWhatIsExplainedOfFieldsHolds(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]string{"phone": "isOwner", "diary": "isOwner", "tags": "isOwner", "photos": "isOwner", "salary": "user.role == 'admin'",
+	want := map[string]string{"phone": "isOwner", "diary": "isOwner", "tags": "isOwner", "photos": "isOwner",
+		"salary": "user.role == 'admin'",
 		"broken": "object.missing == 1, no such key: missing", "_binaries": "kept by the server"}
 	for name, rule := range want {
 		if !strings.HasPrefix(hiddenBy[name], rule) {
@@ -164,7 +182,9 @@ func TestWhatIsExplainedOfFieldsHolds(t *testing.T) {
 	}
 
 	for _, caller := range []string{"bob", "nobody", "ada", "root"} { // the admin changes the rank
-		for _, input := range []string{`{"team":"x"}`, `{"rank":1}`, `{"rank":2}`, `{"diary":"a guess"}`, `{"phone":"1"}`, `{"tags":[]}`, `{"created":"x"}`, `{"user":"x"}`, `{"photos":[]}`, `{"uuid":"p-` + caller + `","rank":3}`, `{"uuid":"q-` + caller + `"}`} {
+		for _, input := range []string{`{"team":"x"}`, `{"rank":1}`, `{"rank":2}`, `{"diary":"a guess"}`,
+			`{"phone":"1"}`, `{"tags":[]}`, `{"created":"x"}`, `{"user":"x"}`, `{"photos":[]}`,
+			`{"uuid":"p-` + caller + `","rank":3}`, `{"uuid":"q-` + caller + `"}`} {
 			for op, method := range map[policy.Op]string{policy.Update: "PUT", policy.Create: "POST"} {
 				path := map[policy.Op]string{policy.Update: "/people/" + f.person, policy.Create: "/people"}[op]
 				answer := explain(caller, op, input)

@@ -56,7 +56,8 @@ authentication:
 	announced := p.gets(a)
 	send := func(method, path, body string, want int) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.HTTPAddress()+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.HTTPAddress()+path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +79,8 @@ authentication:
 	send("GET", "/books", "", http.StatusOK)
 	send("PUT", "/binary/upload/Authors/lem/covers/add", "a cover", http.StatusCreated)
 	send("GET", "/binary/Authors/lem/covers/0", "", http.StatusOK)
-	p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "ada@example.com", Admin: true, Validated: true, Password: "correct horse battery"})
+	p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "ada@example.com", Admin: true, Validated: true,
+		Password: "correct horse battery"})
 	_, token := p.logIn(a, "ada@example.com", "correct horse battery")
 	p.me(a, token)
 	if err := a.wiring.filling.Again(t.Context(), "a loss"); err != nil {

@@ -1,5 +1,5 @@
-// Package app is a running belfry. wiring.go lists its parts in the order in which they start; they change together when the
-// configuration is reloaded, and stop in the reverse order.
+// Package app is a running belfry. wiring.go lists its parts in the order in which they start; they change together
+// when the configuration is reloaded, and stop in the reverse order.
 package app
 
 import (
@@ -54,7 +54,8 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 
 func newApp(c *config.Config, p *plan.Plan, log *slog.Logger, roles serving.Roles) *App {
 	a := &App{
-		log: log, roles: roles, served: serving.NewCurrent(serving.NewGeneration(c, p)), lifetime: serving.NewLifetime(), parts: part.NewList[*serving.Generation](log),
+		log: log, roles: roles, served: serving.NewCurrent(serving.NewGeneration(c, p)),
+		lifetime: serving.NewLifetime(), parts: part.NewList[*serving.Generation](log),
 	}
 	a.wiring = newWiring(a)
 	return a

@@ -287,7 +287,8 @@ func TestReadiness(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
 	ready := func() error {
-		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK || strings.Contains(text, "degraded") {
+		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK ||
+			strings.Contains(text, "degraded") {
 			return errors.New(text)
 		}
 		return nil
@@ -297,7 +298,8 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.WaitUntil(p, func() error {
-		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK || !strings.Contains(text, `"degraded":["the bus is unavailable`) {
+		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusOK ||
+			!strings.Contains(text, `"degraded":["the bus is unavailable`) {
 			return errors.New(text)
 		}
 		return nil
@@ -310,7 +312,8 @@ func TestReadiness(t *testing.T) {
 	}
 	kit.WaitUntil(p, ready)
 	a.lifetime.Stop()
-	if _, err := a.wiring.health.Ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stopping") {
+	if _, err := a.wiring.health.Ready(t.Context()); !errors.Is(err, errs.Unavailable) ||
+		!strings.Contains(err.Error(), "stopping") {
 		t.Errorf("while it stops: %v", err)
 	}
 }
@@ -322,7 +325,8 @@ func TestAProcessServesUntilLoadBalancersNoticeThatItStops(t *testing.T) {
 	withdrawn := make(chan error)
 	go func() { withdrawn <- a.Withdraw(time.Hour) }()
 	kit.WaitUntil(p, func() error {
-		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "belfry is stopping") {
+		if status, text := p.do(a, "GET", "/readyz", ""); status != http.StatusServiceUnavailable ||
+			!strings.Contains(text, "belfry is stopping") {
 			return fmt.Errorf("%d %s", status, text)
 		}
 		return nil
@@ -372,12 +376,14 @@ authentication: {providers: {email: {}, github: {clientID: a, clientSecret: SECR
 func TestBanner(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	if got := a.Banner(""); !strings.Contains(got, "http://"+a.HTTPAddress()) || !strings.Contains(got, "inside this process only") || !strings.Contains(got, p.config.Data) {
+	if got := a.Banner(""); !strings.Contains(got, "http://"+a.HTTPAddress()) ||
+		!strings.Contains(got, "inside this process only") || !strings.Contains(got, p.config.Data) {
 		t.Error(got)
 	}
 	p.stop(a)
 	p.config.Bus.Listen = "127.0.0.1:0"
-	if got := p.start().Banner("http://link"); !strings.Contains(got, "  admin   http://link\n") || !strings.Contains(got, "nats://127.0.0.1:") {
+	if got := p.start().Banner("http://link"); !strings.Contains(got, "  admin   http://link\n") ||
+		!strings.Contains(got, "nats://127.0.0.1:") {
 		t.Error(got)
 	}
 }
@@ -390,7 +396,8 @@ func TestMetrics(t *testing.T) {
 		text := p.metrics(a)
 		for _, want := range []string{
 			`belfry_objects{store="Authors"} 1`, `belfry_objects{store="Users"} 0`,
-			`belfry_events_pending{store="Authors"} 0`, "belfry_events_published_total 1", "belfry_events_failures_total 0", "belfry_bus_up 1",
+			`belfry_events_pending{store="Authors"} 0`, "belfry_events_published_total 1",
+			"belfry_events_failures_total 0", "belfry_bus_up 1",
 			`belfry_listener_pending{listener="mapping"} 0`, `belfry_listener_pending{listener="cascade"} 0`,
 			"belfry_http_requests_total{", "go_goroutines ", "process_resident_memory_bytes ",
 		} {

@@ -70,7 +70,8 @@ func doings(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	found := map[string]bool{hold.DoingServe: true}
-	locks := regexp.MustCompile(`(?:LockData|LockFolder|WithStores)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"|Name: +"([^"]+)",(?:.* (Storeless|Own|Served|Bus):)?`)
+	locks := regexp.MustCompile(
+		`(?:LockData|LockFolder|WithStores)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"|Name: +"([^"]+)",(?:.* (Storeless|Own|Served|Bus):)?`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -114,10 +115,13 @@ func TestABelfryWaitsForACommandThatHoldsItsData(t *testing.T) {
 		}
 		s := p.beginStart()
 		kit.WaitFor(t, "the log says twice for whom it waits", func() bool {
-			line := regexp.MustCompile(`level=WARN msg="waiting for a command that holds the data folder" command="?belfry ` + doing + `"? process=\d+ host=`)
+			line := regexp.MustCompile(
+				`level=WARN msg="waiting for a command that holds the data folder" command="?belfry ` + doing +
+					`"? process=\d+ host=`)
 			return len(line.FindAllString(p.logged.String(), -1)) > 1
 		})
-		if status, text := p.do(s.app, "GET", "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "waits for `belfry "+doing+"`, which has its data") {
+		if status, text := p.do(s.app, "GET", "/readyz", ""); status != http.StatusServiceUnavailable ||
+			!strings.Contains(text, "waits for `belfry "+doing+"`, which has its data") {
 			t.Errorf("%s: /readyz is %d %s", doing, status, text)
 		}
 		if status, _ := p.do(s.app, "GET", "/livez", ""); status != http.StatusOK {
@@ -150,7 +154,8 @@ func TestABelfryDoesNotWaitForAnUnknownProcess(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.config.Data, hold.LockFile), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-p.beginStart().ended; !errors.As(err, new(*hold.Held)) || !strings.Contains(err.Error(), "in use by another process") {
+	if err := <-p.beginStart().ended; !errors.As(err, new(*hold.Held)) ||
+		!strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("the start returns %v", err)
 	}
 }
@@ -182,7 +187,8 @@ func TestOfTwoThatWaitOneServes(t *testing.T) {
 	if first == nil {
 		first, second = second, first
 	}
-	if second != nil || !errors.As(first, new(*hold.Held)) || !strings.Contains(first.Error(), "belfry serve, process ") {
+	if second != nil || !errors.As(first, new(*hold.Held)) ||
+		!strings.Contains(first.Error(), "belfry serve, process ") {
 		t.Errorf("%v, %v", first, second)
 	}
 }

@@ -107,7 +107,8 @@ func TestABackupIsRestoredWithAllObjectsFilesAndPositions(t *testing.T) {
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	for i := range 20 {
-		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T%d"}`, i, i), http.StatusCreated)
+		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"lem","title":"T%d"}`, i, i),
+			http.StatusCreated)
 	}
 	p.want(a, "PUT", "/binary/upload/Authors/lem/photos/add", "a picture", http.StatusCreated)
 	kit.WaitUntil(t, func() error { return positioned(a, mapping.Name) })
@@ -176,8 +177,10 @@ func TestABackupWhereFilesAreIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{files, link} {
-		_, err := command.Backup.Do(t.Context(), p.config, command.BackupRequest{To: &config.BackupPlace{Folder: folder}})
-		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "is the place of the files of binaries.files") {
+		_, err := command.Backup.Do(t.Context(), p.config,
+			command.BackupRequest{To: &config.BackupPlace{Folder: folder}})
+		if !errors.Is(err, errs.Invalid) ||
+			!strings.Contains(err.Error(), "is the place of the files of binaries.files") {
 			t.Errorf("a backup into the folder of files, %s: %v", folder, err)
 		}
 	}

@@ -35,7 +35,8 @@ type fact struct{ name, value string }
 
 func (a *App) facts(firstAdmin string) []fact {
 	scheme := "http://"
-	if a.roles.Has(plan.RoleFront) && a.now().Config.Secure() { // without the role it only serves probes, for programs that use its address and not its name
+	// Without the role it only serves probes, for programs that use its address and not its name.
+	if a.roles.Has(plan.RoleFront) && a.now().Config.Secure() {
 		scheme = "https://"
 	}
 	all := []fact{{"HTTP", scheme + a.HTTPAddress()}}

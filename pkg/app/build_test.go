@@ -47,10 +47,11 @@ stores:
 	}
 	text := problems.Error()
 	for _, want := range []string{
-		"belfry.yaml:1:30: authentication.providers.email: the mail's html can't be rendered", "belfry.yaml:5:5: stores.Authors.schema: ",
+		"belfry.yaml:1:30: authentication.providers.email: the mail's html can't be rendered",
+		"belfry.yaml:5:5: stores.Authors.schema: ",
 		"belfry.yaml:8:7: stores.Authors.policy.update: in the expression at 1:1: undeclared reference to 'usr'",
-		"belfry.yaml:12:5: stores.Books.schema: ", "belfry.yaml:13:14: stores.Books.policy.create: ", "must be true or false",
-		"belfry.yaml:15:5: stores.Films.schema: ",
+		"belfry.yaml:12:5: stores.Books.schema: ", "belfry.yaml:13:14: stores.Books.policy.create: ",
+		"must be true or false", "belfry.yaml:15:5: stores.Films.schema: ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -92,7 +93,10 @@ func TestCheckReportsRulesThatSearchesCanNotKeep(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.Contains(err.Error(), "belfry.yaml:2:") || !strings.Contains(err.Error(), "stores.Notes.search: the rule of ") || !strings.Contains(err.Error(), " has a part at 1:25") || !strings.Contains(err.Error(), "statistics: shared") {
+		if err == nil || !strings.Contains(err.Error(), "belfry.yaml:2:") ||
+			!strings.Contains(err.Error(), "stores.Notes.search: the rule of ") ||
+			!strings.Contains(err.Error(), " has a part at 1:25") ||
+			!strings.Contains(err.Error(), "statistics: shared") {
 			t.Errorf("%s: %v", search, err)
 		}
 	}
@@ -105,7 +109,8 @@ func TestCheckReportsARuleOfAdminsThatCannotBe(t *testing.T) {
 		`1 + 1`:             "must be true or false",
 	} {
 		var problems config.Problems
-		if err := plan.Check(newPlace(t, "").load("admins: " + rule + "\n")); !errors.As(err, &problems) || len(problems) != 1 || !strings.Contains(problems.Error(), want) {
+		if err := plan.Check(newPlace(t, "").load("admins: " + rule + "\n")); !errors.As(err, &problems) ||
+			len(problems) != 1 || !strings.Contains(problems.Error(), want) {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
@@ -149,7 +154,8 @@ func TestCheckReportsConditionsThatCannotBe(t *testing.T) {
 	}
 	text := problems.Error()
 	for _, want := range []string{
-		"belfry.yaml:6:45: stores.Books.map.Authors.when: in the expression at 1:17: undeclared reference to 'user'; a condition knows only `source`",
+		"belfry.yaml:6:45: stores.Books.map.Authors.when: in the expression at 1:17: undeclared reference to 'user'; " +
+			"a condition knows only `source`",
 		`belfry.yaml:7:41: stores.Books.map.Pages.when: "reviews" is an array that a mapping maintains; its changes would not be noticed`,
 		`belfry.yaml:7:41: stores.Books.map.Pages.when: "_x" is internal to belfry`,
 	} {
@@ -182,7 +188,8 @@ func TestMappingsByOwnersKnowTheOwners(t *testing.T) {
 		m := &p.Mappings[i]
 		got[m.Source+" in "+m.Target] = m.SourceOwner + " " + m.TargetOwner
 	}
-	for mapping, want := range map[string]string{"Photos in Albums": "user by", "Photos in Users": "user uuid", "Films in Albums": " ", "Idents in Users": " "} {
+	for mapping, want := range map[string]string{"Photos in Albums": "user by", "Photos in Users": "user uuid",
+		"Films in Albums": " ", "Idents in Users": " "} {
 		if got[mapping] != want {
 			t.Errorf("%s: %q, want %q", mapping, got[mapping], want)
 		}
@@ -198,7 +205,8 @@ func TestCheckAcceptsAValidConfiguration(t *testing.T) {
 func TestAnNKeyThatCannotBeRead(t *testing.T) {
 	p := newPlace(t, books)
 	p.config.Bus.URL, p.config.Bus.NKey = []string{"nats://127.0.0.1:1"}, p.path("none.nk")
-	if _, err := Start(t.Context(), p.config, p.log()); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "bus.nkey") {
+	if _, err := Start(t.Context(), p.config, p.log()); !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "bus.nkey") {
 		t.Errorf("%v", err)
 	}
 }
@@ -213,7 +221,8 @@ func TestCheckReadsTheFileOfTheBus(t *testing.T) {
 	}
 	err := plan.Check(p.load("bus: {config: bad.conf}\nstores: {A: {schema: bad.conf}}\n"))
 	var problems config.Problems
-	if !errors.As(err, &problems) || len(problems) != 2 || !strings.Contains(err.Error(), "belfry.yaml:1:7: bus.config: ") ||
+	if !errors.As(err, &problems) || len(problems) != 2 ||
+		!strings.Contains(err.Error(), "belfry.yaml:1:7: bus.config: ") ||
 		!strings.Contains(err.Error(), "bad.conf: max_payload is 1024 bytes") {
 		t.Errorf("%v", err)
 	}

@@ -25,7 +25,8 @@ func checkBusOften(t *testing.T) {
 	t.Cleanup(func() { messaging.CheckInterval = every })
 }
 
-// A log that may lose events is reported at the start and while belfry runs, until it is as belfry needs it; requests are served.
+// A log that may lose events is reported at the start and while belfry runs, until it is as belfry needs it; requests
+// are served.
 func TestABusThatKeepsNoPromiseIsDegraded(t *testing.T) {
 	checkBusOften(t)
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
@@ -35,7 +36,8 @@ func TestABusThatKeepsNoPromiseIsDegraded(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1)+"metrics: {listen: '127.0.0.1:0'}\n")
+	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1)+
+		"metrics: {listen: '127.0.0.1:0'}\n")
 	a := p.start()
 	const storage = "stream EVENTS has another storage than belfry needs: what it has is lost when its server restarts"
 	kit.WaitUntil(t, func() error { return degraded(a, storage) })
@@ -57,7 +59,8 @@ func TestABusThatKeepsNoPromiseIsDegraded(t *testing.T) {
 		if s, err = js.Stream(t.Context(), bus.StreamEvents); err != nil {
 			return err // until then its settings are no fault
 		}
-		// The server reads the settings of a stream while it makes a consumer, beside an update of them: a race of its own.
+		// The server reads the settings of a stream while it makes a consumer, beside an update of them: a race of its
+		// own.
 		if n := s.CachedInfo().State.Consumers; n < consumers {
 			return fmt.Errorf("%d of %d consumers", n, consumers)
 		}
@@ -87,7 +90,8 @@ func TestAPausedListenerIsDegraded(t *testing.T) {
 	} {
 		// A worker that is still being started may put its consumer once more, without the pause.
 		kit.WaitUntil(t, func() error {
-			if _, err := js.PauseConsumer(t.Context(), bus.StreamEvents, consumer, time.Now().Add(time.Hour)); err != nil {
+			if _, err := js.PauseConsumer(t.Context(), bus.StreamEvents, consumer,
+				time.Now().Add(time.Hour)); err != nil {
 				return err
 			}
 			listed, err := messaging.Listeners(t.Context(), a.Bus())
@@ -110,7 +114,8 @@ func TestAPausedListenerIsDegraded(t *testing.T) {
 
 // What the bus never accepts reaches no listener: requests and other events go on, and somebody has to know.
 func TestEventsThatTheBusRefusesAreDegraded(t *testing.T) {
-	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 16 << 10}).ClientURL()
+	url := natsserver.Serve(t,
+		&server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 16 << 10}).ClientURL()
 	p := newPlace(t, strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q}", url), 1)+"metrics: {listen: '127.0.0.1:0'}\n")
 	a := p.start()
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
@@ -121,7 +126,8 @@ func TestEventsThatTheBusRefusesAreDegraded(t *testing.T) {
 	if err := degraded(a, "more than the bus accepts (16384)"); err != nil {
 		t.Error(err)
 	}
-	if text := p.metrics(a); !strings.Contains(text, "\nbelfry_events_refused 2\n") || !strings.Contains(text, "\nbelfry_ready 1\n") {
+	if text := p.metrics(a); !strings.Contains(text, "\nbelfry_events_refused 2\n") ||
+		!strings.Contains(text, "\nbelfry_ready 1\n") {
 		t.Error("the metrics lack it")
 	}
 }

@@ -35,12 +35,14 @@ stores:
 binaries: {media: {folder: media, map: {Notes: [photos]}}}
 `
 
-// Closed schemas that know nothing of belfry take what is valid by each way in, with the owner, files, copies and computed
-// properties that it adds, and are refused by none of them afterwards.
+// Closed schemas that know nothing of belfry take what is valid by each way in, with the owner, files, copies and
+// computed properties that it adds, and are refused by none of them afterwards.
 func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 	p := newPlace(t, "")
-	p.write("note.json", `{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"parent":{"type":"string"}},"additionalProperties":false}`)
-	p.write("user.json", `{"type":"object","required":["name"],"properties":{"name":{"type":"string"}},"unevaluatedProperties":false}`)
+	p.write("note.json",
+		`{"type":"object","required":["title"],"properties":{"title":{"type":"string"},"parent":{"type":"string"}},"additionalProperties":false}`)
+	p.write("user.json",
+		`{"type":"object","required":["name"],"properties":{"name":{"type":"string"}},"unevaluatedProperties":false}`)
 	p.config = p.load(closedStores)
 	if err := plan.CheckStrictly(p.config); err != nil {
 		t.Fatal(err)
@@ -48,19 +50,23 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 	a := p.start()
 	defer p.stop(a)
 	f := &fieldFixture{place: p, app: a, tokens: map[string]string{}}
-	f.text("ada", 204, "POST", "/auth/email", `{"login":"ada@example.com","password":"correct horse battery","register":true,"name":"Ada"}`)
-	f.text("eve", 400, "POST", "/auth/email", `{"login":"eve@example.com","password":"correct horse battery","register":true,"name":"Eve","nick":"e"}`)
+	f.text("ada", 204, "POST", "/auth/email",
+		`{"login":"ada@example.com","password":"correct horse battery","register":true,"name":"Ada"}`)
+	f.text("eve", 400, "POST", "/auth/email",
+		`{"login":"eve@example.com","password":"correct horse battery","register":true,"name":"Eve","nick":"e"}`)
 	f.text("ada", 204, "POST", "/auth/email", `{"login":"ada@example.com","password":"correct horse battery"}`)
 
 	note := field(f.text("ada", 201, "POST", "/notes", `{"title":"root"}`), "uuid")
-	if text := f.text("ada", 200, "PUT", "/notes/"+note, `{"title":"the root"}`); !strings.Contains(text, `"size":8`) || !strings.Contains(text, `"user":`) {
+	if text := f.text("ada", 200, "PUT", "/notes/"+note, `{"title":"the root"}`); !strings.Contains(text, `"size":8`) ||
+		!strings.Contains(text, `"user":`) {
 		t.Error(text)
 	}
 	f.text("ada", 200, "PATCH", "/notes/"+note, `{"parent":"none"}`)
 	f.text("ada", 400, "PATCH", "/notes/"+note, `{"titles":"x"}`)
 	f.text("ada", 201, "PUT", "/binary/upload/Notes/"+note+"/photos/add", "a picture", "Content-Type", "image/png")
 	f.text("ada", 404, "PUT", "/binary/upload/Notes/"+note+"/title/add", "a picture", "Content-Type", "image/png")
-	child := field(f.text("ada", 201, "POST", "/notes", fmt.Sprintf(`{"title":"child","parent":%q}`, note), "Prefer", "wait=30"), "uuid")
+	child := field(f.text("ada", 201, "POST", "/notes", fmt.Sprintf(`{"title":"child","parent":%q}`, note), "Prefer",
+		"wait=30"), "uuid")
 	read := f.text("ada", 200, "GET", "/notes/"+note, "")
 	for _, has := range []string{`"photos":[{`, `"children":[{"uuid":"` + child + `"`} {
 		if !strings.Contains(read, has) {
@@ -68,7 +74,8 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 		}
 	}
 	f.text("ada", 200, "PUT", "/notes/"+note, read) // as it was read
-	f.text("ada", 200, "POST", "/batch", `{"operations":[{"method":"POST","path":"/notes","body":{"title":"of a batch"}}]}`)
+	f.text("ada", 200, "POST", "/batch",
+		`{"operations":[{"method":"POST","path":"/notes","body":{"title":"of a batch"}}]}`)
 	if status, text := f.ask("ada", "POST", "/packages", `{"uuid":"mine","title":"x"}`); status != 201 {
 		t.Errorf("a uuid of a client: %d %s", status, text)
 	}
@@ -86,14 +93,19 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 	if _, err := notes.Save(t.Context(), map[string]any{"titles": "of the bus"}); err == nil {
 		t.Error("the bus takes what the schema refuses")
 	}
-	if _, err := a.now().Set.Store("Notes").Update(t.Context(), object.Object{"title": []byte(`"go"`)}, store.UpdateOptions{UUID: saved.UUID()}); err != nil {
+	if _, err := a.now().Set.Store("Notes").Update(t.Context(), object.Object{"title": []byte(`"go"`)},
+		store.UpdateOptions{UUID: saved.UUID()}); err != nil {
 		t.Errorf("the Go API: %v", err)
 	}
 	p.wantDescribed(map[string][]string{
-		"Notes": {read}, "NotesInput": {`{"title":"x"}`}, "NotesUpdate": {`{"title":"y"}`, read}, "NotesPatch": {`{"parent":null}`, read},
-		"Packages": {f.text("ada", 200, "GET", "/packages/mine", "")}, "PackagesInput": {`{"uuid":"mine","title":"x"}`},
+		"Notes": {read}, "NotesInput": {`{"title":"x"}`}, "NotesUpdate": {`{"title":"y"}`, read},
+		"NotesPatch":    {`{"parent":null}`, read},
+		"Packages":      {f.text("ada", 200, "GET", "/packages/mine", "")},
+		"PackagesInput": {`{"uuid":"mine","title":"x"}`},
 	}, map[string][]string{
-		"Notes": {`{"title":"x"}`, strings.Replace(read, "{", `{"titles":"x",`, 1)}, "NotesInput": {`{"titles":"x"}`, `{}`, `{"title":"x","uuid":"the-server-chooses"}`}, "PackagesInput": {`{"uuid":7,"title":"x"}`},
+		"Notes":         {`{"title":"x"}`, strings.Replace(read, "{", `{"titles":"x",`, 1)},
+		"NotesInput":    {`{"titles":"x"}`, `{}`, `{"title":"x","uuid":"the-server-chooses"}`},
+		"PackagesInput": {`{"uuid":7,"title":"x"}`},
 	})
 	for _, name := range []string{"Notes", "Users", "Packages"} {
 		report, err := command.Schema.Do(t.Context(), p.config, command.SchemaQuestion{Store: name})
@@ -105,7 +117,8 @@ func TestClosedSchemasOnEveryWayIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for doc, valid := range map[string]bool{read: true, `{"uuid":"x","title":"y"}`: true, `{"uuid":"x","titles":"y"}`: false, `{"uuid":"x"}`: false} {
+	for doc, valid := range map[string]bool{read: true, `{"uuid":"x","title":"y"}`: true,
+		`{"uuid":"x","titles":"y"}`: false, `{"uuid":"x"}`: false} {
 		if err := judge.Validate(t.Context(), []byte(doc)); (err == nil) != valid {
 			t.Errorf("an import checks %s: %v", doc, err)
 		}

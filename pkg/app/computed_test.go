@@ -15,7 +15,8 @@ import (
 // What a computed property can't be is reported at start, with its place.
 func TestCheckReportsComputedPropertiesThatCannotBe(t *testing.T) {
 	p := newPlace(t, "")
-	if err := os.WriteFile(filepath.Join(p.folder, "author.json"), []byte(`{"properties":{"first":{"type":"string"},"born":{"type":"integer"}}}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(p.folder, "author.json"),
+		[]byte(`{"properties":{"first":{"type":"string"},"born":{"type":"integer"}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := p.load(`stores:
@@ -82,7 +83,8 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 		`stores.Authors.computed.ghost: reads "secret"`,
 		`stores.Books.unique: "codes" is computed, and an array; a unique value is a string, a number, true or false`,
 		`stores.Books.unique: "rank" is computed from "pages", an array that workers write: if another object had the value, they could not write the array`,
-		"stores.Books.computed.again: depends on itself: Books.again reads Books.pages reads Pages.total reads Pages.books reads Books.again",
+		"stores.Books.computed.again: depends on itself: Books.again reads Books.pages reads Pages.total reads " +
+			"Pages.books reads Books.again",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)

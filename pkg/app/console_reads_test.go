@@ -27,8 +27,8 @@ import (
 	"belfry/test/kit"
 )
 
-// reads counts the records that requests read from drivers. Only requests carry one in their context: what workers and sweeps
-// read at the same time does not count.
+// reads counts the records that requests read from drivers. Only requests carry one in their context: what workers and
+// sweeps read at the same time does not count.
 type reads struct{ records, requests atomic.Int64 }
 
 type readsKey struct{}
@@ -126,8 +126,10 @@ func startPopulation(t *testing.T) *population {
 		}
 	}
 	service := c.app.now().Auth
-	user := must(service.Admin.CreateUser(t.Context(), admin.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
-	session := must(service.Login.Login(t.Context(), passwords.Credentials{Login: "ada@example.com", Password: "a fine password"}, sessions.Client{}))
+	user := must(service.Admin.CreateUser(t.Context(),
+		admin.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
+	session := must(service.Login.Login(t.Context(),
+		passwords.Credentials{Login: "ada@example.com", Password: "a fine password"}, sessions.Client{}))
 	c.user, c.admin = user.UUID, session.Token
 	if _, err := service.Admin.SendRecovery(t.Context(), c.user, ""); err != nil {
 		t.Fatal(err)
@@ -149,8 +151,8 @@ func (c *population) save(name, uuid, body string) {
 	}
 }
 
-// grow adds objects, children of one parent, users and updates of one object until there are n of each, and waits until the
-// workers are done.
+// grow adds objects, children of one parent, users and updates of one object until there are n of each, and waits until
+// the workers are done.
 func (c *population) grow(n int) {
 	c.Helper()
 	// Written before their store had a schema, which none of them matches.
@@ -164,10 +166,12 @@ func (c *population) grow(n int) {
 	for i := c.have; i < n; i++ {
 		all.Go(func() error {
 			c.save("Items", fmt.Sprintf("i-%05d", i), fmt.Sprintf(`{"title":"An item","year":1887,"n":%d}`, i))
-			if _, err := children.Save(c.Context(), must(object.Parse([]byte(`{"title":"A child","parent":"all"}`))), fmt.Sprintf("c-%05d", i)); err != nil {
+			if _, err := children.Save(c.Context(), must(object.Parse([]byte(`{"title":"A child","parent":"all"}`))),
+				fmt.Sprintf("c-%05d", i)); err != nil {
 				return err
 			}
-			_, err := c.app.now().Auth.Admin.CreateUser(c.Context(), admin.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
+			_, err := c.app.now().Auth.Admin.CreateUser(c.Context(),
+				admin.NewUser{Login: fmt.Sprintf("reader%d@example.com", i)})
 			return err
 		})
 	}
@@ -177,7 +181,8 @@ func (c *population) grow(n int) {
 	for i := c.have; i < n; i += 4 {
 		o := object.Object{}
 		o.Set("note", fmt.Sprint(i))
-		if _, err := c.app.now().Set.Store("Items").Update(c.Context(), o, store.UpdateOptions{UUID: "one"}); err != nil {
+		if _, err := c.app.now().Set.Store("Items").Update(c.Context(), o,
+			store.UpdateOptions{UUID: "one"}); err != nil {
 			c.Fatal(err)
 		}
 	}
@@ -201,13 +206,14 @@ func (c *population) check() {
 	}
 }
 
-// open requests a page as the admin, and returns how many records were read for it. A view waits a second for the bus: a
-// page without what the bus has is requested again.
+// open requests a page as the admin, and returns how many records were read for it. A view waits a second for the bus:
+// a page without what the bus has is requested again.
 func (c *population) open(path string) (read, requests int64, page string) {
 	c.Helper()
 	kit.WaitFor(c.T, path+" with what the bus has", func() bool {
 		counts := &reads{}
-		r := httptest.NewRequestWithContext(context.WithValue(c.Context(), readsKey{}, counts), "GET", "http://"+c.app.HTTPAddress()+path, nil)
+		r := httptest.NewRequestWithContext(context.WithValue(c.Context(), readsKey{}, counts), "GET",
+			"http://"+c.app.HTTPAddress()+path, nil)
 		r.Header.Set("Authorization", "Bearer "+c.admin)
 		w := httptest.NewRecorder()
 		c.app.ServeHTTP(w, r)
@@ -238,14 +244,17 @@ func shape(path string) string {
 	return path + strings.Join(slices.Sorted(maps.Keys(values)), "&")
 }
 
-// crawl opens the pages of the console from its start on, one of each shape, and returns how many records each has read.
+// crawl opens the pages of the console from its start on, one of each shape, and returns how many records each has
+// read.
 func (c *population) crawl() map[string]int64 {
 	c.Helper()
 	read := map[string]int64{}
 	// What has the most is asked first; the rest is found by links.
 	queue := []string{
-		"/console/objects/Parents/object/all", "/console/objects/Parents/object/all/delete", "/console/objects/Items/object/one/history",
-		"/console/objects/Items?filter=year+%3D%3D+1887&sort=-n", "/console/users?q=reader7%40example.com", "/console/users/" + c.user, "/console/system/charts", "/console",
+		"/console/objects/Parents/object/all", "/console/objects/Parents/object/all/delete",
+		"/console/objects/Items/object/one/history",
+		"/console/objects/Items?filter=year+%3D%3D+1887&sort=-n", "/console/users?q=reader7%40example.com",
+		"/console/users/" + c.user, "/console/system/charts", "/console",
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		path := queue[0]
@@ -274,11 +283,15 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 	c.grow(600)
 	many := c.crawl()
 	for _, view := range []string{
-		"/console", "/console/objects", "/console/objects/Items", "/console/objects/Itemscursor", "/console/objects/Itemsfilter&sort", "/console/objects/Itemscursor&filter&sort",
-		"/console/objects/Items/new", "/console/objects/Items/object/*", "/console/objects/Parents/object/*", "/console/objects/Parents/object/*/delete",
-		"/console/objects/Items/object/*/history", "/console/objects/Items/object/*/historybefore", "/console/map", "/console/live", "/console/workers", "/console/workers/*",
-		"/console/letters", "/console/verify", "/console/schemas", "/console/objects/Children/object/*", "/console/users", "/console/usersafter", "/console/usersq", "/console/users/*", "/console/mails", "/console/mails/*",
-		"/console/system", "/console/system/charts", "/console/api",
+		"/console", "/console/objects", "/console/objects/Items", "/console/objects/Itemscursor",
+		"/console/objects/Itemsfilter&sort", "/console/objects/Itemscursor&filter&sort",
+		"/console/objects/Items/new", "/console/objects/Items/object/*", "/console/objects/Parents/object/*",
+		"/console/objects/Parents/object/*/delete",
+		"/console/objects/Items/object/*/history", "/console/objects/Items/object/*/historybefore", "/console/map",
+		"/console/live", "/console/workers", "/console/workers/*",
+		"/console/letters", "/console/verify", "/console/schemas", "/console/objects/Children/object/*",
+		"/console/users", "/console/usersafter", "/console/usersq", "/console/users/*", "/console/mails",
+		"/console/mails/*", "/console/system", "/console/system/charts", "/console/api",
 	} {
 		if _, seen := many[view]; !seen {
 			t.Errorf("%s was not opened", view)
@@ -286,7 +299,8 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 	}
 	for view, read := range many {
 		if before, seen := few[view]; seen && read > before || read > 250 {
-			t.Errorf("%s reads %d records where there are %d of everything, and %d where there are 210", view, read, c.have, before)
+			t.Errorf("%s reads %d records where there are %d of everything, and %d where there are 210", view, read,
+				c.have, before)
 		}
 	}
 }

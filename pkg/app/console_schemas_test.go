@@ -55,7 +55,8 @@ stores:
 	check := func(failing int) *store.SchemaReport {
 		t.Helper()
 		run, found := a.checkSchema(t, "ada", "Books")
-		if run.Err != nil || found.Objects != 1 || found.Failing != failing || found.Schema != a.now().Set.Store("Books").SchemaDigest() {
+		if run.Err != nil || found.Objects != 1 || found.Failing != failing ||
+			found.Schema != a.now().Set.Store("Books").SchemaDigest() {
 			t.Fatalf("%+v, %+v", run, found)
 		}
 		return found
@@ -71,7 +72,8 @@ stores:
 	if last := check(1); last.First[0].UUID != "emma" || last.First[0].Errors[0].Keyword != "type" {
 		t.Errorf("%+v", last)
 	}
-	if fields := a.operation("schemas").Fields(); len(fields) != 1 || !slices.Equal(fields[0].Choices, []string{"Books"}) {
+	if fields := a.operation("schemas").Fields(); len(fields) != 1 ||
+		!slices.Equal(fields[0].Choices, []string{"Books"}) {
 		t.Errorf("%+v", fields)
 	}
 }

@@ -27,10 +27,15 @@ func TestTheConsoleDoesNotWaitForABusThatIsUnavailable(t *testing.T) {
 		"retry":     func() error { return w.Retry(t.Context(), 1) },
 		"drop":      func() error { return w.Drop(t.Context(), 1) },
 		"reset":     func() error { _, err := w.Reset(t.Context(), "mapping", "all"); return err },
-		"history":   func() error { _, err := a.console().Objects.History(t.Context(), "Books", "emma", 0, 10); return err },
+		"history": func() error {
+			_, err := a.console().Objects.History(t.Context(), "Books", "emma", 0, 10)
+			return err
+		},
 	} {
-		// What is asked in vain says that nobody replied, after seconds. Why there is no connection changes with each try to connect.
-		if err := ask(); errs.KindOf(err) != errs.Unavailable || !strings.HasPrefix(err.Error(), "the bus is unavailable: ") {
+		// What is asked in vain says that nobody replied, after seconds. Why there is no connection changes with each
+		// try to connect.
+		if err := ask(); errs.KindOf(err) != errs.Unavailable ||
+			!strings.HasPrefix(err.Error(), "the bus is unavailable: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -39,7 +39,8 @@ func TestControlNeedsTheToken(t *testing.T) {
 		return res.StatusCode
 	}
 	for _, path := range []string{"/export", "/verify", "/access", "/users", "/debug/pprof/", "/nothing"} {
-		for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + h.Token + "x", "Bearer " + h.Token[1:], "Basic " + h.Token, h.Token} {
+		for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + h.Token + "x",
+			"Bearer " + h.Token[1:], "Basic " + h.Token, h.Token} {
 			if status := ask(path, authorization); status != http.StatusUnauthorized {
 				t.Errorf("%s with %q: %d", path, authorization, status)
 			}
@@ -113,7 +114,8 @@ func TestCommandsFailWithoutData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{Repair: true}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "--data") {
+		if _, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{Repair: true}); !errors.Is(err,
+			errs.Invalid) || !strings.Contains(err.Error(), "--data") {
 			t.Errorf("%s: verify: %v", name, err)
 		}
 		if _, err := p.export(p.config, "Books"); !errors.Is(err, errs.Invalid) {
@@ -128,14 +130,16 @@ func TestCommandsFailWithoutData(t *testing.T) {
 func TestUnknownStores(t *testing.T) {
 	p := newPlace(t, books)
 	for name, c := range map[string]*config.Config{"": p.config, "Nothing": p.config, "../Books": p.config} {
-		if _, err := p.export(c, name); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "there are Authors, Books, Contents, Idents") {
+		if _, err := p.export(c, name); !errors.Is(err, errs.Invalid) ||
+			!strings.Contains(err.Error(), "there are Authors, Books, Contents, Idents") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	// The process that serves may have another configuration.
 	p.start()
 	other := p.load(books + "  Other: {}\n")
-	if _, err := p.export(other, "Other"); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), `no store "Other"`) {
+	if _, err := p.export(other, "Other"); !errors.Is(err, errs.Unavailable) ||
+		!strings.Contains(err.Error(), `no store "Other"`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -161,7 +165,8 @@ func TestAnExportThatCannotBeWrittenFails(t *testing.T) {
 	check := func() {
 		t.Helper()
 		room := full(300_000)
-		if _, err := command.Export.Do(t.Context(), p.config, command.ExportRequest{Store: "Authors", To: &room}); !errors.Is(err, errFull) {
+		if _, err := command.Export.Do(t.Context(), p.config,
+			command.ExportRequest{Store: "Authors", To: &room}); !errors.Is(err, errFull) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 
 // withCookie is a configuration in which the cookie of sessions has a name; "" is the default.
 func withCookie(name string) string {
-	text := "listen: 127.0.0.1:0\nbus: {listen: \"\"}\nauthentication:\n  providers: {email: {postValidation: true, skipEmailValidation: true}}\n"
+	text := "listen: 127.0.0.1:0\nbus: {listen: \"\"}\nauthentication:\n  providers: {email: {postValidation: true, " +
+		"skipEmailValidation: true}}\n"
 	if name != "" {
 		text += "  cookie: " + name + "\n"
 	}
@@ -44,9 +45,11 @@ func (p *place) loggedIn(a *App, name, token string) bool {
 	return status == http.StatusOK
 }
 
-// Another name of the cookie logs nobody out, whether it comes by a restart or a reload, and whatever names there were before.
+// Another name of the cookie logs nobody out, whether it comes by a restart or a reload, and whatever names there were
+// before.
 func TestAnotherNameOfTheCookieLogsNobodyOut(t *testing.T) {
-	const register, login = `{"register":true,"login":"ada@example.com","password":"a fine password"}`, `{"login":"ada@example.com","password":"a fine password"}`
+	const register, login = `{"register":true,"login":"ada@example.com","password":"a fine password"}`,
+		`{"login":"ada@example.com","password":"a fine password"}`
 	p := newPlace(t, withCookie(""))
 	a, _ := p.reloadable()
 	token := p.sentCookie(a, register).Value

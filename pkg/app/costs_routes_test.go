@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// costly are routes whose requests are alike in what they may take, and what they may take: bytes that are allocated for what is
-// in the head of a request, and for what is in its body, of which each byte may count several times. Before a body is read
-// everybody may ask, so the least that a route needs for its body is what counts.
+// costly are routes whose requests are alike in what they may take, and what they may take: bytes that are allocated
+// for what is in the head of a request, and for what is in its body, of which each byte may count several times. Before
+// a body is read everybody may ask, so the least that a route needs for its body is what counts.
 type costlyRoutes struct {
 	name   string
 	routes string
@@ -31,7 +31,8 @@ var costlyRows = []costlyRoutes{
 		DELETE /auth/idents/{uuid} DELETE /auth/keys/{uuid} DELETE /auth/sessions/{uuid} DELETE /authors/{uuid} DELETE /books/{uuid}
 		DELETE /binary/{store}/{uuid}/{property}/{index}/{hash}`},
 	{name: "lists", head: 2 << 20, routes: `GET /authors GET /books`},
-	{name: "the activity", head: 24 << 20, routes: `GET /auth/activity`}, // a search in the log, with the work of the embedded bus
+	// a search in the log, with the work of the embedded bus
+	{name: "the activity", head: 24 << 20, routes: `GET /auth/activity`},
 	{name: "exports", head: 6 << 20, routes: `GET /auth/export`},
 	{name: "pages", head: 640 << 10, routes: `
 		GET /account GET /login GET /login-failed GET /login/address GET /login/mail GET /recovery GET /register GET /second-factor`},
@@ -48,7 +49,8 @@ var costlyRows = []costlyRoutes{
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
 		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}`},
 	{name: "batches", head: 640 << 10, body: 8 << 20, times: 12, bodies: batchBodies, routes: `POST /batch`},
-	{name: "files", head: 640 << 10, body: 1 << 20, times: 8, bodies: fileBodies, routes: `PUT /binary/upload/{store}/{uuid}/{property}/{index}`},
+	{name: "files", head: 640 << 10, body: 1 << 20, times: 8, bodies: fileBodies,
+		routes: `PUT /binary/upload/{store}/{uuid}/{property}/{index}`},
 	{name: "logins", head: 640 << 10, body: 2 << 20, bodies: loginForms, routes: `
 		PATCH /auth/passkeys/{uuid} POST /auth/callback POST /auth/deletion POST /auth/email POST /auth/email/address POST /auth/email/code
 		POST /auth/email/recovery POST /auth/email/validation POST /auth/factors/email POST /auth/factors/passkey
@@ -57,9 +59,12 @@ var costlyRows = []costlyRoutes{
 		POST /auth/second-factor POST /auth/second-factor/code POST /auth/second-factor/passkey POST /auth/sessions/{uuid}
 		POST /auth/step-up POST /auth/token PUT /auth/email PUT /auth/email/code PUT /auth/email/recovery PUT /auth/factors/email
 		PUT /auth/factors/passkey PUT /auth/factors/totp PUT /auth/idents/{uuid}/address`},
-	{name: "pictures", head: 3 << 20, body: 2 << 20, bodies: loginForms, routes: `POST /auth/factors/totp`}, // of a secret
-	{name: "hashes of passwords", head: 640 << 10, body: 22 << 20, stranger: 2 << 20, bodies: loginForms, routes: `POST /auth/keys`},
-	{name: "forms of the console", head: 2 << 20, body: 2 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms, routes: `
+	// of a secret
+	{name: "pictures", head: 3 << 20, body: 2 << 20, bodies: loginForms, routes: `POST /auth/factors/totp`},
+	{name: "hashes of passwords", head: 640 << 10, body: 22 << 20, stranger: 2 << 20, bodies: loginForms,
+		routes: `POST /auth/keys`},
+	{name: "forms of the console", head: 2 << 20, body: 2 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
+		routes: `
 		POST /console/first POST /console/letters POST /console/login POST /console/login/passkey POST /console/logout
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/object/{uuid}
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete
@@ -71,8 +76,10 @@ var costlyRows = []costlyRoutes{
 		POST /console/users/{uuid}/keys POST /console/users/{uuid}/keys/{id} POST /console/users/{uuid}/recovery
 		POST /console/users/{uuid}/sessions POST /console/users/{uuid}/sessions/{id} POST /console/workers/{name}/reset`},
 	// What they begin, or wake, is measured with them.
-	{name: "creations", head: 640 << 10, body: 36 << 20, times: 8, bodies: creations, routes: `POST /authors POST /books`},
-	{name: "runs of the console", head: 2 << 20, body: 24 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms, routes: `
+	{name: "creations", head: 640 << 10, body: 36 << 20, times: 8, bodies: creations,
+		routes: `POST /authors POST /books`},
+	{name: "runs of the console", head: 2 << 20, body: 24 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
+		routes: `
 		POST /console/schemas POST /console/schemas/stop POST /console/verify POST /console/verify/stop`},
 }
 
@@ -84,7 +91,8 @@ func (c costlyRoutes) listed() (all []string) {
 	return all
 }
 
-// Every route has a bound of what a request of it allocates: whoever adds a route adds it to a row, and with it its hostile requests.
+// Every route has a bound of what a request of it allocates: whoever adds a route adds it to a row, and with it its
+// hostile requests.
 func TestEveryRouteHasACost(t *testing.T) {
 	rows := map[string]string{}
 	for _, row := range costlyRows {
@@ -112,7 +120,8 @@ func TestWhatRoutesCost(t *testing.T) {
 	c := startCosts(t)
 	for _, row := range costlyRows {
 		t.Run(row.name, func(t *testing.T) {
-			in := &costs{place: &place{T: t, folder: c.folder, config: c.config, logged: c.logged}, app: c.app, requests: c.requests}
+			in := &costs{place: &place{T: t, folder: c.folder, config: c.config, logged: c.logged}, app: c.app,
+				requests: c.requests}
 			in.row(row)
 		})
 	}
@@ -150,13 +159,15 @@ func (c *costs) row(row costlyRoutes) {
 				most *= raced
 				got := c.measure(in, method, concrete(path), token, uint64(most))
 				if got.bytes > uint64(most) {
-					c.Errorf("%s, %s%s: a request of %d bytes has %d allocated, at most %d are expected (%d)", route, in.name, as(token), in.size(), got.bytes, most, got.status)
+					c.Errorf("%s, %s%s: a request of %d bytes has %d allocated, at most %d are expected (%d)", route,
+						in.name, as(token), in.size(), got.bytes, most, got.status)
 				}
 				if got.bytes > worst.bytes {
 					worst, of = got, in
 				}
 			}
-			c.Logf("%s%s: %d KiB in %d objects for %s of %d KiB", route, as(token), worst.bytes>>10, worst.objects, of.name, of.size()>>10)
+			c.Logf("%s%s: %d KiB in %d objects for %s of %d KiB", route, as(token), worst.bytes>>10, worst.objects,
+				of.name, of.size()>>10)
 		}
 	}
 }

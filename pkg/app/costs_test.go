@@ -68,7 +68,8 @@ func startCosts(t *testing.T) *costs {
 	c.write("front/index.html", "<h1>front</h1>")
 	c.config = c.load(costly)
 	c.app = c.start()
-	must(c.app.now().Auth.Admin.CreateUser(t.Context(), admin.NewUser{Login: "root@example.com", Password: "a fine password", Admin: true, Validated: true}))
+	must(c.app.now().Auth.Admin.CreateUser(t.Context(),
+		admin.NewUser{Login: "root@example.com", Password: "a fine password", Admin: true, Validated: true}))
 	c.save("Books", "x", `{"title":"A book"}`)
 	return c
 }
@@ -80,7 +81,8 @@ func (c *costs) save(name, uuid, body string) {
 
 // session returns the token of a new session of the admin.
 func (c *costs) session() string {
-	return must(c.app.now().Auth.Login.Login(c.Context(), passwords.Credentials{Login: "root@example.com", Password: "a fine password"}, sessions.Client{})).Token
+	return must(c.app.now().Auth.Login.Login(c.Context(),
+		passwords.Credentials{Login: "root@example.com", Password: "a fine password"}, sessions.Client{})).Token
 }
 
 // discard is a reply that nobody reads.

@@ -67,8 +67,8 @@ stores: {Books: {policy: owner}}
 // closedPort is an address at which nothing listens.
 func closedPort(t *testing.T) string { return fmt.Sprint("127.0.0.1:", kit.FreePort(t)) }
 
-// production starts a server with the nats.conf that belfry ships, with the streams and consumers of a configuration if it
-// is to be set up.
+// production starts a server with the nats.conf that belfry ships, with the streams and consumers of a configuration if
+// it is to be set up.
 func (p *place) production(text string, setUp bool) (url string) {
 	p.Helper()
 	return p.productionOf("../../nats.conf", text, setUp)
@@ -120,7 +120,8 @@ stores: {Authors: {policy: owner}, Books: {policy: owner, map: {Authors: {key: a
 bus: {url: %q, user: belfry, password: pw-of-all}
 `
 
-// Each of these deployments is broken in one way, which is found, named, and said what to do about. The texts have no secret.
+// Each of these deployments is broken in one way, which is found, named, and said what to do about. The texts have no
+// secret.
 func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 	secret := "s3cret-of-this-test"
 	for name, c := range map[string]struct {
@@ -131,8 +132,10 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 		level doctor.Level                 // Problem by default
 		says  string
 	}{
-		"a rule that can't be compiled": {text: strings.Replace(lone, "policy: owner", "policy: {get: x +}", 1), want: "configuration.invalid", says: "stores.Books.policy.get"},
-		"a store without rules":         {text: strings.Replace(lone, "policy: owner", "expose: {}", 1), want: "configuration.open", level: doctor.Warning, says: "everyone has access"},
+		"a rule that can't be compiled": {text: strings.Replace(lone, "policy: owner", "policy: {get: x +}", 1),
+			want: "configuration.invalid", says: "stores.Books.policy.get"},
+		"a store without rules": {text: strings.Replace(lone, "policy: owner", "expose: {}", 1),
+			want: "configuration.open", level: doctor.Warning, says: "everyone has access"},
 		"another program has the port": {
 			spoil: func(p *place) {
 				l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,7 +148,8 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 		},
 		"MongoDB is down": {
 			spoil: func(p *place) {
-				p.config = p.load(lone + fmt.Sprintf("backends: {default: {type: mongodb, url: 'mongodb://u:%s@%s/?serverSelectionTimeoutMS=200', database: x}}", secret, closedPort(t)))
+				p.config = p.load(lone + fmt.Sprintf("backends: {default: {type: mongodb, url: "+
+					"'mongodb://u:%s@%s/?serverSelectionTimeoutMS=200', database: x}}", secret, closedPort(t)))
 			}, want: "backend.unavailable", says: "MongoDB",
 		},
 		"a folder of data is damaged": {
@@ -168,12 +172,14 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			spoil: func(p *place) {
 				s3 := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.WriteHeader(http.StatusNotFound)
-					_, _ = w.Write([]byte(`<Error><Code>NoSuchBucket</Code><Message>The bucket does not exist</Message></Error>`))
+					_, _ = w.Write(
+						[]byte(`<Error><Code>NoSuchBucket</Code><Message>The bucket does not exist</Message></Error>`))
 				}))
 				p.Cleanup(s3.Close)
 				p.Setenv("AWS_ACCESS_KEY_ID", "id")
 				p.Setenv("AWS_SECRET_ACCESS_KEY", secret)
-				p.config = p.load(lone + fmt.Sprintf("binaries: {files: {type: S3Storage, bucket: none, region: eu, endpoint: %q, map: {Books: cover}}}", s3.URL))
+				p.config = p.load(lone + fmt.Sprintf("binaries: {files: {type: S3Storage, bucket: none, region: eu, "+
+					"endpoint: %q, map: {Books: cover}}}", s3.URL))
 			}, want: "binaries.unavailable", says: "none",
 		},
 		"the bus is down": {
@@ -182,30 +188,39 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			}, want: "bus.unreachable", says: "can't connect",
 		},
 		"a wrong password of the bus": {
-			spoil: func(p *place) { p.production(strings.Replace(onNATS, "pw-of-all", secret, 1), false) }, want: "bus.login", says: "rejects the user",
+			spoil: func(p *place) { p.production(strings.Replace(onNATS, "pw-of-all", secret, 1), false) },
+			want:  "bus.login", says: "rejects the user",
 		},
-		"nobody has set up the bus": {spoil: func(p *place) { p.production(onNATS, false) }, want: "bus.missing", says: "does not exist"},
+		"nobody has set up the bus": {spoil: func(p *place) { p.production(onNATS, false) }, want: "bus.missing",
+			says: "does not exist"},
 		"the user may not publish events": {
 			spoil: func(p *place) {
 				p.production(onNATS, true)
-				p.config = p.load(fmt.Sprintf(strings.NewReplacer("user: belfry", "user: client", "pw-of-all", "pw-of-client").Replace(onNATS), p.config.Bus.URL[0]))
+				p.config = p.load(fmt.Sprintf(strings.NewReplacer("user: belfry", "user: client", "pw-of-all",
+					"pw-of-client").Replace(onNATS), p.config.Bus.URL[0]))
 			}, want: "bus.mayNotPublish", says: "client",
 		},
 		"the user may not read a stream": {
-			spoil: func(p *place) { p.without(`"$JS.API.STREAM.INFO.EVENTS", `) }, want: "bus.mayNotRead", says: "lacks the permission for $JS.API.STREAM.INFO.EVENTS",
+			spoil: func(p *place) { p.without(`"$JS.API.STREAM.INFO.EVENTS", `) }, want: "bus.mayNotRead",
+			says: "lacks the permission for $JS.API.STREAM.INFO.EVENTS",
 		},
 		"the user may not receive events": {
-			spoil: func(p *place) { p.without(`"$JS.API.CONSUMER.MSG.NEXT.EVENTS.mapping", `) }, want: "bus.mayNotWork", says: "lacks the permission for $JS.API.CONSUMER.MSG.NEXT.EVENTS.mapping: ",
+			spoil: func(p *place) { p.without(`"$JS.API.CONSUMER.MSG.NEXT.EVENTS.mapping", `) }, want: "bus.mayNotWork",
+			says: "lacks the permission for $JS.API.CONSUMER.MSG.NEXT.EVENTS.mapping: ",
 		},
 		"the user may not acknowledge events": {
-			spoil: func(p *place) { p.without(`"$JS.ACK.RETRY.cascade.>",`) }, want: "bus.mayNotWork", says: "$JS.ACK.RETRY.cascade.doctor",
+			spoil: func(p *place) { p.without(`"$JS.ACK.RETRY.cascade.>",`) }, want: "bus.mayNotWork",
+			says: "$JS.ACK.RETRY.cascade.doctor",
 		},
-		"the user may not store dead letters": {spoil: func(p *place) { p.without(`"dead.mapping", `) }, want: "bus.mayNotWork", says: "dead.mapping"},
+		"the user may not store dead letters": {spoil: func(p *place) { p.without(`"dead.mapping", `) },
+			want: "bus.mayNotWork", says: "dead.mapping"},
 		"a front does not see what workers do": {
 			spoil: func(p *place) {
 				p.production(onNATS, true)
-				p.config = p.load(fmt.Sprintf(strings.NewReplacer("user: belfry", "user: front", "pw-of-all", "pw-of-front").Replace(onNATS), p.config.Bus.URL[0]))
-			}, want: "bus.denied", level: doctor.Unseen, says: "the bus's user front may not see it: it lacks the permission for listeners.missed",
+				p.config = p.load(fmt.Sprintf(strings.NewReplacer("user: belfry", "user: front", "pw-of-all",
+					"pw-of-front").Replace(onNATS), p.config.Bus.URL[0]))
+			}, want: "bus.denied", level: doctor.Unseen,
+			says: "the bus's user front may not see it: it lacks the permission for listeners.missed",
 		},
 		"a stream has other settings": {
 			spoil: func(p *place) {
@@ -235,19 +250,24 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			spoil: func(p *place) {
 				url := p.production(onNATS, true)
 				js := natsserver.JetStream(p, url, nats.UserInfo("admin", "pw-of-admin"))
-				if _, err := js.PauseConsumer(p.Context(), bus.StreamEvents, "mapping", time.Now().Add(time.Hour)); err != nil {
+				if _, err := js.PauseConsumer(p.Context(), bus.StreamEvents, "mapping",
+					time.Now().Add(time.Hour)); err != nil {
 					p.Fatal(err)
 				}
 			}, want: "listener.paused", says: "receives nothing",
 		},
 		"no worker runs": {spoil: func(p *place) {
-			p.production(strings.NewReplacer("user: belfry", "user: admin", "pw-of-all", "pw-of-admin").Replace(onNATS), true)
+			p.production(strings.NewReplacer("user: belfry", "user: admin", "pw-of-all", "pw-of-admin").Replace(onNATS),
+				true)
 		}, want: "bus.noWorker", level: doctor.Unseen, says: "no belfry"},
-		"the clock is an hour ahead": {spoil: func(p *place) { p.production(onNATS, true) }, with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(time.Hour) } }, want: "clock.differs", says: "behind"},
+		"the clock is an hour ahead": {spoil: func(p *place) { p.production(onNATS, true) },
+			with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(time.Hour) } },
+			want: "clock.differs", says: "behind"},
 		"a wrong password of the mail server": {
 			spoil: func(p *place) {
 				s := mailbox.Start(p, mailbox.Login("belfry", "another"))
-				p.config = p.load(lone + fmt.Sprintf("mailers: {m: {type: smtp, host: %s, port: %d, user: belfry, password: %s, tls: none}}", s.Host, s.Port, secret))
+				p.config = p.load(lone + fmt.Sprintf("mailers: {m: {type: smtp, host: %s, port: %d, user: belfry, "+
+					"password: %s, tls: none}}", s.Host, s.Port, secret))
 			}, want: "mailer.unavailable", says: "logging in was refused",
 		},
 		"a mail server without TLS": {
@@ -256,16 +276,20 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 				p.config = p.load(lone + fmt.Sprintf("mailers: {m: {type: smtp, host: %s, port: %d}}", s.Host, s.Port))
 			}, want: "mailer.unavailable", says: "STARTTLS",
 		},
-		"mails go into a folder": {text: strings.Replace(lone, "127.0.0.1:0", "0.0.0.0:0", 1) + "baseURL: http://belfry.example\nauthentication: {providers: {email: {from: b@example.com}}}", want: "mailer.folder", level: doctor.Warning},
+		"mails go into a folder": {text: strings.Replace(lone, "127.0.0.1:0", "0.0.0.0:0", 1) +
+			"baseURL: http://belfry.example\nauthentication: {providers: {email: {from: b@example.com}}}",
+			want: "mailer.folder", level: doctor.Warning},
 		"an expired certificate": {
 			spoil: func(p *place) {
-				tlskit.Write(p, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-48*time.Hour), time.Now().Add(-time.Hour), "belfry.example")
+				tlskit.Write(p, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-48*time.Hour),
+					time.Now().Add(-time.Hour), "belfry.example")
 				p.config = p.load(lone + "http: {tls: {cert: cert.pem, key: key.pem}}")
 			}, want: "certificate.expired",
 		},
 		"the authority of ca has expired": {
 			spoil: func(p *place) {
-				tlskit.Write(p, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-48*time.Hour), time.Now().Add(-time.Hour), "authority")
+				tlskit.Write(p, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-48*time.Hour),
+					time.Now().Add(-time.Hour), "authority")
 				p.config = p.load("ca: cert.pem\n" + lone)
 			}, want: "certificate.expired", says: "ca: it has expired",
 		},
@@ -292,7 +316,8 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 					p.Fatal(err)
 				}
 			},
-			with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(72 * time.Hour) } }, want: "backup.old",
+			with: func(e *examine.Examination) { e.Now = func() time.Time { return time.Now().Add(72 * time.Hour) } },
+			want: "backup.old",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +338,8 @@ func TestTheDoctorNamesWhatIsBroken(t *testing.T) {
 			if f == nil {
 				t.Fatalf("%s is not found in %s", c.want, text)
 			}
-			if f.Level != cmp.Or(c.level, doctor.Problem) || !strings.Contains(f.Subject+": "+f.Says, c.says) || f.Do == "" {
+			if f.Level != cmp.Or(c.level, doctor.Problem) || !strings.Contains(f.Subject+": "+f.Says, c.says) ||
+				f.Do == "" {
 				t.Errorf("found %+v, want %q", f, c.says)
 			}
 			if r.Healthy() != (c.level != "") {
@@ -352,7 +378,8 @@ func TestTheDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
 	if _, err := command.Backup.Do(t.Context(), p.config, command.BackupRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	p.healthy(p.examined(), "configuration.ok", "process.ready", "process.parts", "bus.connected", "bus.inSync", "bus.publishes", "listener.ok", "clock.ok", "version.ok", "binaries.ok", "disk.ok", "backup.ok")
+	p.healthy(p.examined(), "configuration.ok", "process.ready", "process.parts", "bus.connected", "bus.inSync",
+		"bus.publishes", "listener.ok", "clock.ok", "version.ok", "binaries.ok", "disk.ok", "backup.ok")
 	p.stop(a)
 	p.healthy(p.examined(), "configuration.ok", "process.none", "backend.ok", "binaries.ok", "disk.ok", "backup.ok")
 	if a = p.start(); a == nil {
@@ -379,7 +406,8 @@ func TestTheDoctorWorksWithTheUsersOfNATS(t *testing.T) {
 	p.healthy(p.examined(), "bus.publishes", "bus.works", "listener.ok")
 	a := p.start()
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
-	p.healthy(p.examined(), "process.ready", "bus.connected", "bus.inSync", "bus.publishes", "bus.works", "listener.ok", "clock.ok")
+	p.healthy(p.examined(), "process.ready", "bus.connected", "bus.inSync", "bus.publishes", "bus.works", "listener.ok",
+		"clock.ok")
 	admin := bus.Options{URL: url, Auth: bus.Auth{User: "admin", Password: "pw-of-admin"}}
 	r := p.examined(func(e *examine.Examination) { e.Bus = &admin })
 	p.healthy(r, "bus.inSync", "listener.ok", "listener.complete")
@@ -391,12 +419,14 @@ func TestTheDoctorWorksWithTheUsersOfNATS(t *testing.T) {
 	}
 }
 
-// What only the process that serves knows comes from it: that it is not ready, and that its file has another configuration.
+// What only the process that serves knows comes from it: that it is not ready, and that its file has another
+// configuration.
 func TestTheDoctorAsksTheProcessThatServes(t *testing.T) {
 	p := newPlace(t, lone)
 	a, _ := p.reloadable()
 	p.write("belfry.yaml", strings.Replace(lone, "policy: owner", "policy: owner, expose: {url: /b}", 1))
-	if f := finding(p.examined(), "configuration.outdated"); f == nil || !strings.Contains(f.Says, "stores.Books.expose") {
+	if f := finding(p.examined(), "configuration.outdated"); f == nil ||
+		!strings.Contains(f.Says, "stores.Books.expose") {
 		t.Errorf("found %+v", f)
 	}
 	p.write("belfry.yaml", "listen: [")
@@ -439,7 +469,8 @@ func TestSpaceIsJudged(t *testing.T) {
 		{100 << 30, 200 << 30, "disk.ok"}, {2 << 30, 200 << 30, "disk.ok"}, {900 << 20, 200 << 30, "disk.low"},
 		{900 << 20, 2 << 30, "disk.ok"}, {100 << 20, 200 << 30, "disk.full"}, {0, 1 << 20, "disk.full"},
 	} {
-		if f := examine.JudgeDisk("data", "/data", c.free, c.total); f.Name != c.want || (f.Do == "") != (f.Level == doctor.OK) {
+		if f := examine.JudgeDisk("data", "/data", c.free, c.total); f.Name != c.want ||
+			(f.Do == "") != (f.Level == doctor.OK) {
 			t.Errorf("%d of %d: %+v, want %s", c.free, c.total, f, c.want)
 		}
 	}

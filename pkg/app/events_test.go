@@ -40,8 +40,10 @@ stores:
 	if want := []string{"Books", "Users", "Watched", "Writers"}; !slices.Equal(all, want) {
 		t.Errorf("%v, want %v", all, want)
 	}
-	for _, name := range []string{"Silent", "Asked", "Quiet", "Unlisted", "Inner", "Sessions", "Idents", "Tokens", "None"} {
-		if status, text := p.do(a, "GET", "/events?store="+name, ""); status != http.StatusBadRequest || !strings.Contains(text, "there are Books, Users, Watched, Writers") {
+	for _, name := range []string{"Silent", "Asked", "Quiet", "Unlisted", "Inner", "Sessions", "Idents", "Tokens",
+		"None"} {
+		if status, text := p.do(a, "GET", "/events?store="+name, ""); status != http.StatusBadRequest ||
+			!strings.Contains(text, "there are Books, Users, Watched, Writers") {
 			t.Errorf("%s: %d, %s", name, status, text)
 		}
 	}

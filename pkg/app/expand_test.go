@@ -8,8 +8,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// TestWhatCanBeExpanded: objects of stores that clients can't get are not shown beside others either, and a key whose store is
-// not known is not guessed. The document says what can be expanded, and is that of what is served.
+// TestWhatCanBeExpanded: objects of stores that clients can't get are not shown beside others either, and a key whose
+// store is not known is not guessed. The document says what can be expanded, and is that of what is served.
 func TestWhatCanBeExpanded(t *testing.T) {
 	p := newPlace(t, `
 listen: 127.0.0.1:0
@@ -39,11 +39,13 @@ stores:
 	p.want(a, "POST", "/books", `{"uuid":"b","author":"x","inner":"x","closed":"x","both":"x"}`, http.StatusCreated)
 	for _, path := range []string{"/books", "/books/b"} {
 		status, text := p.do(a, "GET", path+"?expand=author&fields=author.name", "")
-		if want := `"_expanded":{"author":{"uuid":"x","name":"X"}}}`; status != http.StatusOK || !strings.Contains(text, want) {
+		if want := `"_expanded":{"author":{"uuid":"x","name":"X"}}}`; status != http.StatusOK ||
+			!strings.Contains(text, want) {
 			t.Errorf("%s: %d, %s, want %s", path, status, text, want)
 		}
 		for _, key := range []string{"inner", "closed", "both", "title", "uuid", "author,inner"} {
-			if status, text := p.do(a, "GET", path+"?expand="+key, ""); status != http.StatusBadRequest || !strings.Contains(text, "what can be is author") {
+			if status, text := p.do(a, "GET", path+"?expand="+key, ""); status != http.StatusBadRequest ||
+				!strings.Contains(text, "what can be is author") {
 				t.Errorf("%s: expand=%s: %d, %s", path, key, status, text)
 			}
 		}
@@ -51,14 +53,17 @@ stores:
 	_, text := p.do(a, "GET", "/openapi.json", "")
 	schemas := []string{"Books", "BooksPartial"}
 	for _, schema := range schemas {
-		if keys := gjson.Get(text, "components.schemas."+schema+".properties._expanded.properties.@keys").String(); keys != `["author"]` {
+		if keys := gjson.Get(text,
+			"components.schemas."+schema+".properties._expanded.properties.@keys").String(); keys != `["author"]` {
 			t.Errorf("the document has %s in %s", keys, schema)
 		}
 	}
 	if n := strings.Count(text, `"_expanded"`); n != len(schemas) {
 		t.Errorf("the document has expansions in %d schemas, not in %d", n, len(schemas))
 	}
-	if names := gjson.Get(text, `paths./books.get.parameters.#(name=="expand").schema.items.enum`).String(); !strings.Contains(names, `"author"`) || strings.Contains(names, ",") {
+	if names := gjson.Get(text,
+		`paths./books.get.parameters.#(name=="expand").schema.items.enum`).String(); !strings.Contains(names,
+		`"author"`) || strings.Contains(names, ",") {
 		t.Errorf("by the document one can expand %s", names)
 	}
 }

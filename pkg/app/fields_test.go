@@ -68,7 +68,8 @@ type fieldFixture struct {
 
 func (f *fieldFixture) ask(caller, method, path, body string, headers ...string) (int, string) {
 	f.Helper()
-	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.app.HTTPAddress()+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(f.Context(), method, "http://"+f.app.HTTPAddress()+path,
+		strings.NewReader(body))
 	f.must(err)
 	if method == "PATCH" {
 		r.Header.Set("Content-Type", "application/merge-patch+json")
@@ -118,7 +119,8 @@ func (f *fieldFixture) events(caller, after string) string {
 	mark := field(f.text("ada", 201, "POST", "/marks", `{}`), "uuid")
 	ctx, cancel := context.WithCancel(f.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.app.HTTPAddress()+"/events?lastEventId="+after, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+f.app.HTTPAddress()+"/events?lastEventId="+after, nil)
 	f.must(err)
 	if f.tokens[caller] != "" {
 		r.Header.Set("Authorization", "Bearer "+f.tokens[caller])
@@ -168,17 +170,21 @@ func newFieldFixture(t *testing.T) *fieldFixture {
 	t.Cleanup(conn.Close)
 	f.bus = client.New(conn)
 	for _, caller := range []string{"ada", "bob", "root"} {
-		f.text(caller, 204, "POST", "/auth/email", fmt.Sprintf(`{"register":true,"login":"%s@example.com","password":"a fine password"}`, caller))
+		f.text(caller, 204, "POST", "/auth/email",
+			fmt.Sprintf(`{"register":true,"login":"%s@example.com","password":"a fine password"}`, caller))
 	}
 	f.ada = field(f.text("ada", 200, "GET", "/auth/me", ""), "uuid")
 	f.root = field(f.text("root", 200, "GET", "/auth/me", ""), "uuid")
 	_, err = f.bus.Store("Users").Update(t.Context(), map[string]any{"uuid": f.root, "role": "admin"})
 	f.must(err)
-	f.person = field(f.text("ada", 201, "POST", "/people", `{"team":"x","phone":"the-phone","diary":"the-diary","broken":"the-secret"}`), "uuid")
-	_, err = f.bus.Store("People").Update(t.Context(), map[string]any{"uuid": f.person, "salary": "the-salary", "rank": 1})
+	f.person = field(f.text("ada", 201, "POST", "/people",
+		`{"team":"x","phone":"the-phone","diary":"the-diary","broken":"the-secret"}`), "uuid")
+	_, err = f.bus.Store("People").Update(t.Context(),
+		map[string]any{"uuid": f.person, "salary": "the-salary", "rank": 1})
 	f.must(err)
 	f.text("ada", 201, "POST", "/tags", fmt.Sprintf(`{"person":%q,"label":"the-tag"}`, f.person))
-	f.text("ada", 201, "PUT", "/binary/upload/People/"+f.person+"/photos/add", "the-photo", "Content-Type", "image/png", "X-Filename", "the-photo.png")
+	f.text("ada", 201, "PUT", "/binary/upload/People/"+f.person+"/photos/add", "the-photo", "Content-Type", "image/png",
+		"X-Filename", "the-photo.png")
 	f.waitFor("/people/"+f.person, "the-tag")
 	return f
 }
@@ -186,15 +192,19 @@ func newFieldFixture(t *testing.T) *fieldFixture {
 // A field with a read rule leaves belfry in no way for whom the rule does not hold.
 func TestFieldsAreShownToThoseForWhomTheirRuleHolds(t *testing.T) {
 	f := newFieldFixture(t)
-	get, all := "/people/"+f.person, []string{"the-phone", "the-diary", "the-salary", "the-tag", "the-photo", "the-secret"}
+	get, all := "/people/"+f.person,
+		[]string{"the-phone", "the-diary", "the-salary", "the-tag", "the-photo", "the-secret"}
 	owned := []string{"the-phone", "the-diary", "the-tag", "the-photo"}
 	shown := map[string][]string{"ada": owned, "bob": nil, "root": {"the-salary"}, "nobody": nil}
 	ways := map[string]func(caller string) string{
-		"get":           func(caller string) string { return f.text(caller, 200, "GET", get, "") },
-		"list":          func(caller string) string { return f.text(caller, 200, "GET", "/people", "") },
-		"filtered list": func(caller string) string { return f.text(caller, 200, "GET", "/people?filter=team==%22x%22", "") },
+		"get":  func(caller string) string { return f.text(caller, 200, "GET", get, "") },
+		"list": func(caller string) string { return f.text(caller, 200, "GET", "/people", "") },
+		"filtered list": func(caller string) string {
+			return f.text(caller, 200, "GET", "/people?filter=team==%22x%22", "")
+		},
 		"list of the owner's index": func(caller string) string {
-			return f.text(caller, 200, "GET", "/people?filter=user==%22"+field(f.text("ada", 200, "GET", get, ""), "user")+"%22", "")
+			return f.text(caller, 200, "GET",
+				"/people?filter=user==%22"+field(f.text("ada", 200, "GET", get, ""), "user")+"%22", "")
 		},
 		"reply of PUT": func(caller string) string {
 			return f.text(caller, map[bool]int{true: 401, false: 200}[caller == "nobody"], "PUT", get, `{"team":"x"}`)
@@ -203,7 +213,8 @@ func TestFieldsAreShownToThoseForWhomTheirRuleHolds(t *testing.T) {
 			return f.text(caller, map[bool]int{true: 401, false: 200}[caller == "nobody"], "PATCH", get, `{"team":"x"}`)
 		},
 		"waiting PUT": func(caller string) string {
-			return f.text(caller, map[bool]int{true: 401, false: 200}[caller == "nobody"], "PUT", get, `{"team":"x"}`, "Prefer", "wait=60")
+			return f.text(caller, map[bool]int{true: 401, false: 200}[caller == "nobody"], "PUT", get, `{"team":"x"}`,
+				"Prefer", "wait=60")
 		},
 		"events": func(caller string) string { return f.events(caller, "0") },
 	}
@@ -286,19 +297,22 @@ func TestFieldsAreChangedByThoseForWhomTheirRuleHolds(t *testing.T) {
 		{"bob", "PATCH", person, `{"diary":null}`, 403, "diary"},
 		{"ada", "PATCH", person, `{"diary":"the-diary"}`, 200, ""},
 		{"ada", "PUT", me, `{"role":"admin"}`, 403, "role"},
-		{"nobody", "POST", "/auth/email", `{"register":true,"login":"eve@example.com","password":"a fine password","role":"admin"}`, 403, "role"},
+		{"nobody", "POST", "/auth/email",
+			`{"register":true,"login":"eve@example.com","password":"a fine password","role":"admin"}`, 403, "role"},
 	} {
 		status, text := f.ask(of.caller, of.method, of.path, of.body)
 		if status != of.status || of.names != "" && !strings.Contains(text, `\"`+of.names+`\"`) {
 			t.Errorf("%s %s %s by %s: %d, want %d: %s", of.method, of.path, of.body, of.caller, status, of.status, text)
 		}
 	}
-	if text := f.text("ada", 200, "GET", person, ""); !strings.Contains(text, `"diary":"the-diary"`) || !strings.Contains(text, `"rank":1`) {
+	if text := f.text("ada", 200, "GET", person, ""); !strings.Contains(text, `"diary":"the-diary"`) ||
+		!strings.Contains(text, `"rank":1`) {
 		t.Error(text)
 	}
 	for caller, want := range map[string]importer.Progress{"bob": {Created: 1, Failed: 1}, "root": {Created: 2}} {
 		i := importer.New(importer.Options{URL: "http://" + f.app.HTTPAddress() + "/people", Token: f.tokens[caller]})
-		f.must(i.Run(t.Context(), strings.NewReader(fmt.Sprintf(`[{"uuid":"1-%s","rank":9},{"uuid":"2-%s"}]`, caller, caller))))
+		f.must(i.Run(t.Context(),
+			strings.NewReader(fmt.Sprintf(`[{"uuid":"1-%s","rank":9},{"uuid":"2-%s"}]`, caller, caller))))
 		if got := i.Progress(); got.Created != want.Created || got.Failed != want.Failed {
 			t.Errorf("the import of %s: %+v", caller, got)
 		}

@@ -49,12 +49,14 @@ stores:
 		return nil
 	})
 	for i := range 3 {
-		if _, author := p.do(a, "GET", fmt.Sprintf("/authors/a%d", i), ""); !strings.Contains(author, fmt.Sprintf(`{"uuid":"b%d","title":"T"}`, i)) {
+		if _, author := p.do(a, "GET", fmt.Sprintf("/authors/a%d", i), ""); !strings.Contains(author,
+			fmt.Sprintf(`{"uuid":"b%d","title":"T"}`, i)) {
 			t.Errorf("not filled: %s", author)
 		}
 	}
 	text := p.metrics(a)
-	for _, line := range []string{`belfry_mapping_filled{array="books",source="Books",target="Authors"} 1`, "belfry_mapping_fill_targets_total 3"} {
+	for _, line := range []string{`belfry_mapping_filled{array="books",source="Books",target="Authors"} 1`,
+		"belfry_mapping_fill_targets_total 3"} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("the metrics lack %s", line)
 		}

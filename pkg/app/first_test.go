@@ -10,7 +10,8 @@ import (
 	"belfry/pkg/app/command"
 )
 
-var firstLink = regexp.MustCompile(`^http://localhost:\d+/console/first\?token=([\w-]{43})  \(makes the first admin; works once, until \d\d:\d\d [\w+-]+\)$`)
+var firstLink = regexp.MustCompile(
+	`^http://localhost:\d+/console/first\?token=([\w-]{43})  \(makes the first admin; works once, until \d\d:\d\d [\w+-]+\)$`)
 
 func TestTheFirstAdminIsOfferedToPeopleAlone(t *testing.T) {
 	p := newPlace(t, managed)
@@ -23,7 +24,8 @@ func TestTheFirstAdminIsOfferedToPeopleAlone(t *testing.T) {
 		}
 		return line
 	}
-	if line := offer(a, false); !strings.Contains(line, "belfry user create ADDRESS --admin") || strings.Contains(line, "token") {
+	if line := offer(a, false); !strings.Contains(line, "belfry user create ADDRESS --admin") ||
+		strings.Contains(line, "token") {
 		t.Error(line)
 	}
 	found := firstLink.FindStringSubmatch(offer(a, true))
@@ -43,7 +45,8 @@ func TestTheFirstAdminIsOfferedToPeopleAlone(t *testing.T) {
 	if firstLink.FindStringSubmatch(offer(a, true)) == nil {
 		t.Error("no link after a restart")
 	}
-	root := p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "root@example.com", Password: "a fine password", Admin: true})
+	root := p.mustAsk(command.UserRequest{Act: command.CreateUser, Login: "root@example.com",
+		Password: "a fine password", Admin: true})
 	if !root.Admin {
 		t.Error("no admin")
 	}
@@ -58,7 +61,8 @@ func TestTheFirstAdminIsOfferedToPeopleAlone(t *testing.T) {
 	}
 
 	// Not without a console, nor where the field admin makes no admins.
-	for _, text := range []string{managed + "console: {enabled: false}\n", managed + "admins: user.role == \"root\"\n"} {
+	for _, text := range []string{managed + "console: {enabled: false}\n",
+		managed + "admins: user.role == \"root\"\n"} {
 		p := newPlace(t, text)
 		if line := offer(p.start(), true); line != "" {
 			t.Errorf("offered: %s", line)

@@ -27,7 +27,8 @@ func degraded(a *App, says string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("not ready: %w", err)
-	case says == "" && len(all) > 0, says != "" && !slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, says) }):
+	case says == "" && len(all) > 0,
+		says != "" && !slices.ContainsFunc(all, func(text string) bool { return strings.Contains(text, says) }):
 		return fmt.Errorf("degraded: %q, want %q", all, says)
 	}
 	return nil
@@ -101,7 +102,9 @@ func (b away) Ping(ctx context.Context) error {
 // Whoever takes a front out of the balancer although others of its stores work takes out all of them. What holds no
 // store that clients use says nothing about what they can do.
 func TestAFrontIsReadyAsLongAsABackendThatClientsUseWorks(t *testing.T) {
-	p := newPlace(t, strings.Replace(books, "stores:", "metrics: {listen: '127.0.0.1:0'}\nbackends: {default: {}, second: {folder: second}, third: {folder: third}}\nstores:\n  Notes: {backend: second, expose: {}}\n  Own: {backend: third}", 1))
+	p := newPlace(t, strings.Replace(books,
+		"stores:", "metrics: {listen: '127.0.0.1:0'}\nbackends: {default: {}, second: {folder: second}, third: "+
+			"{folder: third}}\nstores:\n  Notes: {backend: second, expose: {}}\n  Own: {backend: third}", 1))
 	off := map[string]*atomic.Bool{}
 	a := p.startWith(nil, func(a *App) {
 		for name, b := range a.now().Backends {
@@ -122,7 +125,8 @@ func TestAFrontIsReadyAsLongAsABackendThatClientsUseWorks(t *testing.T) {
 	off["default"].Store(false)
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
 	text := p.metrics(a)
-	for _, line := range []string{"belfry_ready 1", `belfry_part_up{kind="backend",name="second"} 1`, `belfry_part_up{kind="bus",name=""} 1`} {
+	for _, line := range []string{"belfry_ready 1", `belfry_part_up{kind="backend",name="second"} 1`,
+		`belfry_part_up{kind="bus",name=""} 1`} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("the metrics lack %s", line)
 		}
@@ -136,7 +140,8 @@ func TestAProcessThatHasFailedIsNotAlive(t *testing.T) {
 	p.want(a, "GET", "/livez", "", http.StatusOK)
 	a.lifetime.Fail(errs.New(errs.Unavailable, "backend default has failed"))
 	for _, path := range []string{"/livez", "/healthz"} {
-		if status, text := p.do(a, "GET", path, ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "not alive: backend default has failed") {
+		if status, text := p.do(a, "GET", path, ""); status != http.StatusServiceUnavailable ||
+			!strings.Contains(text, "not alive: backend default has failed") {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}

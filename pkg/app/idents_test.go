@@ -37,10 +37,12 @@ func TestRulesByWhichAnybodyWritesIdentsAreNamed(t *testing.T) {
 func TestAMailProviderWithoutAMailerIsWarnedOf(t *testing.T) {
 	const email = "authentication: {providers: {email: {}}}\n"
 	for text, want := range map[string]bool{
-		"": false, email: true, email + "mailers: {default: {type: file}}\n": false, email + "mailers: {other: {type: file}}\n": true,
+		"": false, email: true, email + "mailers: {default: {type: file}}\n": false,
+		email + "mailers: {other: {type: file}}\n":                           true,
 		email + "mailers: {default: {type: smtp, host: smtp.example.com}}\n": false,
 	} {
-		if all := strings.Join(plan.Warnings(newPlace(t, "").load(text)), "\n"); strings.Contains(all, "no mailer is configured") != want {
+		if all := strings.Join(plan.Warnings(newPlace(t, "").load(text)), "\n"); strings.Contains(all,
+			"no mailer is configured") != want {
 			t.Errorf("%s: %q", text, all)
 		}
 	}

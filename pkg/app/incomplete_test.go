@@ -33,7 +33,8 @@ var dataCommands = map[string]func(context.Context, *config.Config) error{
 		return err
 	},
 	"backup": func(ctx context.Context, c *config.Config) error {
-		_, err := command.Backup.Do(ctx, c, command.BackupRequest{To: &config.BackupPlace{Folder: filepath.Join(c.Data, "..", "backups")}})
+		_, err := command.Backup.Do(ctx, c,
+			command.BackupRequest{To: &config.BackupPlace{Folder: filepath.Join(c.Data, "..", "backups")}})
 		return err
 	},
 	"access check": func(ctx context.Context, c *config.Config) error {
@@ -58,14 +59,15 @@ var dataCommands = map[string]func(context.Context, *config.Config) error{
 	},
 }
 
-// A folder whose restore was interrupted before it had made anything has no data either. Each command says which of the two it is,
-// and each one that finds data finds out whether that is all of a backup.
+// A folder whose restore was interrupted before it had made anything has no data either. Each command says which of the
+// two it is, and each one that finds data finds out whether that is all of a backup.
 func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 	write := func(p *place) {
 		if err := os.MkdirAll(p.config.Data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := hold.WriteDurably(p.config.Data, hold.RestoreMarker, []byte(`{"backup":"20260101T000000.000Z-00000000"}`)); err != nil {
+		if err := hold.WriteDurably(p.config.Data, hold.RestoreMarker,
+			[]byte(`{"backup":"20260101T000000.000Z-00000000"}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,9 +76,12 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 		kind errs.Kind
 		says string
 	}{
-		"no folder":    {func(*place) {}, errs.Invalid, "has no data yet"},
-		"before it":    {write, errs.Unavailable, "has a part of the backup 20260101T000000.000Z-00000000, whose restore was interrupted: run `belfry restore` again"},
-		"in the midst": {func(p *place) { p.stop(p.start()); write(p) }, errs.Unavailable, "has a part of the backup 20260101T000000.000Z-00000000, whose restore was interrupted: run `belfry restore` again"},
+		"no folder": {func(*place) {}, errs.Invalid, "has no data yet"},
+		"before it": {write,
+			errs.Unavailable, "has a part of the backup 20260101T000000.000Z-00000000, whose restore was " +
+				"interrupted: run `belfry restore` again"},
+		"in the midst": {func(p *place) { p.stop(p.start()); write(p) },
+			errs.Unavailable, "has a part of the backup 20260101T000000.000Z-00000000, whose restore was interrupted: run `belfry restore` again"},
 		"while it runs": {func(p *place) {
 			write(p)
 			lock, err := hold.LockFolder(p.config.Data, "restore")
@@ -88,12 +93,14 @@ func TestNoCommandTakesAPartOfABackupForData(t *testing.T) {
 		"with another data folder": {func(p *place) {
 			p.stop(p.start())
 			err := p.withStores(func(set *store.Set) error {
-				return open.BackupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
+				return open.BackupStates(set).Change(t.Context(),
+					func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-		}, errs.Unavailable, "the stores have a part of the backup 20260101T000000.000Z-00000000, whose restore was interrupted: run `belfry restore` again"},
+		}, errs.Unavailable, "the stores have a part of the backup 20260101T000000.000Z-00000000, whose restore was " +
+			"interrupted: run `belfry restore` again"},
 	} {
 		p := newPlace(t, books)
 		c.make(p)
@@ -112,13 +119,15 @@ func TestAPartOfABackupDoesNotMove(t *testing.T) {
 	p := newPlace(t, books)
 	p.stop(p.start())
 	err := p.withStores(func(set *store.Set) error {
-		return open.BackupStates(set).Change(t.Context(), func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
+		return open.BackupStates(set).Change(t.Context(),
+			func(s *backup.State) error { s.Restoring = "20260101T000000.000Z-00000000"; return nil })
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	to := newPlace(t, books)
-	if _, err := command.Migrate(t.Context(), p.config, to.config, nil); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "whose restore was interrupted") {
+	if _, err := command.Migrate(t.Context(), p.config, to.config, nil); !errors.Is(err, errs.Unavailable) ||
+		!strings.Contains(err.Error(), "whose restore was interrupted") {
 		t.Errorf("the move of a part of a backup: %v", err)
 	}
 }

@@ -19,11 +19,13 @@ func (p *place) serveInterceptor(a *App, op, store, name string, handler interce
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- interceptor.Serve(ctx, a.Bus().Conn(), interceptor.Spec{Name: name, Ops: []string{op}, Stores: []string{store}, Handler: handler})
+		done <- interceptor.Serve(ctx, a.Bus().Conn(),
+			interceptor.Spec{Name: name, Ops: []string{op}, Stores: []string{store}, Handler: handler})
 	}()
 	p.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(p, func() error {
-		_, err := natsserver.Request(a.Bus().Conn(), interceptor.Subject(op, store, name), []byte(`{}`)) // without a responder it fails at once
+		// Without a responder it fails at once.
+		_, err := natsserver.Request(a.Bus().Conn(), interceptor.Subject(op, store, name), []byte(`{}`))
 		return err
 	})
 }
@@ -42,30 +44,37 @@ authentication:
 	a := p.start()
 	defer p.stop(a)
 	p.want(a, "POST", "/books", `{"title":"Emma"}`, 503) // no interceptor answers
-	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q interceptor.Request) interceptor.Response {
-		if bytes.Contains(q.Object, []byte("casino")) {
-			return interceptor.Response{Refuse: &interceptor.Refusal{Status: 400, Message: "no advertisements, please"}}
-		}
-		return interceptor.Response{Amend: object.Object{"checked": []byte("true")}}
-	})
-	if status, body := p.do(a, "POST", "/books", `{"title":"casino"}`); status != 400 || !strings.Contains(body, "no advertisements, please") {
+	p.serveInterceptor(a, "save", "Books", "moderation",
+		func(_ context.Context, q interceptor.Request) interceptor.Response {
+			if bytes.Contains(q.Object, []byte("casino")) {
+				return interceptor.Response{Refuse: &interceptor.Refusal{Status: 400,
+					Message: "no advertisements, please"}}
+			}
+			return interceptor.Response{Amend: object.Object{"checked": []byte("true")}}
+		})
+	if status, body := p.do(a, "POST", "/books", `{"title":"casino"}`); status != 400 ||
+		!strings.Contains(body, "no advertisements, please") {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, body := p.do(a, "POST", "/books", `{"title":"Emma"}`); status != 201 || !strings.Contains(body, `"checked":true`) {
+	if status, body := p.do(a, "POST", "/books", `{"title":"Emma"}`); status != 201 ||
+		!strings.Contains(body, `"checked":true`) {
 		t.Errorf("%d %s", status, body)
 	}
 
-	p.serveInterceptor(a, "register", "Users", "welcome", func(_ context.Context, q interceptor.Request) interceptor.Response {
-		switch {
-		case bytes.Contains(q.Object, []byte("password")) || bytes.Contains(q.Datas, []byte("correct horse")):
-			return interceptor.Response{Refuse: &interceptor.Refusal{Message: "a password was sent"}}
-		case bytes.Contains(q.Datas, []byte("@spam.example")):
-			return interceptor.Response{Refuse: &interceptor.Refusal{Message: "not from there"}}
-		}
-		return interceptor.Response{Amend: object.Object{"plan": []byte(`"free"`), "idents": []byte("[1]"), "password": []byte(`"x"`)}}
-	})
+	p.serveInterceptor(a, "register", "Users", "welcome",
+		func(_ context.Context, q interceptor.Request) interceptor.Response {
+			switch {
+			case bytes.Contains(q.Object, []byte("password")) || bytes.Contains(q.Datas, []byte("correct horse")):
+				return interceptor.Response{Refuse: &interceptor.Refusal{Message: "a password was sent"}}
+			case bytes.Contains(q.Datas, []byte("@spam.example")):
+				return interceptor.Response{Refuse: &interceptor.Refusal{Message: "not from there"}}
+			}
+			return interceptor.Response{Amend: object.Object{"plan": []byte(`"free"`), "idents": []byte("[1]"),
+				"password": []byte(`"x"`)}}
+		})
 	register := func(login string) (int, string) {
-		return p.do(a, "POST", "/auth/email", `{"login":"`+login+`","password":"correct horse","register":true,"name":"Ada"}`)
+		return p.do(a, "POST", "/auth/email",
+			`{"login":"`+login+`","password":"correct horse","register":true,"name":"Ada"}`)
 	}
 	if status, body := register("eve@spam.example"); status != 403 || !strings.Contains(body, "not from there") {
 		t.Errorf("%d %s", status, body)

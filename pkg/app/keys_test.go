@@ -56,7 +56,8 @@ func loadExamples(t *testing.T, examples []keys.Example) (all []loaded) {
 	environment := func(name string) (string, bool) {
 		value, set := map[string]string{
 			"BUS_PASSWORD": "secret", "BUS_TOKEN": "secret", "MONGODB_URL": "mongodb://127.0.0.1/?replicaSet=rs0",
-			"GITHUB_SECRET": "secret", "TWITTER_SECRET": "secret", "APPLE_KEY": fileText(t, filepath.Join(folder, "AuthKey.p8")),
+			"GITHUB_SECRET": "secret", "TWITTER_SECRET": "secret",
+			"APPLE_KEY": fileText(t, filepath.Join(folder, "AuthKey.p8")),
 		}[name]
 		return value, set
 	}
@@ -76,7 +77,8 @@ func exampleFolder(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"recipes.example.com"}, NotAfter: time.Now().Add(90 * 24 * time.Hour), IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"recipes.example.com"},
+		NotAfter: time.Now().Add(90 * 24 * time.Hour), IsCA: true, BasicConstraintsValid: true}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -88,14 +90,17 @@ func exampleFolder(t *testing.T) string {
 	certificatePEM := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	keyPEM := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
 	for name, text := range map[string]string{
-		"config/tls/cert.pem": certificatePEM, "config/tls/company-ca.pem": certificatePEM, "config/tls/key.pem": keyPEM, "config/AuthKey.p8": keyPEM, "AuthKey.p8": keyPEM,
+		"config/tls/cert.pem": certificatePEM, "config/tls/company-ca.pem": certificatePEM,
+		"config/tls/key.pem": keyPEM, "config/AuthKey.p8": keyPEM, "AuthKey.p8": keyPEM,
 		"config/nats.creds": "credentials", "config/nats.nk": "seed",
-		"config/nats.conf":           "accounts: {APP: {jetstream: enabled, users: [{user: belfry, password: secret}]}}\n",
+		"config/nats.conf": "accounts: {APP: {jetstream: enabled, users: [{user: belfry, password: " +
+			"secret}]}}\n",
 		"config/schemas/recipe.json": `{"type": "object", "properties": {"title": {"type": "string", "default": "Untitled"}}, "additionalProperties": true}`,
 		"config/GeoLite2-City.mmdb":  fileText(t, cityFile),
 		"config/pages/login.html":    fileText(t, "../api/pages/templates/login.html"),
 		"web/dist/index.html":        "<!doctype html>", "web/dist/assets/app.js": "",
-		"secrets/metrics": "0123456789abcdef", "secrets/smtp": "secret", "secrets/encryption": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+		"secrets/metrics": "0123456789abcdef", "secrets/smtp": "secret",
+		"secrets/encryption": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
 	} {
 		path := filepath.Join(folder, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -28,19 +28,23 @@ mailers: {default: {type: smtp, host: %q, port: %d%s}}
 `, s.Host, s.Port, more)
 }
 
-// The first mail that can't be sent is a warning with what the server says, and seen by everybody who operates belfry; it is sent once
-// that is mended.
+// The first mail that can't be sent is a warning with what the server says, and seen by everybody who operates belfry;
+// it is sent once that is mended.
 func TestAMailerThatDoesNotWorkIsSeenAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		options     []mailbox.Option
 		wrong, good string // settings
 		words, says string
 	}{
-		"a wrong password": {[]mailbox.Option{mailbox.Login("belfry", "correct horse")}, ", tls: none, user: belfry, password: hunter22", `, tls: none, user: belfry, password: "correct horse"`,
-			"logging in was refused: 535 5.7.8: check user and password of the mail server", "logging in was refused: 535 5.7.8"},
-		"an untrusted certificate": {[]mailbox.Option{mailbox.TLS()}, ", tls: tls", "", "its certificate is not valid: check that host is a name in the certificate", "its certificate is not valid"},
-		"no STARTTLS":              {nil, "", ", tls: none", "it does not offer STARTTLS", "starting TLS failed"},
-		"nobody replies":           {nil, ", tls: none", "", "connection refused", "connecting failed"},
+		"a wrong password": {[]mailbox.Option{mailbox.Login("belfry", "correct horse")},
+			", tls: none, user: belfry, password: hunter22", `, tls: none, user: belfry, password: "correct horse"`,
+			"logging in was refused: 535 5.7.8: check user and password of the mail server",
+			"logging in was refused: 535 5.7.8"},
+		"an untrusted certificate": {[]mailbox.Option{mailbox.TLS()}, ", tls: tls", "",
+			"its certificate is not valid: check that host is a name in the certificate",
+			"its certificate is not valid"},
+		"no STARTTLS":    {nil, "", ", tls: none", "it does not offer STARTTLS", "starting TLS failed"},
+		"nobody replies": {nil, ", tls: none", "", "connection refused", "connecting failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := mailbox.Start(t, c.options...)
@@ -50,19 +54,23 @@ func TestAMailerThatDoesNotWorkIsSeenAtOnce(t *testing.T) {
 			p := newPlace(t, mailing(server, c.wrong))
 			a, _ := p.reloadable()
 			kit.WaitUntil(t, func() error { return degraded(a, "") })
-			p.want(a, "POST", "/auth/email", `{"login":"ada@example.com","password":"a fine password","register":true}`, http.StatusAccepted)
+			p.want(a, "POST", "/auth/email", `{"login":"ada@example.com","password":"a fine password","register":true}`,
+				http.StatusAccepted)
 			kit.WaitUntil(t, func() error { return degraded(a, "the mailer default can't send mails since ") })
 			if err := degraded(a, c.says); err != nil {
 				t.Error(err)
 			}
-			if _, text := p.do(a, "GET", "/readyz", ""); !strings.Contains(text, c.says) || strings.Contains(text, "ada@") || strings.Contains(text, server.Host+":") {
+			if _, text := p.do(a, "GET", "/readyz", ""); !strings.Contains(text, c.says) ||
+				strings.Contains(text, "ada@") || strings.Contains(text, server.Host+":") {
 				t.Error(text)
 			}
 			log := p.logged.String()
-			if n := strings.Count(log, "the mailer can't send mails"); n != 1 || !strings.Contains(log, "level=WARN") || !strings.Contains(log, c.words) || strings.Contains(log, "hunter22") {
+			if n := strings.Count(log, "the mailer can't send mails"); n != 1 || !strings.Contains(log, "level=WARN") ||
+				!strings.Contains(log, c.words) || strings.Contains(log, "hunter22") {
 				t.Errorf("%d warnings: %s", n, log)
 			}
-			if text := p.metrics(a); !strings.Contains(text, `belfry_mailer_up{mailer="default"} 0`) || strings.Contains(text, `belfry_mails_total{mailer="default",result="failed"} 0`) {
+			if text := p.metrics(a); !strings.Contains(text, `belfry_mailer_up{mailer="default"} 0`) ||
+				strings.Contains(text, `belfry_mails_total{mailer="default",result="failed"} 0`) {
 				t.Error("the metrics do not show it")
 			}
 			switch {
@@ -79,7 +87,8 @@ func TestAMailerThatDoesNotWorkIsSeenAtOnce(t *testing.T) {
 			kit.WaitUntil(t, func() error { return degraded(a, "") })
 			kit.WaitFor(t, "the metrics show that it works", func() bool {
 				text := p.metrics(a)
-				return strings.Contains(text, `belfry_mailer_up{mailer="default"} 1`) && strings.Contains(text, `belfry_mails_total{mailer="default",result="sent"} 1`)
+				return strings.Contains(text, `belfry_mailer_up{mailer="default"} 1`) &&
+					strings.Contains(text, `belfry_mails_total{mailer="default",result="sent"} 1`)
 			})
 		})
 	}
@@ -90,7 +99,8 @@ func TestAMailIsTried(t *testing.T) {
 	server := mailbox.Start(t, mailbox.TLS(), mailbox.Login("belfry", "correct horse"))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	tlskit.WriteCertificates(t, ca, server.Certificate())
-	good := "ca: " + ca + mailing(server, `, tls: tls, user: belfry, password: "correct horse", localName: front.example.com`)
+	good := "ca: " + ca +
+		mailing(server, `, tls: tls, user: belfry, password: "correct horse", localName: front.example.com`)
 	p := newPlace(t, good)
 	for _, served := range []bool{false, true} {
 		before := len(server.Mails("ada@example.com"))
@@ -98,10 +108,13 @@ func TestAMailIsTried(t *testing.T) {
 			p.start()
 		}
 		tested, err := command.Mail.Do(t.Context(), p.config, command.MailTest{To: "ada@example.com"})
-		if err != nil || tested.Served != served || tested.From != "bells@example.com" || tested.Server != fmt.Sprintf("%s:%d", server.Host, server.Port) || !strings.Contains(tested.Done(), "has accepted the mail to ada@example.com") {
+		if err != nil || tested.Served != served || tested.From != "bells@example.com" ||
+			tested.Server != fmt.Sprintf("%s:%d", server.Host, server.Port) ||
+			!strings.Contains(tested.Done(), "has accepted the mail to ada@example.com") {
 			t.Fatalf("%+v, %v", tested, err)
 		}
-		if all := server.Await(t, "ada@example.com", before+1); all[before].Subject != "A test of belfry" || all[before].Hello != "front.example.com" {
+		if all := server.Await(t, "ada@example.com", before+1); all[before].Subject != "A test of belfry" ||
+			all[before].Hello != "front.example.com" {
 			t.Errorf("%+v", all[before])
 		}
 		for q, want := range map[command.MailTest]string{
@@ -110,7 +123,8 @@ func TestAMailIsTried(t *testing.T) {
 			{To: ""}:                                 "expected the address to which the mail is sent",
 			{To: "ada@example.com", Mailer: "other"}: `no mailer "other" is configured; there are default`,
 		} {
-			if _, err := command.Mail.Do(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), want) {
+			if _, err := command.Mail.Do(t.Context(), p.config, q); errs.KindOf(err) != errs.Invalid ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v", q, err)
 			}
 		}
@@ -120,14 +134,19 @@ func TestAMailIsTried(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := command.Mail.Do(t.Context(), p.config, command.MailTest{To: "ada@example.com"}); errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the mail to ada@example.com was not sent: mail server ") || !strings.Contains(err.Error(), "550 5.1.1 no such user") {
+		if _, err := command.Mail.Do(t.Context(), p.config, command.MailTest{To: "ada@example.com"}); errs.KindOf(
+			err) != errs.Unavailable ||
+			!strings.Contains(err.Error(), "the mail to ada@example.com was not sent: mail server ") ||
+			!strings.Contains(err.Error(), "550 5.1.1 no such user") {
 			t.Error(err)
 		}
 		server.Refuse(nil)
 	}
 	// Without the authority, the cause is named.
 	q := newPlace(t, mailing(server, ", tls: tls"))
-	if _, err := command.Mail.Do(t.Context(), q.config, command.MailTest{To: "ada@example.com"}); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") || !strings.Contains(err.Error(), "the key ca") {
+	if _, err := command.Mail.Do(t.Context(), q.config, command.MailTest{To: "ada@example.com"}); err == nil ||
+		!strings.Contains(err.Error(), "certificate signed by unknown authority") ||
+		!strings.Contains(err.Error(), "the key ca") {
 		t.Error(err)
 	}
 	// A mailer of type file sends nothing.

@@ -22,7 +22,8 @@ var (
 	declared  = regexp.MustCompile(`(?:Name:\s+|NewDesc\()"(belfry_[a-z_]+)"`)
 )
 
-// documentedMetrics reads the tables of the reference. Labels are the names outside of the values that some of them have.
+// documentedMetrics reads the tables of the reference. Labels are the names outside of the values that some of them
+// have.
 func documentedMetrics(t *testing.T) map[string]documented {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
@@ -35,7 +36,8 @@ func documentedMetrics(t *testing.T) map[string]documented {
 			t.Errorf("the reference has %s twice", m[1])
 		}
 		d := documented{kind: m[2]}
-		for _, one := range strings.Split(strings.TrimSpace(m[3]), "; ") { // after a colon are the values of a label, up to a semicolon
+		// After a colon are the values of a label, up to a semicolon.
+		for _, one := range strings.Split(strings.TrimSpace(m[3]), "; ") {
 			names, _, _ := strings.Cut(one, ":")
 			for _, l := range labelName.FindAllStringSubmatch(names, -1) {
 				d.labels = append(d.labels, l[1])
@@ -55,7 +57,8 @@ func declaredMetrics(t *testing.T) map[string]bool {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != "../.." && !strings.HasPrefix(path, "../../pkg") && !strings.HasPrefix(path, "../../listeners") && !strings.HasPrefix(path, "../../internal"):
+		case entry.IsDir() && path != "../.." && !strings.HasPrefix(path, "../../pkg") &&
+			!strings.HasPrefix(path, "../../listeners") && !strings.HasPrefix(path, "../../internal"):
 			return filepath.SkipDir
 		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
 			source, err := os.ReadFile(path)

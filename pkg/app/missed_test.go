@@ -81,7 +81,8 @@ func (p *place) differences() int {
 func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	audit := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
+	audit := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubject: "events.>"}
 	if _, err := a.Bus().JetStream().CreateConsumer(t.Context(), "EVENTS", audit); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,8 @@ func TestALostLogIsNoticedAtTheStartAndWhatItMeantIsRepaired(t *testing.T) {
 	}
 	// What nobody repairs by itself is shown, and keeps no request from being served: restarting would repair nothing.
 	status, body := p.do(a, "GET", "/readyz", "")
-	if status != http.StatusOK || !strings.Contains(body, "listener audit has missed events: the log is") || strings.ContainsAny(body, "0123456789") {
+	if status != http.StatusOK || !strings.Contains(body, "listener audit has missed events: the log is") ||
+		strings.ContainsAny(body, "0123456789") {
 		t.Errorf("/readyz: %d %s", status, body)
 	}
 	if log := p.logged.String(); !strings.Contains(log, "events left the log before a listener had handled them") {
@@ -175,8 +177,8 @@ func positioned(a *App, consumers ...string) error {
 	return nil
 }
 
-// The log is lost with the request of a mail in it. The store of tokens says that it is not sent, so it is; what was sent before is
-// not sent again, and nothing is said to be missing afterwards.
+// The log is lost with the request of a mail in it. The store of tokens says that it is not sent, so it is; what was
+// sent before is not sent again, and nothing is said to be missing afterwards.
 func TestMailsThatALostLogHadRequestedAreSent(t *testing.T) {
 	patience := workers.MailPatience
 	workers.MailPatience = 0
@@ -200,7 +202,8 @@ authentication:
 		return n
 	}
 	register := func(a *App, address string) {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+a.HTTPAddress()+"/auth/email", strings.NewReader(`{"register":true,"login":"`+address+`","password":"a fine password"}`))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+a.HTTPAddress()+"/auth/email",
+			strings.NewReader(`{"register":true,"login":"`+address+`","password":"a fine password"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +234,8 @@ authentication:
 
 	a = p.start()
 	p.repaired(a, mail.Name)
-	if status, body := p.do(a, "GET", "/readyz", ""); status != http.StatusOK || strings.Contains(body, "listener mail") {
+	if status, body := p.do(a, "GET", "/readyz", ""); status != http.StatusOK ||
+		strings.Contains(body, "listener mail") {
 		t.Errorf("/readyz: %d %s", status, body)
 	}
 	if before, lost := mails("before@example.com"), mails("lost@example.com"); before != 1 || lost != 1 {

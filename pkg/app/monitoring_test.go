@@ -18,8 +18,8 @@ import (
 
 var describedMetric = regexp.MustCompile(`fqName: "([^"]+)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
-// described returns the labels of all metrics that a belfry has at /metrics: what collectors describe, and what the page
-// has, of which some are of libraries.
+// described returns the labels of all metrics that a belfry has at /metrics: what collectors describe, and what the
+// page has, of which some are of libraries.
 func (p *place) described(a *App) map[string][]string {
 	p.Helper()
 	all := map[string][]string{}
@@ -42,7 +42,8 @@ func (p *place) described(a *App) map[string][]string {
 		}
 	}
 	for line := range strings.Lines(p.metrics(a)) {
-		if name := strings.TrimSpace(strings.SplitN(line, " ", 2)[0]); !strings.HasPrefix(name, "#") && !strings.Contains(name, "{") && all[name] == nil {
+		if name := strings.TrimSpace(strings.SplitN(line, " ", 2)[0]); !strings.HasPrefix(name, "#") &&
+			!strings.Contains(name, "{") && all[name] == nil {
 			all[name] = []string{""}
 		}
 	}
@@ -73,12 +74,16 @@ func TestTheMachineIsInTheMetrics(t *testing.T) {
 	until := time.Now().Add(72 * time.Hour).Truncate(time.Second)
 	tlskit.Write(t, p.path("cert.pem"), p.path("key.pem"), time.Now().Add(-time.Hour), until, "localhost")
 	elsewhere := t.TempDir()
-	p.config = p.load("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nmetrics: {listen: '127.0.0.1:0'}\nhttp: {tls: {cert: cert.pem, key: key.pem}}\nbinaries: {files: {type: FileStorage, folder: " + elsewhere + ", map: {Books: cover}}}\nstores: {Books: {policy: owner}}\n")
+	p.config = p.load("listen: 127.0.0.1:0\nbus: {listen: \"\"}\nmetrics: {listen: '127.0.0.1:0'}\nhttp: {tls: " +
+		"{cert: cert.pem, key: key.pem}}\nbinaries: {files: {type: FileStorage, folder: " + elsewhere +
+		", map: {Books: cover}}}\nstores: {Books: {policy: owner}}\n")
 	a := p.start()
 	text := p.metrics(a)
 	for _, want := range []string{
-		"belfry_build_info{version=\"" + plan.Version() + "\"} 1\n", "\nbelfry_disk_free_bytes{folder=\"data\"} ", "\nbelfry_disk_size_bytes{folder=\"binaries files\"} ",
-		fmt.Sprintf("\nbelfry_certificate_expiry_timestamp_seconds{certificate=\"http.tls\"} %v\n", float64(until.Unix())),
+		"belfry_build_info{version=\"" + plan.Version() + "\"} 1\n", "\nbelfry_disk_free_bytes{folder=\"data\"} ",
+		"\nbelfry_disk_size_bytes{folder=\"binaries files\"} ",
+		fmt.Sprintf("\nbelfry_certificate_expiry_timestamp_seconds{certificate=\"http.tls\"} %v\n",
+			float64(until.Unix())),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %q", want)
@@ -89,9 +94,12 @@ func TestTheMachineIsInTheMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tlskit.Write(t, p.path("acme/certificates/one/x.example/x.example.crt"), p.path("key2.pem"), time.Now().Add(-time.Hour), until, "x.example")
-	tlskit.Write(t, p.path("acme/certificates/two/x.example/x.example.crt"), p.path("key3.pem"), time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "x.example")
-	if last := examine.Latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil || !last.NotAfter.Equal(until) {
+	tlskit.Write(t, p.path("acme/certificates/one/x.example/x.example.crt"), p.path("key2.pem"),
+		time.Now().Add(-time.Hour), until, "x.example")
+	tlskit.Write(t, p.path("acme/certificates/two/x.example/x.example.crt"), p.path("key3.pem"),
+		time.Now().Add(-time.Hour), time.Now().Add(time.Hour), "x.example")
+	if last := examine.Latest(examine.AcmeFiles(p.path("acme"), "x.example")); last == nil ||
+		!last.NotAfter.Equal(until) {
 		t.Errorf("the latest certificate is %+v", last)
 	}
 }

@@ -64,15 +64,16 @@ func awaitNarrowed(t *testing.T, js jetstream.JetStream, name string) {
 	})
 }
 
-// A program that creates a consumer while belfry runs receives no more than one that was there at the start: belfry narrows the
-// consumer as soon as the bus says that it was created.
+// A program that creates a consumer while belfry runs receives no more than one that was there at the start: belfry
+// narrows the consumer as soon as the bus says that it was created.
 func TestAConsumerIsNarrowedWhenItIsCreated(t *testing.T) {
 	every := messaging.CheckInterval
 	messaging.CheckInterval = kit.Limit // so that nothing but the creation has belfry read which there are
 	t.Cleanup(func() { messaging.CheckInterval = every })
 	for name, settings := range map[string]string{
 		"embedded": `listen: "127.0.0.1:0"`,
-		"external": fmt.Sprintf("url: %q", natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()),
+		"external": fmt.Sprintf("url: %q",
+			natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, fmt.Sprintf(securing, settings))
@@ -80,7 +81,8 @@ func TestAConsumerIsNarrowedWhenItIsCreated(t *testing.T) {
 			js := natsserver.JetStream(t, a.Bus().ClientURL())
 			p.want(a, "POST", "/notes", `{"uuid":"first"}`, http.StatusCreated)
 			for _, c := range []jetstream.ConsumerConfig{
-				{Durable: "all", FilterSubject: "events.>"}, {Durable: "unset"}, {Durable: "any", FilterSubject: "events.*.*.>"},
+				{Durable: "all", FilterSubject: "events.>"}, {Durable: "unset"},
+				{Durable: "any", FilterSubject: "events.*.*.>"},
 				{Durable: "pushed", FilterSubjects: []string{">"}, DeliverSubject: "deliver"},
 				{Durable: "security", FilterSubject: "events.*.Auth.>"},
 			} {
@@ -101,11 +103,14 @@ func TestAConsumerIsNarrowedWhenItIsCreated(t *testing.T) {
 			if have := filtersOf(t, js, "security"); !slices.Equal(have, []string{"events.*.Auth.>"}) {
 				t.Errorf("a consumer that names the events has %v", have)
 			}
-			p.want(a, "POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`, http.StatusNoContent)
-			p.want(a, "POST", "/auth/email", `{"login":"ada@example.com","password":"a wrong password"}`, http.StatusForbidden)
+			p.want(a, "POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`,
+				http.StatusNoContent)
+			p.want(a, "POST", "/auth/email", `{"login":"ada@example.com","password":"a wrong password"}`,
+				http.StatusForbidden)
 			p.want(a, "POST", "/notes", `{"uuid":"last"}`, http.StatusCreated)
 			for _, consumer := range []string{"all", "unset", "any"} {
-				if got := receivedUntil(t, js, consumer, "last"); slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, "Auth.") }) {
+				if got := receivedUntil(t, js, consumer, "last"); slices.ContainsFunc(got,
+					func(name string) bool { return strings.HasPrefix(name, "Auth.") }) {
 					t.Errorf("consumer %s received %v", consumer, got)
 				}
 			}
@@ -148,7 +153,8 @@ func TestAStormOfConsumersIsNarrowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	var reads atomic.Int64
-	if _, err := js.Conn().Subscribe("$JS.API.CONSUMER.LIST."+bus.StreamEvents, func(*nats.Msg) { reads.Add(1) }); err != nil {
+	if _, err := js.Conn().Subscribe("$JS.API.CONSUMER.LIST."+bus.StreamEvents,
+		func(*nats.Msg) { reads.Add(1) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := js.Conn().Flush(); err != nil {
@@ -157,7 +163,9 @@ func TestAStormOfConsumersIsNarrowed(t *testing.T) {
 	began := time.Now()
 	const n = 150
 	for i := range n {
-		if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: fmt.Sprint("c", i), FilterSubject: "events.>", MemoryStorage: true}); err != nil {
+		if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents,
+			jetstream.ConsumerConfig{Durable: fmt.Sprint("c", i), FilterSubject: "events.>",
+				MemoryStorage: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +190,8 @@ func TestAConsumerIsNarrowedWhenItIsWidened(t *testing.T) {
 	p := newPlace(t, fmt.Sprintf(securing, `listen: "127.0.0.1:0"`))
 	a := p.start()
 	js := natsserver.JetStream(t, a.Bus().ClientURL())
-	config := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.*.Store.>"}
+	config := jetstream.ConsumerConfig{Durable: "audit", AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubject: "events.*.Store.>"}
 	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, config); err != nil {
 		t.Fatal(err)
 	}
@@ -195,14 +204,15 @@ func TestAConsumerIsNarrowedWhenItIsWidened(t *testing.T) {
 	}
 }
 
-// Where only an admin may change consumers, the log names the one that is wide, once; a user who may not receive what the server
-// says of consumers finds it by reading them.
+// Where only an admin may change consumers, the log names the one that is wide, once; a user who may not receive what
+// the server says of consumers finds it by reading them.
 func TestAWideConsumerThatBelfryMayNotChangeIsLogged(t *testing.T) {
 	checkBusOften(t)
 	s := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{
 		{Username: "admin", Password: "secret"},
 		{Username: "belfry", Password: "secret", Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Deny: []string{"$JS.API.CONSUMER.CREATE.EVENTS.wide", "$JS.API.CONSUMER.CREATE.EVENTS.wide.>"}},
+			Publish: &server.SubjectPermission{Deny: []string{"$JS.API.CONSUMER.CREATE.EVENTS.wide",
+				"$JS.API.CONSUMER.CREATE.EVENTS.wide.>"}},
 			Subscribe: &server.SubjectPermission{Deny: []string{"$JS.EVENT.>"}},
 		}},
 	}})
@@ -211,17 +221,23 @@ func TestAWideConsumerThatBelfryMayNotChangeIsLogged(t *testing.T) {
 	p := newPlace(t, fmt.Sprintf(securing, fmt.Sprintf("url: %q, user: belfry, password: secret", s.ClientURL())))
 	p.start()
 	js := natsserver.JetStream(t, s.ClientURL(), nats.UserInfo("admin", "secret"))
-	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: "wide", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}); err != nil {
+	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents,
+		jetstream.ConsumerConfig{Durable: "wide", AckPolicy: jetstream.AckExplicitPolicy,
+			FilterSubject: "events.>"}); err != nil {
 		t.Fatal(err)
 	}
 	// It does not keep belfry from narrowing others.
-	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: "wide-too", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}); err != nil {
+	if _, err := js.CreateConsumer(t.Context(), bus.StreamEvents,
+		jetstream.ConsumerConfig{Durable: "wide-too", AckPolicy: jetstream.AckExplicitPolicy,
+			FilterSubject: "events.>"}); err != nil {
 		t.Fatal(err)
 	}
 	awaitNarrowed(t, js, "wide-too")
 	const says = "a listener may receive events about the security of accounts"
 	kit.WaitUntil(t, func() error {
-		if logged := p.logged.String(); !strings.Contains(logged, says) || !strings.Contains(logged, "consumer wide of stream EVENTS") || !strings.Contains(logged, "belfry bus setup") {
+		if logged := p.logged.String(); !strings.Contains(logged, says) ||
+			!strings.Contains(logged, "consumer wide of stream EVENTS") ||
+			!strings.Contains(logged, "belfry bus setup") {
 			return fmt.Errorf("logged: %s", logged)
 		}
 		return nil

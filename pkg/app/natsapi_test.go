@@ -42,13 +42,14 @@ func TestStoresOverTheBus(t *testing.T) {
 	}
 	defer conn.Close()
 	begun, release := make(chan struct{}), make(chan struct{})
-	p.serveInterceptor(a, "save", "Books", "moderation", func(_ context.Context, q interceptor.Request) interceptor.Response {
-		if strings.Contains(string(q.Object), "slow") {
-			close(begun)
-			<-release
-		}
-		return interceptor.Response{Allow: true}
-	})
+	p.serveInterceptor(a, "save", "Books", "moderation",
+		func(_ context.Context, q interceptor.Request) interceptor.Response {
+			if strings.Contains(string(q.Object), "slow") {
+				close(begun)
+				<-release
+			}
+			return interceptor.Response{Allow: true}
+		})
 	c := client.New(conn)
 	users, books := c.Store("Users"), c.Store("Books")
 	type object map[string]any
@@ -71,12 +72,15 @@ func TestStoresOverTheBus(t *testing.T) {
 		}
 		return err
 	})
-	for _, name := range []string{"Authors", "Idents", "Sessions", "Tokens", "Contents", "Requests", "LogPositions", "SealKeys"} {
-		if _, err := natsserver.Request(conn, "store."+name+".get", []byte(`{"uuid":"x"}`)); !errors.Is(err, nats.ErrNoResponders) {
+	for _, name := range []string{"Authors", "Idents", "Sessions", "Tokens", "Contents", "Requests", "LogPositions",
+		"SealKeys"} {
+		if _, err := natsserver.Request(conn, "store."+name+".get", []byte(`{"uuid":"x"}`)); !errors.Is(err,
+			nats.ErrNoResponders) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if text := p.logged.String(); !strings.Contains(text, "every client of the bus has full access") || !strings.Contains(text, "Books, Drafts, Papers, Users") {
+	if text := p.logged.String(); !strings.Contains(text, "every client of the bus has full access") ||
+		!strings.Contains(text, "Books, Drafts, Papers, Users") {
 		t.Error(text)
 	}
 
@@ -92,7 +96,8 @@ func TestStoresOverTheBus(t *testing.T) {
 	var limit time.Duration // grows: what is sent meanwhile may be lost
 	kit.WaitUntil(p, func() error {
 		limit += time.Second
-		if _, err := conn.Request("store.Books.get", []byte(`{"uuid":"x"}`), limit); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := conn.Request("store.Books.get", []byte(`{"uuid":"x"}`), limit); !errors.Is(err,
+			nats.ErrNoResponders) {
 			return fmt.Errorf("still served: %w", err)
 		}
 		return nil

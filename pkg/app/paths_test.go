@@ -62,7 +62,8 @@ func checked(t *testing.T, root, text, data string) string {
 			if parts := strings.SplitN(line, ": ", 2); len(parts) == 2 {
 				line = parts[1]
 			}
-			for _, advice := range []string{": the files in this folder are public; choose a folder that has nothing else", "; choose a folder of its own"} {
+			for _, advice := range []string{": the files in this folder are public; choose a folder that has " +
+				"nothing else", "; choose a folder of its own"} {
 				line = strings.ReplaceAll(line, advice, "")
 			}
 			all = append(all, line)
@@ -72,12 +73,13 @@ func checked(t *testing.T, root, text, data string) string {
 	return strings.Join(all, "\n")
 }
 
-// What belfry writes, and what it reads, is not what it serves. Each way to name the one or the other is tried with both
-// keys of folders that are served.
+// What belfry writes, and what it reads, is not what it serves. Each way to name the one or the other is tried with
+// both keys of folders that are served.
 func TestAServedFolderHasNothingElse(t *testing.T) {
-	root := newFolders(t, "front/", "front/in/", "etc/", "front/key.json", "front/in/data/", "outside/", "outside/key.json",
-		"toFront=front", "front/toKey=../outside/key.json", "toKey=front/key.json", "toNew=front/in/new", "loop=loop", "front/.hidden/",
-		"etc/front/", "etc/data/front/", "links/a=ROOT/front/in")
+	root := newFolders(t, "front/", "front/in/", "etc/", "front/key.json", "front/in/data/", "outside/",
+		"outside/key.json",
+		"toFront=front", "front/toKey=../outside/key.json", "toKey=front/key.json", "toNew=front/in/new", "loop=loop",
+		"front/.hidden/", "etc/front/", "etc/data/front/", "links/a=ROOT/front/in")
 	bus := "bus: {url: 'nats://127.0.0.1:4222', "
 	for text, want := range map[string]string{
 		"":                          "",
@@ -143,36 +145,49 @@ func TestAServedFolderHasNothingElse(t *testing.T) {
 // Two things that are written into one folder remove or overwrite each other.
 func TestWhatIsWrittenHasAFolderOfItsOwn(t *testing.T) {
 	root := newFolders(t, "etc/nats.conf", "a/", "toA=a", "toNew=a/new", "etc/data/", "etc/front/")
-	if err := os.WriteFile(filepath.Join(root, "etc", "nats.conf"), []byte("jetstream { store_dir: "+root+"/nats }\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "etc", "nats.conf"), []byte("jetstream { store_dir: "+root+"/nats }\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"backends: {a: {folder: ../a}, b: {folder: ../toA}}":                                  "backends.b.folder: is backends.a.folder",
-		"backends: {a: {folder: ../a/new}}\nbinaries: {b: {folder: ../toNew}}":                "binaries.b.folder: is backends.a.folder",
-		"binaries: {a: {folder: ../a, expose: {url: /a}}, b: {folder: ../a}}":                 "binaries.b.folder: is binaries.a.folder",
-		"binaries: {a: {folder: ../a, expose: {url: /a}}, b: {folder: ../a/b}}":               "",
-		"binaries: {a: {folder: ../a}}\nbackup: {folder: ../toA}":                             "backup.folder: is binaries.a.folder",
-		"mailers: {a: {}, b: {folder: data/mail}}":                                            "",
-		"mailers: {a: {folder: data}}":                                                        "mailers.a.folder: is data",
-		"mailers: {a: {folder: data/stores/default}}":                                         "mailers.a.folder: is the folder of backends.default.folder, which is a default",
-		"backends: {a: {folder: data/mail}}":                                                  "backends.a.folder: is the folder of mailers.default.folder, which is a default",
-		"backup: {folder: data}":                                                              "backup.folder: is data",
-		"backup: {folder: data/backup}":                                                       "",
-		"backup: {folder: data/search}":                                                       "backup.folder: is the folder of the indexes of search",
-		"binaries: {a: {folder: data/bus/jetstream/x}}":                                       "binaries.a.folder: is in the folder of the embedded bus",
-		"bus: {config: nats.conf}\nbinaries: {a: {folder: ../nats/jetstream}}":                "binaries.a.folder: is the folder of the embedded bus",
-		"baseURL: https://a.example.com\nhttp: {acme: {}}\nmailers: {a: {folder: data/acme}}": "mailers.a.folder: is the folder of http.acme.storage, which is a default",
+		"backends: {a: {folder: ../a}, b: {folder: ../toA}}": "backends.b.folder: " +
+			"is backends.a.folder",
+		"backends: {a: {folder: ../a/new}}\nbinaries: {b: {folder: ../toNew}}": "binaries.b.folder: " +
+			"is backends.a.folder",
+		"binaries: {a: {folder: ../a, expose: {url: /a}}, b: {folder: ../a}}": "binaries.b.folder: " +
+			"is binaries.a.folder",
+		"binaries: {a: {folder: ../a, expose: {url: /a}}, b: {folder: ../a/b}}": "",
+		"binaries: {a: {folder: ../a}}\nbackup: " +
+			"{folder: ../toA}": "backup.folder: is binaries.a.folder",
+		"mailers: {a: {}, b: {folder: data/mail}}": "",
+		"mailers: {a: {folder: data}}":             "mailers.a.folder: is data",
+		"mailers: {a: {folder: data/stores/default}}": "mailers.a.folder: is " +
+			"the folder of backends.default.folder, which is a default",
+		"backends: {a: {folder: data/mail}}": "backends.a.folder: " +
+			"is the folder of mailers.default.folder, which is a default",
+		"backup: {folder: data}":        "backup.folder: is data",
+		"backup: {folder: data/backup}": "",
+		"backup: {folder: data/search}": "backup.folder: is " +
+			"the folder of the indexes of search",
+		"binaries: {a: {folder: data/bus/jetstream/x}}": "binaries.a.folder: is " +
+			"in the folder of the embedded bus",
+		"bus: {config: nats.conf}\nbinaries: {a: {folder: ../nats/jetstream}}": "binaries.a.folder: " +
+			"is the folder of the embedded bus",
+		"baseURL: https://a.example.com\nhttp: {acme: {}}\nmailers: {a: {folder: data/acme}}": "mailers.a.folder: is " +
+			"the folder of http.acme.storage, which is a default",
 	} {
 		if got := checked(t, root, text, ""); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
-	c, err := config.Parse(filepath.Join(root, "etc", "belfry.yaml"), []byte("static: {folder: front}\nbinaries: {a: {folder: files}}\nbackup: {folder: saved}\n"), os.LookupEnv)
+	c, err := config.Parse(filepath.Join(root, "etc", "belfry.yaml"),
+		[]byte("static: {folder: front}\nbinaries: {a: {folder: files}}\nbackup: {folder: saved}\n"), os.LookupEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for to, want := range map[string]string{
-		"front": "is static.folder, whose files are public", "front/in": "is in static.folder", ".": "contains static.folder", "data": "is data", "files": "is the place of the files of binaries.a",
+		"front": "is static.folder, whose files are public", "front/in": "is in static.folder",
+		".": "contains static.folder", "data": "is data", "files": "is the place of the files of binaries.a",
 		"data/bus/jetstream": "is the folder of the embedded bus", "elsewhere": "", "saved": "",
 	} {
 		_, err := command.NewBackupPlace(c, &config.BackupPlace{Folder: filepath.Join(root, "etc", to)})

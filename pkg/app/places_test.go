@@ -20,8 +20,8 @@ import (
 // cityFile is a database of a few networks.
 const cityFile = "../account/places/testdata/GeoLite2-City-Test.mmdb"
 
-// The list of sessions and the activity have the device and the place of each login, as far as they are known, and a reload
-// reads the database of places again.
+// The list of sessions and the activity have the device and the place of each login, as far as they are known, and a
+// reload reads the database of places again.
 func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 	data, err := os.ReadFile(cityFile)
 	if err != nil {
@@ -34,11 +34,13 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 	p.config = p.load(text)
 	a, _ := p.reloadable()
 	ask := func(method, path, token, address, agent, body string) string {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.HTTPAddress()+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.HTTPAddress()+path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header = http.Header{"X-Forwarded-For": {address}, "User-Agent": {agent}, "Prefer": {"return=representation"}, "Content-Type": {"application/json"}}
+		req.Header = http.Header{"X-Forwarded-For": {address}, "User-Agent": {agent},
+			"Prefer": {"return=representation"}, "Content-Type": {"application/json"}}
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
@@ -49,7 +51,8 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 		return reply
 	}
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-	token := gjson.Get(ask("POST", "/auth/email", "", "89.160.20.112", firefox, `{"register":true,"login":"ada@example.com","password":"a fine password"}`), "token").String()
+	token := gjson.Get(ask("POST", "/auth/email", "", "89.160.20.112", firefox,
+		`{"register":true,"login":"ada@example.com","password":"a fine password"}`), "token").String()
 	ask("POST", "/auth/email", "", "10.1.2.3", "curl/8.5.0", `{"login":"ada@example.com","password":"a fine password"}`)
 	sessions := func() (all []string) {
 		reply := ask("GET", "/auth/sessions", token, "10.1.2.3", "curl/8.5.0", "")
@@ -65,12 +68,15 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 		t.Errorf("sessions are %q, want %q", got, want)
 	}
 	kit.WaitFor(t, "the log has both logins", func() bool {
-		events := gjson.Get(ask("GET", "/auth/activity", token, "10.1.2.3", "curl/8.5.0", ""), `events.#(event=="Auth.LoggedIn")#`).Array()
-		return len(events) == 2 && events[1].Get("device").String()+" "+events[1].Get("place").Raw == first && !events[0].Get("place").Exists()
+		events := gjson.Get(ask("GET", "/auth/activity", token, "10.1.2.3", "curl/8.5.0", ""),
+			`events.#(event=="Auth.LoggedIn")#`).Array()
+		return len(events) == 2 && events[1].Get("device").String()+" "+events[1].Get("place").Raw == first &&
+			!events[0].Get("place").Exists()
 	})
 
 	p.write("city.mmdb", strings.ReplaceAll(string(data), "Linköping", "Stockholms"))
-	if changed := p.reload(a, text); !slices.Equal(changed, []string{"authentication.places (" + p.path("city.mmdb") + ")"}) {
+	if changed := p.reload(a, text); !slices.Equal(changed,
+		[]string{"authentication.places (" + p.path("city.mmdb") + ")"}) {
 		t.Errorf("changed are %q", changed)
 	}
 	if got := sessions(); !strings.Contains(got[0], "Stockholms") {
@@ -81,7 +87,8 @@ func TestSessionsAndActivityHaveDevicesAndPlaces(t *testing.T) {
 		"expected a readable file":           func() { _ = os.Remove(p.path("city.mmdb")) },
 	} {
 		change()
-		if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {
+		if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); !errors.Is(err, errs.Invalid) ||
+			!strings.Contains(err.Error(), "authentication.places: ") || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -54,15 +54,18 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	r, err = a.reloadNow(ctx)
 	switch {
 	case err != nil:
-		a.log.Error("the configuration is not reloaded; belfry serves with the previous one", "file", a.now().Config.File(), "error", err)
+		a.log.Error("the configuration is not reloaded; belfry serves with the previous one",
+			"file", a.now().Config.File(), "error", err)
 	case len(r.Changed) == 0:
 		a.log.Info("the configuration is reloaded; nothing has changed", "file", r.File)
 	default:
-		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "), "after", time.Since(began).Round(time.Millisecond))
+		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "),
+			"after", time.Since(began).Round(time.Millisecond))
 		warn(a.now(), a.roles, a.log)
 		warnOfTrust(a.now(), a.log, r.Changed)
 		if len(r.Building) > 0 {
-			a.log.Info("indexes are being built in the background; lists that need one are refused until it is complete", "indexes", strings.Join(r.Building, ", "))
+			a.log.Info("indexes are being built in the background; lists that need one are refused until it "+
+				"is complete", "indexes", strings.Join(r.Building, ", "))
 		}
 	}
 	return r, err
@@ -137,7 +140,8 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 	case r := <-read:
 		return r.config, r.plan, r.err
 	case <-ctx.Done():
-		return nil, nil, errs.Wrap(context.Cause(ctx), errs.Canceled, "the configuration could not be read completely in time")
+		return nil, nil, errs.Wrap(context.Cause(ctx), errs.Canceled,
+			"the configuration could not be read completely in time")
 	case <-a.lifetime.Stopping.Done():
 		return nil, nil, errs.New(errs.Unavailable, "belfry is stopping")
 	}
@@ -164,10 +168,15 @@ func (a *App) outdated(ctx context.Context) []doctor.Finding {
 	}
 	c, p, err := a.readAgain(ctx)
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "configuration.broken", Subject: a.now().Config.File(), Says: "the file has changed since belfry read it, and belfry would not start with it: " + examine.MessageOf(err), Do: "correct the file before belfry is restarted"}}
+		return []doctor.Finding{{Level: doctor.Problem, Name: "configuration.broken",
+			Subject: a.now().Config.File(),
+			Says: "the file has changed since belfry read it, and belfry would not start with it: " +
+				examine.MessageOf(err), Do: "correct the file before belfry is restarted"}}
 	}
 	if keys := a.changedSince(c, p); len(keys) > 0 {
-		return []doctor.Finding{{Level: doctor.Warning, Name: "configuration.outdated", Subject: c.File(), Says: "belfry still serves the previous configuration: since then " + strings.Join(keys, ", ") + " changed", Do: "run `belfry reload`"}}
+		return []doctor.Finding{{Level: doctor.Warning, Name: "configuration.outdated", Subject: c.File(),
+			Says: "belfry still serves the previous configuration: since then " + strings.Join(keys, ", ") + " changed",
+			Do:   "run `belfry reload`"}}
 	}
 	return nil
 }

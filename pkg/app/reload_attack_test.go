@@ -57,7 +57,9 @@ stores:
   Marks: {expose: {list: true}, uuid: client}
   Notes: {expose: {events: true}, uuid: client, fields: {pin: {read: "true"}}}
 `
-	taken := strings.NewReplacer(`get: "true", list: "true"`, `get: "user.admin == true", list: "user.admin == true"}, bus: false, intercept: {`, `pin: {read: "true"}`, `pin: {read: "false"}`).Replace(text)
+	taken := strings.NewReplacer(`get: "true", list: "true"`,
+		`get: "user.admin == true", list: "user.admin == true"}, bus: false, intercept: {`, `pin: {read: "true"}`,
+		`pin: {read: "false"}`).Replace(text)
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
 	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit))
@@ -67,7 +69,8 @@ stores:
 	defer conn.Close()
 	p.want(a, "POST", "/books", `{"uuid":"b1"}`, http.StatusCreated)
 	p.want(a, "POST", "/notes", `{"uuid":"n1","pin":4711}`, http.StatusCreated)
-	stream := func(last string) (next func(until ...string) (read, id string)) { // until it has read all of these, or the end
+	// Until it has read all of these, or the end.
+	stream := func(last string) (next func(until ...string) (read, id string)) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.HTTPAddress()+"/events", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -124,11 +127,13 @@ stores:
 	p.want(a, "PATCH", "/notes/n1", `{"title":"x"}`, http.StatusOK)
 	p.want(a, "POST", "/marks", `{"uuid":"m1"}`, http.StatusCreated)
 	rest, last := next()
-	if strings.Contains(rest, `"b3"`) || strings.Contains(rest, `"m1"`) || !strings.Contains(rest, "the configuration of the server has changed") {
+	if strings.Contains(rest, `"b3"`) || strings.Contains(rest, `"m1"`) ||
+		!strings.Contains(rest, "the configuration of the server has changed") {
 		t.Error(rest)
 	}
 	// Events of different objects come in any order.
-	if read, _ := stream(last)(`"uuid":"m1"`, `"uuid":"n1"`); strings.Contains(read, `"b3"`) || strings.Contains(read, `"pin"`) || !strings.Contains(read, `"n1"`) {
+	if read, _ := stream(last)(`"uuid":"m1"`, `"uuid":"n1"`); strings.Contains(read, `"b3"`) ||
+		strings.Contains(read, `"pin"`) || !strings.Contains(read, `"n1"`) {
 		t.Error(read)
 	}
 
@@ -175,13 +180,15 @@ stores:
 		t.Fatal(replies.Text(), replies.Err())
 	}
 	p.reload(a, strings.Replace(text, `create: "true"`, `create: "false"`, 1))
-	if !replies.Scan() || !strings.Contains(replies.Text(), `{"line":2,"status":503,`) || !strings.Contains(replies.Text(), "the configuration of the server has changed: send this line") {
+	if !replies.Scan() || !strings.Contains(replies.Text(), `{"line":2,"status":503,`) ||
+		!strings.Contains(replies.Text(), "the configuration of the server has changed: send this line") {
 		t.Error(replies.Text(), replies.Err())
 	}
 	if replies.Scan() || replies.Err() != nil {
 		t.Error("it does not end:", replies.Text(), replies.Err())
 	}
-	if again := send(strings.NewReader(`{"uuid":"b2"}`)); !again.Scan() || !strings.Contains(again.Text(), `"status":401`) {
+	if again := send(strings.NewReader(`{"uuid":"b2"}`)); !again.Scan() ||
+		!strings.Contains(again.Text(), `"status":401`) {
 		t.Error(again.Text())
 	}
 	p.want(a, "GET", "/books/b1", "", http.StatusOK)
@@ -211,7 +218,8 @@ binaries: {binary: {map: {Books: [covers]}}}
 	if status := upload(text + "limits: {loopback: true}\n"); status != http.StatusCreated {
 		t.Errorf("after a reload that does not concern it: %d", status)
 	}
-	if status := upload(strings.Replace(text, `update: "true"`, `update: "false"`, 1)); status != http.StatusUnauthorized {
+	if status := upload(strings.Replace(text, `update: "true"`, `update: "false"`,
+		1)); status != http.StatusUnauthorized {
 		t.Errorf("after a reload that takes the right: %d", status)
 	}
 	if _, book := p.do(a, "GET", "/books/b1", ""); strings.Count(book, `"hash"`) != 1 {
@@ -239,7 +247,8 @@ func TestAReloadThatFailsAtLastChangesNothing(t *testing.T) {
 func TestAReloadThatCannotReadHoldsUpNothing(t *testing.T) {
 	p := newPlace(t, books)
 	a := p.start()
-	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "belfry is starting") {
+	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) ||
+		!strings.Contains(err.Error(), "belfry is starting") {
 		t.Errorf("before the start is complete: %v", err)
 	}
 	reading, silence := make(chan struct{}), make(chan struct{})
@@ -289,7 +298,9 @@ binaries: {binary: {map: {Books: [covers]}}}
 	p.write("book.json", `{}`)
 	p.config = p.load(text)
 	a := p.start()
-	a.OnReload(Reloading{Read: func() (*config.Config, error) { return config.Load(p.path("belfry.yaml"), os.LookupEnv) }})
+	a.OnReload(Reloading{Read: func() (*config.Config, error) {
+		return config.Load(p.path("belfry.yaml"), os.LookupEnv)
+	}})
 	state := func() (goroutines, files int, heap uint64) {
 		var m runtime.MemStats
 		for range 3 { // what was in a sync.Pool is gone after the second
@@ -316,9 +327,11 @@ binaries: {binary: {map: {Books: [covers]}}}
 	for ; soak.More(); rounds++ {
 		now := a.now()
 		for part, collected := range map[string]func() bool{
-			"what was served": collectable(now), "the configuration": collectable(now.Config), "the stores": collectable(now.Set), "the routes": collectable(now.API),
-			"authentication": collectable(now.Auth), "operations over the bus": collectable(now.Operations), "streams": collectable(now.Live),
-			"files": collectable(now.Binaries["binary"]), "the worker": collectable(now.Mapper),
+			"what was served": collectable(now), "the configuration": collectable(now.Config),
+			"the stores": collectable(now.Set), "the routes": collectable(now.API),
+			"authentication": collectable(now.Auth), "operations over the bus": collectable(now.Operations),
+			"streams": collectable(now.Live),
+			"files":   collectable(now.Binaries["binary"]), "the worker": collectable(now.Mapper),
 		} {
 			kept[fmt.Sprint(part, " of round ", rounds)] = collected
 		}
@@ -329,13 +342,16 @@ binaries: {binary: {map: {Books: [covers]}}}
 	kit.WaitUntil(t, func() error {
 		g, f, h := state()
 		if g > goroutines+spare || f > files+spare {
-			return errs.New(errs.Internal, "%d reloads: %d goroutines, then %d; %d files, then %d", rounds, goroutines, g, files, f)
+			return errs.New(errs.Internal, "%d reloads: %d goroutines, then %d; %d files, then %d", rounds, goroutines,
+				g, files, f)
 		}
 		maps.DeleteFunc(kept, func(_ string, collected func() bool) bool { return collected() })
 		if len(kept) > 0 {
-			return errs.New(errs.Internal, "%d reloads: %d parts are still in memory, such as %s", rounds, len(kept), slices.Min(slices.Collect(maps.Keys(kept))))
+			return errs.New(errs.Internal, "%d reloads: %d parts are still in memory, such as %s", rounds, len(kept),
+				slices.Min(slices.Collect(maps.Keys(kept))))
 		}
-		t.Logf("%d reloads: %d goroutines, then %d; %d files, then %d; %d KiB, then %d", rounds, goroutines, g, files, f, heap>>10, h>>10)
+		t.Logf("%d reloads: %d goroutines, then %d; %d files, then %d; %d KiB, then %d", rounds, goroutines, g, files,
+			f, heap>>10, h>>10)
 		return nil
 	})
 }
@@ -365,7 +381,8 @@ stores:
 	if err := a.Bus().StartServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(a.Bus().ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1),
+		nats.RetryOnFailedConnect(true))
 	if err != nil {
 		t.Fatal(err)
 	}

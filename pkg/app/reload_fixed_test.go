@@ -15,7 +15,8 @@ import (
 	"belfry/test/kit/tlskit"
 )
 
-// The next connection to an external bus can use another secret, but be of no other user. The embedded server has its own.
+// The next connection to an external bus can use another secret, but be of no other user. The embedded server has its
+// own.
 func TestAReloadChangesTheSecretOfAnExternalBusAlone(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")
@@ -40,7 +41,8 @@ func TestAReloadChangesTheSecretOfAnExternalBusAlone(t *testing.T) {
 	}
 }
 
-// Another file of authorities is refused by its own name where something that is opened at the start trusts it, and by no other.
+// Another file of authorities is refused by its own name where something that is opened at the start trusts it, and by
+// no other.
 func TestAReloadNamesTheKeyOfAuthorities(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")
@@ -77,7 +79,8 @@ func TestAReloadReadsThePasswordOfTheBusAgain(t *testing.T) {
 		return &server.Options{JetStream: true, StoreDir: folder, Username: "belfry", Password: password}
 	}
 	s := natsserver.Serve(t, options("first-secret"))
-	text := strings.Replace(books, `bus: {listen: ""}`, fmt.Sprintf("bus: {url: %q, user: belfry, password: first-secret}", s.ClientURL()), 1)
+	text := strings.Replace(books, `bus: {listen: ""}`,
+		fmt.Sprintf("bus: {url: %q, user: belfry, password: first-secret}", s.ClientURL()), 1)
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
 	kit.WaitUntil(t, func() error { return degraded(a, "") })
@@ -87,7 +90,8 @@ func TestAReloadReadsThePasswordOfTheBusAgain(t *testing.T) {
 	s.WaitForShutdown()
 	natsserver.Serve(t, next)
 	kit.WaitUntil(t, func() error { return degraded(a, "the bus is unavailable: the server rejects the user") })
-	if keys := p.reload(a, strings.Replace(text, "first-secret", "second-secret", 1)); !slices.Equal(keys, []string{"bus.password"}) {
+	if keys := p.reload(a, strings.Replace(text, "first-secret", "second-secret", 1)); !slices.Equal(keys,
+		[]string{"bus.password"}) {
 		t.Errorf("changed are %q", keys)
 	}
 	kit.WaitUntil(t, func() error { return degraded(a, "") })

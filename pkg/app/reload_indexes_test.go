@@ -112,7 +112,8 @@ func TestAReloadChangesTheKeyOfAMapping(t *testing.T) {
 	for _, author := range []string{"lem", "dick"} {
 		p.want(a, "POST", "/authors", fmt.Sprintf(`{"uuid":%q}`, author), http.StatusCreated)
 	}
-	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","editor":"dick","title":"Solaris"}`, http.StatusCreated)
+	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","editor":"dick","title":"Solaris"}`,
+		http.StatusCreated)
 	p.author(a, "lem", has(`"Solaris"`))
 	p.changed(a, "key: author", "key: editor")
 	p.author(a, "dick", has(`"Solaris"`))
@@ -168,7 +169,8 @@ stores:
   Books: {expose: {list: true}, uuid: client, %s map: {Authors: {key: %s, target: books, fields: title, limit: 10000}}}
 `
 	texts := []string{
-		fmt.Sprintf(text, "indexes: [n],", "author"), fmt.Sprintf(text, "indexes: [n, title], unique: [slug],", "author"),
+		fmt.Sprintf(text, "indexes: [n],", "author"),
+		fmt.Sprintf(text, "indexes: [n, title], unique: [slug],", "author"),
 		fmt.Sprintf(text, "", "editor"), fmt.Sprintf(text, "indexes: [n], unique: [slug, isbn],", "editor"),
 	}
 	p := newPlace(t, texts[0])
@@ -181,7 +183,8 @@ stores:
 	var written, listed, waited atomic.Int64
 	load.Go(func() {
 		for n := int64(1); !stopped.Load(); {
-			body := fmt.Sprintf(`{"uuid":"b%06d","n":%d,"title":"t","slug":"s%d","isbn":"i%d","author":"a","editor":"e"}`, n, n, n, n)
+			body := fmt.Sprintf(
+				`{"uuid":"b%06d","n":%d,"title":"t","slug":"s%d","isbn":"i%d","author":"a","editor":"e"}`, n, n, n, n)
 			if status, text := p.do(a, "POST", "/books", body); status != http.StatusCreated {
 				t.Errorf("POST: %d, %s", status, text)
 				return
@@ -232,7 +235,8 @@ stores:
 		t.Errorf("%d differences", n)
 	}
 	for line := range strings.Lines(p.logged.String()) {
-		if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "msg=request ") { // which has a status, checked above
+		// Which has a status, checked above.
+		if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "msg=request ") {
 			t.Error(line)
 		}
 	}

@@ -134,10 +134,11 @@ http: {acme: {email: a@example.com, directory: "https://127.0.0.1:1/directory", 
 // reloadValues are values of keys for which the schema and the example of the reference have none that a base can have,
 // and what else changes in the section: null removes a key. A path can name the type of the section.
 var reloadValues = map[string]string{
-	"authentication.places":                         "{places: city.mmdb}",
-	"authentication.providers.*.type of oidc":       "{type: NAME, issuer: null, clientID: ''}",
-	"authentication.providers.*.type":               "{type: oidc, issuer: 'http://127.0.0.1:1'}",
-	"authentication.providers.apple.type of apple":  "{type: oidc, issuer: 'http://127.0.0.1:1', teamID: null, keyID: null, privateKeyFile: null}",
+	"authentication.places":                   "{places: city.mmdb}",
+	"authentication.providers.*.type of oidc": "{type: NAME, issuer: null, clientID: ''}",
+	"authentication.providers.*.type":         "{type: oidc, issuer: 'http://127.0.0.1:1'}",
+	"authentication.providers.apple.type of apple": "{type: oidc, issuer: 'http://127.0.0.1:1', teamID: null, " +
+		"keyID: null, privateKeyFile: null}",
 	"authentication.providers.apple.privateKey":     "{privateKey: '${file:FOLDER/apple.p8}', privateKeyFile: null}",
 	"authentication.providers.apple.privateKeyFile": "{privateKeyFile: key.pem}",
 	"authentication.providers.apple.teamID":         "{teamID: u}",
@@ -164,23 +165,24 @@ var reloadValues = map[string]string{
 	"bus.user":                                      "{user: other}",
 	"ca":                                            "{ca: cert2.pem}",
 	"data":                                          "{data: other}",
-	"development":                                   "{development: true, proxies: null, proxyHeader: null, hosts: null}",
-	"http.acme.ca":                                  "{ca: cert.pem}",
-	"http.acme.storage":                             "{storage: other}",
-	"http.redirect":                                 "{redirect: '127.0.0.1:0'}",
-	"http.tls.cert":                                 "{cert: cert2.pem, key: key2.pem}",
-	"http.tls.key":                                  "{cert: cert2.pem, key: key2.pem}",
-	"mailers.*.folder":                              "{folder: other}",
-	"mailers.*.type of smtp":                        "{type: file, host: null, port: null, user: null, password: null}",
-	"mailers.*.type":                                "{type: smtp, host: 127.0.0.1, folder: null}",
-	"mailers.*.password":                            "{password: q}",
-	"metrics.listen":                                "{listen: ''}",
-	"metrics.token":                                 "{token: fedcba9876543210}",
-	"pages.folder":                                  "{folder: null}",
-	"static.folder":                                 "{folder: front2}",
-	"stores.*.computed.*":                           `{label: "object.title + '?'"}`,
-	"stores.*.schema":                               "{schema: other.json}",
-	"tracing.endpoint":                              "{endpoint: 'http://127.0.0.1:2'}",
+	"development": "{development: true, proxies: null, proxyHeader: null, " +
+		"hosts: null}",
+	"http.acme.ca":           "{ca: cert.pem}",
+	"http.acme.storage":      "{storage: other}",
+	"http.redirect":          "{redirect: '127.0.0.1:0'}",
+	"http.tls.cert":          "{cert: cert2.pem, key: key2.pem}",
+	"http.tls.key":           "{cert: cert2.pem, key: key2.pem}",
+	"mailers.*.folder":       "{folder: other}",
+	"mailers.*.type of smtp": "{type: file, host: null, port: null, user: null, password: null}",
+	"mailers.*.type":         "{type: smtp, host: 127.0.0.1, folder: null}",
+	"mailers.*.password":     "{password: q}",
+	"metrics.listen":         "{listen: ''}",
+	"metrics.token":          "{token: fedcba9876543210}",
+	"pages.folder":           "{folder: null}",
+	"static.folder":          "{folder: front2}",
+	"stores.*.computed.*":    `{label: "object.title + '?'"}`,
+	"stores.*.schema":        "{schema: other.json}",
+	"tracing.endpoint":       "{endpoint: 'http://127.0.0.1:2'}",
 }
 
 // schemaKey is a key of the JSON Schema: its path, with A for a name that is chosen and [] for an item, and the type of
@@ -599,7 +601,8 @@ func (p *reloadPlace) reloadKeys(a *App, before string, changes ...*keyChange) (
 	if !strings.HasPrefix(paths[0], "bus.events.") {
 		return text, true, nil
 	}
-	if is := p.stream(a); next.Bus.Events != (config.Events{MaxAge: is.MaxAge, MaxBytes: is.MaxBytes, MaxMessages: is.MaxMsgs}) {
+	if is := p.stream(a); next.Bus.Events != (config.Events{MaxAge: is.MaxAge, MaxBytes: is.MaxBytes,
+		MaxMessages: is.MaxMsgs}) {
 		p.Errorf("the stream of events has %+v, want %+v", is, next.Bus.Events)
 	}
 	return text, true, nil
@@ -611,7 +614,8 @@ func (p *reloadPlace) isRefused(c *keyChange, where string, err error) {
 	says := "can't change while belfry runs: restart it, or set the value of before"
 	if command, moves := strings.CutPrefix(c.policy, "refused="); moves {
 		says = "can't change while belfry runs, since other data would be shown: " + map[string]string{
-			"data": "stop belfry, move the data with `belfry migrate", "accounts": "copy the accounts with `belfry export",
+			"data":     "stop belfry, move the data with `belfry migrate",
+			"accounts": "copy the accounts with `belfry export",
 		}[command]
 	}
 	if want := where + ": " + says; !c.isSection() && !strings.Contains(fmt.Sprint(err), want) {
@@ -651,7 +655,8 @@ func (p *reloadPlace) observe(a *App) map[string]string {
 		}
 		res := httptest.NewRecorder()
 		a.ServeHTTP(res, httptest.NewRequest("GET", "http://"+a.HTTPAddress()+path, nil))
-		all["the reply to "+route] = random.ReplaceAllString(fmt.Sprintf("%d\n%v\n%s", res.Code, res.Header(), res.Body), "X")
+		all["the reply to "+route] = random.ReplaceAllString(fmt.Sprintf("%d\n%v\n%s", res.Code, res.Header(),
+			res.Body), "X")
 	}
 	all["the stream of events"] = fmt.Sprintf("%+v", p.stream(a))
 	return all

@@ -56,40 +56,46 @@ func has(text string) func(string) bool {
 	return func(s string) bool { return strings.Contains(s, text) }
 }
 
-// A store that is added is served at once, with its mappings and events. One that is removed is not served; its objects are there
-// again when the configuration has it again.
+// A store that is added is served at once, with its mappings and events. One that is removed is not served; its objects
+// are there again when the configuration has it again.
 func TestAReloadAddsAndRemovesStores(t *testing.T) {
 	p := newPlace(t, live)
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	p.want(a, "POST", "/notes", `{}`, http.StatusNotFound)
 	for round := range 3 {
-		notes := "  Notes: {expose: {list: true}, uuid: client, policy: {default: allow}, map: {Authors: {key: author, target: notes, fields: text}}}\nbinaries:"
+		notes := "  Notes: {expose: {list: true}, uuid: client, policy: {default: allow}, map: {Authors: {key: " +
+			"author, target: notes, fields: text}}}\nbinaries:"
 		p.changed(a, "binaries:", notes)
 		if round > 0 {
 			p.want(a, "GET", "/notes/n0", "", http.StatusOK)
 		}
-		p.want(a, "POST", "/notes", fmt.Sprintf(`{"uuid":"n%d","author":"lem","text":"round %d"}`, round, round), http.StatusCreated)
+		p.want(a, "POST", "/notes", fmt.Sprintf(`{"uuid":"n%d","author":"lem","text":"round %d"}`, round, round),
+			http.StatusCreated)
 		p.author(a, "lem", has(fmt.Sprintf("round %d", round)))
-		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); strings.Contains(facts, "Notes in backend default") {
+		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); strings.Contains(facts,
+			"Notes in backend default") {
 			t.Error(facts)
 		}
 		p.changed(a)
 		p.want(a, "GET", "/notes/n0", "", http.StatusNotFound)
-		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); !strings.Contains(facts, "Notes in backend default") {
+		if facts := fmt.Sprint(a.wiring.views.System.Facts(a.now())); !strings.Contains(facts,
+			"Notes in backend default") {
 			t.Errorf("the console does not say that the objects stay: %s", facts)
 		}
 		if f := finding(p.examined(), "backend.unused"); f == nil || !strings.Contains(f.Says, "Notes") {
 			t.Errorf("the doctor says %+v", f)
 		}
 		removed := "copies of Notes in Authors.notes"
-		kit.WaitFor(t, "the console lists the copies of the mapping", func() bool { return strings.Contains(fmt.Sprint(a.wiring.views.System.Facts(a.now())), removed) })
+		kit.WaitFor(t, "the console lists the copies of the mapping",
+			func() bool { return strings.Contains(fmt.Sprint(a.wiring.views.System.Facts(a.now())), removed) })
 		if f := finding(p.examined(), "mapping.unused"); f == nil || f.Subject != "Notes in Authors.notes" {
 			t.Errorf("the doctor says %+v", f)
 		}
 	}
 	p.changed(a, "binaries:", "  Ratings: {map: {Authors: {key: author, target: notes}}}\nbinaries:")
-	kit.WaitFor(t, "an array that another mapping maintains is not listed", func() bool { return len(a.wiring.filling.Removed()) == 0 })
+	kit.WaitFor(t, "an array that another mapping maintains is not listed",
+		func() bool { return len(a.wiring.filling.Removed()) == 0 })
 	p.stop(a)
 	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || !report.Clean() || report.Pending != 0 {
@@ -136,7 +142,8 @@ func TestAReloadChangesSearch(t *testing.T) {
 	finds := func(word string) {
 		t.Helper()
 		kit.WaitUntil(p, func() error {
-			if status, text := p.do(a, "GET", "/books?q="+word, ""); status != http.StatusOK || !strings.Contains(text, "solaris") {
+			if status, text := p.do(a, "GET", "/books?q="+word, ""); status != http.StatusOK ||
+				!strings.Contains(text, "solaris") {
 				return fmt.Errorf("%d, %s", status, text)
 			}
 			return nil
@@ -154,7 +161,8 @@ func TestAReloadChangesSearch(t *testing.T) {
 	p.want(a, "POST", "/authors", `{"uuid":"solaris","name":"a name"}`, http.StatusCreated)
 	p.changed(a, "Books: {", "Books: {search: {fields: [text]}, ", "Authors: {", "Authors: {search: {fields: [name]}, ")
 	kit.WaitUntil(p, func() error {
-		if status, text := p.do(a, "GET", "/authors?q=name", ""); status != http.StatusOK || !strings.Contains(text, "solaris") {
+		if status, text := p.do(a, "GET", "/authors?q=name", ""); status != http.StatusOK ||
+			!strings.Contains(text, "solaris") {
 			return fmt.Errorf("%d, %s", status, text)
 		}
 		return nil
@@ -234,7 +242,8 @@ func TestAReloadMovesAPortBackWhileARequestLasts(t *testing.T) {
 func TestAReloadChangesTheLogAndBackups(t *testing.T) {
 	p := newPlace(t, live)
 	a, _ := p.reloadable()
-	p.reload(a, strings.Replace(live, `bus: {listen: ""}`, `bus: {listen: "", events: {maxMessages: 1000}}`, 1)+"backup: {folder: saved}\n")
+	p.reload(a, strings.Replace(live, `bus: {listen: ""}`, `bus: {listen: "", events: {maxMessages: 1000}}`, 1)+
+		"backup: {folder: saved}\n")
 	info, err := a.Bus().JetStream().Stream(t.Context(), "EVENTS")
 	if err != nil || info.CachedInfo().Config.MaxMsgs != 1000 {
 		t.Errorf("%+v, %v", info, err)
@@ -272,9 +281,12 @@ func TestAReloadThatFailsInTheMiddleChangesNothing(t *testing.T) {
 	served := a.now()
 	p.write("file", "")
 	for text, says := range map[string]string{
-		strings.Replace(live, "stores:", "backends: {other: {folder: file}}\nstores:\n  Notes: {backend: other}", 1):                       "other",
-		strings.Replace(live, "binaries: {", "binaries: {other: {folder: file, expose: {url: /o}}, ", 1):                                   "file",
-		strings.Replace(live, "stores:", "stores:\n  Notes: {expose: {}}", 1) + "metrics: {listen: '" + occupy(t).Addr().String() + "'}\n": "free the port",
+		strings.Replace(live, "stores:", "backends: {other: {folder: file}}\nstores:\n  Notes: {backend: other}",
+			1): "other",
+		strings.Replace(live, "binaries: {", "binaries: {other: {folder: file, expose: {url: /o}}, ",
+			1): "file",
+		strings.Replace(live, "stores:", "stores:\n  Notes: {expose: {}}", 1) + "metrics: {listen: '" +
+			occupy(t).Addr().String() + "'}\n": "free the port",
 	} {
 		p.write("belfry.yaml", text)
 		if _, err := a.Reload(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
@@ -290,11 +302,13 @@ func TestAReloadThatFailsInTheMiddleChangesNothing(t *testing.T) {
 	p.want(a, "POST", "/notes", `{}`, http.StatusCreated)
 }
 
-// A backend stays open after a reload has removed it. Its name then shows no other data than a restart would, and the folder is not
-// taken for that of another process.
+// A backend stays open after a reload has removed it. Its name then shows no other data than a restart would, and the
+// folder is not taken for that of another process.
 func TestABackendThatComesBackIsTheSame(t *testing.T) {
 	with := func(name, folder string) string {
-		return strings.Replace(live, "stores:", "backends: {"+name+": {folder: "+folder+"}}\nstores:\n  Notes: {backend: "+name+", expose: {list: true}}", 1)
+		return strings.Replace(live, "stores:",
+			"backends: {"+name+": {folder: "+folder+"}}\nstores:\n  Notes: {backend: "+name+", expose: {list: true}}",
+			1)
 	}
 	p := newPlace(t, live)
 	a, _ := p.reloadable()
@@ -307,7 +321,8 @@ func TestABackendThatComesBackIsTheSame(t *testing.T) {
 	} {
 		p.write("belfry.yaml", text)
 		var problems config.Problems
-		if _, err := a.Reload(context.Background()); !errors.As(err, &problems) || !strings.Contains(problems.Error(), says) {
+		if _, err := a.Reload(context.Background()); !errors.As(err, &problems) ||
+			!strings.Contains(problems.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
 		p.want(a, "GET", "/notes", "", http.StatusNotFound)
@@ -337,7 +352,8 @@ func TestAReloadThatFailsLeavesTheConsumers(t *testing.T) {
 	})
 	before := filters()
 	p.write("data/search", "") // in place of the folder of the indexes
-	p.write("belfry.yaml", strings.Replace(live, "stores:", "stores:\n  Notes: {search: {fields: [text]}, map: {Authors: {key: author, target: notes}}}", 1))
+	p.write("belfry.yaml", strings.Replace(live, "stores:",
+		"stores:\n  Notes: {search: {fields: [text]}, map: {Authors: {key: author, target: notes}}}", 1))
 	if _, err := a.Reload(context.Background()); err == nil || !strings.Contains(err.Error(), "search") {
 		t.Fatal(err)
 	}
@@ -351,7 +367,8 @@ func TestStoresThatComeAndGoLeaveNothing(t *testing.T) {
 	p := newPlace(t, live)
 	a, _ := p.reloadable()
 	round := func() {
-		p.changed(a, "binaries:", "  Notes: {expose: {list: true}, indexes: [text], map: {Authors: {key: author, target: notes}}}\nbinaries:")
+		p.changed(a, "binaries:",
+			"  Notes: {expose: {list: true}, indexes: [text], map: {Authors: {key: author, target: notes}}}\nbinaries:")
 		p.want(a, "POST", "/notes", `{"text":"t"}`, http.StatusCreated)
 		p.changed(a)
 	}
@@ -369,7 +386,8 @@ func TestStoresThatComeAndGoLeaveNothing(t *testing.T) {
 	}
 	kit.WaitUntil(t, func() error {
 		if now, publish := goroutines(); now > before+spare || publish != publishers {
-			return fmt.Errorf("%d goroutines, of which %d publish events, then %d and %d", before, publishers, now, publish)
+			return fmt.Errorf("%d goroutines, of which %d publish events, then %d and %d", before, publishers, now,
+				publish)
 		}
 		return nil
 	})
@@ -381,7 +399,8 @@ func TestAReloadBuildsBesideADownload(t *testing.T) {
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/books", `{"uuid":"b1","title":"t"}`, http.StatusCreated)
 	p.want(a, "PUT", "/covers/upload/Books/b1/covers/add", strings.Repeat("x", 9<<20), http.StatusCreated)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.HTTPAddress()+"/covers/Books/b1/covers/0", nil)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.HTTPAddress()+"/covers/Books/b1/covers/0",
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +428,8 @@ func TestAReloadBuildsBesideADownload(t *testing.T) {
 	_ = res.Body.Close()
 }
 
-// A command that runs while the configuration changes writes by the one with which it began: what the next one builds follows it.
+// A command that runs while the configuration changes writes by the one with which it began: what the next one builds
+// follows it.
 func TestACommandEndsBeforeTheNextConfigurationBuilds(t *testing.T) {
 	p := newPlace(t, live)
 	a, _ := p.reloadable()

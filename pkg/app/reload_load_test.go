@@ -117,11 +117,13 @@ func TestReloadsUnderLoad(t *testing.T) {
 			last = follow.read(followed, base, last)
 		}
 	})
-	kit.WaitFor(t, "the stream begins", func() bool { return strings.Contains(p.metrics(a), "\nbelfry_live_clients 1\n") })
+	kit.WaitFor(t, "the stream begins",
+		func() bool { return strings.Contains(p.metrics(a), "\nbelfry_live_clients 1\n") })
 	for w := 1; w <= 2; w++ {
 		load.Go(func() { // of both versions, all the time
 			for ctx.Err() == nil {
-				if post("/versions", fmt.Sprintf(`{"v":%d}`, w), http.StatusCreated, http.StatusUnauthorized) == http.StatusUnauthorized {
+				if post("/versions", fmt.Sprintf(`{"v":%d}`, w), http.StatusCreated,
+					http.StatusUnauthorized) == http.StatusUnauthorized {
 					denied.Add(1)
 				}
 			}

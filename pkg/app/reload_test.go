@@ -88,26 +88,31 @@ func TestAReloadChangesWithoutARestart(t *testing.T) {
 				t.Error(second)
 			}
 		}},
-		{func() []string { return p.reload(a, reloaded+"limits: {loopback: true, address: {writes: 1}}\n") }, []string{"limits"}, func() {
-			for range 10 {
-				p.do(a, "PATCH", "/books/b1", `{"title":1}`)
-			}
-			p.want(a, "PATCH", "/books/b1", `{"title":1}`, http.StatusTooManyRequests)
-		}},
-		{func() []string { return p.reload(a, reloaded+"log: {level: debug}\nshutdownTimeout: 7s\n") }, []string{"limits", "log", "shutdownTimeout"}, func() {
-			if now := (*applied)[len(*applied)-1]; now.Log.Level != -4 || now.ShutdownTimeout.Seconds() != 7 {
-				t.Errorf("%+v, %v", now.Log, now.ShutdownTimeout)
-			}
-			p.want(a, "PATCH", "/books/b1", `{"title":1}`, http.StatusOK)
-		}},
+		{func() []string { return p.reload(a, reloaded+"limits: {loopback: true, address: {writes: 1}}\n") },
+			[]string{"limits"}, func() {
+				for range 10 {
+					p.do(a, "PATCH", "/books/b1", `{"title":1}`)
+				}
+				p.want(a, "PATCH", "/books/b1", `{"title":1}`, http.StatusTooManyRequests)
+			}},
+		{func() []string { return p.reload(a, reloaded+"log: {level: debug}\nshutdownTimeout: 7s\n") },
+			[]string{"limits", "log", "shutdownTimeout"}, func() {
+				if now := (*applied)[len(*applied)-1]; now.Log.Level != -4 || now.ShutdownTimeout.Seconds() != 7 {
+					t.Errorf("%+v, %v", now.Log, now.ShutdownTimeout)
+				}
+				p.want(a, "PATCH", "/books/b1", `{"title":1}`, http.StatusOK)
+			}},
 		{func() []string {
-			return p.reload(a, strings.NewReplacer("uuid: client", "private: [title], expose: {url: /tomes}", "expose: {list: true}, ", "", "0123456789abcdef", "fedcba9876543210").Replace(reloaded))
+			return p.reload(a, strings.NewReplacer("uuid: client", "private: [title], expose: {url: /tomes}",
+				"expose: {list: true}, ", "", "0123456789abcdef", "fedcba9876543210").Replace(reloaded))
 		}, nil, func() {
-			if status, text := p.do(a, "GET", "/tomes/b1", ""); status != http.StatusOK || strings.Contains(text, "title") {
+			if status, text := p.do(a, "GET", "/tomes/b1", ""); status != http.StatusOK ||
+				strings.Contains(text, "title") {
 				t.Errorf("%d, %s", status, text)
 			}
 			p.want(a, "GET", "/books/b1", "", http.StatusNotFound)
-			for token, want := range map[string]int{"0123456789abcdef": http.StatusUnauthorized, "fedcba9876543210": http.StatusOK} {
+			for token, want := range map[string]int{"0123456789abcdef": http.StatusUnauthorized,
+				"fedcba9876543210": http.StatusOK} {
 				req, _ := http.NewRequest("GET", "http://"+a.now().MetricsAddress+"/metrics", nil)
 				req.Header.Set("Authorization", "Bearer "+token)
 				res, err := http.DefaultClient.Do(req)
@@ -127,7 +132,8 @@ func TestAReloadChangesWithoutARestart(t *testing.T) {
 		}
 		s.check()
 	}
-	if log := p.logged.String(); strings.Contains(log, "fedcba9876543210") || strings.Contains(log, "0123456789abcdef") {
+	if log := p.logged.String(); strings.Contains(log, "fedcba9876543210") ||
+		strings.Contains(log, "0123456789abcdef") {
 		t.Error("the log has a token")
 	}
 }
@@ -159,15 +165,19 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		}
 	}
 	for key, change := range map[string]func() string{
-		"found character":                 func() string { return "listen: @\n" },
-		"stores.Books.exposed":            replace("Books: {expose", "Books: {exposed: {}, expose"),
-		"stores.Books.policy.update":      replace("{default: allow}", `{default: allow, update: "pin == ("}`),
-		"stores.Books.schema":             func() string { p.write("book.json", `{"type": 1}`); return text },
-		"pages.folder":                    func() string { p.write("book.json", `{}`); return text + "pages: {folder: none}\n" },
-		"data: can't change":              func() string { return text + "data: other\n" },
-		"listen: can't change":            replace("127.0.0.1:0", "127.0.0.1:1"),
-		"bus.listen: can't change":        replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
-		"bus.url: can't change":           replace(`bus: {listen: ""}`, "bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
+		"found character":            func() string { return "listen: @\n" },
+		"stores.Books.exposed":       replace("Books: {expose", "Books: {exposed: {}, expose"),
+		"stores.Books.policy.update": replace("{default: allow}", `{default: allow, update: "pin == ("}`),
+		"stores.Books.schema":        func() string { p.write("book.json", `{"type": 1}`); return text },
+		"pages.folder": func() string {
+			p.write("book.json", `{}`)
+			return text + "pages: {folder: none}\n"
+		},
+		"data: can't change":       func() string { return text + "data: other\n" },
+		"listen: can't change":     replace("127.0.0.1:0", "127.0.0.1:1"),
+		"bus.listen: can't change": replace(`bus: {listen: ""}`, "bus: {listen: 127.0.0.1:1}"),
+		"bus.url: can't change": replace(`bus: {listen: ""}`,
+			"bus: {url: nats://127.0.0.1:1, user: u, password: hunter2}"),
 		"backends.away.url: can't change": replace("hunter2@", "hunter2@other."),
 		"stores.Books.backend: can't":     replace("schema: book.json", "schema: book.json, backend: away"),
 		"binaries.binary.folder":          replace("{binary: {map", "{binary: {folder: x, map"),
@@ -175,7 +185,8 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	} {
 		p.write("belfry.yaml", change())
 		_, err := command.Reload.Do(t.Context(), p.config, struct{}{})
-		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "hunter2") {
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), key) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", key, err)
 		}
 		if !strings.Contains(p.logged.String(), strings.Split(key, ":")[0]) {
@@ -190,7 +201,8 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 		t.Error("a secret is in the log:", log)
 	}
 	p.want(a, "POST", "/books", `{"title":1}`, http.StatusCreated)
-	if last := a.console().System.Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" || strings.Contains(last.Refused, "hunter2") {
+	if last := a.console().System.Reload(); last == nil || last.Refused == "" || last.At.IsZero() || last.By == "" ||
+		strings.Contains(last.Refused, "hunter2") {
 		t.Errorf("the console says %+v", last)
 	}
 
@@ -205,16 +217,18 @@ mailers: {default: {type: smtp, host: localhost, user: u, password: hunter2}}
 	if _, err := a.Reload(t.Context()); !errors.Is(err, errs.Unavailable) {
 		t.Errorf("after the stop: %v", err)
 	}
-	if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); err == nil || !strings.Contains(err.Error(), "no belfry serves") {
+	if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); err == nil ||
+		!strings.Contains(err.Error(), "no belfry serves") {
 		t.Errorf("nobody serves: %v", err)
 	}
-	if _, err := command.Reload.Do(context.Background(), &config.Config{Data: p.path("none")}, struct{}{}); !errors.Is(err, errs.Invalid) {
+	if _, err := command.Reload.Do(context.Background(), &config.Config{Data: p.path("none")},
+		struct{}{}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("no folder: %v", err)
 	}
 }
 
-// A rule for lists has an index of its own. Until that is built, lists evaluate the rule for each object. What the index of another
-// rule was made for can't be filtered by.
+// A rule for lists has an index of its own. Until that is built, lists evaluate the rule for each object. What the
+// index of another rule was made for can't be filtered by.
 func TestAReloadBuildsTheIndexOfARule(t *testing.T) {
 	const text = `
 listen: 127.0.0.1:0
@@ -244,12 +258,14 @@ stores:
 	if r, err = a.Reload(t.Context()); err != nil || !slices.Equal(r.Building, []string{"Books.public"}) {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if list := p.built(a, "/books?filter=public%3D%3Dtrue"); !strings.Contains(list, "b2") || strings.Contains(list, "b1") {
+	if list := p.built(a, "/books?filter=public%3D%3Dtrue"); !strings.Contains(list, "b2") ||
+		strings.Contains(list, "b1") {
 		t.Error(list)
 	}
 	p.stop(a)
 	a, _ = p.reloadable()
-	if status, list := p.do(a, "GET", "/books?filter=public%3D%3Dtrue", ""); status != http.StatusOK || !strings.Contains(list, "b2") || strings.Contains(list, "b1") {
+	if status, list := p.do(a, "GET", "/books?filter=public%3D%3Dtrue", ""); status != http.StatusOK ||
+		!strings.Contains(list, "b2") || strings.Contains(list, "b1") {
 		t.Errorf("after a restart: %d, %s", status, list)
 	}
 }
@@ -265,7 +281,8 @@ stores:
 	p := newPlace(t, text)
 	a, _ := p.reloadable()
 	rest, status := p.begin(a, "POST", "/books", "application/json", `{"uuid":`)
-	p.write("belfry.yaml", strings.NewReplacer("expose: {}", "expose: {url: /tomes}", `create: "true"`, `create: "false"`).Replace(text))
+	p.write("belfry.yaml",
+		strings.NewReplacer("expose: {}", "expose: {url: /tomes}", `create: "true"`, `create: "false"`).Replace(text))
 	if _, err := a.Reload(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +341,8 @@ func TestAReloadWaitsForWhatIsInUse(t *testing.T) {
 		close(closed)
 	}()
 	for n := range 20 {
-		e := &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "b1", Object: []byte(`{"uuid":"b1","author":"a1"}`)}
+		e := &event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "b1",
+			Object: []byte(`{"uuid":"b1","author":"a1"}`)}
 		if err := before.Mapper.Handle(t.Context(), e); err != nil {
 			t.Fatalf("%d: %v", n, err)
 		}

@@ -40,7 +40,8 @@ func (p *place) startSluggers(a *App) *sluggers {
 	p.Cleanup(conn.Close)
 	overHTTP := func(method, uuid, body string) (int, string) { return p.do(a, method, "/books/"+uuid, body) }
 	overBus := func(method, uuid, body string) (int, string) {
-		op := map[string]string{http.MethodPut: wire.Update, http.MethodPost: wire.Save, http.MethodDelete: wire.Delete}[method]
+		op := map[string]string{http.MethodPut: wire.Update, http.MethodPost: wire.Save,
+			http.MethodDelete: wire.Delete}[method]
 		req := wire.Request{UUID: uuid}
 		if op != wire.Delete {
 			req.Object = json.RawMessage(body)
@@ -130,7 +131,8 @@ stores:
   Books: {expose: {list: true}, uuid: client, indexes: [slug], %s policy: {default: allow}}
 `
 	texts := []string{
-		fmt.Sprintf(text, ""), fmt.Sprintf(text, "unique: [slug],"), fmt.Sprintf(text, "unique: [slug, isbn],"), fmt.Sprintf(text, "unique: [isbn],"),
+		fmt.Sprintf(text, ""), fmt.Sprintf(text, "unique: [slug],"), fmt.Sprintf(text, "unique: [slug, isbn],"),
+		fmt.Sprintf(text, "unique: [isbn],"),
 	}
 	p := newPlace(t, texts[0])
 	a, _ := p.reloadable()

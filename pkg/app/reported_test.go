@@ -88,7 +88,8 @@ func TestAReloadTellsNothingOfAnUpgrade(t *testing.T) {
 	p.stop(p.start())
 	p.age()
 	a, _ := p.reloadable()
-	p.reload(a, "listen: 127.0.0.1:0\nbus: {listen: \"\"}\nstores:\n  Books: {expose: {}, policy: {create: \"true\"}}\n")
+	p.reload(a, "listen: 127.0.0.1:0\nbus: {listen: \"\"}\nstores:\n  Books: {expose: {}, policy: {create: "+
+		"\"true\"}}\n")
 	p.stop(a)
 	p.stop(p.start())
 	if lines := p.toldLines(); len(lines) > 0 {
@@ -96,10 +97,11 @@ func TestAReloadTellsNothingOfAnUpgrade(t *testing.T) {
 	}
 }
 
-// Whichever part of a folder is there, an earlier release may have used it; one that a command of this release was the first to
-// use is new.
+// Whichever part of a folder is there, an earlier release may have used it; one that a command of this release was the
+// first to use is new.
 func TestFoldersOfAnEarlierReleaseAreKnown(t *testing.T) {
-	for name, made := range map[string]string{"the lock": hold.LockFile, "the stores": "stores/", "the log": "bus/", "a folder of something else": "other/", "nothing": ""} {
+	for name, made := range map[string]string{"the lock": hold.LockFile, "the stores": "stores/", "the log": "bus/",
+		"a folder of something else": "other/", "nothing": ""} {
 		p := newPlace(t, partly)
 		if err := os.MkdirAll(p.config.Data, 0o700); err != nil {
 			t.Fatal(err)
@@ -121,7 +123,8 @@ func TestFoldersOfAnEarlierReleaseAreKnown(t *testing.T) {
 			lock.Unlock()
 		}
 		p.stop(p.start())
-		if got, want := len(p.toldLines()) > 0, made == hold.LockFile || made == "stores/" || made == "bus/"; got != want {
+		if got, want := len(p.toldLines()) > 0,
+			made == hold.LockFile || made == "stores/" || made == "bus/"; got != want {
 			t.Errorf("%s: told: %t", name, got)
 		}
 	}

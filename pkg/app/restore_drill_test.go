@@ -23,7 +23,8 @@ func (p *place) stream(a *App, after, until string) string {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), kit.Limit)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.HTTPAddress()+"/events?lastEventId="+after, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.HTTPAddress()+"/events?lastEventId="+after,
+		nil)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -43,8 +44,8 @@ func (p *place) stream(a *App, after, until string) string {
 	return ""
 }
 
-// A client has received an event of a write that the restore undoes. The restored log gets further events, so the position
-// of the client is in it, but is that of another event: the client must start over.
+// A client has received an event of a write that the restore undoes. The restored log gets further events, so the
+// position of the client is in it, but is that of another event: the client must start over.
 func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 	text := strings.Replace(books, "expose: {list: true,", "expose: {list: true, events: true,", 1)
 	p := newPlace(t, text)
@@ -79,15 +80,16 @@ func TestAClientThatHasSeenWhatARestoreUndoesBeginsAnew(t *testing.T) {
 // makeKey makes an API key of a user.
 func (p *place) makeKey(login string) *command.UserReply {
 	p.Helper()
-	key, err := command.Users.Do(p.Context(), p.config, command.UserRequest{Act: command.CreateKey, User: login, Key: keys.New{Name: "deploy"}})
+	key, err := command.Users.Do(p.Context(), p.config,
+		command.UserRequest{Act: command.CreateKey, User: login, Key: keys.New{Name: "deploy"}})
 	if err != nil {
 		p.Fatal(err)
 	}
 	return key
 }
 
-// Who could log in when the backup was made can do so after the restore: with the password, the session and the API key of
-// that time, also if the session has ended since.
+// Who could log in when the backup was made can do so after the restore: with the password, the session and the API key
+// of that time, also if the session has ended since.
 func TestUsersAndSessionsAreThoseOfTheBackup(t *testing.T) {
 	const login, password = "ada@example.org", "correct horse battery"
 	revoke := func(p *place, key *command.UserReply) {
@@ -95,7 +97,8 @@ func TestUsersAndSessionsAreThoseOfTheBackup(t *testing.T) {
 	}
 	p := newPlace(t, managed)
 	a := p.start()
-	p.want(a, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q,"register":true}`, login, password), http.StatusNoContent)
+	p.want(a, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q,"register":true}`, login, password),
+		http.StatusNoContent)
 	_, session := p.logIn(a, login, password)
 	key, revoked := p.makeKey(login), p.makeKey(login)
 	revoke(p, revoked)
@@ -182,9 +185,11 @@ func TestIdempotencyKeysAreThoseOfTheBackup(t *testing.T) {
 	}
 }
 
-// A mapping is added; its arrays are being filled when the backup is made, or have not been begun. The restore fills them.
+// A mapping is added; its arrays are being filled when the backup is made, or have not been begun. The restore fills
+// them.
 func TestAMappingThatIsBeingFilledIsFilledByTheRestore(t *testing.T) {
-	plain := strings.Replace(books, "    map: {Authors: {key: author, target: books, fields: title, cascade: true}}\n", "", 1)
+	plain := strings.Replace(books, "    map: {Authors: {key: author, target: books, fields: title, cascade: true}}\n",
+		"", 1)
 	p := newPlace(t, plain)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
@@ -232,8 +237,10 @@ func TestAStopEndsABackupAndIsNoFailure(t *testing.T) {
 func TestABackupByTheServerSaysWhyItHasFailed(t *testing.T) {
 	p := newPlace(t, books)
 	p.start()
-	_, err := command.Backup.Do(t.Context(), p.config, command.BackupRequest{To: &config.BackupPlace{Folder: p.path("belfry.yaml")}})
-	if err == nil || !strings.Contains(err.Error(), "the destination of backups, ") || !strings.Contains(err.Error(), "can't be created") {
+	_, err := command.Backup.Do(t.Context(), p.config,
+		command.BackupRequest{To: &config.BackupPlace{Folder: p.path("belfry.yaml")}})
+	if err == nil || !strings.Contains(err.Error(), "the destination of backups, ") ||
+		!strings.Contains(err.Error(), "can't be created") {
 		t.Errorf("a file as the place: %v", err)
 	}
 	if !strings.Contains(p.logged.String(), "not a directory") {

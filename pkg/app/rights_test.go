@@ -36,7 +36,8 @@ type note struct {
 	public     bool
 }
 
-var rightsNotes = []note{{"shown", "ann", true}, {"kept", "ann", false}, {"other", "bob", false}, {"nobodys", "", false}}
+var rightsNotes = []note{{"shown", "ann", true}, {"kept", "ann", false}, {"other", "bob", false},
+	{"nobodys", "", false}}
 
 func rightsStores() map[string]ruled {
 	anyone := func(string, note) bool { return true }
@@ -45,33 +46,48 @@ func rightsStores() map[string]ruled {
 	owner := func(caller string, o note) bool { return caller != "" && caller == o.user }
 	ownerOrPublic := func(caller string, o note) bool { return owner(caller, o) || o.public }
 	of := func(create, get, update, list right) map[policy.Op]right {
-		return map[policy.Op]right{policy.Create: create, policy.Get: get, policy.Update: update, policy.Delete: update, policy.List: list}
+		return map[policy.Op]right{policy.Create: create, policy.Get: get, policy.Update: update, policy.Delete: update,
+			policy.List: list}
 	}
 	return map[string]ruled{
-		"Open":     {`bus: true`, of(anyone, anyone, anyone, anyone)},
-		"LoggedIn": {`policy: {create: user != null, get: user != null, update: user != null, delete: user != null}`, of(loggedIn, loggedIn, loggedIn, loggedIn)},
-		"Owned":    {`policy: owner`, of(loggedIn, ownerOrPublic, owner, ownerOrPublic)},
+		"Open": {`bus: true`, of(anyone, anyone, anyone, anyone)},
+		"LoggedIn": {`policy: {create: user != null, get: user != null, update: user != null, delete: user != null}`,
+			of(loggedIn, loggedIn, loggedIn, loggedIn)},
+		"Owned": {`policy: owner`, of(loggedIn, ownerOrPublic, owner, ownerOrPublic)},
 		"Mixed": {`owner: user, policy: {create: user != null, get: "isOwner || object.public == true", update: isOwner, delete: isOwner}`,
 			of(loggedIn, ownerOrPublic, owner, ownerOrPublic)},
-		"Closed": {`policy: {create: "false", get: "false", update: "false", delete: "false"}`, of(nobody, nobody, nobody, nobody)},
-		"Failing": {`policy: {create: input.nothing == 1, get: object.nothing == 1, update: object.nothing == 1, delete: object.nothing == 1}`,
+		"Closed": {`policy: {create: "false", get: "false", update: "false", delete: "false"}`,
 			of(nobody, nobody, nobody, nobody)},
-		"Unlisted":  {`policy: {create: "true", get: "true", update: "false", delete: "false", list: "false"}`, of(anyone, anyone, nobody, nobody)},
-		"ListOwned": {`owner: user, policy: {create: "true", get: user != null, update: isOwner, delete: isOwner, list: isOwner}`, of(anyone, loggedIn, owner, owner)},
-		"ByPrivate": {`policy: {create: "true", get: object.secret == 'hidden' && user != null, update: user != null && object.user == user.uuid, delete: "false"}`,
-			map[policy.Op]right{policy.Create: anyone, policy.Get: loggedIn, policy.Update: owner, policy.Delete: nobody, policy.List: loggedIn}},
-		"Unreadable": {`policy: {create: "true", get: "false", update: "true", delete: "false"}`, map[policy.Op]right{policy.Create: anyone, policy.Get: nobody, policy.Update: anyone, policy.Delete: nobody, policy.List: nobody}},
+		"Failing": {
+			`policy: {create: input.nothing == 1, get: object.nothing == 1, update: object.nothing == 1, delete: object.nothing == 1}`,
+			of(nobody, nobody, nobody, nobody)},
+		"Unlisted": {`policy: {create: "true", get: "true", update: "false", delete: "false", list: "false"}`,
+			of(anyone, anyone, nobody, nobody)},
+		"ListOwned": {
+			`owner: user, policy: {create: "true", get: user != null, update: isOwner, delete: isOwner, list: isOwner}`,
+			of(anyone, loggedIn, owner, owner)},
+		"ByPrivate": {
+			`policy: {create: "true", get: object.secret == 'hidden' && user != null, update: user != null && object.user == user.uuid, delete: "false"}`,
+			map[policy.Op]right{policy.Create: anyone, policy.Get: loggedIn, policy.Update: owner,
+				policy.Delete: nobody, policy.List: loggedIn}},
+		"Unreadable": {
+			`policy: {create: "true", get: "false", update: "true", delete: "false"}`,
+			map[policy.Op]right{policy.Create: anyone, policy.Get: nobody, policy.Update: anyone, policy.Delete: nobody,
+				policy.List: nobody}},
 
 		// What a policy does not name.
-		"OwnerAlone":   {`owner: user`, of(loggedIn, ownerOrPublic, owner, ownerOrPublic)},
-		"CreateAlone":  {`policy: {create: "true"}`, of(anyone, nobody, nobody, nobody)},
-		"GetAlone":     {`policy: {get: user != null}`, of(nobody, loggedIn, nobody, loggedIn)},
-		"UpdateAlone":  {`policy: {update: "true"}`, map[policy.Op]right{policy.Create: nobody, policy.Get: nobody, policy.Update: anyone, policy.Delete: nobody, policy.List: nobody}},
-		"DeleteAlone":  {`policy: {delete: "true"}`, map[policy.Op]right{policy.Create: nobody, policy.Get: nobody, policy.Update: nobody, policy.Delete: anyone, policy.List: nobody}},
-		"ListAlone":    {`policy: {list: "true"}`, of(nobody, nobody, nobody, anyone)},
-		"NoneNamed":    {`policy: {default: deny}`, of(nobody, nobody, nobody, nobody)},
-		"OwnedPartly":  {`owner: user, policy: {get: isOwner}`, of(nobody, owner, nobody, owner)},
-		"OthersMay":    {`policy: {default: allow, delete: "false"}`, map[policy.Op]right{policy.Create: anyone, policy.Get: anyone, policy.Update: anyone, policy.Delete: nobody, policy.List: anyone}},
+		"OwnerAlone":  {`owner: user`, of(loggedIn, ownerOrPublic, owner, ownerOrPublic)},
+		"CreateAlone": {`policy: {create: "true"}`, of(anyone, nobody, nobody, nobody)},
+		"GetAlone":    {`policy: {get: user != null}`, of(nobody, loggedIn, nobody, loggedIn)},
+		"UpdateAlone": {`policy: {update: "true"}`, map[policy.Op]right{policy.Create: nobody, policy.Get: nobody,
+			policy.Update: anyone, policy.Delete: nobody, policy.List: nobody}},
+		"DeleteAlone": {`policy: {delete: "true"}`, map[policy.Op]right{policy.Create: nobody, policy.Get: nobody,
+			policy.Update: nobody, policy.Delete: anyone, policy.List: nobody}},
+		"ListAlone":   {`policy: {list: "true"}`, of(nobody, nobody, nobody, anyone)},
+		"NoneNamed":   {`policy: {default: deny}`, of(nobody, nobody, nobody, nobody)},
+		"OwnedPartly": {`owner: user, policy: {get: isOwner}`, of(nobody, owner, nobody, owner)},
+		"OthersMay": {`policy: {default: allow, delete: "false"}`, map[policy.Op]right{policy.Create: anyone,
+			policy.Get: anyone, policy.Update: anyone, policy.Delete: nobody, policy.List: anyone}},
 		"OpenByChoice": {`policy: {default: allow}`, of(anyone, anyone, anyone, anyone)},
 		"OwnersOpen":   {`owner: user, policy: {default: allow}`, of(anyone, anyone, anyone, anyone)},
 	}
@@ -90,11 +106,13 @@ func newRights(t *testing.T) *rights {
 	t.Helper()
 	r := &rights{stores: rightsStores(), callers: map[string]string{"": ""}, uuids: map[string]string{"": ""}}
 	var text strings.Builder
-	text.WriteString("listen: 127.0.0.1:0\nbus: {listen: \"127.0.0.1:0\"}\nauthentication: {providers: {email: {postValidation: true}}}\nstores:\n  Boxes: {expose: {list: true}}\n")
+	text.WriteString("listen: 127.0.0.1:0\nbus: {listen: \"127.0.0.1:0\"}\nauthentication: {providers: {email: " +
+		"{postValidation: true}}}\nstores:\n  Boxes: {expose: {list: true}}\n")
 	fields := "binaries: {binary: {map: {"
 	for _, name := range slices.Sorted(maps.Keys(r.stores)) {
 		path := strings.ToLower(name)
-		fmt.Fprintf(&text, "  %s: {expose: {url: /%s, list: true}, uuid: client, private: [secret], map: {Boxes: {key: box, target: %s, fields: text}}, %s}\n",
+		fmt.Fprintf(&text, "  %s: {expose: {url: /%s, list: true}, uuid: client, private: [secret], map: {Boxes: "+
+			"{key: box, target: %s, fields: text}}, %s}\n",
 			name, path, path, r.stores[name].rules)
 		fields += name + ": [photo], "
 	}
@@ -106,7 +124,8 @@ func newRights(t *testing.T) *rights {
 	r.want(r.app, "POST", "/boxes", `{"uuid":"box"}`, http.StatusCreated)
 	for name := range r.stores {
 		for _, n := range rightsNotes {
-			o := fmt.Sprintf(`{"text":"of %s","secret":"hidden","box":"box","public":%t,"user":%q}`, n.name, n.public, r.uuids[n.user])
+			o := fmt.Sprintf(`{"text":"of %s","secret":"hidden","box":"box","public":%t,"user":%q}`, n.name, n.public,
+				r.uuids[n.user])
 			parsed, err := object.Parse([]byte(o))
 			if err == nil {
 				_, err = r.app.Set().Store(name).Save(t.Context(), parsed, n.name)
@@ -129,7 +148,8 @@ func newRights(t *testing.T) *rights {
 func (r *rights) register(user string) {
 	r.Helper()
 	res, err := http.Post("http://"+r.app.HTTPAddress()+"/auth/email", "application/json",
-		strings.NewReader(fmt.Sprintf(`{"register":true,"login":"%s@example.com","password":"the password of %s"}`, user, user)))
+		strings.NewReader(fmt.Sprintf(`{"register":true,"login":"%s@example.com","password":"the password of %s"}`,
+			user, user)))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -193,8 +213,8 @@ func (r *rights) judge(what, caller string, status, success int, allowed bool) {
 	}
 }
 
-// Every way in asks the same rules: HTTP, lists, files, streams of events and imports; replies of writes show what a get
-// would. Requests on the bus are not judged by rules, and show nothing private either, nor do mapped arrays.
+// Every way in asks the same rules: HTTP, lists, files, streams of events and imports; replies of writes show what a
+// get would. Requests on the bus are not judged by rules, and show nothing private either, nor do mapped arrays.
 func TestEveryWayInAsksTheSameRules(t *testing.T) {
 	r := newRights(t)
 	for _, caller := range []string{"", "bob", "ann"} {
@@ -319,7 +339,8 @@ func (r *rights) checkBus() {
 	defer conn.Close()
 	r.each(func(name, _ string, _ map[policy.Op]right, n note) {
 		stored, err := client.New(conn).Store(name).Get(r.Context(), n.name)
-		if text := string(stored.Object.Encode()); err != nil || !strings.Contains(text, "of "+n.name) || strings.Contains(text, "hidden") {
+		if text := string(stored.Object.Encode()); err != nil || !strings.Contains(text, "of "+n.name) ||
+			strings.Contains(text, "hidden") {
 			r.Errorf("%s %s on the bus: %s, %v", name, n.name, text, err)
 		}
 	})

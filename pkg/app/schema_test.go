@@ -25,14 +25,17 @@ stores:
 // A default is no unique value: only one object could have it. One of several together may have a default.
 func TestUniqueValuesHaveNoDefaults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.json")
-	if err := os.WriteFile(file, []byte(`{"properties":{"slug":{"default":"x"},"team":{"default":"red"},"rank":{"default":1},"none":{"default":null}}}`), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(`{"properties":{"slug":{"default":"x"},"team":{"default":"red"},"rank":{"default":1},"none":{"default":null}}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := newPlace(t, "")
 	const store = "stores:\n  Pages: {schema: %s, defaults: %t, unique: [%s]}\n"
-	for unique, refused := range map[string]string{"slug": "slug", `"team, rank"`: "team and rank", `"team, number"`: "", "none": "", "title": ""} {
+	for unique, refused := range map[string]string{"slug": "slug", `"team, rank"`: "team and rank",
+		`"team, number"`: "", "none": "", "title": ""} {
 		err := plan.Check(p.load(fmt.Sprintf(store, file, true, unique)))
-		want := "stores.Pages.unique: the schema has a default for " + refused + ", but only one object could have this value"
+		want := "stores.Pages.unique: the schema has a default for " + refused +
+			", but only one object could have this value"
 		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", unique, err)
 		}
@@ -45,12 +48,15 @@ func TestUniqueValuesHaveNoDefaults(t *testing.T) {
 // A format that would be ignored is a problem of the configuration, which says where it is and what was meant.
 func TestAnUnknownFormatIsAProblem(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.json")
-	if err := os.WriteFile(file, []byte("{\"properties\":{\"mail\":{\"$ref\":\"#/$defs/mail\"}},\n\"$defs\":{\"mail\":{\"format\":\"emial\"}}}"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("{\"properties\":{\"mail\":{\"$ref\":\"#/$defs/mail\"}},\n\"$defs\":{\"mail\":{\"format\":\"emial\"}}}"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := newPlace(t, "")
 	const store = "stores:\n  Pages: {schema: %s, formats: %t}\n"
-	want := "page.json:2: /$defs/mail/format: \"emial\" is not a format that is asserted, and would be ignored; did you mean email?"
+	want := "page.json:2: /$defs/mail/format: \"emial\" is not a format that is asserted, and would be ignored; did " +
+		"you mean email?"
 	if err := plan.Check(p.load(fmt.Sprintf(store, file, true))); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -80,7 +86,8 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	}
 	want(http.StatusCreated, "POST", "/books", `{"uuid":"a"}`, `"state":"draft"`)
 	want(http.StatusCreated, "POST", "/books", `{"uuid":"b","state":null}`, `"state":null`)
-	want(http.StatusBadRequest, "POST", "/books", `{"mail":"nobody"}`, `"errors":[{"pointer":"/mail","message":"must have the format email","keyword":"format"}]`)
+	want(http.StatusBadRequest, "POST", "/books", `{"mail":"nobody"}`,
+		`"errors":[{"pointer":"/mail","message":"must have the format email","keyword":"format"}]`)
 	want(http.StatusOK, "PUT", "/books/a", `{"year":1}`, `"state":"draft"`)
 
 	const next = `{"properties":{"state":{"type":"string"},"year":{"minimum":1000}}}`
@@ -98,7 +105,8 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	both := func() {
 		t.Helper()
 		check(command.SchemaQuestion{Store: "Books"}, 0, "")
-		check(command.SchemaQuestion{Store: "Books", Name: "next.json", Schema: []byte(next)}, 2, `{"pointer":"/year","message":"must be at least 1000","keyword":"minimum"}`)
+		check(command.SchemaQuestion{Store: "Books", Name: "next.json", Schema: []byte(next)}, 2,
+			`{"pointer":"/year","message":"must be at least 1000","keyword":"minimum"}`)
 	}
 	both()
 	p.stop(a)
@@ -111,8 +119,10 @@ func TestSchemasFillAssertAndChange(t *testing.T) {
 	want(http.StatusBadRequest, "PATCH", "/books/b", `{"year":2000}`, `"pointer":"/state"`)
 	want(http.StatusOK, "PATCH", "/books/b", `{"state":"done"}`, `"done"`)
 	check(command.SchemaQuestion{Store: "Books"}, 1, `"uuid":"a"`)
-	for _, q := range []command.SchemaQuestion{{Store: "Nothing"}, {Store: "Users"}, {Store: "Books", Name: "bad.json", Schema: []byte(`{"type":7}`)}} {
-		if _, err := command.Schema.Do(t.Context(), p.config, q); err == nil || q.Name == "" && !errors.Is(err, errs.Invalid) {
+	for _, q := range []command.SchemaQuestion{{Store: "Nothing"}, {Store: "Users"},
+		{Store: "Books", Name: "bad.json", Schema: []byte(`{"type":7}`)}} {
+		if _, err := command.Schema.Do(t.Context(), p.config, q); err == nil ||
+			q.Name == "" && !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}

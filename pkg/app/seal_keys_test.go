@@ -53,7 +53,8 @@ func TestAnAddedKeyIsUsedOnceAllProcessesHaveReadIt(t *testing.T) {
 	}
 
 	// A minute later.
-	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now().Add(-2*command.SealKeyDelay), time.Hour); err != nil {
+	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now().Add(-2*command.SealKeyDelay),
+		time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range stores {
@@ -86,7 +87,8 @@ func storedKeys(t *testing.T, s *store.Store) (keys []command.StoredKey) {
 	}
 	// A belfry of an earlier release reads the first one.
 	var first []byte
-	if err := json.Unmarshal(object.Field(stored.Body, command.SealKeyField), &first); err != nil || string(first) != string(keys[0].Key) {
+	if err := json.Unmarshal(object.Field(stored.Body, command.SealKeyField), &first); err != nil ||
+		string(first) != string(keys[0].Key) {
 		t.Errorf("an earlier release reads another key: %v", err)
 	}
 	return keys
@@ -124,11 +126,13 @@ func TestWhatAnEndedKeyHasSealedIsNotOpened(t *testing.T) {
 func TestKeysAreBoundedInNumber(t *testing.T) {
 	stores := sealKeys(t, 1)
 	for n := 2; n <= command.MaxSealKeys; n++ {
-		if keys, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil || len(keys) != n {
+		if keys, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); err != nil ||
+			len(keys) != n {
 			t.Fatalf("%d keys, %v", len(keys), err)
 		}
 	}
-	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); !errors.Is(err, errs.Exists) || !strings.Contains(err.Error(), "--keep") {
+	if _, err := command.AddSealKey(t.Context(), stores[0], time.Now(), time.Hour); !errors.Is(err, errs.Exists) ||
+		!strings.Contains(err.Error(), "--keep") {
 		t.Errorf("%v", err)
 	}
 	if keys := storedKeys(t, stores[0]); len(keys) != command.MaxSealKeys {
@@ -153,7 +157,8 @@ func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 		}
 		stored := a.Set().Store(config.SealKeyStore)
 		for _, k := range storedKeysOf(t, stored) {
-			if secret, _ := json.Marshal(k); strings.Contains(string(shown)+p.logged.String(), strings.Trim(string(secret), `"`)) {
+			if secret, _ := json.Marshal(k); strings.Contains(string(shown)+p.logged.String(),
+				strings.Trim(string(secret), `"`)) {
 				t.Error("a key is shown")
 			}
 		}
@@ -161,7 +166,9 @@ func TestKeysAreChangedWhileServingAndStopped(t *testing.T) {
 	manage(command.KeysRequest{}, 1)
 	manage(command.KeysRequest{Rotate: true, Keep: new(time.Hour)}, 2)
 	p.stop(a)
-	if keys, err := command.Keys.Do(t.Context(), p.config, command.KeysRequest{Rotate: true, Keep: new(time.Hour)}); err != nil || len(*keys) != 3 || !(*keys)[0].Current || (*keys)[0].Until == nil || (*keys)[2].Until != nil {
+	if keys, err := command.Keys.Do(t.Context(), p.config,
+		command.KeysRequest{Rotate: true, Keep: new(time.Hour)}); err != nil || len(*keys) != 3 ||
+		!(*keys)[0].Current || (*keys)[0].Until == nil || (*keys)[2].Until != nil {
 		t.Errorf("%+v, %v", keys, err)
 	}
 	if a = p.start(); !opens(a.now().Sealer, text) {

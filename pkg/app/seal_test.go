@@ -69,7 +69,8 @@ func TestABrokenKeyIsReportedAndStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := command.LoadSealer(t.Context(), keys); !errors.Is(err, errs.Internal) || !strings.Contains(err.Error(), "restore it from a backup") {
+	if _, err := command.LoadSealer(t.Context(), keys); !errors.Is(err, errs.Internal) ||
+		!strings.Contains(err.Error(), "restore it from a backup") {
 		t.Errorf("%v", err)
 	}
 	after, err := keys.Get(t.Context(), command.SealKeyUUID)

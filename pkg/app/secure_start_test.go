@@ -8,8 +8,8 @@ import (
 	"belfry/test/kit/tlskit"
 )
 
-// A connection that is made while belfry starts waits for the certificates: until then it is not known whether it may be served without
-// TLS.
+// A connection that is made while belfry starts waits for the certificates: until then it is not known whether it may
+// be served without TLS.
 func TestNoConnectionIsServedBeforeTheCertificatesAreThere(t *testing.T) {
 	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
 	tlskit.WriteValid(t, p.path("cert.pem"), p.path("key.pem"), "app.example.com")
@@ -31,7 +31,8 @@ func TestNoConnectionIsServedBeforeTheCertificatesAreThere(t *testing.T) {
 			close(accepted)
 			_, _ = c.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
 			reply := make([]byte, 200)
-			if n, _ := c.Read(reply); string(reply[:n]) != "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n" {
+			if n, _ := c.Read(reply); string(reply[:n]) != "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP "+
+				"request to an HTTPS server.\n" {
 				t.Errorf("it is served without TLS: %q", reply[:n])
 			}
 		}()

@@ -22,9 +22,11 @@ import (
 // browser is a client that knows belfry as app.example.com and follows no redirects.
 func browser(t *testing.T, a *App, roots *x509.CertPool) *http.Client {
 	t.Helper()
-	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "app.example.com", MinVersion: tls.VersionTLS12}}
+	transport := &http.Transport{ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "app.example.com", MinVersion: tls.VersionTLS12}}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // send sends a request to the name app.example.com.
@@ -75,10 +77,12 @@ func TestTLSByFiles(t *testing.T) {
 	c := browser(t, a, tlskit.Pool(t, cert))
 
 	res, _ := send(t, c, "POST", base+"/books", `{"title":"Emma"}`)
-	if res.StatusCode != http.StatusCreated || res.ProtoMajor != 2 || res.Header.Get("Strict-Transport-Security") != "max-age=2592000" {
+	if res.StatusCode != http.StatusCreated || res.ProtoMajor != 2 ||
+		res.Header.Get("Strict-Transport-Security") != "max-age=2592000" {
 		t.Errorf("%s by %s, HSTS %q", res.Status, res.Proto, res.Header.Get("Strict-Transport-Security"))
 	}
-	res, _ = send(t, c, "POST", base+"/auth/email", `{"login":"ada@example.com","password":"the password of ada","register":true}`)
+	res, _ = send(t, c, "POST", base+"/auth/email",
+		`{"login":"ada@example.com","password":"the password of ada","register":true}`)
 	cookies := res.Cookies()
 	if len(cookies) == 0 {
 		t.Errorf("%s: no cookie", res.Status)
@@ -90,11 +94,14 @@ func TestTLSByFiles(t *testing.T) {
 	}
 
 	res, _ = send(t, c, "POST", redirect+"//evil.example/books?a=b", "")
-	if to := res.Header.Get("Location"); res.StatusCode != http.StatusPermanentRedirect || to != "https://app.example.com//evil.example/books?a=b" || res.Header.Get("Strict-Transport-Security") != "" {
+	if to := res.Header.Get("Location"); res.StatusCode != http.StatusPermanentRedirect ||
+		to != "https://app.example.com//evil.example/books?a=b" || res.Header.Get("Strict-Transport-Security") != "" {
 		t.Errorf("%s to %q", res.Status, to)
 	}
-	for host, want := range map[string]string{"127.0.0.1": base + "/x", "localhost:1": "https://localhost:" + a.HTTPAddress()[len("127.0.0.1:"):] + "/x", "evil.example": "",
-		"APP.example.com.": "https://APP.example.com./x", "app.example.com:evil": "https://app.example.com/x", "app.example.com:1:2": ""} {
+	for host, want := range map[string]string{"127.0.0.1": base + "/x",
+		"localhost:1": "https://localhost:" + a.HTTPAddress()[len("127.0.0.1:"):] + "/x", "evil.example": "",
+		"APP.example.com.": "https://APP.example.com./x", "app.example.com:evil": "https://app.example.com/x",
+		"app.example.com:1:2": ""} {
 		req, _ := http.NewRequestWithContext(t.Context(), "GET", redirect+"/x", nil)
 		req.Host = host
 		res, err := c.Do(req)
@@ -102,7 +109,8 @@ func TestTLSByFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = res.Body.Close()
-		if to := res.Header.Get("Location"); to != want || want == "" && res.StatusCode != http.StatusMisdirectedRequest {
+		if to := res.Header.Get("Location"); to != want ||
+			want == "" && res.StatusCode != http.StatusMisdirectedRequest {
 			t.Errorf("%s: %s to %q, want %q", host, res.Status, to, want)
 		}
 	}
@@ -167,7 +175,8 @@ func TestTLSByFiles(t *testing.T) {
 	send(t, browser(t, a, tlskit.Pool(t, p.path("other.pem"))), "GET", base+"/healthz", "")
 
 	// TLS ends and begins without a restart, also where no port redirects.
-	p.reload(a, strings.Replace(strings.Replace(overTLS, "https:", "http:", 1), "http: {tls: {cert: cert.pem, key: key.pem}, redirect: \"127.0.0.1:0\"}", "", 1))
+	p.reload(a, strings.Replace(strings.Replace(overTLS, "https:", "http:", 1),
+		"http: {tls: {cert: cert.pem, key: key.pem}, redirect: \"127.0.0.1:0\"}", "", 1))
 	p.want(a, "GET", "/healthz", "", http.StatusOK)
 	p.reload(a, strings.Replace(other.Replace(overTLS), ", redirect: \"127.0.0.1:0\"", "", 1))
 	send(t, browser(t, a, tlskit.Pool(t, p.path("other.pem"))), "GET", base+"/healthz", "")
@@ -189,21 +198,27 @@ func TestTLSThatCannotWork(t *testing.T) {
 	tlskit.WriteValid(t, p.path("b.pem"), p.path("b.key"), "b.example.com")
 	taken := occupy(t).Addr().String()
 	for text, says := range map[string]string{
-		"http: {tls: {cert: none, key: a.key}}":                                                  "http.tls.cert: ",
-		"http: {tls: {cert: a.pem}}":                                                             "http.tls.key: is missing",
-		"http: {tls: {cert: a.pem, key: b.key}}":                                                 "private key does not match public key",
-		"http: {tls: {cert: empty, key: a.key}}":                                                 "failed to find any PEM data",
-		"baseURL: http://a.example.com\nhttp: {tls: {cert: a.pem, key: a.key}}":                  "baseURL: expected https://",
-		"http: {redirect: \":80\"}":                                                              "http.redirect: has an effect with TLS alone",
-		"http: {hsts: 1d}":                                                                       "http.hsts: has an effect with TLS alone",
-		"http: {tls: {cert: a.pem, key: a.key}, acme: {domains: [a.b]}}":                         "not both",
-		"http: {acme: {}}":                                                                       "http.acme.domains: is missing",
-		"http: {acme: {domains: [localhost]}}":                                                   "expected a name such as app.example.com",
-		"http: {acme: {domains: [127.0.0.1]}}":                                                   "expected a name such as app.example.com",
-		"http: {acme: {domains: [a.b], ca: empty}}":                                              "http.acme.ca: ",
-		"http: {acme: {domains: [a.b], directory: \"http://a.b\"}}":                              "http.acme.directory: expected a URL such as https://",
-		"http: {tls: {cert: a.pem, key: a.key}, redirect: \"" + taken + "\"}":                    "can't listen on " + taken + ", which redirects to https",
-		"listen: 127.0.0.1:1\nhttp: {tls: {cert: a.pem, key: a.key}, redirect: \"127.0.0.1:1\"}": "http.redirect: is also the address of listen",
+		"http: {tls: {cert: none, key: a.key}}":  "http.tls.cert: ",
+		"http: {tls: {cert: a.pem}}":             "http.tls.key: is missing",
+		"http: {tls: {cert: a.pem, key: b.key}}": "private key does not match public key",
+		"http: {tls: {cert: empty, key: a.key}}": "failed to find any PEM data",
+		"baseURL: http://a.example.com\nhttp: {tls: {cert: a.pem, " +
+			"key: a.key}}": "baseURL: expected https://",
+		"http: {redirect: \":80\"}": "http.redirect: has an effect with TLS alone",
+		"http: {hsts: 1d}":          "http.hsts: has an effect with TLS alone",
+		"http: {tls: {cert: a.pem, key: a.key}, acme: {domains: [a.b]}}": "not both",
+		"http: {acme: {}}": "http.acme.domains: is missing",
+		"http: {acme: {domains: [localhost]}}": "expected a name " +
+			"such as app.example.com",
+		"http: {acme: {domains: [127.0.0.1]}}": "expected a name " +
+			"such as app.example.com",
+		"http: {acme: {domains: [a.b], ca: empty}}": "http.acme.ca: ",
+		"http: {acme: {domains: [a.b], directory: " +
+			"\"http://a.b\"}}": "http.acme.directory: expected a URL such as https://",
+		"http: {tls: {cert: a.pem, key: a.key}, redirect: \"" + taken + "\"}": "can't listen on " +
+			taken + ", which redirects to https",
+		"listen: 127.0.0.1:1\nhttp: {tls: {cert: a.pem, key: a.key}, redirect: \"127.0.0.1:1\"}": "http.redirect: is " +
+			"also the address of listen",
 	} {
 		if !strings.Contains(text, "listen:") {
 			text += "\nlisten: 127.0.0.1:0"
@@ -219,14 +234,17 @@ func TestTLSThatCannotWork(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, err, says)
 		}
 	}
-	tlskit.Write(t, p.path("a.pem"), p.path("a.key"), time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour), "a.example.com")
+	tlskit.Write(t, p.path("a.pem"), p.path("a.key"), time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour),
+		"a.example.com")
 	c := p.load("listen: 127.0.0.1:0\nbaseURL: https://app.example.com\nhttp: {tls: {cert: a.pem, key: a.key}}\n")
-	if all := strings.Join(plan.Warnings(c), "\n"); !strings.Contains(all, "has expired") || !strings.Contains(all, "is not for app.example.com") {
+	if all := strings.Join(plan.Warnings(c), "\n"); !strings.Contains(all, "has expired") ||
+		!strings.Contains(all, "is not for app.example.com") {
 		t.Error(all)
 	}
 }
 
-// belfry obtains its certificate by itself, and serves meanwhile: here by both challenges, whichever the authority takes.
+// belfry obtains its certificate by itself, and serves meanwhile: here by both challenges, whichever the authority
+// takes.
 func TestTLSByACME(t *testing.T) {
 	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
 	listen, redirect := kit.FreePort(t), kit.FreePort(t)
@@ -249,10 +267,12 @@ stores: {Books: {expose: {}}}
 		}
 		return err
 	})
-	if res, _ := send(t, c, "GET", "http://"+a.wiring.tls.Address+"/books", ""); res.Header.Get("Location") != "https://app.example.com/books" {
+	if res, _ := send(t, c, "GET", "http://"+a.wiring.tls.Address+"/books", ""); res.Header.Get(
+		"Location") != "https://app.example.com/books" {
 		t.Errorf("%s to %s", res.Status, res.Header.Get("Location"))
 	}
-	if !strings.Contains(p.logged.String(), "a certificate was obtained") || strings.Contains(p.logged.String(), "PRIVATE KEY") {
+	if !strings.Contains(p.logged.String(), "a certificate was obtained") ||
+		strings.Contains(p.logged.String(), "PRIVATE KEY") {
 		t.Error(p.logged)
 	}
 	folder, err := os.Stat(p.path("data/acme"))

@@ -28,7 +28,8 @@ authentication:
     email: {postValidation: true, skipEmailValidation: true}
 `
 
-// unfinished are requests, without Host, Content-Length and body, by what reads the body; reads says that one does before it replies.
+// unfinished are requests, without Host, Content-Length and body, by what reads the body; reads says that one does
+// before it replies.
 var unfinished = []struct {
 	name, head, body string
 	reads            bool
@@ -38,10 +39,12 @@ var unfinished = []struct {
 	{"a change", "PATCH /authors/lem", `{"name":`, true},
 	{"a batch", "POST /batch", `{"operations":[`, true},
 	{"a file", "PUT /binary/upload/Authors/lem/photos/add", "a picture", true},
-	{"a form with a file", "PUT /binary/upload/Authors/lem/photos/add|Content-Type: multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\nabc", true},
+	{"a form with a file", "PUT /binary/upload/Authors/lem/photos/add|Content-Type: multipart/form-data; boundary=b",
+		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\nabc", true},
 	{"a login", "POST /auth/email", `{"login":"a@example.com",`, true},
 	{"the form of a login", "POST /auth/email|Content-Type: application/x-www-form-urlencoded", "login=a", true},
-	{"the form of a login of the console", "POST /console/login|Content-Type: application/x-www-form-urlencoded|Sec-Fetch-Site: same-origin|Origin: http://localhost", "login=a", true},
+	{"the form of a login of the console", "POST /console/login|Content-Type: " +
+		"application/x-www-form-urlencoded|Sec-Fetch-Site: same-origin|Origin: http://localhost", "login=a", true},
 
 	{"a creation with an invalid token", "POST /books|Authorization: Bearer none", `{"uuid":`, false},
 	{"a creation of another media type", "POST /books|Content-Type: text/plain", `{"uuid":`, false},
@@ -51,7 +54,8 @@ var unfinished = []struct {
 	{"a replacement of what can't be", "PUT /authors/..bad", `{"name":`, false},
 	{"a batch of another media type", "POST /batch|Content-Type: text/plain", `{"operations":[`, false},
 	{"a file for no object", "PUT /binary/upload/Authors/none/photos/add", "a picture", false},
-	{"a file with a wrong digest", "PUT /binary/upload/Authors/lem/photos/add|Content-Digest: sha-256=:x:", "a picture", false},
+	{"a file with a wrong digest", "PUT /binary/upload/Authors/lem/photos/add|Content-Digest: sha-256=:x:", "a picture",
+		false},
 	{"a part of a file", "PUT /binary/upload/Authors/lem/photos/add|Content-Range: bytes 0-8/100", "a picture", false},
 	{"a file for no property", "PUT /binary/upload/Authors/lem/none/add", "a picture", false},
 	{"a login of another media type", "POST /auth/email|Content-Type: text/plain", "login", false},
@@ -69,7 +73,8 @@ type raw struct {
 	in *bufio.Reader
 }
 
-// sendHead sends the head of a request, whose body has a length, and what has arrived of it. A negative length is that of chunks.
+// sendHead sends the head of a request, whose body has a length, and what has arrived of it. A negative length is that
+// of chunks.
 func (p *place) sendHead(a *App, head string, length int, body string) *raw {
 	p.Helper()
 	conn, err := (&net.Dialer{}).DialContext(p.Context(), "tcp", a.HTTPAddress())
@@ -93,8 +98,8 @@ func (p *place) sendHead(a *App, head string, length int, body string) *raw {
 	return &raw{conn, bufio.NewReader(conn)}
 }
 
-// Whoever sends a body slowly, or not to its end, does not keep belfry from stopping: whether a handler reads the body, or has
-// replied and net/http would read it.
+// Whoever sends a body slowly, or not to its end, does not keep belfry from stopping: whether a handler reads the body,
+// or has replied and net/http would read it.
 func TestBodiesThatAreStillArrivingEndWithAStop(t *testing.T) {
 	patience := front.MaxBodyPatience
 	front.MaxBodyPatience = 0
@@ -140,8 +145,10 @@ func TestBodiesThatAreStillArrivingEndWithAStop(t *testing.T) {
 		switch {
 		case strings.Count(reply, "HTTP/1.1 ") > 1:
 			t.Errorf("%s: more than a reply:\n%s", o.name, reply)
-		case strings.HasPrefix(o.name, "the form of a login") && strings.Contains(reply, "303 See Other\r\n") && strings.Contains(reply, "reason=unavailable"):
-		case o.reads && (!strings.HasPrefix(reply, "HTTP/1.1 503 ") || !strings.Contains(reply, "belfry is stopping") || !strings.Contains(reply, "Connection: close")):
+		case strings.HasPrefix(o.name, "the form of a login") && strings.Contains(reply, "303 See Other\r\n") &&
+			strings.Contains(reply, "reason=unavailable"):
+		case o.reads && (!strings.HasPrefix(reply, "HTTP/1.1 503 ") || !strings.Contains(reply, "belfry is stopping") ||
+			!strings.Contains(reply, "Connection: close")):
 			t.Errorf("%s: the reply is not that belfry stops:\n%s", o.name, reply)
 		case strings.HasPrefix(reply, "HTTP/1.1 408 "), strings.HasPrefix(reply, "HTTP/1.1 201 "):
 			t.Errorf("%s:\n%s", o.name, reply)
@@ -194,7 +201,8 @@ func TestWhatIsLeftOfABodyIsNoRequest(t *testing.T) {
 			}()
 			text, _ := io.ReadAll(conn.in) // may be reset
 			replies := regexp.MustCompile(`HTTP/1\.1 \d+[^\r]*\r\n`).FindAllString(string(text), -1)
-			if len(replies) > 2 || len(replies) == 2 && !strings.HasSuffix(strings.TrimSpace(string(text)), "}") && !strings.Contains(string(text), "ok") {
+			if len(replies) > 2 || len(replies) == 2 && !strings.HasSuffix(strings.TrimSpace(string(text)), "}") &&
+				!strings.Contains(string(text), "ok") {
 				t.Errorf("%s, %s: %q", u.name, c.what, replies)
 			}
 			if strings.Contains(string(text), `"uuid":"lem"`) && u.name != "a read with a body" {
@@ -214,7 +222,8 @@ func TestAStopThatCutsOffRequestsIsNoFailure(t *testing.T) {
 	p.want(a, "POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated)
 	p.want(a, "POST", "/books", `{"uuid":"solaris","author":"lem","title":"T"}`, http.StatusCreated)
 	conn := p.sendHead(a, "POST /books", 1000, `{"uuid":`)
-	kit.WaitFor(t, "the request", func() bool { return strings.Contains(p.metrics(a), "belfry_http_requests_in_flight 1\n") })
+	kit.WaitFor(t, "the request",
+		func() bool { return strings.Contains(p.metrics(a), "belfry_http_requests_in_flight 1\n") })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := a.Stop(ctx); err != nil {
@@ -223,11 +232,13 @@ func TestAStopThatCutsOffRequestsIsNoFailure(t *testing.T) {
 	if text, _ := io.ReadAll(conn.in); strings.Contains(string(text), "HTTP/1.1 2") {
 		t.Errorf("the reply:\n%s", text)
 	}
-	if !strings.Contains(p.logged.String(), `msg="a part did not end in time, and was aborted; nothing that was acknowledged is lost" part=HTTP`) {
+	if !strings.Contains(p.logged.String(),
+		`msg="a part did not end in time, and was aborted; nothing that was acknowledged is lost" part=HTTP`) {
 		t.Errorf("logged:\n%s", p.logged)
 	}
 	a = p.start()
-	kit.WaitFor(t, "the book in its author", func() bool { _, text := p.do(a, "GET", "/authors/lem", ""); return strings.Contains(text, "solaris") })
+	kit.WaitFor(t, "the book in its author",
+		func() bool { _, text := p.do(a, "GET", "/authors/lem", ""); return strings.Contains(text, "solaris") })
 	p.stop(a)
 	if n := p.differences(); n > 0 {
 		t.Errorf("%d differences", n)

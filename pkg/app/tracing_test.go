@@ -133,14 +133,16 @@ func TestATraceLeadsFromARequestToWhatItCauses(t *testing.T) {
 	const traceparent = "00-" + clientTrace + "-" + clientSpan + "-01"
 	request := func(method, path, body string, status int, more ...string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.HTTPAddress()+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+a.HTTPAddress()+path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for name, value := range map[string]string{
-			"Content-Type": "application/json", "Cookie": "theme=SECRET", "User-Agent": "SECRET", "X-Forwarded-For": "SECRET", "Forwarded": "for=SECRET",
-			"X-Request-Id": "SECRET@example.com", "Referer": "http://SECRET/", "Tracestate": "x=SECRET", "Baggage": "x=SECRET",
-			"Traceparent": traceparent,
+			"Content-Type": "application/json", "Cookie": "theme=SECRET", "User-Agent": "SECRET",
+			"X-Forwarded-For": "SECRET", "Forwarded": "for=SECRET",
+			"X-Request-Id": "SECRET@example.com", "Referer": "http://SECRET/", "Tracestate": "x=SECRET",
+			"Baggage": "x=SECRET", "Traceparent": traceparent,
 		} {
 			req.Header.Set(name, value)
 		}
@@ -159,7 +161,8 @@ func TestATraceLeadsFromARequestToWhatItCauses(t *testing.T) {
 	request("POST", "/authors", `{"uuid":"lem"}`, http.StatusCreated, "Traceparent", "")
 	kit.WaitUntil(p, func() error { // else it could be what the worker does for the author that adds the book
 		pending, unacked, err := listener.Lag(t.Context(), a.Bus(), mapping.Name)
-		if waiting := a.now().Relay.Stats(); err == nil && (waiting.Published == 0 || waiting.Events > 0 || pending+unacked > 0) {
+		if waiting := a.now().Relay.Stats(); err == nil &&
+			(waiting.Published == 0 || waiting.Events > 0 || pending+unacked > 0) {
 			err = fmt.Errorf("%+v, %d pending, %d in flight", waiting, pending, unacked)
 		}
 		return err
@@ -182,10 +185,12 @@ func TestATraceLeadsFromARequestToWhatItCauses(t *testing.T) {
 
 	m := nats.NewMsg(wire.Subject("Books", wire.Save))
 	m.Data = []byte(`{"object":{"uuid":"SECRET-2","title":"SECRET"}}`)
-	for name, value := range map[string]string{wire.HeaderTrace: traceparent, wire.HeaderActor: "SECRET", wire.HeaderID: "SECRET", wire.HeaderKey: "SECRET"} {
+	for name, value := range map[string]string{wire.HeaderTrace: traceparent, wire.HeaderActor: "SECRET",
+		wire.HeaderID: "SECRET", wire.HeaderKey: "SECRET"} {
 		m.Header.Set(name, value)
 	}
-	if reply, err := a.Bus().Conn().RequestMsgWithContext(t.Context(), m); err != nil || reply.Header.Get("Nats-Service-Error") != "" {
+	if reply, err := a.Bus().Conn().RequestMsgWithContext(t.Context(), m); err != nil ||
+		reply.Header.Get("Nats-Service-Error") != "" {
 		t.Fatal(err, reply)
 	}
 	overBus := lastTrace(p, a, event.StoreSaved, "Books", event.OriginBus)
@@ -207,7 +212,8 @@ func TestATraceLeadsFromARequestToWhatItCauses(t *testing.T) {
 	for name, s := range map[string]struct {
 		span *tracepb.Span
 		kind tracepb.Span_SpanKind
-	}{"request": {front, tracepb.Span_SPAN_KIND_SERVER}, "operation": {save, tracepb.Span_SPAN_KIND_SERVER}, "worker": {worker, tracepb.Span_SPAN_KIND_CONSUMER}, "cascade": {cascade, tracepb.Span_SPAN_KIND_CONSUMER}} {
+	}{"request": {front, tracepb.Span_SPAN_KIND_SERVER}, "operation": {save, tracepb.Span_SPAN_KIND_SERVER},
+		"worker": {worker, tracepb.Span_SPAN_KIND_CONSUMER}, "cascade": {cascade, tracepb.Span_SPAN_KIND_CONSUMER}} {
 		if s.span.GetKind() != s.kind {
 			t.Errorf("the span of the %s is of %v", name, s.span.GetKind())
 		}
@@ -220,7 +226,8 @@ func TestATraceLeadsFromARequestToWhatItCauses(t *testing.T) {
 			t.Errorf("the event has the trace %q, want %q of %s", trace, want, parent.GetName())
 		}
 	}
-	if len(r.named("GET /books/:uuid")) == 0 || len(r.named("GET /livez")) > 0 || len(r.named("other unmatched")) != 1 || len(r.named("store.Books.get")) != 1 {
+	if len(r.named("GET /books/:uuid")) == 0 || len(r.named("GET /livez")) > 0 ||
+		len(r.named("other unmatched")) != 1 || len(r.named("store.Books.get")) != 1 {
 		t.Errorf("a request has no span, or the probe has one: %v", r.spans)
 	}
 	for _, content := range []string{"SECRET", "127.0.0.1", "localhost"} {
@@ -247,7 +254,8 @@ func TestASlowReceiverOfTracesDelaysNothing(t *testing.T) {
 	for range 3000 { // more than wait for it at most
 		_, span := a.now().Spans().Tracer("test").Start(t.Context(), "one")
 		span.SetAttributes(attribute.String("text", text))
-		if recorded, ok := span.(interface{ Attributes() []attribute.KeyValue }); !ok || len(recorded.Attributes()[0].Value.AsString()) > 256 {
+		if recorded, ok := span.(interface{ Attributes() []attribute.KeyValue }); !ok ||
+			len(recorded.Attributes()[0].Value.AsString()) > 256 {
 			t.Fatal("the text of an attribute is not bounded")
 		}
 		span.End()

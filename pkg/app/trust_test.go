@@ -53,7 +53,9 @@ func newWitness(t *testing.T, cert, key, says string) *witness {
 	serve := func(conn net.Conn) {
 		defer conn.Close()
 		_, _ = io.WriteString(conn, says)
-		if err := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context()); err != nil {
+		if err := tls.Server(conn,
+			&tls.Config{Certificates: []tls.Certificate{pair},
+				MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context()); err != nil {
 			w.distrust.Add(1)
 			return
 		}
@@ -74,7 +76,8 @@ func newWitness(t *testing.T, cert, key, says string) *witness {
 // natsGreeting is of a NATS server that requires TLS.
 const natsGreeting = "INFO {\"server_id\":\"x\",\"version\":\"2.10.0\",\"proto\":1,\"max_payload\":1048576,\"tls_required\":true}\r\n"
 
-// Whatever connects by TLS to servers of others trusts the authorities of ca, and without the key those of the system alone.
+// Whatever connects by TLS to servers of others trusts the authorities of ca, and without the key those of the system
+// alone.
 func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
@@ -82,8 +85,10 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 	folder := t.TempDir()
 	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	tlskit.WriteValid(t, cert, key, "localhost")
-	callback := oauth.Callback{CallbackURL: "http://localhost/auth/callback", Query: url.Values{"code": {"x"}, "state": {"y"}}, Verifier: strings.Repeat("v", 43)}
-	begin := oauth.AuthRequest{CallbackURL: "http://localhost/auth/callback", State: "s", Verifier: strings.Repeat("v", 43)}
+	callback := oauth.Callback{CallbackURL: "http://localhost/auth/callback",
+		Query: url.Values{"code": {"x"}, "state": {"y"}}, Verifier: strings.Repeat("v", 43)}
+	begin := oauth.AuthRequest{CallbackURL: "http://localhost/auth/callback", State: "s",
+		Verifier: strings.Repeat("v", 43)}
 	ended, end := context.WithCancel(t.Context())
 	defer end()
 	for name, c := range map[string]struct {
@@ -91,57 +96,69 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 		text    string                             // of the configuration; ADDRESS is the witness
 		connect func(p *plan.Plan, address string) // errors are expected: the witness replies nothing
 	}{
-		"a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan.Plan, _ string) {
-			_, _ = command.Mail.Do(t.Context(), p.Config, command.MailTest{To: "ada@example.com"})
-		}},
-		"OpenID Connect": {"", "authentication: {providers: {oidc: {issuer: 'https://ADDRESS', clientID: x}}}", func(p *plan.Plan, _ string) {
-			_, _ = p.Auth.Providers["oidc"].Begin(t.Context(), begin)
-		}},
-		"OAuth 2": {"", "authentication: {providers: {github: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
-			_, _ = p.Auth.Providers["github"].Finish(t.Context(), callback)
-		}},
-		"OAuth 1": {"", "authentication: {providers: {twitter: {consumerKey: x, consumerSecret: y, requestTokenURL: 'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
+		"a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}",
+			func(p *plan.Plan, _ string) {
+				_, _ = command.Mail.Do(t.Context(), p.Config, command.MailTest{To: "ada@example.com"})
+			}},
+		"OpenID Connect": {"", "authentication: {providers: {oidc: {issuer: 'https://ADDRESS', clientID: x}}}",
+			func(p *plan.Plan, _ string) {
+				_, _ = p.Auth.Providers["oidc"].Begin(t.Context(), begin)
+			}},
+		"OAuth 2": {"",
+			"authentication: {providers: {github: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}",
+			func(p *plan.Plan, _ string) {
+				_, _ = p.Auth.Providers["github"].Finish(t.Context(), callback)
+			}},
+		"OAuth 1": {"", "authentication: {providers: {twitter: {consumerKey: x, consumerSecret: y, requestTokenURL: " +
+			"'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
 			_, _ = p.Auth.Providers["twitter"].Begin(t.Context(), begin)
 		}},
-		"a site with OpenID Connect": {"", "authentication: {providers: {microsoft: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
-			_, _ = p.Auth.Providers["microsoft"].Finish(t.Context(), callback)
-		}},
-		"breached passwords": {"", "authentication: {passwords: {breached: {url: 'https://ADDRESS/range'}}}", func(p *plan.Plan, _ string) {
-			options := p.Auth.Passwords
-			options.Slot = func(context.Context) (func(), error) { return func() {}, nil }
-			_, _ = weak.New(options).Check(t.Context(), "correct horse battery staple", nil)
-		}},
-		"MongoDB": {"", "backends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=2000'}}", func(p *plan.Plan, _ string) {
-			b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_ = b.Ping(t.Context())
-			_ = b.Close()
-		}},
-		"DynamoDB": {"", "backends: {default: {type: dynamodb, endpoint: 'https://ADDRESS'}}", func(p *plan.Plan, _ string) {
-			b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_ = b.Ping(ctx)
-			_ = b.Close()
-		}},
-		"S3": {"", "binaries: {b: {type: S3Storage, bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan.Plan, _ string) {
-			s, err := open.Storage(t.Context(), p.Config.Binaries["b"])
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_ = s.Ping(ctx)
-			_ = s.Close()
-		}},
+		"a site with OpenID Connect": {"",
+			"authentication: {providers: {microsoft: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}",
+			func(p *plan.Plan, _ string) {
+				_, _ = p.Auth.Providers["microsoft"].Finish(t.Context(), callback)
+			}},
+		"breached passwords": {"", "authentication: {passwords: {breached: {url: 'https://ADDRESS/range'}}}",
+			func(p *plan.Plan, _ string) {
+				options := p.Auth.Passwords
+				options.Slot = func(context.Context) (func(), error) { return func() {}, nil }
+				_, _ = weak.New(options).Check(t.Context(), "correct horse battery staple", nil)
+			}},
+		"MongoDB": {"",
+			"backends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=2000'}}",
+			func(p *plan.Plan, _ string) {
+				b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = b.Ping(t.Context())
+				_ = b.Close()
+			}},
+		"DynamoDB": {"", "backends: {default: {type: dynamodb, endpoint: 'https://ADDRESS'}}",
+			func(p *plan.Plan, _ string) {
+				b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_ = b.Ping(ctx)
+				_ = b.Close()
+			}},
+		"S3": {"", "binaries: {b: {type: S3Storage, bucket: x, endpoint: 'https://ADDRESS'}}",
+			func(p *plan.Plan, _ string) {
+				s, err := open.Storage(t.Context(), p.Config.Binaries["b"])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_ = s.Ping(ctx)
+				_ = s.Close()
+			}},
 		"backups": {"", "backup: {s3: {bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan.Plan, _ string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -150,7 +167,8 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 		"backups at another place": {"", "", func(p *plan.Plan, address string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, _ = command.ListBackups(ctx, p.Config, &config.BackupPlace{S3: &config.S3Storage{Bucket: "x", Endpoint: "https://" + address}})
+			_, _ = command.ListBackups(ctx, p.Config,
+				&config.BackupPlace{S3: &config.S3Storage{Bucket: "x", Endpoint: "https://" + address}})
 		}},
 		"a bus": {natsGreeting, "bus: {url: 'tls://ADDRESS'}", func(p *plan.Plan, _ string) {
 			o, err := p.BusOptions()
@@ -168,10 +186,12 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			}
 			_, _ = bus.Dial(o)
 		}},
-		"the doctor, of a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}", func(p *plan.Plan, _ string) {
-			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
-		}},
-		"the doctor, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
+		"the doctor, of a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}",
+			func(p *plan.Plan, _ string) {
+				_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
+			}},
+		"the doctor, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: " +
+			"'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
 			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
 		}},
 		"the doctor, of baseURL": {"", "baseURL: https://ADDRESS", func(p *plan.Plan, _ string) {
@@ -185,7 +205,8 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			o := bus.Options{URL: "nats://" + address, TLS: trust}
 			_ = examine.NewExamination(p, examine.DoctorOptions{Bus: &o}).Run(t.Context(), kit.Limit)
 		}},
-		"verify, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
+		"verify, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: " +
+			"'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
 			_, _ = command.Verify.Do(t.Context(), p.Config, command.VerifyRequest{})
 		}},
 		"import": {"", "", func(p *plan.Plan, address string) {
@@ -195,19 +216,22 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_ = importer.New(importer.Options{URL: "https://" + address + "/books", RootCAs: roots}).Run(ctx, strings.NewReader("{}"))
+			_ = importer.New(importer.Options{URL: "https://" + address + "/books", RootCAs: roots}).Run(ctx,
+				strings.NewReader("{}"))
 		}},
-		"ACME": {"", "baseURL: https://app.example.com\nhttp: {acme: {directory: 'https://ADDRESS/dir'}}", func(p *plan.Plan, _ string) {
-			h := p.Config.HTTP.ACME
-			acme, err := certificate.NewACME(certificate.ACMEOptions{
-				Domains: h.Domains, Directory: h.Directory, CA: h.CA, ExtraCA: h.ExtraCA, Storage: h.Storage, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
-			})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			context.AfterFunc(ended, acme.Close)
-		}},
+		"ACME": {"", "baseURL: https://app.example.com\nhttp: {acme: {directory: 'https://ADDRESS/dir'}}",
+			func(p *plan.Plan, _ string) {
+				h := p.Config.HTTP.ACME
+				acme, err := certificate.NewACME(certificate.ACMEOptions{
+					Domains: h.Domains, Directory: h.Directory, CA: h.CA, ExtraCA: h.ExtraCA, Storage: h.Storage,
+					Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				context.AfterFunc(ended, acme.Close)
+			}},
 		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(p *plan.Plan, _ string) {
 			tracer, err := (&front.Traces{Log: slog.New(slog.DiscardHandler)}).Open(t.Context(), p.Config)
 			if err != nil {
@@ -247,7 +271,8 @@ func TestAuthoritiesOfTheBusAndOfACMEStay(t *testing.T) {
 	folder := t.TempDir()
 	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	tlskit.WriteValid(t, cert, key, "localhost")
-	p := newPlace(t, "ca: "+cert+"\nbaseURL: https://app.example.com\nbus: {url: 'tls://a', tls: {ca: "+cert+"}}\nhttp: {acme: {ca: "+cert+"}}\n")
+	p := newPlace(t, "ca: "+cert+"\nbaseURL: https://app.example.com\nbus: {url: 'tls://a', tls: {ca: "+cert+
+		"}}\nhttp: {acme: {ca: "+cert+"}}\n")
 	if p.config.Bus.ExtraCA != "" || p.config.HTTP.ACME.ExtraCA != "" {
 		t.Errorf("%+v, %+v", p.config.Bus, p.config.HTTP.ACME)
 	}
@@ -268,12 +293,16 @@ func TestAFileOfAuthoritiesIsChecked(t *testing.T) {
 	p.write("indented.pem", string(good)+"  "+string(good))
 	p.write("wrong.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n")
 	for file, want := range map[string]string{
-		"cert.pem": "", "empty.pem": "has no certificate in the format PEM", "text.pem": "has no certificate in the format PEM",
-		"marked.pem": "", "cut.pem": "of the 2 certificates in ", "damaged.pem": ", 1 can't be decoded", "indented.pem": "of the 2 certificates in ",
-		"wrong.pem": "certificate 1 of ", "key.pem": `a block "PRIVATE KEY"`,
+		"cert.pem": "", "empty.pem": "has no certificate in the format PEM",
+		"text.pem":   "has no certificate in the format PEM",
+		"marked.pem": "", "cut.pem": "of the 2 certificates in ", "damaged.pem": ", 1 can't be decoded",
+		"indented.pem": "of the 2 certificates in ",
+		"wrong.pem":    "certificate 1 of ", "key.pem": `a block "PRIVATE KEY"`,
 	} {
 		_, err := plan.Compile(p.load("ca: " + file))
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "belfry.yaml:1:1: ca: ") || !strings.Contains(err.Error(), want)) {
+		if want == "" &&
+			err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), "belfry.yaml:1:1: ca: ") ||
+			!strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}

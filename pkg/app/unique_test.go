@@ -20,7 +20,8 @@ stores:
 // taken checks that a value is another object's, and that one which is nobody's can be given.
 func (p *place) taken(a *App, value, free string) {
 	p.Helper()
-	if status, text := p.do(a, "POST", "/books", fmt.Sprintf(`{"slug":%q}`, value)); status != http.StatusConflict || !strings.Contains(text, "problem:taken") {
+	if status, text := p.do(a, "POST", "/books", fmt.Sprintf(`{"slug":%q}`, value)); status != http.StatusConflict ||
+		!strings.Contains(text, "problem:taken") {
 		p.Errorf("%s: %d %s", value, status, text)
 	}
 	p.want(a, "POST", "/books", fmt.Sprintf(`{"slug":%q}`, free), http.StatusCreated)
@@ -28,7 +29,8 @@ func (p *place) taken(a *App, value, free string) {
 
 // Until the values of a store are collected, two objects can get one. Users may not: rules compare their properties.
 func TestStoresOfAccountsGiveNoValueBeforeAllAreKnown(t *testing.T) {
-	const text = "authentication: {userStore: People, identStore: Logins}\nstores: {Books: {unique: [slug]}, People: {unique: [name]}}\n"
+	const text = "authentication: {userStore: People, identStore: Logins}\nstores: {Books: {unique: [slug]}, People: " +
+		"{unique: [name]}}\n"
 	p, err := plan.Compile(newPlace(t, "").load(text))
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +61,8 @@ func TestUniqueValuesAreThoseOfTheBackup(t *testing.T) {
 	}
 }
 
-// An import refuses objects whose values others have, of the store or of the file, and leaves those that exist as they are,
-// whatever values they have now.
+// An import refuses objects whose values others have, of the store or of the file, and leaves those that exist as they
+// are, whatever values they have now.
 func TestAnImportRefusesValuesThatOthersHave(t *testing.T) {
 	p := newPlace(t, uniqueSlugs)
 	a := p.start()
@@ -74,12 +76,14 @@ func TestAnImportRefusesValuesThatOthersHave(t *testing.T) {
 `
 	imports := func(n string) {
 		t.Helper()
-		r, err := command.Import.Do(t.Context(), p.config, command.ImportRequest{Store: "Books", From: strings.NewReader(fmt.Sprintf(file, n))})
+		r, err := command.Import.Do(t.Context(), p.config,
+			command.ImportRequest{Store: "Books", From: strings.NewReader(fmt.Sprintf(file, n))})
 		if err != nil || r.Created != 1 || r.Existing != 1 || len(r.Rejected) != 2 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		for i, line := range []string{"line 2: ", "line 4: "} {
-			if !strings.HasPrefix(r.Rejected[i], line) || !strings.Contains(r.Rejected[i], "another object of Books has the same slug") {
+			if !strings.HasPrefix(r.Rejected[i], line) ||
+				!strings.Contains(r.Rejected[i], "another object of Books has the same slug") {
 				t.Errorf("rejected: %s", r.Rejected[i])
 			}
 		}

@@ -82,17 +82,20 @@ func (p *place) me(a *App, token string) int {
 func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	p := newPlace(t, managed)
 	// The first admin, before there is any data.
-	root, err := p.ask(command.UserRequest{Act: command.CreateUser, By: "operator", Login: "root@example.com", Password: "a fine password", Admin: true, Fields: []byte(`{"name":"Root","admin":false}`)})
+	root, err := p.ask(command.UserRequest{Act: command.CreateUser, By: "operator", Login: "root@example.com",
+		Password: "a fine password", Admin: true, Fields: []byte(`{"name":"Root","admin":false}`)})
 	if err != nil || !root.Admin || root.Disabled || !strings.Contains(string(root.User), `"name":"Root"`) {
 		t.Fatalf("%+v, %v", root, err)
 	}
 	a := p.start()
-	if status, token := p.logIn(a, "root@example.com", "a fine password"); status != http.StatusOK || p.me(a, token) != http.StatusOK {
+	if status, token := p.logIn(a, "root@example.com", "a fine password"); status != http.StatusOK ||
+		p.me(a, token) != http.StatusOK {
 		t.Fatalf("the admin who was created before the start: %d", status)
 	}
 	manage := func(login string) {
 		t.Helper()
-		made, err := p.ask(command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password", Validated: true})
+		made, err := p.ask(command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password",
+			Validated: true})
 		if err != nil || made.Admin || !made.HasPassword || len(made.Idents) != 1 || !made.Idents[0].Validated {
 			t.Fatalf("%+v, %v", made, err)
 		}
@@ -111,15 +114,18 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 		if got := p.mustAsk(command.UserRequest{Act: command.EnableUser, User: login}); got.Disabled {
 			t.Errorf("%+v", got)
 		}
-		if _, err := p.ask(command.UserRequest{Act: command.SetPassword, User: login, Password: "short"}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "8 to 1024 bytes") {
+		if _, err := p.ask(command.UserRequest{Act: command.SetPassword, User: login, Password: "short"}); !errors.Is(
+			err, errs.Invalid) || !strings.Contains(err.Error(), "8 to 1024 bytes") {
 			t.Error(err)
 		}
 		p.mustAsk(command.UserRequest{Act: command.SetPassword, User: login, Password: "a better password"})
-		if _, err := p.ask(command.UserRequest{Act: command.CreateUser, Login: login, Password: "a fine password"}); !errors.Is(err, errs.Exists) {
+		if _, err := p.ask(command.UserRequest{Act: command.CreateUser, Login: login,
+			Password: "a fine password"}); !errors.Is(err, errs.Exists) {
 			t.Error(err)
 		}
 		p.mustAsk(command.UserRequest{Act: command.DeleteUser, User: login})
-		for _, act := range []command.UserAct{command.ShowUser, command.GrantAdmin, command.DisableUser, command.DeleteUser} {
+		for _, act := range []command.UserAct{command.ShowUser, command.GrantAdmin, command.DisableUser,
+			command.DeleteUser} {
 			if _, err := p.ask(command.UserRequest{Act: act, User: made.UUID}); !errors.Is(err, errs.NotFound) {
 				t.Error(act, err)
 			}
@@ -137,12 +143,13 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 	list := func() (all []string) {
 		t.Helper()
 		pages := 0
-		_, err := command.Users.Do(t.Context(), p.config, command.UserRequest{Act: command.ListUsers}, func(page command.UserReply) {
-			pages++
-			for _, u := range page.Users {
-				all = append(all, u.UUID)
-			}
-		})
+		_, err := command.Users.Do(t.Context(), p.config, command.UserRequest{Act: command.ListUsers},
+			func(page command.UserReply) {
+				pages++
+				for _, u := range page.Users {
+					all = append(all, u.UUID)
+				}
+			})
 		if err != nil || pages < 2 {
 			t.Fatal(err)
 		}
@@ -167,7 +174,8 @@ func TestUsersAreManagedWhileServingAndStopped(t *testing.T) {
 func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 	p := newPlace(t, managed)
 	a := p.start()
-	made, err := p.ask(command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com", Password: "a fine password"})
+	made, err := p.ask(command.UserRequest{Act: command.CreateUser, By: "operator", Login: "ada@example.com",
+		Password: "a fine password"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +190,9 @@ func TestTheSessionsOfAUserEndAtOnceWhenACommandDisablesThem(t *testing.T) {
 	if status, _ := p.logIn(a, "ada@example.com", "a fine password"); status != http.StatusForbidden {
 		t.Errorf("a login: %d", status)
 	}
-	if answer, err := command.Access.Do(t.Context(), p.config, command.Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil || answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
+	if answer, err := command.Access.Do(t.Context(), p.config,
+		command.Question{User: made.UUID, Store: "Users", Operation: "get", UUID: made.UUID}); err != nil ||
+		answer.Granted() || !strings.Contains(answer.NoRoute, "disabled") {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	p.mustAsk(command.UserRequest{Act: command.EnableUser, User: made.UUID})
@@ -215,7 +225,8 @@ func TestWhatACommandDoesIsAnEvent(t *testing.T) {
 			e, err = event.Decode(entry.Data)
 			return err == nil && (name != event.StoreUpdated || e.Ctx.UserAgent == "belfry user enable (operator)")
 		})
-		if e.Origin != event.OriginCommand || e.Actor != nil || !strings.HasSuffix(e.Ctx.UserAgent, "(operator)") || strings.Contains(string(entry(t, e)), "argon2id") {
+		if e.Origin != event.OriginCommand || e.Actor != nil || !strings.HasSuffix(e.Ctx.UserAgent, "(operator)") ||
+			strings.Contains(string(entry(t, e)), "argon2id") {
 			t.Errorf("%s: %+v", name, e)
 		}
 		return e

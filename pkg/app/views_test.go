@@ -12,7 +12,8 @@ import (
 )
 
 // response is the reply to a request of a caller, which must have a status.
-func (f *fieldFixture) response(caller string, status int, method, path, body string, headers ...string) (http.Header, string) {
+func (f *fieldFixture) response(caller string, status int, method, path, body string,
+	headers ...string) (http.Header, string) {
 	f.Helper()
 	got, text := f.ask(caller, method, path, body, headers...)
 	if got != status {
@@ -23,12 +24,13 @@ func (f *fieldFixture) response(caller string, status int, method, path, body st
 
 // serveEditor answers for the interceptor of letters: it keeps the grade from all but the admin.
 func (f *fieldFixture) serveEditor() {
-	f.serveInterceptor(f.app, "get", "Letters", "editor", func(_ context.Context, q interceptor.Request) interceptor.Response {
-		if q.Actor != nil && *q.Actor == f.root || !bytes.Contains(q.Object, []byte("grade")) {
-			return interceptor.Response{Allow: true}
-		}
-		return interceptor.Response{Amend: object.Object{"grade": []byte("null")}}
-	})
+	f.serveInterceptor(f.app, "get", "Letters", "editor",
+		func(_ context.Context, q interceptor.Request) interceptor.Response {
+			if q.Actor != nil && *q.Actor == f.root || !bytes.Contains(q.Object, []byte("grade")) {
+				return interceptor.Response{Allow: true}
+			}
+			return interceptor.Response{Amend: object.Object{"grade": []byte("null")}}
+		})
 }
 
 // Who asks with the entity tag of what another caller received is sent what they may see themselves; and no cache may
@@ -37,7 +39,8 @@ func TestAnEntityTagIsOfWhatItsCallerReceived(t *testing.T) {
 	f := newFieldFixture(t)
 	f.serveEditor()
 	letter := "/letters/" + field(f.text("root", 201, "POST", "/letters", `{"grade":"the-grade"}`), "uuid")
-	for _, of := range []struct{ path, full, value string }{{"/people/" + f.person, "ada", "the-phone"}, {letter, "root", "the-grade"}} {
+	for _, of := range []struct{ path, full, value string }{{"/people/" + f.person, "ada", "the-phone"},
+		{letter, "root", "the-grade"}} {
 		header, text := f.response(of.full, 200, "GET", of.path, "")
 		full := header.Get("Etag")
 		if !strings.Contains(text, of.value) {
@@ -50,7 +53,8 @@ func TestAnEntityTagIsOfWhatItsCallerReceived(t *testing.T) {
 				t.Errorf("%s receives %s with the tag %s, and %s %s", caller, text, less, of.full, full)
 			}
 			f.response(caller, 304, "GET", of.path, "", "If-None-Match", "W/"+less)
-			if _, text = f.response(of.full, 200, "GET", of.path, "", "If-None-Match", less); !strings.Contains(text, of.value) {
+			if _, text = f.response(of.full, 200, "GET", of.path, "", "If-None-Match", less); !strings.Contains(text,
+				of.value) {
 				t.Errorf("with the tag %s of %s, %s receives %s", less, caller, of.full, text)
 			}
 			f.response(caller, 200, "GET", of.path, "", "If-Match", full) // it is at that revision
@@ -74,7 +78,8 @@ func TestAnEntityTagIsOfWhatItsCallerReceived(t *testing.T) {
 			f.response(of.full, 304, "GET", of.path, "", "If-None-Match", header.Get("Etag")) // what the PUT replied
 			full = header.Get("Etag")
 		}
-		for _, bad := range []string{`"` + revision() + `-"`, `"` + revision() + `-short"`, `"-` + revision() + `"`, `"0` + revision() + `"`} {
+		for _, bad := range []string{`"` + revision() + `-"`, `"` + revision() + `-short"`, `"-` + revision() + `"`,
+			`"0` + revision() + `"`} {
 			f.response(of.full, 412, "PUT", of.path, `{}`, "If-Match", bad)
 		}
 	}
@@ -90,14 +95,16 @@ func TestRepliesToCallersAreForThemAlone(t *testing.T) {
 	f.response("bob", 404, "GET", photo, "", "If-None-Match", "*")
 	for path, control := range map[string]string{
 		"/people/" + f.person: "private, no-cache", "/people": "private, no-cache", photo: "private, no-cache",
-		"/auth/me": "no-store", "/auth/sessions": "no-store", "/people/none": "no-store", "/people?sort=phone": "no-store",
+		"/auth/me": "no-store", "/auth/sessions": "no-store", "/people/none": "no-store",
+		"/people?sort=phone": "no-store",
 	} {
 		for _, headers := range [][]string{nil, {"Origin", "https://app.example.com"}, {"If-None-Match", "*"}} {
 			if _, text := f.ask("ada", "GET", path, "", headers...); f.header.Get("Cache-Control") != control {
 				t.Errorf("GET %s: Cache-Control: %s\n%s", path, f.header.Get("Cache-Control"), text)
 			}
 			vary := strings.Join(f.header.Values("Vary"), ", ")
-			if strings.Count(vary, "Authorization") != 1 || strings.Count(vary, "Cookie") != 1 || !strings.Contains(vary, "Origin") {
+			if strings.Count(vary, "Authorization") != 1 || strings.Count(vary, "Cookie") != 1 ||
+				!strings.Contains(vary, "Origin") {
 				t.Errorf("GET %s: Vary: %s", path, vary)
 			}
 		}

@@ -30,7 +30,8 @@ stores:
 	a := p.start()
 	for i := range 3 {
 		p.want(a, "POST", "/authors", fmt.Sprintf(`{"uuid":"a%d"}`, i), http.StatusCreated)
-		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"a%d","title":"T%d"}`, i, i, i), http.StatusCreated)
+		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":"a%d","title":"T%d"}`, i, i, i),
+			http.StatusCreated)
 	}
 	p.stop(a)
 	p.config = p.load(head + `
@@ -64,18 +65,21 @@ stores:
 		shown[s.Kind][s.Name] = s
 	}
 	for kind, of := range map[walk.Kind]struct{ name, logged string }{
-		walk.Mapping:  {"Books in Authors.books", `msg="the arrays of a mapping are filled" mapping="Books in Authors.books" done=3`},
+		walk.Mapping: {"Books in Authors.books",
+			`msg="the arrays of a mapping are filled" mapping="Books in Authors.books" done=3`},
 		walk.Computed: {"Authors", `msg="the computed properties of a store are filled" store=Authors done=3`},
 		walk.Unique:   {"Books", `msg="the claims of unique values of a store are filled" store=Books done=3`},
 		walk.Search:   {"Books", `msg="the search index is built" store=Books done=3`},
 		walk.Cascade:  {"Books", `msg="the objects that cascades have left are deleted" store=Books done=3`},
-		walk.Upgrade:  {"keys of Books", `msg="the indexes of keys that are whole numbers are filled" store="keys of Books" done=3`},
+		walk.Upgrade: {"keys of Books",
+			`msg="the indexes of keys that are whole numbers are filled" store="keys of Books" done=3`},
 	} {
 		if s := shown[kind][of.name]; s.Done != 3 || s.Total != 3 || s.Began.IsZero() {
 			t.Errorf("the console has %+v of %s", s, kind)
 		}
 		for metric, value := range map[string]int{"complete": 1, "done_objects": 3, "objects": 3, "failed_objects": 0} {
-			if line := fmt.Sprintf("\nbelfry_walk_%s{kind=%q,name=%q} %d\n", metric, kind, of.name, value); !strings.Contains(text, line) {
+			if line := fmt.Sprintf("\nbelfry_walk_%s{kind=%q,name=%q} %d\n", metric, kind, of.name,
+				value); !strings.Contains(text, line) {
 				t.Errorf("the metrics lack %s", line)
 			}
 		}

@@ -33,18 +33,22 @@ func warn(g *serving.Generation, roles serving.Roles, log *slog.Logger) {
 	for _, refused := range plan.RefusedUUIDs(g.Config) {
 		log.Warn("a schema refuses all new objects", "problem", refused)
 	}
-	if host, _, err := net.SplitHostPort(g.Address); err == nil && roles.Has(plan.RoleFront) && g.Config.BaseURLAt("") == "" && len(g.Config.Hosts) == 0 {
+	if host, _, err := net.SplitHostPort(g.Address); err == nil && roles.Has(plan.RoleFront) &&
+		g.Config.BaseURLAt("") == "" && len(g.Config.Hosts) == 0 {
 		if ip, err := netip.ParseAddr(host); err == nil && !ip.IsLoopback() {
-			log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to localhost: set baseURL, and other names in hosts", "listen", g.Config.Listen)
+			log.Warn("clients reach belfry as localhost and by its IP address only, and links in mails point to "+
+				"localhost: set baseURL, and other names in hosts", "listen", g.Config.Listen)
 		}
 	}
 	if open := openOverBus(g); len(open) > 0 {
-		log.Warn("every client of the bus has full access to these stores: policies do not apply there, and bus.listen needs no password",
+		log.Warn("every client of the bus has full access to these stores: policies do not apply there, and "+
+			"bus.listen needs no password",
 			"stores", strings.Join(open, ", "), "listen", g.Config.Bus.Listen)
 	}
 	if e := g.Config.Authentication.Email; e != nil {
 		if m := g.Config.Mailers[e.Mailer]; m.File != nil {
-			log.Warn("mails are written into a folder, not sent: the mailer is of type file", "mailer", e.Mailer, "folder", m.File.Folder)
+			log.Warn("mails are written into a folder, not sent: the mailer is of type file", "mailer", e.Mailer,
+				"folder", m.File.Folder)
 		}
 	}
 }
@@ -68,7 +72,8 @@ func openOverBus(g *serving.Generation) []string {
 // warnOfTrust logs which parts use a changed file of authorities only after the next start.
 func warnOfTrust(g *serving.Generation, log *slog.Logger, changed []string) {
 	if slices.ContainsFunc(changed, func(key string) bool { return key == "ca" || strings.HasPrefix(key, "ca (") }) {
-		log.Info("mailers and login providers trust the new authorities of ca; backends, storages, the bus and traces use them only after the next start", "file", g.Config.CA)
+		log.Info("mailers and login providers trust the new authorities of ca; backends, storages, the bus and "+
+			"traces use them only after the next start", "file", g.Config.CA)
 	}
 }
 
@@ -82,11 +87,13 @@ func reportChanges(g *serving.Generation, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(g.Config.Stores)) {
 		s := g.Config.Stores[name]
 		if denied := plan.LeftOut(g.Config, s); len(denied) > 0 {
-			log.Warn("a policy denies operations that it does not name; an earlier release allowed them to everyone: name a rule for each of these operations, or set default: allow",
+			log.Warn("a policy denies operations that it does not name; an earlier release allowed them to everyone: "+
+				"name a rule for each of these operations, or set default: allow",
 				"store", name, "key", "stores."+name+".policy", "denied", strings.Join(denied, ", "))
 		}
 		if s.OwnersByDefault {
-			log.Warn("in a store with an owner and without a policy, only owners have access, as by policy: owner; an earlier release allowed everyone everything: set policy",
+			log.Warn("in a store with an owner and without a policy, only owners have access, as by policy: owner; "+
+				"an earlier release allowed everyone everything: set policy",
 				"store", name, "key", "stores."+name+".policy")
 		}
 	}

@@ -68,7 +68,8 @@ func TestRightsSayWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// Files have routes of their own, which a service has for stores that it names or, if it names none, for those with a policy.
+// Files have routes of their own, which a service has for stores that it names or, if it names none, for those with a
+// policy.
 func TestRightsOfFiles(t *testing.T) {
 	const files = "no route/no route/no route/no route/no route"
 	for _, c := range []struct{ binaries, want string }{
@@ -80,12 +81,14 @@ func TestRightsOfFiles(t *testing.T) {
 		{"{b: {expose: {restrict: {create: true, delete: true}}}}", " get nobody"},
 		{"{b: {expose: {restrict: {create: true}}}}", " get nobody, update any user"},
 	} {
-		loaded := newPlace(t, "").load("stores: {Other: {}, Notes: {policy: {update: user != null}}}\nbinaries: " + c.binaries + "\n")
+		loaded := newPlace(t,
+			"").load("stores: {Other: {}, Notes: {policy: {update: user != null}}}\nbinaries: " + c.binaries + "\n")
 		for _, r := range plan.Rights(loaded) {
 			if got := shownRights(r); r.Store == "Notes" && got != files+c.want {
 				t.Errorf("%s: %s, want%s", c.binaries, got, c.want)
 			}
-			if got := shownRights(r); (r.Store == "Idents" || r.Store == "Other" && !strings.Contains(c.binaries, "Other")) && got != files {
+			if got := shownRights(r); (r.Store == "Idents" ||
+				r.Store == "Other" && !strings.Contains(c.binaries, "Other")) && got != files {
 				t.Errorf("%s: %s of %s", c.binaries, got, r.Store)
 			}
 		}
@@ -106,7 +109,8 @@ func TestOpenStoresAreNamedWhereverTheyAreReached(t *testing.T) {
 		{`{policy: {default: allow, update: "false"}}`, "get"},
 		{`{policy: {get: "true"}}`, ""},
 	} {
-		p, err := plan.Compile(newPlace(t, "").load("stores: {Notes: " + c.store + "}\nbinaries: {b: {map: {Notes: [files]}}}\n"))
+		p, err := plan.Compile(newPlace(t,
+			"").load("stores: {Notes: " + c.store + "}\nbinaries: {b: {map: {Notes: [files]}}}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +122,8 @@ func TestOpenStoresAreNamedWhereverTheyAreReached(t *testing.T) {
 
 // What a policy does not name is explained as that.
 func TestADenialSaysThatAPolicyDoesNotNameTheOperation(t *testing.T) {
-	p := newPlace(t, "development: true\nlisten: 127.0.0.1:0\nbus: {listen: \"\"}\nstores:\n  Notes: {expose: {list: true}, policy: {create: \"true\"}}\n")
+	p := newPlace(t, "development: true\nlisten: 127.0.0.1:0\nbus: {listen: \"\"}\nstores:\n  Notes: {expose: {list: "+
+		"true}, policy: {create: \"true\"}}\n")
 	a := p.start()
 	for _, method := range []string{"GET", "PUT", "PATCH", "DELETE"} {
 		body := ""
@@ -128,7 +133,8 @@ func TestADenialSaysThatAPolicyDoesNotNameTheOperation(t *testing.T) {
 		if _, err := a.Set().Store("Notes").Save(t.Context(), nil, "n"); err != nil && method == "GET" {
 			t.Fatal(err)
 		}
-		if status, text := p.do(a, method, "/notes/n", body); status != 401 || !strings.Contains(text, "the policy does not name this operation") {
+		if status, text := p.do(a, method, "/notes/n", body); status != 401 ||
+			!strings.Contains(text, "the policy does not name this operation") {
 			t.Errorf("%s: %d, %s", method, status, text)
 		}
 	}
@@ -140,7 +146,8 @@ func TestADenialSaysThatAPolicyDoesNotNameTheOperation(t *testing.T) {
 // A reload that changes what holds for operations that are not named changes that at once.
 func TestAReloadChangesTheDefaultOfAPolicy(t *testing.T) {
 	text := func(policy string) string {
-		return "listen: 127.0.0.1:0\nbus: {listen: \"\"}\nstores:\n  Notes: {expose: {list: true}, uuid: client" + policy + "}\n"
+		return "listen: 127.0.0.1:0\nbus: {listen: \"\"}\nstores:\n  Notes: {expose: {list: true}, uuid: client" +
+			policy + "}\n"
 	}
 	p := newPlace(t, text(`, policy: {default: allow, create: "true"}`))
 	a, _ := p.reloadable()

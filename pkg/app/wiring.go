@@ -45,7 +45,8 @@ type wiring struct {
 
 // degradedFirst are the parts whose problems /readyz lists first, in this order.
 var degradedFirst = []string{
-	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups", "unique values and indexes", "the search indexes", "the mailers",
+	"the check of the bus's settings", "the relay", "the watch of the log", "the schedule of backups",
+	"unique values and indexes", "the search indexes", "the mailers",
 }
 
 // newWiring makes the parts of a process: first the parts that others need, then all parts in the order in which they
@@ -61,28 +62,36 @@ func newWiring(a *App) *wiring {
 
 	w := &wiring{metrics: metrics}
 	w.health = &health.Health{
-		Served: served, Roles: roles, Metrics: metrics, Lifetime: lifetime, Missing: missing.Err, Shortcomings: func() []string { return a.parts.Check(degradedFirst...) },
+		Served: served, Roles: roles, Metrics: metrics, Lifetime: lifetime, Missing: missing.Err,
+		Shortcomings: func() []string { return a.parts.Check(degradedFirst...) },
 	}
 	w.tls = front.NewTLS(served, roles, log, lifetime, asked)
 	w.front = &front.HTTP{Served: served, Startup: startup, TLS: w.tls, Log: log, Lifetime: lifetime}
 	rate := walk.NewRate(0)
 	w.filling = &workers.Filling{Roles: roles, Log: log, Metrics: asked, Rate: rate}
 	w.missed = &workers.LogWatch{Served: served, Roles: roles, Log: log, Metrics: asked, Filling: w.filling}
-	required, indexes := &data.Required{Log: log}, &indexing.Indexing{Served: served, Log: log, Metrics: asked, Rate: rate}
+	required, indexes := &data.Required{Log: log},
+		&indexing.Indexing{Served: served, Log: log, Metrics: asked, Rate: rate}
 	w.walks = &workers.Walks{Metrics: asked, Of: []func() []walk.Status{w.filling.Walks, required.Walks, indexes.Walks}}
 	w.backups = &backups.Schedule{Served: served, Run: run, Log: log, Metrics: asked}
 	folder := &data.Folder{Startup: startup, Log: log}
 	mailing := mailers.New(served, log, metrics)
 	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began}
 	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics}
-	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began, Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated}
-	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self, Reload: a.controlReload}
+	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began,
+		Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated}
+	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self,
+		Reload: a.controlReload}
 	w.views = &views.Views{
-		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow, Filled: w.filling.Status,
-		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status, Removed: w.filling.Removed, Elsewhere: processes.FailsElsewhere, Place: here.Place, Serving: here.Serving, Began: began, LastReload: a.lastReload.Load},
+		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow,
+		Filled: w.filling.Status,
+		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status,
+			Removed: w.filling.Removed, Elsewhere: processes.FailsElsewhere, Place: here.Place, Serving: here.Serving,
+			Began: began, LastReload: a.lastReload.Load},
 	}
 
-	clients, mails, sweeps, searches := roles.Has(plan.RoleFront), roles.Has(mail.Name), roles.Has(sweep.Name), roles.Has(plan.RoleSearch)
+	clients, mails, sweeps, searches := roles.Has(plan.RoleFront), roles.Has(mail.Name), roles.Has(sweep.Name),
+		roles.Has(plan.RoleSearch)
 	works := roles.Has(mapping.Name) || roles.Has(cascade.Name)
 	for _, p := range []struct {
 		needed bool
@@ -105,7 +114,9 @@ func newWiring(a *App) *wiring {
 		{true, required.Part()},
 		{clients, routes.WaiterPart(served)},
 		{true, mailing.Part()},
-		{clients || mails, (&accounts.Authentication{Awaiter: wait, Served: served, Roles: roles, Metrics: counted, Mailers: mailing}).Part()},
+		{clients || mails,
+			(&accounts.Authentication{Awaiter: wait, Served: served, Roles: roles, Metrics: counted,
+				Mailers: mailing}).Part()},
 		{true, (&messaging.Narrowing{Log: log}).Part()},
 		{true, w.filling.Part()},
 		{works, working.Part()},
@@ -123,7 +134,8 @@ func newWiring(a *App) *wiring {
 		{clients, (&routes.Streams{Served: served, Log: log, Metrics: counted}).Part()},
 		{true, w.health.Part()},
 		{clients, w.views.Part()},
-		{true, (&routes.Routes{Roles: roles, Log: log, Metrics: metrics, Lifetime: lifetime, Health: w.health, Pages: pages, Console: w.views.Options}).Part()},
+		{true, (&routes.Routes{Roles: roles, Log: log, Metrics: metrics, Lifetime: lifetime, Health: w.health,
+			Pages: pages, Console: w.views.Options}).Part()},
 		{clients, (&routes.Operations{Served: served, Log: log, Metrics: counted, Pages: pages}).Part()},
 		{true, w.front.ServePart()},
 	} {

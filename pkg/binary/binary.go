@@ -105,9 +105,10 @@ type Options struct {
 	// Nil means any property that the server does not own.
 	Properties map[string][]string
 
-	Quotas   *store.Store          // opened with QuotasOptions; services may share it; nil: no quotas
-	Quota    Quota                 // of each caller
-	Previous *Service              // which the new one replaces; its accounts continue if the quota is the same; may be nil
+	Quotas *store.Store // opened with QuotasOptions; services may share it; nil: no quotas
+	Quota  Quota        // of each caller
+	// which the new one replaces; its accounts continue if the quota is the same; may be nil
+	Previous *Service
 	Registry prometheus.Registerer // of the metrics; nil: none
 
 	MaxSize      int64            // bytes of one binary; 0: the limit of the storage
@@ -139,7 +140,8 @@ func New(o Options) *Service {
 	s := &Service{
 		name: o.Name, set: o.Set, entries: entryTable{store: o.Contents, service: o.Name}, storage: o.Storage,
 		maxSize: o.MaxSize, grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
-		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep, current: &atomic.Pointer[Service]{},
+		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep,
+		current: &atomic.Pointer[Service]{},
 	}
 	if o.Previous != nil {
 		s.current = o.Previous.current
@@ -211,7 +213,8 @@ func (s *Service) Open(ctx context.Context, hash string, offset, length int64) (
 // Sign returns a URL with which anyone can read a content for a limited time. The
 // caller has got the record of the content, since Sign checks no policy. ok is
 // false when the storage can't sign.
-func (s *Service) Sign(ctx context.Context, hash string, h driver.SignedHeaders, validFor time.Duration) (url string, ok bool, err error) {
+func (s *Service) Sign(ctx context.Context, hash string, h driver.SignedHeaders,
+	validFor time.Duration) (url string, ok bool, err error) {
 	signer, ok := s.storage.(driver.Signer)
 	if !ok {
 		return "", false, nil
@@ -246,10 +249,12 @@ func (s *Service) Delete(ctx context.Context, p Place, hash string) (store.Store
 			return store.Mutation{}, err
 		}
 		if record.Hash != hash {
-			return store.Mutation{}, errs.New(errs.Mismatch, "the binary at %s has another hash: read the object again", p)
+			return store.Mutation{}, errs.New(errs.Mismatch, "the binary at %s has another hash: read the object again",
+				p)
 		}
 		raw := list.records[p.Index]
 		list.records = slices.Delete(list.records, p.Index, p.Index+1)
-		return store.Mutation{Fields: list.fields(), ExtraEvents: []store.ExtraEvent{s.deletedEvent(p, p.Index, raw)}}, nil
+		return store.Mutation{Fields: list.fields(),
+			ExtraEvents: []store.ExtraEvent{s.deletedEvent(p, p.Index, raw)}}, nil
 	})
 }

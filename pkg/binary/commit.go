@@ -44,7 +44,8 @@ func (s *Service) verifyContent(ctx context.Context, in *incoming, mark uint64, 
 		return nil
 	}
 	if failed := s.retryUntil(ctx, func() error { return s.revert(ctx, w) }); failed != nil {
-		return errs.Wrap(errors.Join(failed, err), errs.Internal, "the content of %s could not be kept and its record could not be removed: delete the binary", w.place)
+		return errs.Wrap(errors.Join(failed, err), errs.Internal,
+			"the content of %s could not be kept and its record could not be removed: delete the binary", w.place)
 	}
 	return err
 }
@@ -85,7 +86,8 @@ func (s *Service) awaitStable(ctx context.Context, hash string) (mark uint64, er
 		}
 		if s.now().After(deadline) {
 			return 0, &errs.Error{
-				Kind: errs.Unavailable, Message: "the same content is being deleted: try again later", RetryAfter: 10 * time.Second,
+				Kind: errs.Unavailable, Message: "the same content is being deleted: try again later",
+				RetryAfter: 10 * time.Second,
 			}
 		}
 		if err := s.wait(ctx, retry.Next()); err != nil {

@@ -101,7 +101,9 @@ func (s *Service) checkExpiredLease(ctx context.Context, hash string) error {
 	if _, found, err := s.storage.Stat(ctx, hash); err != nil || found {
 		return err
 	}
-	return errs.New(errs.Internal, "the content of %s was deleted by a sweeper that was suspended for longer than its lease of %s: upload it again", p, s.lease)
+	return errs.New(errs.Internal,
+		"the content of %s was deleted by a sweeper that was suspended for longer than its lease of %s: "+
+			"upload it again", p, s.lease)
 }
 
 // IsOrphan reports whether a content is garbage that no entry announces: its

@@ -40,7 +40,8 @@ func TestDeleteNeedsTheHashOfTheRecord(t *testing.T) {
 	}{{1, "b", []string{"a", "c"}}, {1, "c", []string{"a"}}, {0, "a", nil}} {
 		left, err := f.Delete(t.Context(), photo(book, step.index), hashOf(step.text))
 		f.must(err)
-		if hashes := f.photos(book); !slices.Equal(hashes, hashesOf(step.then)) || left.Revision != f.object("Books", book).Revision {
+		if hashes := f.photos(book); !slices.Equal(hashes, hashesOf(step.then)) ||
+			left.Revision != f.object("Books", book).Revision {
 			t.Errorf("the book has %v, want %v", hashes, step.then)
 		}
 	}

@@ -184,7 +184,8 @@ func TestWriteWithUnknownOutcomeLeavesNoRecordWithoutContent(t *testing.T) {
 			h.refuse = !written
 			_, err := f.Put(ctx, upload(photo(book, 0), "a"))
 			f.kind(err, errs.Unavailable)
-			if n := len(f.photos(book)); n == 1 != written || !f.stored()[hashOf("a")] || f.states()[hashOf("a")] != "candidate" {
+			if n := len(f.photos(book)); n == 1 != written || !f.stored()[hashOf("a")] ||
+				f.states()[hashOf("a")] != "candidate" {
 				t.Errorf("the book has %d photos, kept are %v, noted %v", n, f.stored(), f.states())
 			}
 			c.Time = c.Add(2 * time.Hour)

@@ -69,7 +69,8 @@ func newFixture(t *testing.T, o options) *fixture {
 	f.entries = open(binary.ContentsOptions("Contents"))
 	f.set = store.NewSet([]*store.Store{
 		f.entries,
-		open(store.Options{Name: "Books", IndexBinaries: true, Outbox: f.outbox, Private: []string{"secret"}, Arrays: []string{"reviews"}}),
+		open(store.Options{Name: "Books", IndexBinaries: true, Outbox: f.outbox, Private: []string{"secret"},
+			Arrays: []string{"reviews"}}),
 		open(store.Options{Name: "Diaries", IndexBinaries: true, Outbox: f.outbox, Policy: owner}),
 	}, nil)
 	storage, err := filestorage.Open(f.folder)
@@ -133,7 +134,8 @@ func photo(uuid string, index int) binary.Place {
 
 // upload is an upload of a text.
 func upload(p binary.Place, text string) binary.Upload {
-	return binary.Upload{Place: p, Body: strings.NewReader(text), Size: int64(len(text)), Name: "a.txt", Mimetype: "text/plain"}
+	return binary.Upload{Place: p, Body: strings.NewReader(text), Size: int64(len(text)), Name: "a.txt",
+		Mimetype: "text/plain"}
 }
 
 // add appends a text to the photos of a book.

@@ -49,7 +49,8 @@ const (
 // time, so that the grace period protects nothing.
 func newRace(t *testing.T, touch bool, retryTimeout time.Duration) *race {
 	t.Helper()
-	r := &race{t: t, clock: &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}, uploads: map[string]*process{}, retryTimeout: retryTimeout}
+	r := &race{t: t, clock: &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}, uploads: map[string]*process{},
+		retryTimeout: retryTimeout}
 	old := r.clock.Add(-1000 * time.Hour)
 	r.storage = newMemory(func() time.Time { return old })
 	backend := steppedBackend{model.NewMemory()}
@@ -285,7 +286,8 @@ func TestSoakRandomInterleavings(t *testing.T) {
 			return []*process{r.upload("a"), r.deletion("b"), r.sweeper("sweeper", false)}
 		},
 		"all": func(r *race) []*process {
-			return []*process{r.upload("a"), r.upload("b"), r.deletion("c"), r.sweeper("first", false), r.sweeper("second", true)}
+			return []*process{r.upload("a"), r.upload("b"), r.deletion("c"), r.sweeper("first", false),
+				r.sweeper("second", true)}
 		},
 	} {
 		for _, touch := range []bool{false, true} {

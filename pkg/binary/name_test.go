@@ -58,12 +58,14 @@ func TestTypesAreNormalized(t *testing.T) {
 }
 
 func FuzzCleanName(f *testing.F) {
-	for _, name := range []string{"a.png", "../x", "\u202e", "\xff/", strings.Repeat("ż", 200), strings.Repeat("x", 254) + " y"} {
+	for _, name := range []string{"a.png", "../x", "\u202e", "\xff/", strings.Repeat("ż", 200),
+		strings.Repeat("x", 254) + " y"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		got := binary.CleanName(name)
-		if len(got) > binary.MaxName || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\x00\r\n") || got == "." || got == ".." {
+		if len(got) > binary.MaxName || !utf8.ValidString(got) || strings.ContainsAny(got, "/\\\x00\r\n") ||
+			got == "." || got == ".." {
 			t.Errorf("%q becomes %q", name, got)
 		}
 		if again := binary.CleanName(got); again != got {

@@ -44,10 +44,12 @@ func (s *Service) checkProperty(st *store.Store, property string) error {
 		return errs.New(errs.NotFound, "no binaries can be attached to %q of %s", property, st.Name())
 	}
 	if !object.ValidProperty(property) {
-		return errs.New(errs.NotFound, "binaries can't be attached to %q: a property has 1 to %d letters, digits, _ and -, and does not begin with _ or -", property, object.MaxProperty)
+		return errs.New(errs.NotFound, "binaries can't be attached to %q: a property has 1 to %d letters, digits, _ "+
+			"and -, and does not begin with _ or -", property, object.MaxProperty)
 	}
 	if st.Rules().ServerOwned(property) {
-		return errs.New(errs.NotFound, "%q of %s belongs to the server: no binaries can be attached to it", property, st.Name())
+		return errs.New(errs.NotFound, "%q of %s belongs to the server: no binaries can be attached to it", property,
+			st.Name())
 	}
 	return nil
 }
@@ -80,10 +82,13 @@ func (s *Service) attachable(o store.Stored, p Place) (recordList, error) {
 	case taken && service != s.name:
 		return l, errs.New(errs.Conflict, "%s of the object has binaries of another service, %s", p.Property, service)
 	case !taken && !l.empty:
-		return l, errs.New(errs.Conflict, "%s of the object has a value that is not an array of binaries: remove it first, or use another property", p.Property)
+		return l, errs.New(errs.Conflict,
+			"%s of the object has a value that is not an array of binaries: remove it first, or use another property",
+			p.Property)
 	}
 	if p.Index != Append && (p.Index < 0 || p.Index > len(l.records)) {
-		return l, errs.New(errs.Conflict, "%s of the object has %d binaries: the index can be 0 to %d, not %d", p.Property, len(l.records), len(l.records), p.Index)
+		return l, errs.New(errs.Conflict, "%s of the object has %d binaries: the index can be 0 to %d, not %d",
+			p.Property, len(l.records), len(l.records), p.Index)
 	}
 	l.services[p.Property] = s.name
 	return l, nil

@@ -46,9 +46,12 @@ func TestOperationsCheckTheirRule(t *testing.T) {
 		rules     policy.Rules
 		find, put bool
 	}{
-		"reads":  {policy.Rules{Get: "true", List: "false", Update: "false", Delete: "false", Create: "false"}, true, false},
-		"writes": {policy.Rules{Get: "false", List: "false", Update: "true", Delete: "false", Create: "false"}, false, true},
-		"others": {policy.Rules{Get: "false", List: "true", Update: "false", Delete: "true", Create: "true"}, false, false},
+		"reads": {policy.Rules{Get: "true", List: "false", Update: "false", Delete: "false", Create: "false"}, true,
+			false},
+		"writes": {policy.Rules{Get: "false", List: "false", Update: "true", Delete: "false", Create: "false"}, false,
+			true},
+		"others": {policy.Rules{Get: "false", List: "true", Update: "false", Delete: "true", Create: "true"}, false,
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules, problems := policy.Compile(test.rules)
@@ -108,7 +111,8 @@ func TestPrivatePropertiesStayPrivate(t *testing.T) {
 	book := f.save("Books", `{}`)
 	f.add(book, "a")
 	books := f.set.Store("Books").WithOptions(func(o *store.Options) { o.Private = []string{"photos"} })
-	service := binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{books}, nil), Contents: f.entries, Storage: f.storage})
+	service := binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{books}, nil),
+		Contents: f.entries, Storage: f.storage})
 	_, err := service.Get(client(t.Context(), "ada"), photo(book, 0))
 	f.kind(err, errs.NotFound)
 	_, err = service.Delete(client(t.Context(), "ada"), photo(book, 0), hashOf("a"))

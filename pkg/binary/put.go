@@ -76,10 +76,12 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 		return recordList{}, err
 	}
 	if !may {
-		return recordList{}, errs.New(errs.Denied, "you may not read %q of the object, so you can't attach binaries to it", up.Property)
+		return recordList{}, errs.New(errs.Denied,
+			"you may not read %q of the object, so you can't attach binaries to it", up.Property)
 	}
 	if up.IfRevision != 0 && o.Revision != up.IfRevision {
-		return recordList{}, errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", o.Revision, up.IfRevision)
+		return recordList{}, errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", o.Revision,
+			up.IfRevision)
 	}
 	return s.attachable(o, up.Place)
 }
@@ -205,7 +207,8 @@ func notWritten(err error) bool {
 func checkDigest(want []byte, hash string) error {
 	sum, err := hex.DecodeString(hash)
 	if err != nil || want != nil && !bytes.Equal(want, sum) {
-		return errs.New(errs.Mismatch, "the body has the SHA-256 %s, which is not the announced digest: send it again", hash)
+		return errs.New(errs.Mismatch, "the body has the SHA-256 %s, which is not the announced digest: send it again",
+			hash)
 	}
 	return nil
 }

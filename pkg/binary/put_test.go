@@ -42,7 +42,8 @@ func TestUploadsAppendAndReplace(t *testing.T) {
 	} {
 		got, err := f.Put(t.Context(), upload(photo(book, step.index), step.text))
 		f.must(err)
-		if got.Index != step.at || got.Replaced != step.replaced || got.Object.Revision != f.object("Books", book).Revision {
+		if got.Index != step.at || got.Replaced != step.replaced ||
+			got.Object.Revision != f.object("Books", book).Revision {
 			t.Errorf("step %d: %+v", i, got)
 		}
 		if hashes := f.photos(book); !slices.Equal(hashes, hashesOf(step.then)) {
@@ -73,7 +74,8 @@ func TestRecordDescribesTheUpload(t *testing.T) {
 	up.Digest, up.Size = sum[:], -1
 	got, err := f.Put(t.Context(), up)
 	f.must(err)
-	want := `{"hash":"` + hashOf("hello") + `","name":"Żółw <1>.png","size":5,"mimetype":"image/png","created":"` + got.Created + `","metadata":{"width":7}}`
+	want := `{"hash":"` + hashOf("hello") + `","name":"Żółw <1>.png","size":5,"mimetype":"image/png","created":"` +
+		got.Created + `","metadata":{"width":7}}`
 	body := f.object("Books", book).Body
 	if field := string(object.Field(body, "photos")); field != "["+want+"]" {
 		t.Errorf("the object holds %s, want %s", field, want)
@@ -104,10 +106,12 @@ func TestUploadsAndDeletionsPublishEvents(t *testing.T) {
 	var got []string
 	for i := 0; i < len(events); i += 2 {
 		write, of := events[i], events[i+1]
-		if write.Event != event.StoreUpdated || of.Revision != write.Revision+1 && of.Revision+1 != write.Revision && of.Revision != write.Revision {
+		if write.Event != event.StoreUpdated ||
+			of.Revision != write.Revision+1 && of.Revision+1 != write.Revision && of.Revision != write.Revision {
 			t.Errorf("%+v is published with %+v", of, write)
 		}
-		if of.Object != nil || string(of.Binaries) != `{"photos":"files"}` || of.UUID != book || of.Store != "Books" || of.Property != "photos" {
+		if of.Object != nil || string(of.Binaries) != `{"photos":"files"}` || of.UUID != book || of.Store != "Books" ||
+			of.Property != "photos" {
 			t.Errorf("the event is %+v", of)
 		}
 		hash, _ := object.Text(object.Field(of.Record, "hash"))
@@ -188,8 +192,12 @@ func TestPlacesCanBeRestricted(t *testing.T) {
 	}})
 	book, diary := f.save("Books", `{}`), f.save("Diaries", `{}`)
 	f.add(book, "a")
-	f.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Books", UUID: book, Property: "scans"}, Body: unreadBody{t}}, errs.NotFound)
-	f.refused(t.Context(), binary.Upload{Place: binary.Place{Store: "Diaries", UUID: diary, Property: "photos"}, Body: unreadBody{t}}, errs.NotFound)
+	f.refused(t.Context(),
+		binary.Upload{Place: binary.Place{Store: "Books", UUID: book, Property: "scans"}, Body: unreadBody{t}},
+		errs.NotFound)
+	f.refused(t.Context(),
+		binary.Upload{Place: binary.Place{Store: "Diaries", UUID: diary, Property: "photos"}, Body: unreadBody{t}},
+		errs.NotFound)
 }
 
 func TestServicesDoNotShareProperties(t *testing.T) {
@@ -209,7 +217,8 @@ func TestServicesDoNotShareProperties(t *testing.T) {
 	f.must(err)
 	_, err = f.Get(t.Context(), p)
 	f.kind(err, errs.NotFound)
-	if field := string(object.Field(f.object("Books", book).Body, store.BinariesField)); field != `{"photos":"files","scans":"other"}` {
+	if field := string(object.Field(f.object("Books", book).Body,
+		store.BinariesField)); field != `{"photos":"files","scans":"other"}` {
 		t.Errorf("%s is %s", store.BinariesField, field)
 	}
 }
@@ -225,15 +234,19 @@ func TestUploadMustMatchItsHeaders(t *testing.T) {
 		change func(*binary.Upload)
 		want   errs.Kind
 	}{
-		"wrong digest":    {func(u *binary.Upload) { u.Digest = wrong[:] }, errs.Mismatch},
-		"short digest":    {func(u *binary.Upload) { u.Digest = wrong[:5] }, errs.Mismatch},
-		"wrong revision":  {func(u *binary.Upload) { u.IfRevision, u.Body = 7, unreadBody{t} }, errs.Mismatch},
-		"too few bytes":   {func(u *binary.Upload) { u.Size = 6 }, errs.Invalid},
-		"too many bytes":  {func(u *binary.Upload) { u.Size, u.Body = 4, io.MultiReader(u.Body, unreadBody{t}) }, errs.Invalid},
+		"wrong digest":   {func(u *binary.Upload) { u.Digest = wrong[:] }, errs.Mismatch},
+		"short digest":   {func(u *binary.Upload) { u.Digest = wrong[:5] }, errs.Mismatch},
+		"wrong revision": {func(u *binary.Upload) { u.IfRevision, u.Body = 7, unreadBody{t} }, errs.Mismatch},
+		"too few bytes":  {func(u *binary.Upload) { u.Size = 6 }, errs.Invalid},
+		"too many bytes": {func(u *binary.Upload) { u.Size, u.Body = 4, io.MultiReader(u.Body, unreadBody{t}) },
+			errs.Invalid},
 		"announced large": {func(u *binary.Upload) { u.Size, u.Body = 11, unreadBody{t} }, errs.TooLarge},
-		"large":           {func(u *binary.Upload) { u.Size, u.Body = -1, strings.NewReader("0123456789x") }, errs.TooLarge},
-		"interrupted":     {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{io.ErrUnexpectedEOF}) }, errs.Canceled},
-		"has an error":    {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{notAForm}) }, errs.Unsupported},
+		"large": {func(u *binary.Upload) { u.Size, u.Body = -1, strings.NewReader("0123456789x") },
+			errs.TooLarge},
+		"interrupted": {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{io.ErrUnexpectedEOF}) },
+			errs.Canceled},
+		"has an error": {func(u *binary.Upload) { u.Body = io.MultiReader(u.Body, broken{notAForm}) },
+			errs.Unsupported},
 		"much metadata": {func(u *binary.Upload) {
 			u.Metadata, u.Body = object.Object{"a": object.AppendString(nil, strings.Repeat("x", 9000))}, unreadBody{t}
 		}, errs.TooLarge},
@@ -282,7 +295,8 @@ func TestFailedStorageLeavesTheRecordsUnchanged(t *testing.T) {
 	book := f.save("Books", `{}`)
 	f.add(book, "old")
 	unavailable := errs.New(errs.Unavailable, "unavailable")
-	for name, fault := range map[string]*error{"stage": &f.storage.stage, "write": &f.storage.write, "commit": &f.storage.commit} {
+	for name, fault := range map[string]*error{"stage": &f.storage.stage, "write": &f.storage.write,
+		"commit": &f.storage.commit} {
 		*fault = unavailable
 		f.refused(t.Context(), upload(photo(book, 0), "new "+name), errs.Unavailable)
 		f.refused(t.Context(), upload(photo(book, 1), "new "+name), errs.Unavailable)
@@ -298,7 +312,8 @@ func TestFailedStorageLeavesTheRecordsUnchanged(t *testing.T) {
 
 func TestSchemaCanRefuseTheRecord(t *testing.T) {
 	t.Parallel()
-	rules, err := schema.Compile("photos", []byte(`{"properties":{"photos":{"items":{"properties":{"mimetype":{"enum":["image/png"]}}}}}}`))
+	rules, err := schema.Compile("photos",
+		[]byte(`{"properties":{"photos":{"items":{"properties":{"mimetype":{"enum":["image/png"]}}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

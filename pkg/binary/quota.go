@@ -25,7 +25,8 @@ type Quota struct {
 
 // QuotasOptions are the options with which the store Quotas is opened.
 func QuotasOptions(name string) store.Options {
-	return store.Options{Name: name, NoEvents: true, Indexes: []query.Index{{Name: fieldExpires, Fields: []string{fieldExpires}}}}
+	return store.Options{Name: name, NoEvents: true,
+		Indexes: []query.Index{{Name: fieldExpires, Fields: []string{fieldExpires}}}}
 }
 
 // Sorts of callers, which are the last elements of the keys of the configuration.
@@ -193,7 +194,8 @@ func (q *quotas) errQuota(by string, limit int64, wait time.Duration) error {
 		who = "your network address"
 	}
 	return &errs.Error{Kind: errs.Limited, RetryAfter: wait, Message: fmt.Sprintf(
-		"%s exceeds binaries.%s.quota.%s: uploads of %d bytes within %s are allowed; wait for as many seconds as Retry-After says",
+		"%s exceeds binaries.%s.quota.%s: uploads of %d bytes within %s are allowed; wait for as many seconds as "+
+			"Retry-After says",
 		who, q.service, by, limit, q.grace)}
 }
 
@@ -204,7 +206,8 @@ func (s *Service) DeleteExpired(ctx context.Context, limit int) (deleted int, er
 		return 0, nil
 	}
 	in, ctx := s.quotas.store, internal(ctx)
-	o := store.ListOptions{Filter: fieldExpires + ` < "` + object.FormatTime(s.now()) + `"`, Limit: min(limit, store.MaxPage)}
+	o := store.ListOptions{Filter: fieldExpires + ` < "` + object.FormatTime(s.now()) + `"`,
+		Limit: min(limit, store.MaxPage)}
 	for deleted < limit {
 		page, err := in.List(ctx, o)
 		if err != nil {

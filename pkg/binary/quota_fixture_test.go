@@ -75,8 +75,10 @@ func (q *quotas) process() *binary.Service {
 	contents, records := open(binary.ContentsOptions("Contents")), open(binary.QuotasOptions("UploadQuotas"))
 	q.registry = prometheus.NewRegistry()
 	return binary.New(binary.Options{
-		Name: "files", Contents: contents, Storage: q.storage, Grace: quotaGrace, Quotas: records, Quota: q.quota, Registry: q.registry,
-		Set: store.NewSet([]*store.Store{contents, records, open(store.Options{Name: "Books", IndexBinaries: true, Outbox: q.outbox})}, nil),
+		Name: "files", Contents: contents, Storage: q.storage, Grace: quotaGrace, Quotas: records, Quota: q.quota,
+		Registry: q.registry,
+		Set: store.NewSet([]*store.Store{contents, records,
+			open(store.Options{Name: "Books", IndexBinaries: true, Outbox: q.outbox})}, nil),
 		Now: q.now,
 	})
 }

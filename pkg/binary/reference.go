@@ -51,7 +51,8 @@ func (s *Service) findReferenceIn(ctx context.Context, st *store.Store, hash str
 
 // references reads an object and reports whether it references a content. The
 // index may lag, so its result is not enough.
-func (s *Service) references(ctx context.Context, st *store.Store, uuid, hash string) (place Place, found bool, err error) {
+func (s *Service) references(ctx context.Context, st *store.Store,
+	uuid, hash string) (place Place, found bool, err error) {
 	o, err := st.GetAuthorized(internal(ctx), uuid, policy.Get, nil)
 	if errors.Is(err, errs.NotFound) {
 		return Place{}, false, nil

@@ -161,7 +161,8 @@ func everyOrder(try func(choose chooser)) int {
 				path, widths = append(path, 0), append(widths, len(options))
 			}
 			if widths[depth] != len(options) {
-				panic(fmt.Sprintf("the processes do not repeat themselves: %d options, then %d", widths[depth], len(options)))
+				panic(fmt.Sprintf("the processes do not repeat themselves: %d options, then %d", widths[depth],
+					len(options)))
 			}
 			depth++
 			return path[depth-1]

@@ -63,10 +63,12 @@ func decodeSlots(stored store.Stored, now time.Time, length time.Duration) (slot
 		return nil, nil
 	}
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "the record %q of the quotas can't be decoded: delete it", stored.UUID)
+		return nil, errs.Wrap(err, errs.Internal, "the record %q of the quotas can't be decoded: delete it",
+			stored.UUID)
 	}
 	oldest, newest := oldestSlot(now, length), now.Add(length)
-	all = slices.DeleteFunc(all, func(s slot) bool { return s.From.Before(oldest) || s.From.After(newest) || s.Bytes <= 0 })
+	all = slices.DeleteFunc(all,
+		func(s slot) bool { return s.From.Before(oldest) || s.From.After(newest) || s.Bytes <= 0 })
 	slices.SortFunc(all, func(a, b slot) int { return a.From.Compare(b.From) })
 	return all, nil
 }

@@ -104,10 +104,12 @@ func scan(ctx context.Context, st *store.Store, f func(store.Stored) error) erro
 
 // record compares a record with its content. There is no difference when the
 // record has been deleted meanwhile.
-func (v *verification) record(ctx context.Context, st *store.Store, p Place, service string, raw []byte) (*Difference, error) {
+func (v *verification) record(ctx context.Context, st *store.Store, p Place, service string,
+	raw []byte) (*Difference, error) {
 	s := v.services[service]
 	if s == nil {
-		return &Difference{Kind: UnknownService, Service: service, Place: p, Detail: "no service of this name is configured"}, nil
+		return &Difference{Kind: UnknownService, Service: service, Place: p,
+			Detail: "no service of this name is configured"}, nil
 	}
 	record, err := decodeRecord(raw)
 	if err != nil || !driver.ValidHash(record.Hash) {
@@ -189,7 +191,8 @@ func (v *verification) reference(ctx context.Context, s *Service, c driver.Info)
 	if _, found, err := s.storage.Stat(ctx, c.Hash); err != nil || !found {
 		return nil, err
 	}
-	return &Difference{Kind: Unreferenced, Service: s.name, Hash: c.Hash, Detail: fmt.Sprintf("no record references its %d bytes: belfry serve deletes it", c.Size)}, nil
+	return &Difference{Kind: Unreferenced, Service: s.name, Hash: c.Hash,
+		Detail: fmt.Sprintf("no record references its %d bytes: belfry serve deletes it", c.Size)}, nil
 }
 
 // hash reads a content and returns a difference if it has another hash.
@@ -207,7 +210,8 @@ func (v *verification) hash(ctx context.Context, s *Service, c driver.Info) (*Di
 		return nil, err
 	}
 	p, _, err := s.FindReference(ctx, c.Hash)
-	return &Difference{Kind: WrongHash, Service: s.name, Hash: c.Hash, Place: p, Detail: "the content is damaged: its hash is " + got}, err
+	return &Difference{Kind: WrongHash, Service: s.name, Hash: c.Hash, Place: p,
+		Detail: "the content is damaged: its hash is " + got}, err
 }
 
 // hash computes the hash of a content.

@@ -61,7 +61,8 @@ type VerifyOptions struct {
 // record, and that every entry can be decoded. All services share a set of stores
 // and the store Contents. Verify may run while belfry serves.
 func Verify(ctx context.Context, services []*Service, o VerifyOptions) (*Report, error) {
-	v := &verification{options: o, services: map[string]*Service{}, report: &Report{Services: len(services), Differences: []Difference{}}}
+	v := &verification{options: o, services: map[string]*Service{},
+		report: &Report{Services: len(services), Differences: []Difference{}}}
 	for _, s := range services {
 		v.services[s.name] = s
 	}

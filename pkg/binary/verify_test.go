@@ -115,7 +115,8 @@ func TestVerifyRechecksDifferences(t *testing.T) {
 	f := newFixture(t, options{})
 	f.add(f.save("Books", `{}`), "a")
 	for patience, differences := range map[time.Duration]int{0: 1, kit.Limit: 0} {
-		s := binary.New(binary.Options{Name: "files", Set: f.set, Contents: f.entries, Storage: &lagging{Storage: f.storage}})
+		s := binary.New(binary.Options{Name: "files", Set: f.set, Contents: f.entries,
+			Storage: &lagging{Storage: f.storage}})
 		report, err := binary.Verify(t.Context(), []*binary.Service{s}, binary.VerifyOptions{RecheckFor: patience})
 		f.must(err)
 		if len(report.Differences) != differences {

@@ -23,13 +23,16 @@ func publishLogins(t *testing.T, b *bus.Bus) {
 		{ID: "out", Event: event.AuthLoggedOut, Store: "Users", UUID: "u"},
 		{ID: "saved", Event: event.StoreSaved, Store: "Users", UUID: "u"},
 	} {
-		if err := b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}); err != nil {
+		if err := b.Publish(t.Context(),
+			[]bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID),
+				Payload: e.Append(nil)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// received runs a listener until it has received the event that was published last, or one that ends it, and returns all it has.
+// received runs a listener until it has received the event that was published last, or one that ends it, and returns
+// all it has.
 func received(t *testing.T, b *bus.Bus, spec listener.Spec, last string) []string {
 	t.Helper()
 	var mu sync.Mutex
@@ -50,8 +53,8 @@ func received(t *testing.T, b *bus.Bus, spec listener.Spec, last string) []strin
 	return ids
 }
 
-// What a listener receives is what the admin has set its consumer up for: its user can neither create another one nor widen
-// its own, and where its consumer is wider than it asks for, it leaves out what it does not name.
+// What a listener receives is what the admin has set its consumer up for: its user can neither create another one nor
+// widen its own, and where its consumer is wider than it asks for, it leaves out what it does not name.
 func TestAListenerReceivesEventsOfAccountsOnlyIfItsConsumerNamesThem(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	all, security := listenerSpec("listener"), listenerSpec("listener")
@@ -103,8 +106,10 @@ func TestAListenerCanNotCreateAConsumerOfEventsOfAccounts(t *testing.T) {
 	url := production(t)
 	prepare(t, url, listenerSpec("listener"))
 	c, refusals := connectAs(t, url, "listener")
-	for _, subject := range []string{consumer + "CREATE.EVENTS.mine.events.*.Auth.>", consumer + "CREATE.EVENTS.listener", consumer + "DURABLE.CREATE.EVENTS.listener"} {
-		request, err := json.Marshal(map[string]any{"stream_name": "EVENTS", "config": jetstream.ConsumerConfig{Durable: "listener", FilterSubject: "events.*.Auth.>"}})
+	for _, subject := range []string{consumer + "CREATE.EVENTS.mine.events.*.Auth.>",
+		consumer + "CREATE.EVENTS.listener", consumer + "DURABLE.CREATE.EVENTS.listener"} {
+		request, err := json.Marshal(map[string]any{"stream_name": "EVENTS",
+			"config": jetstream.ConsumerConfig{Durable: "listener", FilterSubject: "events.*.Auth.>"}})
 		if err != nil {
 			t.Fatal(err)
 		}

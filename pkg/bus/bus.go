@@ -197,8 +197,8 @@ func (b *Bus) ClientURL() string {
 	return b.opts.Server.ClientURL()
 }
 
-// Connected returns nil while there is a connection, else errs.Unavailable with the reason. It asks nobody, so it takes no
-// time: a request that is sent meanwhile waits for its timeout.
+// Connected returns nil while there is a connection, else errs.Unavailable with the reason. It asks nobody, so it takes
+// no time: a request that is sent meanwhile waits for its timeout.
 func (b *Bus) Connected() error {
 	if b.conn.IsConnected() {
 		return nil

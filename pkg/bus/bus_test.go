@@ -176,7 +176,9 @@ func TestDeletedStreamIsCreatedAgain(t *testing.T) {
 }
 
 func TestEventsSurviveARestart(t *testing.T) {
-	b := open(t, bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))})})
+	b := open(t,
+		bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir(),
+			Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))})})
 	url := b.ClientURL()
 	if err := b.Publish(t.Context(), events("before", 50, 100)); err != nil {
 		t.Fatal(err)
@@ -217,7 +219,8 @@ func TestBusIsReadyOnceTheServerHasRestarted(t *testing.T) {
 		if err := b.StopServer(); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Publish(t.Context(), events(fmt.Sprint("during", round), 1, 10)); !errors.Is(err, errs.Unavailable) || b.Ready(t.Context()) == nil {
+		if err := b.Publish(t.Context(), events(fmt.Sprint("during", round), 1, 10)); !errors.Is(err,
+			errs.Unavailable) || b.Ready(t.Context()) == nil {
 			t.Fatalf("without a server publish reports %v, want Unavailable", err)
 		}
 		if err := b.StartServer(t.Context()); err != nil {
@@ -327,7 +330,8 @@ func TestLiveEventsAreNotStored(t *testing.T) {
 func TestLimitsAreAppliedAndUpdated(t *testing.T) {
 	folder := t.TempDir()
 	limited := func(l bus.Limits) jetstream.StreamConfig {
-		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Events: l, Logger: slog.New(slog.DiscardHandler)})
+		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Events: l,
+			Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,13 +342,16 @@ func TestLimitsAreAppliedAndUpdated(t *testing.T) {
 		}
 		return stream.CachedInfo().Config
 	}
-	if c, d := limited(bus.Limits{}), bus.DefaultLimits(); c.MaxAge != d.MaxAge || c.MaxBytes != d.MaxBytes || c.MaxMsgs != d.MaxMessages {
+	if c, d := limited(bus.Limits{}), bus.DefaultLimits(); c.MaxAge != d.MaxAge || c.MaxBytes != d.MaxBytes ||
+		c.MaxMsgs != d.MaxMessages {
 		t.Errorf("without limits the stream has %v, %d, %d", c.MaxAge, c.MaxBytes, c.MaxMsgs)
 	}
-	if c := limited(bus.Limits{MaxAge: time.Hour, MaxBytes: 1 << 20, MaxMessages: 10}); c.MaxAge != time.Hour || c.MaxBytes != 1<<20 || c.MaxMsgs != 10 {
+	if c := limited(bus.Limits{MaxAge: time.Hour, MaxBytes: 1 << 20, MaxMessages: 10}); c.MaxAge != time.Hour ||
+		c.MaxBytes != 1<<20 || c.MaxMsgs != 10 {
 		t.Errorf("with limits the stream has %v, %d, %d", c.MaxAge, c.MaxBytes, c.MaxMsgs)
 	}
-	if c := limited(bus.Limits{MaxAge: -1, MaxBytes: -1, MaxMessages: -1}); c.MaxAge != 0 || c.MaxBytes != -1 || c.MaxMsgs != -1 {
+	if c := limited(bus.Limits{MaxAge: -1, MaxBytes: -1, MaxMessages: -1}); c.MaxAge != 0 || c.MaxBytes != -1 ||
+		c.MaxMsgs != -1 {
 		t.Errorf("without bounds the stream has %v, %d, %d", c.MaxAge, c.MaxBytes, c.MaxMsgs)
 	}
 }

@@ -37,13 +37,15 @@ func Dial(o Options) (*Client, error) {
 	c := &Client{syncer: o.Syncer}
 	dialer := newDialer(dialTimeout)
 	options := append([]nats.Option{
-		nats.Name(name), nats.Timeout(dialTimeout), nats.SetCustomDialer(dialer), nats.CustomInboxPrefix(o.inboxPrefix()),
+		nats.Name(name), nats.Timeout(dialTimeout), nats.SetCustomDialer(dialer),
+		nats.CustomInboxPrefix(o.inboxPrefix()),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.denials.notify(err) }),
 	}, auth...)
 	c.conn, err = nats.Connect(o.URL, append(options, o.TLS.options()...)...)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
-		return nil, errs.Wrap(err, errs.Unavailable, "can't connect to the bus at %s: it rejects the user; check name and password", redactUser(o.URL))
+		return nil, errs.Wrap(err, errs.Unavailable,
+			"can't connect to the bus at %s: it rejects the user; check name and password", redactUser(o.URL))
 	case err != nil:
 		return nil, errs.Wrap(dialer.reason(err), errs.Unavailable, "can't connect to the bus at %s", redactUser(o.URL))
 	}

@@ -94,7 +94,8 @@ func TestNothingCountsAsPublishedThatALeaderAloneHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leader := servers[slices.IndexFunc(servers, func(x *server.Server) bool { return x.Name() == s.CachedInfo().Cluster.Leader })]
+	leader := servers[slices.IndexFunc(servers,
+		func(x *server.Server) bool { return x.Name() == s.CachedInfo().Cluster.Leader })]
 	lonely := as(t, leader.ClientURL(), "front", nil)
 	if !lonely.BatchesOff() || s.CachedInfo().Config.AllowBatchPublish {
 		t.Error("a stream with replicas takes batches")
@@ -120,11 +121,13 @@ func TestNothingCountsAsPublishedThatALeaderAloneHas(t *testing.T) {
 func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
 	servers, url, admin := replicated(t)
 	for what, replicas := range map[string]int{"configured": 3, "left as they are": 0} {
-		if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, true); err != nil || found[0].NeedsSetup() {
+		if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, replicas, true); err != nil ||
+			found[0].NeedsSetup() {
 			t.Errorf("replicas that are %s: %v, %v", what, found, err)
 		}
 	}
-	if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 1, true); err != nil || !strings.Contains(found[0].Detail, "replicas 3 instead of 1") {
+	if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 1, true); err != nil ||
+		!strings.Contains(found[0].Detail, "replicas 3 instead of 1") {
 		t.Errorf("%v, %v", found, err)
 	}
 	stream, err := admin.JetStream().Stream(t.Context(), bus.StreamEvents)
@@ -136,7 +139,8 @@ func TestClusterOfThreeSurvivesTheLossOfOneServer(t *testing.T) {
 	if _, err := admin.JetStream().UpdateStream(t.Context(), older); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 3, false); err != nil || found[0].State != bus.Updated {
+	if found, err := bus.SetupStreams(t.Context(), admin, bus.Limits{}, 3, false); err != nil ||
+		found[0].State != bus.Updated {
 		t.Errorf("a stream with replicas that takes batches: %v, %v", found, err)
 	}
 	front := as(t, url, "front", nil)

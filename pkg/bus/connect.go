@@ -31,7 +31,9 @@ func (b *Bus) connect() error {
 	switch {
 	case err != nil && b.opts.Server != nil && b.opts.Server.ConfigFile() != "":
 		// The server closes the pipe before its error is read.
-		return errs.Wrap(err, errs.Invalid, "the server of %s rejects belfry: set bus.user and bus.password (or credentials, nkey, token) to one of its users", b.opts.Server.ConfigFile())
+		return errs.Wrap(err,
+			errs.Invalid, "the server of %s rejects belfry: set bus.user and bus.password (or credentials, nkey, "+
+				"token) to one of its users", b.opts.Server.ConfigFile())
 	case err != nil:
 		return errs.Wrap(err, errs.Unavailable, "connect to the bus")
 	}
@@ -94,13 +96,16 @@ func (b *Bus) connectOptions() ([]nats.Option, error) {
 	return append(options, auth...), err
 }
 
-// SetAuth has later connections use another password of the same user, or another token. The connection that is up stays.
+// SetAuth has later connections use another password of the same user, or another token. The connection that is up
+// stays.
 func (b *Bus) SetAuth(a Auth) { b.secret.Store(&a) }
 
-// checkPayload warns of a server that accepts no messages of the size of the largest event: such an event is never published.
+// checkPayload warns of a server that accepts no messages of the size of the largest event: such an event is never
+// published.
 func (b *Bus) checkPayload(c *nats.Conn) {
 	if limit := c.MaxPayload(); limit > 0 && limit < event.MaxSize+headerSize {
-		b.log.Warn("the server of the bus accepts no messages as large as an event may be: set its max_payload to at least 1MB", "max_payload", limit, "event", event.MaxSize)
+		b.log.Warn("the server of the bus accepts no messages as large as an event may be: set its max_payload to at "+
+			"least 1MB", "max_payload", limit, "event", event.MaxSize)
 	}
 }
 

@@ -117,12 +117,16 @@ var serverReasons = []struct {
 	text string // of the server
 	says string
 }{
-	{nats.ErrAuthorization, nats.AUTHORIZATION_ERR, "the server rejects the user: check name and password, or the other credentials"},
+	{nats.ErrAuthorization, nats.AUTHORIZATION_ERR,
+		"the server rejects the user: check name and password, or the other credentials"},
 	{nats.ErrAuthExpired, nats.AUTHENTICATION_EXPIRED_ERR, "the server says that the user's credentials have expired"},
 	{nats.ErrAuthRevoked, nats.AUTHENTICATION_REVOKED_ERR, "the server says that the user's credentials are revoked"},
-	{nats.ErrAccountAuthExpired, nats.ACCOUNT_AUTHENTICATION_EXPIRED_ERR, "the server says that the account's credentials have expired"},
-	{nats.ErrMaxConnectionsExceeded, nats.MAX_CONNECTIONS_ERR, "the server has as many connections as its max_connections permits"},
-	{nats.ErrMaxAccountConnectionsExceeded, nats.MAX_ACCOUNT_CONNECTIONS_ERR, "the server has as many connections as it permits the account"},
+	{nats.ErrAccountAuthExpired, nats.ACCOUNT_AUTHENTICATION_EXPIRED_ERR,
+		"the server says that the account's credentials have expired"},
+	{nats.ErrMaxConnectionsExceeded, nats.MAX_CONNECTIONS_ERR,
+		"the server has as many connections as its max_connections permits"},
+	{nats.ErrMaxAccountConnectionsExceeded, nats.MAX_ACCOUNT_CONNECTIONS_ERR,
+		"the server has as many connections as it permits the account"},
 }
 
 // serverReason returns a server's reason, or "". The client has an error of its own for most of it, but not always.

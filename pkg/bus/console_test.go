@@ -47,7 +47,9 @@ func TestAFrontWithThePermissionsForTheConsoleManagesDeadLettersAndListeners(t *
 	}
 	admin := dial(t, url, "admin")
 	for range 2 {
-		dead := &nats.Msg{Subject: "dead.mapping", Data: []byte("{}"), Header: nats.Header{listener.HeaderReason: {"out of tea"}, listener.HeaderSubject: {"events.1.Store.Saved.Users.u"}, listener.HeaderSequence: {"1"}}}
+		dead := &nats.Msg{Subject: "dead.mapping",
+			Data: []byte("{}"), Header: nats.Header{listener.HeaderReason: {"out of tea"},
+				listener.HeaderSubject: {"events.1.Store.Saved.Users.u"}, listener.HeaderSequence: {"1"}}}
 		if _, err := admin.JetStream().PublishMsg(t.Context(), dead); err != nil {
 			t.Fatal(err)
 		}

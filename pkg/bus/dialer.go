@@ -18,7 +18,8 @@ import (
 // the attempt.
 
 const (
-	// firstWrites is how many writes the client makes, with its CONNECT and a PING, before it reads more than the greeting.
+	// firstWrites is how many writes the client makes, with its CONNECT and a PING, before it reads more than the
+	// greeting.
 	firstWrites = 2
 
 	refusalTimeout = 100 * time.Millisecond // for a reason that has most likely arrived
@@ -28,7 +29,8 @@ const (
 // dialer opens connections for the client.
 type dialer struct {
 	net.Dialer
-	failed atomic.Pointer[error] // why the last connection was not opened: the client has lost that when it has tried all servers
+	// why the last connection was not opened: the client has lost that when it has tried all servers
+	failed atomic.Pointer[error]
 }
 
 func newDialer(timeout time.Duration) *dialer { return &dialer{Dialer: net.Dialer{Timeout: timeout}} }

@@ -11,8 +11,8 @@ import (
 	"belfry/test/kit"
 )
 
-// A server sends its greeting and a refusal, and closes the connection. The refusal is in the error that the client gets, whether it
-// reads or writes next, and whether or not it has read the refusal, which it discards.
+// A server sends its greeting and a refusal, and closes the connection. The refusal is in the error that the client
+// gets, whether it reads or writes next, and whether or not it has read the refusal, which it discards.
 func TestARefusalIsInTheErrorThatFollows(t *testing.T) {
 	const greeting, refusal = "INFO {}\r\n", "-ERR 'maximum connections exceeded'\r\n"
 	server, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,10 @@ func TestWhyNoServerCanBeReached(t *testing.T) {
 		fmt.Sprint("nats://127.0.0.1:", kit.FreePort(t)): "connection refused",
 		"nats://nowhere.invalid:4222":                    "lookup nowhere.invalid",
 	} {
-		if _, err := Dial(Options{URL: url, Auth: Auth{User: "belfry", Password: "s3cret"}}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "can't connect to the bus at "+url) || strings.Contains(err.Error(), "s3cret") {
+		if _, err := Dial(Options{URL: url, Auth: Auth{User: "belfry", Password: "s3cret"}}); err == nil ||
+			!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "can't connect to the bus at "+url) ||
+			strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -42,7 +42,8 @@ func TestEmbeddedServerRunsWithNatsConf(t *testing.T) {
 	var lines logged
 	log := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	b := open(t, bus.Options{
-		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t)), Config: "../../nats.conf", Logger: log}),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t)),
+			Config: "../../nats.conf", Logger: log}),
 		Auth:   bus.Auth{User: "belfry", Password: password("belfry")},
 		Logger: log,
 	})
@@ -115,7 +116,8 @@ func TestEmbeddedServerFillsInMissingSettings(t *testing.T) {
 			if err := b.Sync(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if found, err := filepath.Glob(filepath.Join(server.Folder, "jetstream", "*", "streams", "EVENTS", "msgs", "*.blk")); err != nil || len(found) != 1 {
+			if found, err := filepath.Glob(filepath.Join(server.Folder, "jetstream", "*", "streams", "EVENTS", "msgs",
+				"*.blk")); err != nil || len(found) != 1 {
 				t.Errorf("the data folder holds %v, %v", found, err)
 			}
 			if !strings.HasPrefix(b.ClientURL(), "nats://127.0.0.1:") {
@@ -139,25 +141,31 @@ func TestUnusableConfigFileIsRejected(t *testing.T) {
 		{"jetstream: disabled\n", bus.Auth{}, "jetstream is disabled"},
 		{"jetstream {enabled: false}\n", bus.Auth{}, "jetstream is disabled"},
 		{"max_payload: 64KB\n", bus.Auth{}, "max_payload is 65536 bytes; belfry's messages need 1MB"},
-		{"server_name: a\ncluster {name: c, listen: 127.0.0.1:6222}\n", bus.Auth{}, "a cluster needs jetstream.sync_interval: always"},
+		{"server_name: a\ncluster {name: c, listen: 127.0.0.1:6222}\n", bus.Auth{},
+			"a cluster needs jetstream.sync_interval: always"},
 		{"jetstreem {}\n", bus.Auth{}, `unknown field "jetstreem"`},
 		{"a: [\n", bus.Auth{}, "can't be used"},
 		{"authorization {user: u, password: $BELFRY_NOWHERE}\n", user, "BELFRY_NOWHERE"},
 		{"authorization {user: u, password: $REFERENCE}\n", user, "'REFERENCE' on line 1 could not be parsed"},
 		{"authorization {user: u, password: $COMMENT}\n", user, "'COMMENT' on line 1 could not be parsed"},
-		{"authorization {users: [{user: v, password: x}, {user: u, password: $NOTHING}]}\n", user, "user u has an empty password"},
+		{"authorization {users: [{user: v, password: x}, {user: u, password: $NOTHING}]}\n", user,
+			"user u has an empty password"},
 		{"tls {cert_file: none.pem, key_file: none.key}\n", bus.Auth{}, "none.pem"},
 		{"debug: false\n", user, "has no users, so bus.user and the like would protect nothing"},
-		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{User: "u", Password: "wrong"}, "rejects belfry: set bus.user"},
-		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{}, "rejects belfry: set bus.user"},
-		{"accounts {A: {users: [{user: u, password: $SECRET}]}}\n", user, "the account A of belfry's user has no streams"},
+		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{User: "u", Password: "wrong"},
+			"rejects belfry: set bus.user"},
+		{"write_deadline: 1s\nauthorization {user: u, password: $SECRET}\n", bus.Auth{},
+			"rejects belfry: set bus.user"},
+		{"accounts {A: {users: [{user: u, password: $SECRET}]}}\n", user,
+			"the account A of belfry's user has no streams"},
 	} {
 		server := serverOptions(t, c.conf)
 		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(server), Auth: c.auth})
 		if err == nil {
 			_ = b.Close(context.Background())
 		}
-		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), server.Config) {
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), server.Config) {
 			t.Errorf("%q is %v", c.conf, err)
 		} else if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the error for %q contains the password: %v", c.conf, err)
@@ -173,7 +181,8 @@ func TestUserOfTheConfigFileMayUseAnNKey(t *testing.T) {
 	public, _ := pair.PublicKey()
 	seed, _ := pair.Seed()
 	b := open(t, bus.Options{
-		Server: embedded.New(serverOptions(t, "authorization {users: [{nkey: "+public+"}]}\n")), Auth: bus.Auth{NKeySeed: string(seed)},
+		Server: embedded.New(serverOptions(t, "authorization {users: [{nkey: "+public+"}]}\n")),
+		Auth:   bus.Auth{NKeySeed: string(seed)},
 	})
 	if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
 		t.Error(err)
@@ -187,13 +196,15 @@ func TestSyncIsSkippedWhenTheServerSyncsAlways(t *testing.T) {
 		if err := b.Publish(t.Context(), events("e", 1, 10)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(filepath.Join(server.Folder, "jetstream"), filepath.Join(server.Folder, "moved")); err != nil {
+		if err := os.Rename(filepath.Join(server.Folder, "jetstream"),
+			filepath.Join(server.Folder, "moved")); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Sync(t.Context()); (err != nil) != syncs {
 			t.Errorf("with sync_interval: %s a sync without files is %v", interval, err)
 		}
-		if err := os.Rename(filepath.Join(server.Folder, "moved"), filepath.Join(server.Folder, "jetstream")); err != nil {
+		if err := os.Rename(filepath.Join(server.Folder, "moved"),
+			filepath.Join(server.Folder, "jetstream")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +228,8 @@ func TestAddressIsTheURLForClients(t *testing.T) {
 			t.Errorf("bus.listen beside %q is %s, %v", conf, got, err)
 		}
 	}
-	for _, e := range []embedded.Options{{Listen: "127.0.0.1:0"}, {Config: file(t, "port: -1\n")}, {Config: file(t, "x: 1\n")}, {Listen: "x"}} {
+	for _, e := range []embedded.Options{{Listen: "127.0.0.1:0"}, {Config: file(t, "port: -1\n")},
+		{Config: file(t, "x: 1\n")}, {Listen: "x"}} {
 		if got, err := e.Address(); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v is reached at %s, %v", e, got, err)
 		}
@@ -229,7 +241,8 @@ func TestAddressIsTheURLForClients(t *testing.T) {
 
 func TestConfigFileMayEnableTLS(t *testing.T) {
 	certificate, key, authority := tlskit.Authority(t)
-	conf := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization {user: u, password: p}\n", certificate, key, authority)
+	conf := fmt.Sprintf("tls {cert_file: %q, key_file: %q, ca_file: %q, verify: true}\nauthorization {user: u, "+
+		"password: p}\n", certificate, key, authority)
 	server := serverOptions(t, conf)
 	o := bus.Options{Server: embedded.New(server), Auth: bus.Auth{User: "u", Password: "p"}}
 	o.TLS = bus.TLS{CA: authority, Cert: certificate, Key: key} // for commands; not used inside
@@ -245,7 +258,8 @@ func TestConfigFileMayEnableTLS(t *testing.T) {
 		t.Errorf("a listener over the network handles %d events", n)
 	}
 	stranger := bus.Auth{User: o.Auth.User, Password: "wrong"}
-	if _, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: stranger, TLS: o.TLS}); err == nil || !strings.Contains(err.Error(), "it rejects the user") {
+	if _, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: stranger, TLS: o.TLS}); err == nil ||
+		!strings.Contains(err.Error(), "it rejects the user") {
 		t.Errorf("a wrong password: %v", err)
 	}
 	files, err := embedded.OpenFiles(server)
@@ -260,7 +274,9 @@ func TestConfigFileMayEnableTLS(t *testing.T) {
 	if err := command.Sync(t.Context()); err != nil {
 		t.Error(err)
 	}
-	for what, tls := range map[string]bus.TLS{"a client without certificates": {}, "a client without its own certificate": {CA: authority}, "a client without the CA": {Cert: certificate, Key: key}} {
+	for what, tls := range map[string]bus.TLS{"a client without certificates": {},
+		"a client without its own certificate": {CA: authority},
+		"a client without the CA":              {Cert: certificate, Key: key}} {
 		if c, err := bus.Dial(bus.Options{URL: b.ClientURL(), Auth: o.Auth, TLS: tls}); err == nil {
 			c.Close()
 			t.Errorf("%s is accepted", what)
@@ -272,7 +288,8 @@ func TestConfigFileMayEnableTLS(t *testing.T) {
 func TestAFileWithAListenerInTheAccountOfTheLogIsWarnedAbout(t *testing.T) {
 	passwords(t, t.TempDir())
 	authorization := func(publish string) string {
-		return "authorization {users: [{user: a, password: p}, {user: b, password: p, permissions: {publish: " + publish + "}}]}"
+		return "authorization {users: [{user: a, password: p}, {user: b, password: p, permissions: {publish: " +
+			publish + "}}]}"
 	}
 	for name, c := range map[string]struct{ text, user string }{
 		"as shipped":                {conf(t), ""},

@@ -40,7 +40,8 @@ func TestConnectingIsRetriedWhileTheUserIsRejected(t *testing.T) {
 	eventually(t, func() bool {
 		err := b.Ready(t.Context())
 		attempts, counting := s.Varz(nil)
-		return err != nil && strings.Contains(err.Error(), "rejects the user") && counting == nil && attempts.TotalConnections > 6
+		return err != nil && strings.Contains(err.Error(), "rejects the user") && counting == nil &&
+			attempts.TotalConnections > 6
 	})
 	if n := lines.count("the server rejects the user"); n != 1 || strings.Contains(lines.String(), "today's") {
 		t.Errorf("the rejection was logged %d times; want once, without the password:\n%s", n, &lines)
@@ -59,7 +60,8 @@ func TestForgedRepliesOnTheInboxAreIgnored(t *testing.T) {
 	}
 	defer c.Close()
 	if _, err := c.Subscribe("events.>", func(m *nats.Msg) {
-		for _, answer := range []string{"", "null", "{", "[]", `"x"`, `{"stream":5}`, `{"stream":"DEAD","seq":1}`, `{"stream":"","error":{"code":503}}`, `{"type":"ack"}`} {
+		for _, answer := range []string{"", "null", "{", "[]", `"x"`, `{"stream":5}`, `{"stream":"DEAD","seq":1}`,
+			`{"stream":"","error":{"code":503}}`, `{"type":"ack"}`} {
 			_ = m.Respond([]byte(answer))
 			_ = c.Publish(m.Reply+".", []byte(answer))
 		}

@@ -12,12 +12,15 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// A leaf node has the streams of its own domain. Those of its hub are not used through it, which a leaf node without any says.
+// A leaf node has the streams of its own domain. Those of its hub are not used through it, which a leaf node without
+// any says.
 func TestALeafNodeHasTheStreamsOfItsDomain(t *testing.T) {
 	port := kit.FreePort(t)
-	natsserver.Serve(t, &server.Options{ServerName: "hub", JetStream: true, JetStreamDomain: "hub", StoreDir: t.TempDir(), LeafNode: server.LeafNodeOpts{Host: "127.0.0.1", Port: port}})
+	natsserver.Serve(t, &server.Options{ServerName: "hub", JetStream: true, JetStreamDomain: "hub",
+		StoreDir: t.TempDir(), LeafNode: server.LeafNodeOpts{Host: "127.0.0.1", Port: port}})
 	leaf := func(o server.Options) *bus.Bus {
-		o.LeafNode.Remotes = []*server.RemoteLeafOpts{{URLs: []*url.URL{{Scheme: "nats-leaf", Host: fmt.Sprintf("127.0.0.1:%d", port)}}}}
+		o.LeafNode.Remotes = []*server.RemoteLeafOpts{
+			{URLs: []*url.URL{{Scheme: "nats-leaf", Host: fmt.Sprintf("127.0.0.1:%d", port)}}}}
 		return open(t, bus.Options{URL: natsserver.Serve(t, &o).ClientURL()})
 	}
 	says(t, leaf(server.Options{ServerName: "without"}), "belfry does not use that of another JetStream domain")

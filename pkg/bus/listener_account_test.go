@@ -24,7 +24,8 @@ const (
 	// listenerUser is the user of the sample listener in nats.conf.
 	listenerUser = "{user: listener, password: $BELFRY_LISTENER_PASSWORD, permissions: $LISTENER}"
 	// unlimited is that user with all permissions in its account.
-	unlimited = "{user: listener, password: $BELFRY_LISTENER_PASSWORD}, {user: nobody, password: nobody, permissions: $LISTENER}"
+	unlimited = "{user: listener, password: $BELFRY_LISTENER_PASSWORD}, {user: nobody, password: nobody, " +
+		"permissions: $LISTENER}"
 )
 
 // conf is the text of nats.conf with texts replaced, each of which must be there.
@@ -48,7 +49,8 @@ func conf(t *testing.T, replace ...string) string {
 // earlier releases.
 func sharedAccount(t *testing.T) string {
 	t.Helper()
-	return conf(t, "users: ["+listenerUser+"]", "users: [{user: nobody, password: nobody}]", "{user: client,", listenerUser+"\n      {user: client,")
+	return conf(t, "users: ["+listenerUser+"]", "users: [{user: nobody, password: nobody}]", "{user: client,",
+		listenerUser+"\n      {user: client,")
 }
 
 // ownAccount is nats.conf with all permissions for the sample listener: only its
@@ -102,7 +104,8 @@ func attack(t *testing.T, listener *nats.Conn, replies ...string) {
 // The server sends its reply to any subject that a request names, with nobody's
 // permissions. In an account of its own a listener names subjects of that account.
 func TestAListenerCannotHaveRepliesStoredOrSentToOthers(t *testing.T) {
-	live := []string{"Store.Saved", "Register", "applied.x.1", "_INBOX_front.x", "intercept.save.Books.other", "store.Books.delete", "listeners.confirm", "mapping.workers.x"}
+	live := []string{"Store.Saved", "Register", "applied.x.1", "_INBOX_front.x", "intercept.save.Books.other",
+		"store.Books.delete", "listeners.confirm", "mapping.workers.x"}
 	kept := []string{"events.1.Store.Saved.Users.u", "dead.other", "retry.other"}
 	for name, c := range map[string]struct {
 		conf string
@@ -202,7 +205,8 @@ func TestAListenerCannotHaveRepliesExecutedByTheServer(t *testing.T) {
 
 // The server takes no acknowledgement as the subject of a reply, in no account.
 func TestAListenerCannotAcknowledgeForOthersByReplies(t *testing.T) {
-	for name, conf := range map[string]string{"in an account of its own": ownAccount(t), "in belfry's account": sharedAccount(t)} {
+	for name, conf := range map[string]string{"in an account of its own": ownAccount(t),
+		"in belfry's account": sharedAccount(t)} {
 		t.Run(name, func(t *testing.T) {
 			url, admin := serveText(t, conf)
 			first := take(t, admin.Conn(), "other")
@@ -214,7 +218,8 @@ func TestAListenerCannotAcknowledgeForOthersByReplies(t *testing.T) {
 				}
 			}
 			if info := consumerInfo(t, admin, "other"); info.NumAckPending != 1 || info.AckFloor.Stream != 0 {
-				t.Errorf("the other listener has %d events in flight, acknowledged to %d", info.NumAckPending, info.AckFloor.Stream)
+				t.Errorf("the other listener has %d events in flight, acknowledged to %d", info.NumAckPending,
+					info.AckFloor.Stream)
 			}
 		})
 	}
@@ -236,12 +241,14 @@ func TestTheAccountOfAListenerHasNothingOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, subject := range []string{"Store.Saved", "Register", "_INBOX_front.x", "applied.x.1", "intercept.save.Books.other", "$JS.EVENT.ADVISORY.x", "$SYS.x", "dead.other"} {
+	for _, subject := range []string{"Store.Saved", "Register", "_INBOX_front.x", "applied.x.1",
+		"intercept.save.Books.other", "$JS.EVENT.ADVISORY.x", "$SYS.x", "dead.other"} {
 		if err := admin.Conn().Publish(subject, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := natsserver.Request(admin.Conn(), "intercept.save.Books.other", []byte("{}")); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(admin.Conn(), "intercept.save.Books.other", []byte("{}")); !errors.Is(err,
+		nats.ErrNoResponders) {
 		t.Errorf("a request to another interceptor: %v", err)
 	}
 	own, err := natsserver.Request(listener, consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1}`))
@@ -265,12 +272,15 @@ func TestTheAccountOfAListenerHasNothingOfOthers(t *testing.T) {
 	for _, acts := range []map[string][]string{forbidden, forging, working, listening, reading} {
 		for _, subjects := range acts {
 			requests = append(requests, slices.DeleteFunc(slices.Clone(subjects), func(s string) bool {
-				return strings.HasPrefix(s, "store.") || s == "dead.listener" || s == "$JS.API.INFO" || strings.Contains(s, ".listener.") && strings.HasPrefix(s, "$JS.ACK") ||
-					strings.HasSuffix(s, ".listener") && (strings.Contains(s, ".INFO.") || strings.Contains(s, "MSG.NEXT"))
+				return strings.HasPrefix(s, "store.") || s == "dead.listener" || s == "$JS.API.INFO" ||
+					strings.Contains(s, ".listener.") && strings.HasPrefix(s, "$JS.ACK") ||
+					strings.HasSuffix(s, ".listener") &&
+						(strings.Contains(s, ".INFO.") || strings.Contains(s, "MSG.NEXT"))
 			})...)
 		}
 	}
-	if err := errors.Join(everything.Unsubscribe(), listener.FlushTimeout(kit.Limit)); err != nil { // it would be a responder that does not reply
+	// It would be a responder that does not reply.
+	if err := errors.Join(everything.Unsubscribe(), listener.FlushTimeout(kit.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	for _, subject := range requests {
@@ -306,11 +316,13 @@ func TestAListenerGetsOneReplyToARequest(t *testing.T) {
 			}
 		}
 		for range requests {
-			if m, err := natsserver.Next(replies); err != nil || !strings.Contains(string(m.Data), `"stream_name":"EVENTS"`) {
+			if m, err := natsserver.Next(replies); err != nil ||
+				!strings.Contains(string(m.Data), `"stream_name":"EVENTS"`) {
 				t.Fatalf("%s: %v, %v", when, m, err)
 			}
 		}
-		if _, err := natsserver.Request(listener, consumer+"MSG.NEXT.EVENTS.listener", []byte(`{"batch":1,"no_wait":true}`)); err != nil {
+		if _, err := natsserver.Request(listener, consumer+"MSG.NEXT.EVENTS.listener",
+			[]byte(`{"batch":1,"no_wait":true}`)); err != nil {
 			t.Error(err)
 		}
 		if n, _, _ := replies.Pending(); n > 0 {
@@ -333,7 +345,8 @@ func TestAnInterceptorRepliesFromAnAccountOfItsOwn(t *testing.T) {
 	front := as(t, url, "belfry", nil)
 	listener, refusals := connectAs(t, url, "listener")
 	ask := func() (*nats.Msg, error) {
-		return natsserver.Request(front.Conn(), interceptor.Subject("save", "Books", "listener"), []byte(`{"op":"save","uuid":"emma"}`))
+		return natsserver.Request(front.Conn(), interceptor.Subject("save", "Books", "listener"),
+			[]byte(`{"op":"save","uuid":"emma"}`))
 	}
 	if _, err := ask(); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("without an interceptor: %v", err)
@@ -341,9 +354,11 @@ func TestAnInterceptorRepliesFromAnAccountOfItsOwn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- interceptor.Serve(ctx, listener, interceptor.Spec{Name: "listener", Ops: []string{"save"}, Handler: func(_ context.Context, r interceptor.Request) interceptor.Response {
-			return interceptor.Refuse(400, "not "+r.UUID)
-		}})
+		done <- interceptor.Serve(ctx,
+			listener, interceptor.Spec{Name: "listener", Ops: []string{"save"},
+				Handler: func(_ context.Context, r interceptor.Request) interceptor.Response {
+					return interceptor.Refuse(400, "not "+r.UUID)
+				}})
 	}()
 	var reply string
 	eventually(t, func() bool {

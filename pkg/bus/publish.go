@@ -40,7 +40,8 @@ type RejectedEvent struct {
 }
 
 func (r *RejectedError) Error() string {
-	return fmt.Sprintf("the bus rejects %s; event %s: %s", count.Of(len(r.Events), "event"), r.Events[0].ID, r.Events[0].Reason)
+	return fmt.Sprintf("the bus rejects %s; event %s: %s", count.Of(len(r.Events), "event"), r.Events[0].ID,
+		r.Events[0].Reason)
 }
 
 const headerSize = 256 // bytes of a message that its headers may take

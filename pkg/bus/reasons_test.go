@@ -26,7 +26,8 @@ func says(t *testing.T, b *bus.Bus, reason string) {
 	})
 }
 
-// What a server says when it refuses a connection is the reason for as long as it says so, whatever the attempts end with besides.
+// What a server says when it refuses a connection is the reason for as long as it says so, whatever the attempts end
+// with besides.
 func TestTheReasonOfAServerOutlastsTheEndOfItsConnections(t *testing.T) {
 	refused := errors.New("dial tcp 127.0.0.1:4222: connect: connection refused")
 	for text, want := range map[string]string{
@@ -38,7 +39,8 @@ func TestTheReasonOfAServerOutlastsTheEndOfItsConnections(t *testing.T) {
 		"nats: maximum account active connections exceeded": "permits the account",
 	} {
 		got := bus.Reasons(io.EOF, errors.New(text), io.EOF, refused)
-		if got[0] != "EOF" || !strings.Contains(got[1], want) || got[2] != got[1] || got[3] != got[1] || got[4] != refused.Error() {
+		if got[0] != "EOF" || !strings.Contains(got[1], want) || got[2] != got[1] || got[3] != got[1] ||
+			got[4] != refused.Error() {
 			t.Errorf("with %s: %q", text, got)
 		}
 	}
@@ -67,8 +69,10 @@ func TestARotatedPasswordIsTheReasonUntilItIsKnown(t *testing.T) {
 		old, next bus.Auth
 		set       func(*server.Options, bus.Auth)
 	}{
-		"password": {bus.Auth{User: "belfry", Password: "old"}, bus.Auth{User: "belfry", Password: "new"}, func(o *server.Options, a bus.Auth) { o.Username, o.Password = a.User, a.Password }},
-		"token":    {bus.Auth{Token: "old"}, bus.Auth{Token: "new"}, func(o *server.Options, a bus.Auth) { o.Authorization = a.Token }},
+		"password": {bus.Auth{User: "belfry", Password: "old"}, bus.Auth{User: "belfry", Password: "new"},
+			func(o *server.Options, a bus.Auth) { o.Username, o.Password = a.User, a.Password }},
+		"token": {bus.Auth{Token: "old"}, bus.Auth{Token: "new"},
+			func(o *server.Options, a bus.Auth) { o.Authorization = a.Token }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			options := func(a bus.Auth, port int, folder string) *server.Options {
@@ -93,7 +97,8 @@ func TestARotatedPasswordIsTheReasonUntilItIsKnown(t *testing.T) {
 
 func TestAServerWithoutJetStreamIsTheReason(t *testing.T) {
 	var lines logged
-	b := open(t, bus.Options{URL: natsserver.Serve(t, &server.Options{}).ClientURL(), Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	b := open(t, bus.Options{URL: natsserver.Serve(t, &server.Options{}).ClientURL(),
+		Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	says(t, b, "the bus has no streams: the server, or the user's account, has no JetStream")
 	eventually(t, func() bool { return lines.count("has no JetStream") > 0 })
 	before := b.Conn().Stats().OutMsgs
@@ -105,7 +110,8 @@ func TestAServerWithoutJetStreamIsTheReason(t *testing.T) {
 
 // Whoever uses a new bus right after it was opened finds its streams.
 func TestANewBusHasItsStreamsAtOnce(t *testing.T) {
-	b := open(t, bus.Options{URL: natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()})
+	b := open(t,
+		bus.Options{URL: natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()})
 	if _, err := b.JetStream().Stream(t.Context(), bus.StreamEvents); err != nil {
 		t.Error(err)
 	}
@@ -115,7 +121,8 @@ func TestAServerThatAcceptsSmallMessagesAloneIsWarnedAbout(t *testing.T) {
 	for limit, want := range map[int32]int{16 << 10: 1, 1 << 20: 0} {
 		var lines logged
 		b := open(t, bus.Options{
-			URL:    natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: limit}).ClientURL(),
+			URL: natsserver.Serve(t,
+				&server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: limit}).ClientURL(),
 			Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 		})
 		eventually(t, func() bool { return b.Ready(t.Context()) == nil })

@@ -27,26 +27,37 @@ const (
 // forbidden are the requests that only the admin may make, by their effect.
 var forbidden = map[string][]string{
 	"damage a stream": {
-		stream + "PURGE.EVENTS", stream + "DELETE.EVENTS", stream + "UPDATE.EVENTS", stream + "MSG.DELETE.EVENTS", stream + "RESTORE.EVENTS",
-		stream + "PURGE.DEAD", stream + "DELETE.DEAD", stream + "MSG.DELETE.DEAD", stream + "PURGE.RETRY", stream + "DELETE.RETRY", stream + "UPDATE.RETRY",
+		stream + "PURGE.EVENTS", stream + "DELETE.EVENTS", stream + "UPDATE.EVENTS", stream + "MSG.DELETE.EVENTS",
+		stream + "RESTORE.EVENTS",
+		stream + "PURGE.DEAD", stream + "DELETE.DEAD", stream + "MSG.DELETE.DEAD", stream + "PURGE.RETRY",
+		stream + "DELETE.RETRY", stream + "UPDATE.RETRY",
 	},
-	"create a stream, which could capture the subjects of others": {stream + "CREATE.EVENTS", stream + "CREATE.MINE", stream + "CREATE.DEAD", stream + "CREATE.RETRY"},
-	"read the dead letters": {stream + "MSG.GET.DEAD", "$JS.API.DIRECT.GET.DEAD", "$JS.API.DIRECT.GET.DEAD.dead.mapping", consumer + "CREATE.DEAD", consumer + "CREATE.DEAD.x.dead.>"},
-	"read the retries":      {stream + "MSG.GET.RETRY", "$JS.API.DIRECT.GET.RETRY", consumer + "CREATE.RETRY.x.retry.mapping"},
-	"copy the log":          {stream + "SNAPSHOT.EVENTS"},
-	"delete a consumer":     {consumer + "DELETE.EVENTS.mapping", consumer + "DELETE.EVENTS.listener", consumer + "DELETE.RETRY.mapping"},
+	"create a stream, which could capture the subjects of others": {stream + "CREATE.EVENTS", stream + "CREATE.MINE",
+		stream + "CREATE.DEAD", stream + "CREATE.RETRY"},
+	"read the dead letters": {stream + "MSG.GET.DEAD", "$JS.API.DIRECT.GET.DEAD",
+		"$JS.API.DIRECT.GET.DEAD.dead.mapping", consumer + "CREATE.DEAD", consumer + "CREATE.DEAD.x.dead.>"},
+	"read the retries": {stream + "MSG.GET.RETRY", "$JS.API.DIRECT.GET.RETRY",
+		consumer + "CREATE.RETRY.x.retry.mapping"},
+	"copy the log": {stream + "SNAPSHOT.EVENTS"},
+	"delete a consumer": {consumer + "DELETE.EVENTS.mapping", consumer + "DELETE.EVENTS.listener",
+		consumer + "DELETE.RETRY.mapping"},
 	"create or update a consumer": {
-		consumer + "CREATE.EVENTS", consumer + "CREATE.EVENTS.mapping", consumer + "CREATE.EVENTS.listener", consumer + "CREATE.EVENTS.x.events.>",
-		consumer + "DURABLE.CREATE.EVENTS.mapping", consumer + "CREATE.RETRY.listener.retry.listener", consumer + "CREATE.RETRY.mapping.retry.mapping",
+		consumer + "CREATE.EVENTS", consumer + "CREATE.EVENTS.mapping", consumer + "CREATE.EVENTS.listener",
+		consumer + "CREATE.EVENTS.x.events.>",
+		consumer + "DURABLE.CREATE.EVENTS.mapping", consumer + "CREATE.RETRY.listener.retry.listener",
+		consumer + "CREATE.RETRY.mapping.retry.mapping",
 	},
 	"reset or pause a consumer": {
-		consumer + "RESET.EVENTS.mapping", consumer + "PAUSE.EVENTS.mapping", consumer + "PAUSE.EVENTS.listener", consumer + "UNPIN.EVENTS.mapping", consumer + "LEADER.STEPDOWN.EVENTS.mapping",
+		consumer + "RESET.EVENTS.mapping", consumer + "PAUSE.EVENTS.mapping", consumer + "PAUSE.EVENTS.listener",
+		consumer + "UNPIN.EVENTS.mapping", consumer + "LEADER.STEPDOWN.EVENTS.mapping",
 	},
-	"publish a retry":       {"retry.mapping", "retry.listener"},
-	"end an alert":          {"listeners.confirm", "listeners.missed"},
-	"reply to another user": {"_INBOX_front.x", "_INBOX_worker.x", "_INBOX_belfry.x", "_INBOX_admin.x", "_INBOX_stranger.x", "_INBOX.x"},
+	"publish a retry": {"retry.mapping", "retry.listener"},
+	"end an alert":    {"listeners.confirm", "listeners.missed"},
+	"reply to another user": {"_INBOX_front.x", "_INBOX_worker.x", "_INBOX_belfry.x", "_INBOX_admin.x",
+		"_INBOX_stranger.x", "_INBOX.x"},
 	"manage the server": {
-		"$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.x.RELOAD", "$SYS.REQ.CLAIMS.UPDATE", "$JS.API.ACCOUNT.PURGE.BELFRY", "$JS.API.SERVER.REMOVE", stream + "LEADER.STEPDOWN.EVENTS", "$JS.API.INFO",
+		"$SYS.REQ.SERVER.PING", "$SYS.REQ.SERVER.x.RELOAD", "$SYS.REQ.CLAIMS.UPDATE", "$JS.API.ACCOUNT.PURGE.BELFRY",
+		"$JS.API.SERVER.REMOVE", stream + "LEADER.STEPDOWN.EVENTS", "$JS.API.INFO",
 	},
 }
 
@@ -62,7 +73,8 @@ var working = map[string][]string{
 	"forge reports of workers":      {"applied.x.1"},
 	"share a worker's targets":      {"mapping.workers.all", "mapping.workers.x"},
 	"write a worker's dead letters": {"dead.mapping", "dead.mail"},
-	"take a worker's events":        {consumer + "MSG.NEXT.EVENTS.mapping", consumer + "MSG.NEXT.EVENTS.mail", consumer + "MSG.NEXT.RETRY.mapping"},
+	"take a worker's events": {consumer + "MSG.NEXT.EVENTS.mapping", consumer + "MSG.NEXT.EVENTS.mail",
+		consumer + "MSG.NEXT.RETRY.mapping"},
 	"acknowledge a worker's events": {"$JS.ACK.EVENTS.mapping.1.1.1.1.1", "$JS.ACK.RETRY.mapping.1.1.1.1.1"},
 	"read a worker's consumer":      {consumer + "INFO.EVENTS.mapping"},
 }
@@ -72,20 +84,23 @@ var listening = map[string][]string{
 	"take a listener's events":        {consumer + "MSG.NEXT.EVENTS.listener", consumer + "MSG.NEXT.RETRY.listener"},
 	"acknowledge a listener's events": {"$JS.ACK.EVENTS.listener.1.1.1.1.1", "$JS.ACK.RETRY.listener.1.1.1.1.1"},
 	"write a listener's dead letters": {"dead.listener"},
-	"take another listener's events":  {consumer + "MSG.NEXT.EVENTS.other", consumer + "MSG.NEXT.RETRY.other", "$JS.ACK.EVENTS.other.1.1.1.1.1", "dead.other"},
-	"list the listeners":              {consumer + "NAMES.EVENTS", consumer + "LIST.EVENTS", stream + "NAMES", stream + "LIST"},
+	"take another listener's events": {consumer + "MSG.NEXT.EVENTS.other", consumer + "MSG.NEXT.RETRY.other",
+		"$JS.ACK.EVENTS.other.1.1.1.1.1", "dead.other"},
+	"list the listeners": {consumer + "NAMES.EVENTS", consumer + "LIST.EVENTS", stream + "NAMES", stream + "LIST"},
 }
 
 // reading are what neither listeners nor clients may publish: with a filter of subjects
 // the reply has the subjects of the log, which contain addresses and ids of sessions.
 var reading = map[string][]string{
 	"read the subjects of the log": {stream + "INFO.EVENTS"},
-	"read the log":                 {stream + "MSG.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS.events.1.Store.Saved.Users.u"},
+	"read the log": {stream + "MSG.GET.EVENTS", "$JS.API.DIRECT.GET.EVENTS",
+		"$JS.API.DIRECT.GET.EVENTS.events.1.Store.Saved.Users.u"},
 }
 
 // subscriptions are what no role may subscribe to.
 var subscriptions = []string{
-	">", "*.>", "_INBOX.>", "_INBOX_*.>", "_INBOX_other.>", "_INBOX_admin.>", "$JS.>", "$JS.ACK.>", "$SYS.>", "events.>", "dead.>", "retry.>",
+	">", "*.>", "_INBOX.>", "_INBOX_*.>", "_INBOX_other.>", "_INBOX_admin.>", "$JS.>", "$JS.ACK.>", "$SYS.>",
+	"events.>", "dead.>", "retry.>",
 }
 
 func TestRolesOfNatsConfAreDeniedEverythingElse(t *testing.T) {
@@ -103,18 +118,27 @@ func TestRolesOfNatsConfAreDeniedEverythingElse(t *testing.T) {
 		may    []string // of these
 		denied []string // besides subscriptions
 	}{
-		"front":    {[]map[string][]string{forbidden, working, listening}, []string{consumer + "LIST.EVENTS"}, []string{"mapping.workers.>", "mapping.workers.all"}},
-		"worker":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"applied.>", "Store.*", "intercept.>"}},
-		"belfry":   {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"}, []string{"_INBOX_front.>", "intercept.>"}},
-		"listener": {[]map[string][]string{forbidden, forging, working, listening, reading}, listening["take a listener's events"], []string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other", "mapping.workers.>"}},
-		"client":   {[]map[string][]string{forbidden, forging, working, listening, reading}, nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save", "$SRV.>", "mapping.workers.>"}},
-		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil, []string{"applied.>", "intercept.>", "_INBOX_front.>", "mapping.workers.>"}},
+		"front": {[]map[string][]string{forbidden, working, listening}, []string{consumer + "LIST.EVENTS"},
+			[]string{"mapping.workers.>", "mapping.workers.all"}},
+		"worker": {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"},
+			[]string{"applied.>", "Store.*", "intercept.>"}},
+		"belfry": {[]map[string][]string{forbidden, listening}, []string{consumer + "LIST.EVENTS"},
+			[]string{"_INBOX_front.>", "intercept.>"}},
+		"listener": {[]map[string][]string{forbidden, forging, working, listening, reading},
+			listening["take a listener's events"],
+			[]string{"applied.>", "Store.*", "Register", "intercept.>", "intercept.*.*.other", "mapping.workers.>"}},
+		"client": {[]map[string][]string{forbidden, forging, working, listening, reading},
+			nil, []string{"applied.>", "Store.*", "intercept.>", "_INBOX_front.>", "store.>", "store.Books.save",
+				"$SRV.>", "mapping.workers.>"}},
+		"observer": {[]map[string][]string{forbidden, forging, working, listening}, nil,
+			[]string{"applied.>", "intercept.>", "_INBOX_front.>", "mapping.workers.>"}},
 	} {
 		t.Run(user, func(t *testing.T) {
 			c, refusals := connectAs(t, url, user)
 			may := role.may
 			if user == "listener" {
-				may = slices.Concat(may, listening["acknowledge a listener's events"], listening["write a listener's dead letters"])
+				may = slices.Concat(may, listening["acknowledge a listener's events"],
+					listening["write a listener's dead letters"])
 			}
 			for _, acts := range role.acts {
 				for what, subjects := range acts {
@@ -156,7 +180,8 @@ func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	received := make(chan *nats.Msg, 10)
-	targets := []string{"Store.Saved", "_INBOX_front.x", "applied.x.1", "dead.x", "events.1.Store.Saved.Users.u", stream + "PURGE.EVENTS"}
+	targets := []string{"Store.Saved", "_INBOX_front.x", "applied.x.1", "dead.x", "events.1.Store.Saved.Users.u",
+		stream + "PURGE.EVENTS"}
 	for _, subject := range targets[:3] {
 		if _, err := admin.Conn().ChanSubscribe(subject, received); err != nil {
 			t.Fatal(err)
@@ -182,8 +207,10 @@ func TestObserverCannotDirectRepliesToOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := map[string]uint64{bus.StreamEvents: 1}[name]; s.CachedInfo().State.LastSeq != want || s.CachedInfo().State.Msgs != want {
-			t.Errorf("stream %s holds %d messages, the last %d", name, s.CachedInfo().State.Msgs, s.CachedInfo().State.LastSeq)
+		if want := map[string]uint64{bus.StreamEvents: 1}[name]; s.CachedInfo().State.LastSeq != want ||
+			s.CachedInfo().State.Msgs != want {
+			t.Errorf("stream %s holds %d messages, the last %d", name, s.CachedInfo().State.Msgs,
+				s.CachedInfo().State.LastSeq)
 		}
 	}
 	if len(received) > 0 {
@@ -223,8 +250,10 @@ func TestListenerOfNatsConfHasThePermissionsOfTheCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(opts.Users, func(u *server.User) bool { return u.Username == "listener" })
-	if has := opts.Users[i].Permissions; !slices.Equal(has.Publish.Allow, publish) || !slices.Equal(has.Subscribe.Allow, subscribe) || has.Response == nil {
-		t.Errorf("nats.conf lets a listener publish to\n%q\nand subscribe to %q; want\n%q\nand %q", has.Publish.Allow, has.Subscribe.Allow, publish, subscribe)
+	if has := opts.Users[i].Permissions; !slices.Equal(has.Publish.Allow, publish) ||
+		!slices.Equal(has.Subscribe.Allow, subscribe) || has.Response == nil {
+		t.Errorf("nats.conf lets a listener publish to\n%q\nand subscribe to %q; want\n%q\nand %q", has.Publish.Allow,
+			has.Subscribe.Allow, publish, subscribe)
 	}
 }
 
@@ -248,7 +277,8 @@ func refused(t *testing.T, refusals <-chan error, act, what, subject string) {
 	select {
 	case err := <-refusals:
 		text := strings.ToLower(err.Error())
-		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(text, what) || !strings.Contains(text, strings.ToLower(`"`+subject+`"`)) {
+		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(text, what) ||
+			!strings.Contains(text, strings.ToLower(`"`+subject+`"`)) {
 			t.Errorf("%s: %s %s: the server says %v", act, what, subject, err)
 		}
 	case <-ctx.Done():

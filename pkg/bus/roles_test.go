@@ -84,7 +84,8 @@ func listenerSpec(name string) listener.Spec {
 func as(t *testing.T, url, user string, log *slog.Logger) *bus.Bus {
 	t.Helper()
 	b := open(t, bus.Options{
-		URL: url, Unmanaged: user == "listener" || user == "audit", Auth: bus.Auth{User: user, Password: password(user)}, Logger: log,
+		URL: url, Unmanaged: user == "listener" || user == "audit",
+		Auth: bus.Auth{User: user, Password: password(user)}, Logger: log,
 	})
 	eventually(t, func() bool { return b.Ready(t.Context()) == nil })
 	return b

@@ -34,7 +34,8 @@ func Always(_, _ any) bool { return true }
 var streamSettings = []Setting{
 	{Key: "subjects", Without: "events of subjects that it does not take are not stored"},
 	{Key: "storage", Without: "what it has is lost when its server restarts", Fixed: Always},
-	{Key: "retention", Without: "messages are removed before a listener has handled them, or kept although one has", Fixed: fixedRetention},
+	{Key: "retention", Without: "messages are removed before a listener has handled them, or kept although one has",
+		Fixed: fixedRetention},
 	{Key: "discard", Without: "when it is full, it refuses or removes the wrong messages"},
 	{Key: "discard_new_per_subject", Without: "it refuses events of objects that it has events of"},
 	{Key: "max_age", Without: "messages are kept for another time than configured"},
@@ -53,11 +54,14 @@ var streamSettings = []Setting{
 	{Key: "allow_rollup_hdrs", Without: "one message can remove all others"},
 	{Key: "subject_delete_marker_ttl", Without: "it has messages that are no events"},
 	{Key: "allow_msg_counter", Without: "it takes numbers alone", Fixed: Always},
-	{Key: "allow_msg_schedules", Without: "messages are delivered later than they were published, and one can remove others", Fixed: Always},
+	{Key: "allow_msg_schedules",
+		Without: "messages are delivered later than they were published, and one can remove others", Fixed: Always},
 	{Key: "persist_mode", Without: "an event is acknowledged before it is on disk", Fixed: Always},
-	{Key: "consumer_limits", Without: "the position of a listener that is stopped is removed, or a listener gets no consumer"},
+	{Key: "consumer_limits",
+		Without: "the position of a listener that is stopped is removed, or a listener gets no consumer"},
 	{Key: "allow_direct", Without: "the log can't be read in pages"},
-	{Key: "allow_batched", Without: "events are published one by one, or, with replicas, acknowledged before they are stored"},
+	{Key: "allow_batched",
+		Without: "events are published one by one, or, with replicas, acknowledged before they are stored"},
 	{Key: "num_replicas", Without: "it does not survive the loss of as many servers as configured"},
 	{Key: "description"},
 }
@@ -94,7 +98,8 @@ func Settle[C any](d *Diff, table []Setting, have, want C) C {
 	merged := have
 	for _, s := range table {
 		is, wants := field(reflect.ValueOf(&have), s.Key), field(reflect.ValueOf(&want), s.Key)
-		if reflect.DeepEqual(is.Interface(), wants.Interface()) || s.OK != nil && s.OK(is.Interface(), wants.Interface()) {
+		if reflect.DeepEqual(is.Interface(), wants.Interface()) ||
+			s.OK != nil && s.OK(is.Interface(), wants.Interface()) {
 			continue
 		}
 		d.Differ(s, shown(is), shown(wants))
@@ -142,8 +147,8 @@ func shown(v reflect.Value) string {
 // clockSkew is how far the clocks of a server and a client may differ.
 const clockSkew = time.Minute
 
-// Paused reports whether somebody has paused a consumer. An ordered listener pauses one of its own while it handles a retry, for
-// twice the time that its events may take, again and again, which no other pause does.
+// Paused reports whether somebody has paused a consumer. An ordered listener pauses one of its own while it handles a
+// retry, for twice the time that its events may take, again and again, which no other pause does.
 func Paused(info *jetstream.ConsumerInfo, ordered bool) bool {
 	own := time.Duration(0)
 	if ordered {

@@ -55,7 +55,8 @@ func unwantedSettings() []unwanted {
 		{key: "storage", change: func(c *config) { c.Storage = jetstream.MemoryStorage }, recreate: true},
 		{key: "retention", change: func(c *config) { c.Retention = jetstream.InterestPolicy }},
 		{key: "retention", change: func(c *config) { c.Retention = jetstream.WorkQueuePolicy }, recreate: true},
-		{key: "retention", stream: bus.StreamRetry, change: func(c *config) { c.Retention = jetstream.LimitsPolicy }, recreate: true},
+		{key: "retention", stream: bus.StreamRetry, change: func(c *config) { c.Retention = jetstream.LimitsPolicy },
+			recreate: true},
 		{key: "retention", stream: bus.StreamDead, change: func(c *config) { c.Retention = jetstream.InterestPolicy }},
 		{key: "discard", change: func(c *config) { c.Discard = jetstream.DiscardNew }},
 		{key: "discard", stream: bus.StreamRetry, change: func(c *config) { c.Discard = jetstream.DiscardOld }},
@@ -96,8 +97,9 @@ func unwantedSettings() []unwanted {
 	}
 }
 
-// Whatever a stream has instead of what a promise depends on is reported, changed if the server does that, and otherwise reported
-// until the stream has been recreated. TestClusterOfThreeSurvivesTheLossOfOneServer has the replicas.
+// Whatever a stream has instead of what a promise depends on is reported, changed if the server does that, and
+// otherwise reported until the stream has been recreated. TestClusterOfThreeSurvivesTheLossOfOneServer has the
+// replicas.
 func TestSettingsThatPromisesDependOnAreAsWanted(t *testing.T) {
 	url := natsserver.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
 	b, err := bus.Dial(bus.Options{URL: url})
@@ -160,10 +162,12 @@ func checkUnwanted(t *testing.T, b *bus.Client, c unwanted) {
 		if !slices.Contains(d.Keys, c.key) {
 			t.Errorf("the %s is not among %q", c.key, d.Keys)
 		}
-		if step.check && c.key != "description" && !strings.Contains(strings.Join(d.Shortcomings(), "\n"), "has another "+c.key) {
+		if step.check && c.key != "description" &&
+			!strings.Contains(strings.Join(d.Shortcomings(), "\n"), "has another "+c.key) {
 			t.Errorf("the shortcomings lack %s: %q", c.key, d.Shortcomings())
 		}
-		if recreate := strings.Join(d.Commands, "\n"); (d.State == bus.Recreate) != strings.Contains(recreate, "nats stream rm "+c.stream) {
+		if recreate := strings.Join(d.Commands, "\n"); (d.State == bus.Recreate) != strings.Contains(recreate,
+			"nats stream rm "+c.stream) {
 			t.Errorf("it is %s, with the commands %q", d.State, recreate)
 		}
 	}
@@ -207,8 +211,10 @@ func TestSetupKeepsWhatNoPromiseDependsOn(t *testing.T) {
 	}
 	t.Cleanup(b.Close)
 	mine := bus.StreamConfigs(bus.Limits{})[0]
-	mine.Compression, mine.MaxConsumers, mine.FirstSeq, mine.Metadata = jetstream.S2Compression, 100, 7, map[string]string{"team": "a"}
-	mine.DenyDelete, mine.DenyPurge, mine.AllowMsgTTL, mine.AllowAtomicPublish, mine.MaxMsgSize = true, true, true, true, bus.MaxPayload
+	mine.Compression, mine.MaxConsumers, mine.FirstSeq, mine.Metadata = jetstream.S2Compression, 100, 7,
+		map[string]string{"team": "a"}
+	mine.DenyDelete, mine.DenyPurge, mine.AllowMsgTTL, mine.AllowAtomicPublish, mine.MaxMsgSize = true, true, true,
+		true, bus.MaxPayload
 	if _, err := b.JetStream().CreateStream(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +229,8 @@ func TestSetupKeepsWhatNoPromiseDependsOn(t *testing.T) {
 		t.Errorf("it is %s: %s", d.State, d.Detail)
 	}
 	got := streamConfig(t, b.JetStream(), bus.StreamEvents)
-	if got.Compression != mine.Compression || got.MaxConsumers != 100 || got.FirstSeq != 7 || got.Metadata["team"] != "a" || !got.DenyDelete || !got.DenyPurge ||
+	if got.Compression != mine.Compression || got.MaxConsumers != 100 || got.FirstSeq != 7 ||
+		got.Metadata["team"] != "a" || !got.DenyDelete || !got.DenyPurge ||
 		!got.AllowMsgTTL || !got.AllowAtomicPublish || got.MaxMsgSize != bus.MaxPayload {
 		t.Errorf("it has %+v", got)
 	}

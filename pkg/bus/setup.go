@@ -74,7 +74,8 @@ func (d Diff) Differs(commands []string) Diff {
 
 // Unusable reports whether it can't be used until it is recreated.
 func (d Diff) Unusable() bool {
-	return d.State == Recreate && slices.ContainsFunc(d.Broken, func(s Setting) bool { return s.Unusable && slices.Contains(d.Fixed, s.Key) })
+	return d.State == Recreate &&
+		slices.ContainsFunc(d.Broken, func(s Setting) bool { return s.Unusable && slices.Contains(d.Fixed, s.Key) })
 }
 
 // Differ adds a setting that is compared elsewhere and is not as wanted.
@@ -115,9 +116,11 @@ func SetupStreams(ctx context.Context, r Requester, events Limits, replicas int,
 }
 
 // setupStream changes nothing when nothing differs. Its error names the missing or differing part.
-func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, replicas int, check bool) (Diff, error) {
+func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, replicas int,
+	check bool) (Diff, error) {
 	js, d := r.JetStream(), Diff{What: "stream " + want.Name, State: InSync}
-	ctx, done := r.UntilDenied(ctx, apiStream+"INFO."+want.Name, apiStream+"CREATE."+want.Name, apiStream+"UPDATE."+want.Name)
+	ctx, done := r.UntilDenied(ctx, apiStream+"INFO."+want.Name, apiStream+"CREATE."+want.Name,
+		apiStream+"UPDATE."+want.Name)
 	defer done()
 	stream, err := getStream(ctx, js, want.Name)
 	changing, cancel := context.WithTimeout(ctx, changeTimeout)
@@ -130,7 +133,8 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 		want.Replicas = max(replicas, 1)
 		want.AllowBatchPublish = want.AllowBatchPublish && want.Replicas == 1
 		d.replicas = want.Replicas
-		return d.done(Created, Explain(ctx, createStream(changing, js, want), "it is missing and can't be created", SetupHint))
+		return d.done(Created,
+			Explain(ctx, createStream(changing, js, want), "it is missing and can't be created", SetupHint))
 	}
 	if err != nil {
 		return d, Explain(ctx, err, "it can't be read", "")
@@ -149,7 +153,8 @@ func setupStream(ctx context.Context, r Requester, want jetstream.StreamConfig, 
 	updated, err := js.UpdateStream(changing, merged)
 	var api *jetstream.APIError
 	if d.State == Recreate && errors.As(err, &api) {
-		return d, nil // the server refuses further settings with that one: a log in memory has no room for the limits of one on disk
+		// The server refuses further settings with that one: a log in memory has no room for the limits of one on disk.
+		return d, nil
 	}
 	if err != nil {
 		return d, Explain(ctx, err, "it differs ("+d.Detail+") and can't be updated", SetupHint)
@@ -168,7 +173,8 @@ func (d Diff) updated(have, want jetstream.StreamConfig) (Diff, error) {
 	if left = left.Differs(recreateStream(want.Name)); left.State == Recreate {
 		return left, nil
 	}
-	return left, errors.New("it differs (" + left.Detail + ") and the server has not changed that although it replied that it did")
+	return left, errors.New("it differs (" + left.Detail +
+		") and the server has not changed that although it replied that it did")
 }
 
 // wanted completes belfry's settings of a stream with the server's values for "no limit", and with those that belfry
@@ -179,7 +185,8 @@ func wanted(want, have jetstream.StreamConfig, replicas int, conn *nats.Conn) je
 	if replicas > 0 {
 		want.Replicas = replicas
 	}
-	want.AllowBatchPublish = want.AllowBatchPublish && max(have.Replicas, want.Replicas) <= 1 && (have.AllowBatchPublish || supportsBatches(conn))
+	want.AllowBatchPublish = want.AllowBatchPublish && max(have.Replicas, want.Replicas) <= 1 &&
+		(have.AllowBatchPublish || supportsBatches(conn))
 	if want.Name != StreamDead {
 		want.DenyDelete = have.DenyDelete // belfry deletes only dead letters
 	}
@@ -188,7 +195,8 @@ func wanted(want, have jetstream.StreamConfig, replicas int, conn *nats.Conn) je
 
 // recreateStream returns the commands that delete a stream when nothing in it is needed, and create it.
 func recreateStream(name string) []string {
-	first := "belfry listener list    # until LAG, UNACKED and RETRIES are 0: what a listener has not handled is lost with the stream"
+	first := "belfry listener list    # until LAG, UNACKED and RETRIES are 0: what a listener has not handled is " +
+		"lost with the stream"
 	if name == StreamDead {
 		first = "belfry dlq list         # until it is empty: retry or drop each letter"
 	}
@@ -245,11 +253,13 @@ func Explain(ctx context.Context, err error, what, hint string) error {
 
 // ErrNoJetStream is the reason when nobody keeps streams.
 var ErrNoJetStream = errors.New("the server, or the user's account, has no JetStream: enable it there; " +
-	"belfry does not use that of another JetStream domain, such as a hub's through a leaf node, so connect it to a server of that domain")
+	"belfry does not use that of another JetStream domain, such as a hub's through a leaf node, so connect it to a " +
+	"server of that domain")
 
 // noJetStream reports whether an error says so.
 func noJetStream(err error) bool {
-	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
+	return errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) ||
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount)
 }
 
 // Unavailable is errs.Unavailable for something that the bus does not have. Its

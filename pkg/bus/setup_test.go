@@ -72,7 +72,8 @@ func TestSetupKeepsOtherSettingsOfAnAdministrator(t *testing.T) {
 	if s, err = admin.JetStream().Stream(t.Context(), bus.StreamEvents); err != nil {
 		t.Fatal(err)
 	}
-	if c := s.CachedInfo().Config; c.Compression != jetstream.S2Compression || c.MaxMsgs != bus.DefaultLimits().MaxMessages {
+	if c := s.CachedInfo().Config; c.Compression != jetstream.S2Compression ||
+		c.MaxMsgs != bus.DefaultLimits().MaxMessages {
 		t.Errorf("the stream is %+v", c)
 	}
 }
@@ -80,7 +81,8 @@ func TestSetupKeepsOtherSettingsOfAnAdministrator(t *testing.T) {
 func TestSetupWithoutPermissionFailsAtOnce(t *testing.T) {
 	url := production(t)
 	found, err := bus.SetupStreams(t.Context(), dial(t, url, "front"), bus.Limits{}, 0, false)
-	if len(found) > 0 || !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS can't be set up: it is missing and can't be created") {
+	if len(found) > 0 || !errors.Is(err, errs.Unavailable) ||
+		!strings.Contains(err.Error(), "stream EVENTS can't be set up: it is missing and can't be created") {
 		t.Errorf("found %v, %v", found, err)
 	}
 	prepare(t, url)
@@ -88,7 +90,8 @@ func TestSetupWithoutPermissionFailsAtOnce(t *testing.T) {
 	if len(found) > 0 || err == nil || !strings.Contains(err.Error(), "max_msgs 1000000 instead of 3") {
 		t.Errorf("found %v, %v", found, err)
 	}
-	if found, err = bus.SetupStreams(t.Context(), dial(t, url, "front"), bus.Limits{}, 0, false); err != nil || len(found) != 3 {
+	if found, err = bus.SetupStreams(t.Context(), dial(t, url, "front"), bus.Limits{}, 0, false); err != nil ||
+		len(found) != 3 {
 		t.Errorf("with permission to read only, setup finds %v, %v", found, err)
 	}
 }
@@ -99,10 +102,12 @@ func TestBusWaitsForMissingStreams(t *testing.T) {
 	url := production(t)
 	var lines logged
 	front := open(t, bus.Options{
-		URL: url, Auth: bus.Auth{User: "front", Password: password("front")}, Logger: slog.New(slog.NewTextHandler(&lines, nil)),
+		URL: url, Auth: bus.Auth{User: "front", Password: password("front")},
+		Logger: slog.New(slog.NewTextHandler(&lines, nil)),
 	})
 	eventually(t, func() bool { return lines.count("run `belfry bus setup` with an admin's credentials") > 0 })
-	if err := front.Ready(t.Context()); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "stream EVENTS") || !strings.Contains(err.Error(), "belfry bus setup") {
+	if err := front.Ready(t.Context()); !errors.Is(err, errs.Unavailable) ||
+		!strings.Contains(err.Error(), "stream EVENTS") || !strings.Contains(err.Error(), "belfry bus setup") {
 		t.Errorf("without streams: %v", err)
 	}
 	if lines.count("the bus reports an error") > 0 {

@@ -77,7 +77,8 @@ func (b *Bus) setupStream(ctx context.Context, want jetstream.StreamConfig) (Dif
 	found, err := setupStream(ctx, b, want, b.opts.Replicas, false)
 	differs := found.State == Drifted || found.State == Recreate
 	if found.State == Recreate && err == nil {
-		b.log.Warn("a stream of the bus must be recreated: `belfry bus setup --check` says how", "stream", want.Name, "differs", found.Detail)
+		b.log.Warn("a stream of the bus must be recreated: `belfry bus setup --check` says how", "stream", want.Name,
+			"differs", found.Detail)
 	}
 	if err == nil || !differs || slices.Contains(found.Keys, "subjects") || !b.conn.IsConnected() {
 		return found, err

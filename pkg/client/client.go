@@ -122,7 +122,8 @@ func (c *Client) attempt(ctx context.Context, m *nats.Msg) (*wire.Reply, error) 
 	case err == nil:
 		return read(reply)
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errs.Wrap(err, errs.Unavailable, "no responders on %s: belfry is unavailable, or does not offer this store on the bus", m.Subject)
+		return nil, errs.Wrap(err, errs.Unavailable,
+			"no responders on %s: belfry is unavailable, or does not offer this store on the bus", m.Subject)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, errs.Wrap(ctx.Err(), errs.Canceled, "the request was canceled")
 	case c.forbidden(m.Subject):
@@ -130,7 +131,8 @@ func (c *Client) attempt(ctx context.Context, m *nats.Msg) (*wire.Reply, error) 
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return nil, errs.Wrap(err, errs.Unavailable, "no reply on %s in time", m.Subject)
 	case errors.Is(err, nats.ErrMaxPayload):
-		return nil, errs.Wrap(err, errs.TooLarge, "the request has %d bytes; the bus carries at most %d", len(m.Data), c.conn.MaxPayload())
+		return nil, errs.Wrap(err, errs.TooLarge, "the request has %d bytes; the bus carries at most %d", len(m.Data),
+			c.conn.MaxPayload())
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return nil, errs.Wrap(err, errs.Canceled, "the connection to the bus has been closed")
 	default:

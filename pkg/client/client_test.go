@@ -71,7 +71,8 @@ func newFixture(t *testing.T) *fixture {
 	w := &fixture{T: t, outbox: &outbox{}}
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{
-		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
@@ -79,13 +80,16 @@ func newFixture(t *testing.T) *fixture {
 	w.must(err)
 	t.Cleanup(func() { _ = backend.Close() })
 	books, err := store.Open(t.Context(), backend, store.Options{
-		Name: "Books", Outbox: w.outbox, MaxSize: 1000, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
+		Name: "Books", Outbox: w.outbox, MaxSize: 1000,
+		Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
 	})
 	w.must(err)
 	requests, err := store.Open(t.Context(), backend, idempotent.RequestsOptions("Requests"))
 	w.must(err)
-	w.options = natsapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests, Logger: slog.New(slog.DiscardHandler)}
-	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	w.options = natsapi.Options{Conn: w.bus.Conn(), Stores: []*store.Store{books}, Requests: requests,
+		Logger: slog.New(slog.DiscardHandler)}
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1),
+		nats.ReconnectWait(10*time.Millisecond))
 	w.must(err)
 	t.Cleanup(w.conn.Close)
 	w.client = client.New(w.conn)
@@ -124,7 +128,8 @@ func TestEveryOperation(t *testing.T) {
 	if updated.Revision <= saved.Revision {
 		t.Error(updated.Revision)
 	}
-	if _, err := w.books.Update(ctx, book{UUID: uuid, Year: 1}, client.AtRevision(saved.Revision)); !errors.Is(err, errs.Mismatch) {
+	if _, err := w.books.Update(ctx, book{UUID: uuid, Year: 1}, client.AtRevision(saved.Revision)); !errors.Is(err,
+		errs.Mismatch) {
 		t.Error(err)
 	}
 	got, err := client.As[book](w.books.Get(ctx, uuid))
@@ -141,7 +146,8 @@ func TestEveryOperation(t *testing.T) {
 	if there, err := w.books.Exists(ctx, uuid); there || err != nil {
 		t.Error(there, err)
 	}
-	if _, err := client.As[book](w.books.Get(ctx, uuid)); !errors.Is(err, errs.NotFound) || !strings.Contains(err.Error(), uuid) {
+	if _, err := client.As[book](w.books.Get(ctx, uuid)); !errors.Is(err, errs.NotFound) ||
+		!strings.Contains(err.Error(), uuid) {
 		t.Error(err)
 	}
 }
@@ -167,7 +173,8 @@ func TestLists(t *testing.T) {
 		return titles, nil
 	}
 	for want, q := range map[string]client.Query{
-		"b0b1b2b3b4b5b6": {Page: 2}, "b6b5b4": {Filter: "year > 1803", Sort: "-year", Page: 1}, "": {Filter: "year > 1900"},
+		"b0b1b2b3b4b5b6": {Page: 2}, "b6b5b4": {Filter: "year > 1803", Sort: "-year", Page: 1},
+		"": {Filter: "year > 1900"},
 	} {
 		if got, err := list(q, 100); got != want || err != nil {
 			t.Errorf("%+v: %q, %v", q, got, err)
@@ -181,7 +188,8 @@ func TestLists(t *testing.T) {
 	}
 	query := client.Query{Sort: "year", Page: 3, Fields: "year"}
 	first, err := w.books.Page(t.Context(), query, client.PageOf{Count: "exact", Explain: true})
-	if err != nil || len(first.Objects) != 3 || first.Before != "" || *first.Count != (client.Count{Value: 7, Accuracy: "exact"}) || len(first.Plan) == 0 {
+	if err != nil || len(first.Objects) != 3 || first.Before != "" ||
+		*first.Count != (client.Count{Value: 7, Accuracy: "exact"}) || len(first.Plan) == 0 {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	second, err := w.books.Page(t.Context(), query, client.PageOf{Cursor: first.Cursor})
@@ -213,15 +221,19 @@ func TestErrors(t *testing.T) {
 		kind errs.Kind
 		act  func() error
 	}{
-		"taken":         {errs.Exists, func() error { _, err := w.books.Save(ctx, book{UUID: "emma"}); return err }},
-		"key":           {errs.Conflict, func() error { _, err := w.books.Save(ctx, book{UUID: "kim"}, client.WithKey("k")); return err }},
-		"too large":     {errs.TooLarge, func() error { _, err := w.books.Save(ctx, book{Title: strings.Repeat("x", 2000)}); return err }},
-		"beyond NATS":   {errs.TooLarge, func() error { _, err := w.books.Save(ctx, book{Title: strings.Repeat("x", 2<<20)}); return err }},
-		"no object":     {errs.Invalid, func() error { _, err := w.books.Save(ctx, 7); return err }},
-		"no JSON":       {errs.Invalid, func() error { _, err := w.books.Save(ctx, func() {}); return err }},
-		"a bad key":     {errs.Invalid, func() error { return w.books.Delete(ctx, "emma", client.WithKey("ü")) }},
-		"a bad uuid":    {errs.Invalid, func() error { return w.books.Delete(ctx, "..") }},
-		"another shape": {errs.Invalid, func() error { _, err := client.As[[]int](w.books.Get(ctx, "emma")); return err }},
+		"taken": {errs.Exists, func() error { _, err := w.books.Save(ctx, book{UUID: "emma"}); return err }},
+		"key": {errs.Conflict,
+			func() error { _, err := w.books.Save(ctx, book{UUID: "kim"}, client.WithKey("k")); return err }},
+		"too large": {errs.TooLarge,
+			func() error { _, err := w.books.Save(ctx, book{Title: strings.Repeat("x", 2000)}); return err }},
+		"beyond NATS": {errs.TooLarge,
+			func() error { _, err := w.books.Save(ctx, book{Title: strings.Repeat("x", 2<<20)}); return err }},
+		"no object":  {errs.Invalid, func() error { _, err := w.books.Save(ctx, 7); return err }},
+		"no JSON":    {errs.Invalid, func() error { _, err := w.books.Save(ctx, func() {}); return err }},
+		"a bad key":  {errs.Invalid, func() error { return w.books.Delete(ctx, "emma", client.WithKey("ü")) }},
+		"a bad uuid": {errs.Invalid, func() error { return w.books.Delete(ctx, "..") }},
+		"another shape": {errs.Invalid,
+			func() error { _, err := client.As[[]int](w.books.Get(ctx, "emma")); return err }},
 	} {
 		if err := c.act(); err == nil || errs.KindOf(err) != c.kind {
 			t.Errorf("%s: %v is %s", name, err, errs.KindOf(err))
@@ -277,7 +289,8 @@ func TestRetryAfterALostReplyHasOneEffect(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	_, err = proxy.Subscribe("store.Lossy.*", func(m *nats.Msg) {
-		answer, err := natsserver.RequestMsg(proxy, &nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header})
+		answer, err := natsserver.RequestMsg(proxy,
+			&nats.Msg{Subject: strings.Replace(m.Subject, "Lossy", "Books", 1), Data: m.Data, Header: m.Header})
 		mu.Lock()
 		defer mu.Unlock()
 		if key := m.Header.Get("Idempotency-Key"); err == nil && seen[key] {
@@ -291,7 +304,8 @@ func TestRetryAfterALostReplyHasOneEffect(t *testing.T) {
 	lossy := w.client.Store("Lossy")
 	saved, err := lossy.Save(ctx, book{Title: "Emma"})
 	w.must(err)
-	_, err = lossy.Update(ctx, object.Object{"uuid": saved.Object["uuid"], "n": json.RawMessage("1")}, client.AtRevision(saved.Revision))
+	_, err = lossy.Update(ctx, object.Object{"uuid": saved.Object["uuid"], "n": json.RawMessage("1")},
+		client.AtRevision(saved.Revision))
 	w.must(err)
 	w.must(lossy.Delete(ctx, saved.UUID()))
 	mu.Lock()
@@ -328,7 +342,8 @@ func TestRequestEndsWithItsContext(t *testing.T) {
 	}()
 	kit.WaitFor(t, "the first attempt has failed", func() bool { return w.conn.Stats().OutMsgs >= 2 })
 	close(over)
-	if err := <-done; !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "no responders on store.Books.get") {
+	if err := <-done; !errors.Is(err, errs.Unavailable) ||
+		!strings.Contains(err.Error(), "no responders on store.Books.get") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -344,7 +359,8 @@ func TestMissingPermissionIsReportedAsDenied(t *testing.T) {
 			Publish: &server.SubjectPermission{Allow: []string{"store.Books.get"}},
 		}}},
 	})
-	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(kit.Limit), nats.UserInfo("eve", "pw"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	conn, err := nats.Connect(s.ClientURL(), nats.Timeout(kit.Limit), nats.UserInfo("eve", "pw"),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +369,8 @@ func TestMissingPermissionIsReportedAsDenied(t *testing.T) {
 	c.SetAttemptTimeout(500 * time.Millisecond)
 	ctx, cancel := kit.Patience(context.Background(), time.Minute)
 	defer cancel()
-	if err := c.Store("Books").Delete(ctx, "emma"); !errors.Is(err, errs.Denied) || !strings.Contains(err.Error(), "store.Books.delete") {
+	if err := c.Store("Books").Delete(ctx, "emma"); !errors.Is(err, errs.Denied) ||
+		!strings.Contains(err.Error(), "store.Books.delete") {
 		t.Error(err)
 	}
 }

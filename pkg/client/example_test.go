@@ -24,7 +24,8 @@ func exampleConn() (*nats.Conn, func()) {
 		wire.Update: `{"revision":2,"object":{"uuid":"emma","title":"Emma","year":1816}}`,
 		wire.List:   `{"objects":[` + emma + `]}`, wire.Exists: `{"exists":true}`, wire.Delete: `{}`,
 	} {
-		if _, err := conn.Subscribe(wire.Subject("Books", op), func(m *nats.Msg) { _ = m.Respond([]byte(reply)) }); err != nil {
+		if _, err := conn.Subscribe(wire.Subject("Books", op),
+			func(m *nats.Msg) { _ = m.Respond([]byte(reply)) }); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -81,7 +82,8 @@ func ExampleStore_Update() {
 		return
 	}
 	// Only if nobody has changed the book since: else the error is a Mismatch.
-	updated, err := client.As[Book](books.Update(ctx, map[string]any{"uuid": "emma", "year": 1816}, client.AtRevision(stored.Revision)))
+	updated, err := client.As[Book](books.Update(ctx, map[string]any{"uuid": "emma", "year": 1816},
+		client.AtRevision(stored.Revision)))
 	fmt.Println(updated.Year, err)
 	// Output: 1816 <nil>
 }

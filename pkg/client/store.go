@@ -147,10 +147,11 @@ func (s *Store) List(ctx context.Context, q Query, opts ...Option) iter.Seq2[obj
 // maxConcurrentGets is how many objects Expand gets at once.
 const maxConcurrentGets = 16
 
-// Expand gets the objects of this store that a field of others names, a uuid or an array of them, each once, and returns them
-// by uuid. Those that do not exist, or that an interceptor refuses, are absent. It is for what expand does over HTTP: over the
-// bus the permission to read this store is its own. Errors: those of Get.
-func (s *Store) Expand(ctx context.Context, field string, objects []object.Object, opts ...Option) (map[string]Stored, error) {
+// Expand gets the objects of this store that a field of others names, a uuid or an array of them, each once, and
+// returns them by uuid. Those that do not exist, or that an interceptor refuses, are absent. It is for what expand does
+// over HTTP: over the bus the permission to read this store is its own. Errors: those of Get.
+func (s *Store) Expand(ctx context.Context, field string, objects []object.Object,
+	opts ...Option) (map[string]Stored, error) {
 	found := map[string]Stored{}
 	var mu sync.Mutex
 	asked := map[string]bool{}
@@ -212,7 +213,8 @@ type Count = wire.Count
 // Page returns one page of the objects that a query selects.
 func (s *Store) Page(ctx context.Context, q Query, at PageOf, opts ...Option) (Page, error) {
 	r, err := s.client.call(ctx, s.name, wire.List, wire.Request{
-		Words: q.Words, Filter: q.Filter, Sort: q.Sort, Limit: q.Page, Fields: q.Fields, Cursor: at.Cursor, Before: at.Before, Count: at.Count, Explain: at.Explain,
+		Words: q.Words, Filter: q.Filter, Sort: q.Sort, Limit: q.Page, Fields: q.Fields, Cursor: at.Cursor,
+		Before: at.Before, Count: at.Count, Explain: at.Explain,
 	}, collect(opts))
 	if err != nil {
 		return Page{}, err

@@ -39,7 +39,8 @@ func TestOutermostKindDecides(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) || !errors.As(err, &path) || path != cause {
 		t.Error("the cause is out of reach")
 	}
-	if bare := fmt.Errorf("get: %w", errs.NotFound); errs.KindOf(bare) != errs.NotFound || !errors.Is(bare, errs.NotFound) {
+	if bare := fmt.Errorf("get: %w", errs.NotFound); errs.KindOf(bare) != errs.NotFound ||
+		!errors.Is(bare, errs.NotFound) {
 		t.Errorf("%v is %v", bare, errs.KindOf(bare))
 	}
 	if errors.Unwrap(errs.New(errs.Invalid, "so")) != nil {

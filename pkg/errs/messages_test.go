@@ -19,7 +19,9 @@ func TestMessagesOfAllThatAnErrorWraps(t *testing.T) {
 		{io.EOF, ""},
 		{full, "the disk is full"},
 		{errs.Wrap(full, errs.Unavailable, "the folder /backups"), "the folder /backups: the disk is full"},
-		{fmt.Errorf("in between: %w", errs.Wrap(fmt.Errorf("https://user:secret@host: %w", full), errs.Internal, "binaries.files")), "binaries.files: the disk is full"},
+		{fmt.Errorf("in between: %w",
+			errs.Wrap(fmt.Errorf("https://user:secret@host: %w", full), errs.Internal, "binaries.files")),
+			"binaries.files: the disk is full"},
 		{errors.Join(io.EOF, full), "the disk is full"},
 	} {
 		if got := errs.Messages(c.err); got != c.want {

@@ -62,8 +62,10 @@ const (
 // Auth returns the names of the events about the security of accounts.
 func Auth() []Name {
 	return []Name{
-		AuthLoggedIn, AuthLoginFailed, AuthLoggedOut, AuthSessionsEnded, AuthSteppedUp, AuthPasswordSet, AuthFactorAdded, AuthFactorRemoved, AuthRecoveryCodes,
-		AuthLoginLinked, AuthLoginUnlinked, AuthAddressChanged, AuthKeyCreated, AuthKeyRevoked, AuthExported, AuthDeletionPlanned, AuthDeletionUndone, AuthCloneSuspected,
+		AuthLoggedIn, AuthLoginFailed, AuthLoggedOut, AuthSessionsEnded, AuthSteppedUp, AuthPasswordSet,
+		AuthFactorAdded, AuthFactorRemoved, AuthRecoveryCodes,
+		AuthLoginLinked, AuthLoginUnlinked, AuthAddressChanged, AuthKeyCreated, AuthKeyRevoked, AuthExported,
+		AuthDeletionPlanned, AuthDeletionUndone, AuthCloneSuspected,
 	}
 }
 
@@ -103,14 +105,15 @@ type Ctx struct {
 
 // Envelope is the form of every event.
 type Envelope struct {
-	ID       string  `json:"id"`              // unique; equal for repeated deliveries of one event
-	Event    Name    `json:"event"`           // for instance Store.Saved
-	Time     string  `json:"time"`            // RFC 3339, UTC, microseconds
-	Store    string  `json:"store"`           // the store's name
-	UUID     string  `json:"uuid"`            // of the object
-	Revision uint64  `json:"revision,string"` // after the operation; a string because a float can't represent it exactly
-	Actor    *string `json:"actor"`           // uuid of the acting user, or null
-	Origin   string  `json:"origin"`          // http, go, mapping, cascade, ...
+	ID    string `json:"id"`    // unique; equal for repeated deliveries of one event
+	Event Name   `json:"event"` // for instance Store.Saved
+	Time  string `json:"time"`  // RFC 3339, UTC, microseconds
+	Store string `json:"store"` // the store's name
+	UUID  string `json:"uuid"`  // of the object
+	// after the operation; a string because a float can't represent it exactly
+	Revision uint64  `json:"revision,string"`
+	Actor    *string `json:"actor"`  // uuid of the acting user, or null
+	Origin   string  `json:"origin"` // http, go, mapping, cascade, ...
 
 	// Object is the object after the operation; for a deletion, its last state.
 	// Nil and ObjectOmitted set when the event would exceed MaxSize.
@@ -147,8 +150,10 @@ type Envelope struct {
 
 // AuthDetails are the details of an event Auth.* besides its user and its context. They have no secrets.
 type AuthDetails struct {
-	Method  string `json:"method,omitempty"`  // how: password, passkey, totp, recovery, email, link, or the name of a provider
-	Factor  string `json:"factor,omitempty"`  // the type of the factor, or the uuid of the ident or the id of the key, that the event is about
+	// how: password, passkey, totp, recovery, email, link, or the name of a provider
+	Method string `json:"method,omitempty"`
+	// the type of the factor, or the uuid of the ident or the id of the key, that the event is about
+	Factor  string `json:"factor,omitempty"`
 	Session string `json:"session,omitempty"` // id
 	AAL     int    `json:"aal,omitempty"`     // of the session: 1, or 2 with a second factor
 	Reason  string `json:"reason,omitempty"`  // a word, for instance why a login failed

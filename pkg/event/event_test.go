@@ -19,9 +19,11 @@ func TestAppendIsWhatEncodingJSONReads(t *testing.T) {
 			Revision: 1<<63 + 1, Actor: &actor, Origin: event.OriginHTTP,
 			Object:   json.RawMessage(`{"uuid":"b.1","n":1.50}`),
 			Previous: object.Object{"n": json.RawMessage(`1.25`), "t": json.RawMessage(`null`)},
-			Binaries: json.RawMessage(`{"photos":"files"}`), User: json.RawMessage(`{"uuid":"u"}`), Datas: json.RawMessage(`[1]`),
+			Binaries: json.RawMessage(`{"photos":"files"}`), User: json.RawMessage(`{"uuid":"u"}`),
+			Datas:    json.RawMessage(`[1]`),
 			Property: "photos", Index: new(int), Record: json.RawMessage(`{"hash":"h"}`),
-			Ctx: event.Ctx{Request: "r", Address: "127.0.0.1", UserAgent: "curl\n\"x\"\u2028", Trace: "00-1", Wait: "w"},
+			Ctx: event.Ctx{Request: "r", Address: "127.0.0.1", UserAgent: "curl\n\"x\"\u2028", Trace: "00-1",
+				Wait: "w"},
 		},
 		"omitted": {ObjectOmitted: true, PreviousOmitted: true, Ctx: event.Ctx{Trace: "t"}},
 	} {
@@ -61,8 +63,10 @@ func TestSubjectKeepsAUUIDInOneToken(t *testing.T) {
 
 // Another version of belfry may publish events with more in them, or others.
 func TestWhatADecoderDoesNotKnowIsIgnored(t *testing.T) {
-	e, err := event.Decode([]byte(`{"id":"e1","event":"Store.Renamed","format":7,"store":"Books","revision":"7","actor":null,"more":{"deep":[1,{"x":null}]},"ctx":{"request":"r","shiny":[{}]}}`))
-	if err != nil || e.ID != "e1" || e.Event != "Store.Renamed" || e.Store != "Books" || e.Revision != 7 || e.Ctx.Request != "r" {
+	e, err := event.Decode(
+		[]byte(`{"id":"e1","event":"Store.Renamed","format":7,"store":"Books","revision":"7","actor":null,"more":{"deep":[1,{"x":null}]},"ctx":{"request":"r","shiny":[{}]}}`))
+	if err != nil || e.ID != "e1" || e.Event != "Store.Renamed" || e.Store != "Books" || e.Revision != 7 ||
+		e.Ctx.Request != "r" {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

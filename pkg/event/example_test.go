@@ -9,8 +9,9 @@ import (
 
 // A program that receives an event from the log decodes its envelope.
 func Example() {
-	e, err := event.Decode([]byte(`{"id":"e1","event":"Store.Updated","store":"Books","uuid":"emma","revision":"1763784000000000",` +
-		`"actor":null,"origin":"http","object":{"title":"Emma"},"previous":{"title":"Ema"},"ctx":{}}`))
+	e, err := event.Decode(
+		[]byte(`{"id":"e1","event":"Store.Updated","store":"Books","uuid":"emma","revision":"1763784000000000",` +
+			`"actor":null,"origin":"http","object":{"title":"Emma"},"previous":{"title":"Ema"},"ctx":{}}`))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -21,9 +22,11 @@ func Example() {
 }
 
 func ExampleEnvelope_Append() {
-	e := event.Envelope{ID: "e1", Event: event.StoreSaved, Store: "Books", UUID: "emma", Revision: 7, Origin: event.OriginHTTP}
+	e := event.Envelope{ID: "e1", Event: event.StoreSaved, Store: "Books", UUID: "emma", Revision: 7,
+		Origin: event.OriginHTTP}
 	fmt.Println(string(e.Append(nil)))
-	// Output: {"id":"e1","event":"Store.Saved","time":"","store":"Books","uuid":"emma","revision":"7","actor":null,"origin":"http","ctx":{}}
+	// Output:
+	// {"id":"e1","event":"Store.Saved","time":"","store":"Books","uuid":"emma","revision":"7","actor":null,"origin":"http","ctx":{}}
 }
 
 func ExampleSubject() {

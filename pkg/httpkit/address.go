@@ -67,8 +67,11 @@ func (f *forwarding) warn(proxy netip.Addr, hop string) {
 	if f.log == nil || f.warned.Swap(true) {
 		return
 	}
-	f.log.Warn("a trusted proxy reports its clients in a way that belfry can't read, so they all count as one address, that of the proxy, and share its limits; have the proxy write an IP address, or set proxyHeader to the header that it writes",
-		"proxy", proxy.String(), "header", f.header, "reported", Truncate(strings.ToValidUTF8(strings.TrimSpace(hop), "?"), 100))
+	f.log.Warn("a trusted proxy reports its clients in a way that belfry can't read, so they all count as one "+
+		"address, that of the proxy, and share its limits; have the proxy write an IP address, or set proxyHeader to "+
+		"the header that it writes",
+		"proxy", proxy.String(), "header", f.header,
+		"reported", Truncate(strings.ToValidUTF8(strings.TrimSpace(hop), "?"), 100))
 }
 
 // parse returns the address in an element of the header.
@@ -106,7 +109,8 @@ func parseNode(text string) (netip.Addr, bool) {
 func isPort(text string) bool {
 	port, found := strings.CutPrefix(text, ":")
 	if name, hidden := strings.CutPrefix(port, "_"); hidden {
-		return name != "" && strings.Trim(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-") == ""
+		return name != "" &&
+			strings.Trim(name, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._-") == ""
 	}
 	return found && port != "" && len(port) <= 5 && strings.Trim(port, "0123456789") == ""
 }
@@ -169,9 +173,9 @@ func unquoteValue(value string) (string, bool) {
 	return inner, true
 }
 
-// hopsFromEnd returns the elements of the lines of a header that is a list, the last one first. A list of many takes no memory: it
-// is read for every request. Commas in quotes do not count, if there can be quotes; those are paired from the end, too, so that a quote
-// that a client sends is never paired with one that a proxy appends.
+// hopsFromEnd returns the elements of the lines of a header that is a list, the last one first. A list of many takes no
+// memory: it is read for every request. Commas in quotes do not count, if there can be quotes; those are paired from
+// the end, too, so that a quote that a client sends is never paired with one that a proxy appends.
 func hopsFromEnd(lines []string, quotes bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, line := range slices.Backward(lines) {

@@ -52,7 +52,8 @@ func TestTheAddressThatProxiesReport(t *testing.T) {
 		{Forwarded, []string{`for="[2001:db8::1]:_hidden"`}, "2001:db8::1", false},
 		{Forwarded, []string{`for=[2001:db8::1]:443`}, "2001:db8::1", false},
 		{Forwarded, []string{`for="203.0.113.\7"`}, "203.0.113.7", false},
-		{Forwarded, []string{`for=198.51.100.1, for=203.0.113.7;host="a, for=198.51.100.2", for="10.2.3.4:5"`}, "203.0.113.7", false},
+		{Forwarded, []string{`for=198.51.100.1, for=203.0.113.7;host="a, for=198.51.100.2", for="10.2.3.4:5"`},
+			"203.0.113.7", false},
 		{Forwarded, []string{`for=198.51.100.1`, `for=203.0.113.7`, `for=10.2.3.4`}, "203.0.113.7", false},
 		// What a client sends can't swallow what the proxy appends, nor look like it.
 		{Forwarded, []string{`for="198.51.100.1, for=203.0.113.7`}, "203.0.113.7", false},
@@ -71,14 +72,16 @@ func TestTheAddressThatProxiesReport(t *testing.T) {
 		other := map[string]string{XForwardedFor: Forwarded, Forwarded: XForwardedFor}[c.header]
 		forged := map[string]string{XForwardedFor: "192.0.2.66", Forwarded: "for=192.0.2.66"}[other]
 		var log bytes.Buffer
-		f := newForwarding([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/48")}, c.header, slog.New(slog.NewTextHandler(&log, nil)))
+		f := newForwarding([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+			netip.MustParsePrefix("2001:db8:1::/48")}, c.header, slog.New(slog.NewTextHandler(&log, nil)))
 		req := &http.Request{RemoteAddr: proxy + ":9", Header: http.Header{c.header: c.lines, other: {forged}}}
 		for range 2 {
 			if got := f.client(req); got != c.want {
 				t.Errorf("%s: %q: %s, want %s", c.header, c.lines, got, c.want)
 			}
 		}
-		if n := strings.Count(log.String(), "level=WARN"); (n == 1) != c.warned || n > 1 || c.warned && !strings.Contains(log.String(), "header="+c.header) {
+		if n := strings.Count(log.String(), "level=WARN"); (n == 1) != c.warned || n > 1 ||
+			c.warned && !strings.Contains(log.String(), "header="+c.header) {
 			t.Errorf("%s: %q: %d warnings: %s", c.header, c.lines, n, log.String())
 		}
 		// Nobody but a proxy is believed, nor warned of.
@@ -92,7 +95,8 @@ func TestTheAddressThatProxiesReport(t *testing.T) {
 
 func TestForwardedTakesNoMemoryForItsElements(t *testing.T) {
 	for _, line := range []string{
-		strings.Repeat(`for="127.0.0.1:1",`, 3000) + `for="127.0.0.1"`, strings.Repeat(`"`, 62<<10), strings.Repeat(`;`, 62<<10), `host="` + strings.Repeat(`\"`, 31<<10) + `"`,
+		strings.Repeat(`for="127.0.0.1:1",`, 3000) + `for="127.0.0.1"`, strings.Repeat(`"`, 62<<10),
+		strings.Repeat(`;`, 62<<10), `host="` + strings.Repeat(`\"`, 31<<10) + `"`,
 	} {
 		f := newForwarding([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Forwarded, nil)
 		req := &http.Request{RemoteAddr: "127.0.0.1:9", Header: http.Header{Forwarded: {line}}}

@@ -11,12 +11,13 @@ import (
 	"belfry/pkg/errs"
 )
 
-// maxUnread is how much of a body that no handler has read is read away, so that the connection can be used again: as much as
-// net/http reads.
+// maxUnread is how much of a body that no handler has read is read away, so that the connection can be used again: as
+// much as net/http reads.
 const maxUnread = 256 << 10
 
 // errCutOff is the error of a body that had not arrived when the process had to stop.
-var errCutOff = &errs.Error{Kind: errs.Unavailable, RetryAfter: bodyRetry, Message: "belfry is stopping, and the body has not arrived: send the request again"}
+var errCutOff = &errs.Error{Kind: errs.Unavailable, RetryAfter: bodyRetry,
+	Message: "belfry is stopping, and the body has not arrived: send the request again"}
 
 // IsCutOff reports whether the reading of a body has failed because the process had to stop.
 func IsCutOff(err error) bool { return errors.Is(err, errCutOff) }
@@ -50,8 +51,8 @@ func (a *arrivals) end(x *Exchange) (cutOff bool) {
 	return a.over
 }
 
-// cutOff ends all reads, and those that begin later. The deadline is set while the reads can't end: afterwards the exchange may
-// be another one.
+// cutOff ends all reads, and those that begin later. The deadline is set while the reads can't end: afterwards the
+// exchange may be another one.
 func (a *arrivals) cutOff() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,8 +90,8 @@ func (b arriving) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b arriving) Close() error { return b.x.body.Close() }
 
-// settle reads the rest of a body that nobody has read to its end before the reply begins, as net/http would, which a stop could not
-// end; or has the connection closed. The rest is not a further request.
+// settle reads the rest of a body that nobody has read to its end before the reply begins, as net/http would, which a
+// stop could not end; or has the connection closed. The rest is not a further request.
 func (x *Exchange) settle() {
 	if !hasRest(x) || x.Header().Get("Connection") == "close" || x.Request.Close || awaitsContinue(x) {
 		return // the connection is closed

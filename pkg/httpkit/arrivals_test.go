@@ -13,15 +13,16 @@ import (
 	"belfry/test/kit"
 )
 
-// Once a stop has ended the bodies, no read of one waits for its client, also of a request that begins then: a connection may have
-// been accepted before.
+// Once a stop has ended the bodies, no read of one waits for its client, also of a request that begins then: a
+// connection may have been accepted before.
 func TestABodyThatBeginsAfterTheEndOfAllIsNotRead(t *testing.T) {
 	t.Parallel()
 	cut, end := context.WithCancel(t.Context())
 	f := apitest.Start(t, func(o *api.Options) { o.Cut = cut }, func(s *http.Server) { s.ReadTimeout = kit.Limit })
 	f.Create("emma")
 	end()
-	kit.WaitFor(t, "the end of bodies", func() bool { return f.Do("POST", "/books", "{}").StatusCode == http.StatusServiceUnavailable })
+	kit.WaitFor(t, "the end of bodies",
+		func() bool { return f.Do("POST", "/books", "{}").StatusCode == http.StatusServiceUnavailable })
 	f.Do("POST", "/books", "{}").Want(http.StatusServiceUnavailable).HasHeader("Retry-After", "5")
 	f.Do("GET", "/books/emma", "").Want(http.StatusOK)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", f.Listener.Addr().String())

@@ -8,8 +8,8 @@ import (
 	"belfry/internal/baseurl"
 )
 
-// within returns a request whose path is that of a route. A proxy passes the path of the base URL on, or removes it: both are
-// served, and everything after this, such as rules of API keys, sees one path.
+// within returns a request whose path is that of a route. A proxy passes the path of the base URL on, or removes it:
+// both are served, and everything after this, such as rules of API keys, sees one path.
 func (r *Router) within(req *http.Request) *http.Request {
 	if r.base.Path() == "" {
 		return req
@@ -29,8 +29,8 @@ func (r *Router) within(req *http.Request) *http.Request {
 // Base is where clients reach this server.
 func (x *Exchange) Base() baseurl.URL { return x.base }
 
-// LacksSlash reports whether a request is for the base URL without a slash at its end: relative links of a page there would be
-// relative to the folder above it.
+// LacksSlash reports whether a request is for the base URL without a slash at its end: relative links of a page there
+// would be relative to the folder above it.
 func (x *Exchange) LacksSlash() bool {
 	path, _, _ := strings.Cut(x.Request.RequestURI, "?")
 	return path != "" && path == x.base.Path()

@@ -27,7 +27,8 @@ type bodies struct {
 	byAddress map[string]int64
 }
 
-// newBodies returns the bounds of a process whose bodies have at most so many bytes each. An address can always send two of them.
+// newBodies returns the bounds of a process whose bodies have at most so many bytes each. An address can always send
+// two of them.
 func newBodies(maxBody int64) *bodies {
 	share := max(addressBytes, 2*maxBody)
 	return &bodies{total: max(bodyBytes, 4*share), share: share, byAddress: map[string]int64{}}
@@ -53,9 +54,12 @@ func (b *body) grow(to int) error {
 	defer a.mu.Unlock()
 	switch {
 	case a.byAddress[b.address]+n > a.share:
-		return &errs.Error{Kind: errs.Limited, RetryAfter: bodyRetry, Message: "too many large bodies are being sent from your network address at once: send them one after the other"}
+		return &errs.Error{Kind: errs.Limited,
+			RetryAfter: bodyRetry, Message: "too many large bodies are being sent from your network address at once: " +
+				"send them one after the other"}
 	case a.used+n > a.total:
-		return &errs.Error{Kind: errs.Unavailable, RetryAfter: bodyRetry, Message: "too many large bodies are being sent at once: try again later"}
+		return &errs.Error{Kind: errs.Unavailable, RetryAfter: bodyRetry,
+			Message: "too many large bodies are being sent at once: try again later"}
 	}
 	a.used += n
 	a.byAddress[b.address] += n

@@ -48,8 +48,8 @@ func (x *Exchange) ReadObject(accepted ...string) (object.Object, error) {
 	return x.readObject(x.router.maxBody, object.MaxMembers, accepted...)
 }
 
-// ReadSmallObject is ReadObject of a body of at most so many bytes, whether or not it announces how many it has, and with as many
-// members as a form has fields.
+// ReadSmallObject is ReadObject of a body of at most so many bytes, whether or not it announces how many it has, and
+// with as many members as a form has fields.
 func (x *Exchange) ReadSmallObject(limit int64, accepted ...string) (object.Object, error) {
 	return x.readObject(limit, maxParameters, accepted...)
 }
@@ -105,7 +105,8 @@ func (x *Exchange) CheckEncoding() error {
 	for _, coding := range x.Request.Header["Content-Encoding"] {
 		if coding != "" && !strings.EqualFold(coding, "identity") {
 			x.SetHeader("Accept-Encoding", "identity")
-			return errs.New(errs.Unsupported, "Content-Encoding %q is not supported: send the body without it", Truncate(coding, 64))
+			return errs.New(errs.Unsupported, "Content-Encoding %q is not supported: send the body without it",
+				Truncate(coding, 64))
 		}
 	}
 	return nil
@@ -114,8 +115,8 @@ func (x *Exchange) CheckEncoding() error {
 // maxMediaParameters bounds the parameters of a media type, or a disposition: each takes many times its bytes.
 const maxMediaParameters = 200
 
-// ParseMediaType is mime.ParseMediaType of a header that a client has sent, which is malformed if it has more parameters than any
-// that has a meaning.
+// ParseMediaType is mime.ParseMediaType of a header that a client has sent, which is malformed if it has more
+// parameters than any that has a meaning.
 func ParseMediaType(given string) (media string, parameters map[string]string, err error) {
 	if strings.Count(given, ";") > maxMediaParameters {
 		return "", nil, errs.New(errs.Invalid, "more than %d parameters", maxMediaParameters)
@@ -143,7 +144,8 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 	if err != nil {
 		return errs.New(errs.Unsupported, "Content-Type is malformed: send %s", strings.Join(accepted, " or "))
 	}
-	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "utf8") {
+	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") &&
+		!strings.EqualFold(charset, "utf8") {
 		return errs.New(errs.Unsupported, "charset %q is not supported: JSON is UTF-8", Truncate(charset, 64))
 	}
 	for _, a := range accepted {
@@ -151,7 +153,8 @@ func (x *Exchange) CheckMedia(accepted ...string) error {
 			return nil
 		}
 	}
-	return errs.New(errs.Unsupported, "Content-Type %q is not supported: send %s", Truncate(media, 64), strings.Join(accepted, " or "))
+	return errs.New(errs.Unsupported, "Content-Type %q is not supported: send %s", Truncate(media, 64),
+		strings.Join(accepted, " or "))
 }
 
 // readBody appends the body to buf. Memory grows with the data that arrives, not with
@@ -199,7 +202,8 @@ func BodyError(err error, after int) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errs.Wrap(err, errs.Invalid, "the body ends too early, after %d bytes", after)
 	default:
-		return errs.Wrap(err, errs.Invalid, "the body can't be read beyond byte %d: its chunks are malformed, or the connection broke", after)
+		return errs.Wrap(err, errs.Invalid,
+			"the body can't be read beyond byte %d: its chunks are malformed, or the connection broke", after)
 	}
 }
 

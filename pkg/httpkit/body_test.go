@@ -151,12 +151,13 @@ func TestBodyOverLimit(t *testing.T) {
 		t.Fatalf("at the limit, chunked: %d %s", r.StatusCode, r.Text)
 	}
 	for name, request := range map[string]string{
-		"one byte":           sized(maxBody+1, object(maxBody+1)),
-		"one byte, chunked":  chunked(object(maxBody + 1)),
-		"10 MB":              sized(10<<20, object(10<<20)),
-		"10 MB, chunked":     chunked(object(10 << 20)),
-		"announced only":     sized(1<<40, ""),
-		"endless chunks":     head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 40),
+		"one byte":          sized(maxBody+1, object(maxBody+1)),
+		"one byte, chunked": chunked(object(maxBody + 1)),
+		"10 MB":             sized(10<<20, object(10<<20)),
+		"10 MB, chunked":    chunked(object(10 << 20)),
+		"announced only":    sized(1<<40, ""),
+		"endless chunks": head + "Transfer-Encoding: chunked\r\n\r\n" +
+			strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 40),
 		"a request after it": chunked(object(maxBody+1)) + "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {

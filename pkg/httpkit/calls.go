@@ -42,8 +42,8 @@ type CallOptions struct {
 	// Admin reports whether the user of a session, nil for nobody, is an admin; nil: nobody is.
 	Admin func(ctx context.Context, me *sessions.Session) bool
 
-	// Audit reports whether the user of a session, nil for nobody, may receive the events about the security of accounts; nil:
-	// nobody may.
+	// Audit reports whether the user of a session, nil for nobody, may receive the events about the security of
+	// accounts; nil: nobody may.
 	Audit func(ctx context.Context, me *sessions.Session) bool
 }
 
@@ -83,8 +83,8 @@ func (c *Calls) AccountSession(x *Exchange) (*sessions.Session, error) {
 	return c.authenticate(x)
 }
 
-// ofAccount reports whether the route is one of those below /auth. It is the route that decides, not the path, which can be
-// written in several ways.
+// ofAccount reports whether the route is one of those below /auth. It is the route that decides, not the path, which
+// can be written in several ways.
 func ofAccount(x *Exchange) bool {
 	return x.params != nil && strings.HasPrefix(x.params.Path()+"/", "/auth/")
 }
@@ -129,7 +129,8 @@ func (c *Calls) Renew(ctx context.Context, x *Exchange) (context.Context, error)
 		return nil, err
 	}
 	if now == nil || now.ID != began.ID {
-		return nil, errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated, "your session ended during the request: log in and send it again")
+		return nil, errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated,
+			"your session ended during the request: log in and send it again")
 	}
 	call := store.CallOf(ctx)
 	call.User, call.Session, call.Actor = now.Visible, now.ForRules(), nil
@@ -154,7 +155,8 @@ func RequireAllowed(x *Exchange, key *sessions.Key, budget *policy.Budget, metho
 	if key.Allows(x.Context(), budget, method, path) {
 		return nil
 	}
-	return errs.Wrap(sessions.ErrInsufficientScope, errs.Denied, "the rule of the API key %q does not allow %s of this path", key.Name, method)
+	return errs.Wrap(sessions.ErrInsufficientScope, errs.Denied,
+		"the rule of the API key %q does not allow %s of this path", key.Name, method)
 }
 
 // Anonymous has a request count as one without a session from now on.
@@ -171,13 +173,15 @@ func (c *Calls) RequireAdmin(x *Exchange, what string) error {
 	case session == nil:
 		return errs.New(errs.Unauthenticated, "%s is for admins: log in as one", what)
 	case session.Key != nil:
-		return errs.Wrap(sessions.ErrInsufficientScope, errs.Denied, "%s is for admins who are logged in: an API key is not enough", what)
+		return errs.Wrap(sessions.ErrInsufficientScope, errs.Denied,
+			"%s is for admins who are logged in: an API key is not enough", what)
 	default:
 		return errs.New(errs.Denied, "%s is for admins", what)
 	}
 }
 
-// MayAudit reports whether the user of a session, nil for nobody, may receive the events about the security of accounts.
+// MayAudit reports whether the user of a session, nil for nobody, may receive the events about the security of
+// accounts.
 func (c *Calls) MayAudit(ctx context.Context, me *sessions.Session) bool {
 	return c.o.Audit != nil && c.o.Audit(ctx, me)
 }

@@ -25,18 +25,22 @@ func TestPreferWait(t *testing.T) {
 	}
 	const limit = time.Minute
 	began := time.Now()
-	created := f.Do("POST", "/books", `{"uuid":"emma"}`, "Prefer", "wait=60").Want(201).HasHeader("Preference-Applied", "wait")
+	created := f.Do("POST", "/books", `{"uuid":"emma"}`, "Prefer", "wait=60").Want(201).HasHeader("Preference-Applied",
+		"wait")
 	written := f.Events.Last()
 	if len(caused) != 1 || caused[0].Event != event.StoreSaved || caused[0].Store != "Books" || caused[0].ID == "" {
 		t.Errorf("waited for %+v", caused)
 	}
-	if earliest, latest := began.Add(limit), time.Now().Add(limit); w.Deadline.Before(earliest) || w.Deadline.After(latest) {
+	if earliest, latest := began.Add(limit), time.Now().Add(limit); w.Deadline.Before(earliest) ||
+		w.Deadline.After(latest) {
 		t.Errorf("waited until %v, want it from %v to %v", w.Deadline, earliest, latest)
 	}
 	for _, r := range []apitest.Reply{
 		created,
-		f.Do("PUT", "/books/emma", `{"year":1815}`, "Prefer", "wait=60").Want(200).HasHeader("Preference-Applied", "wait"),
-		f.Do("PATCH", "/books/emma", `{"year":1816}`, "Prefer", "wait=60").Want(200).HasHeader("Preference-Applied", "wait"),
+		f.Do("PUT", "/books/emma", `{"year":1815}`, "Prefer", "wait=60").Want(200).HasHeader("Preference-Applied",
+			"wait"),
+		f.Do("PATCH", "/books/emma", `{"year":1816}`, "Prefer", "wait=60").Want(200).HasHeader("Preference-Applied",
+			"wait"),
 	} {
 		if !strings.Contains(r.Text, `"chapters":[{"uuid":"c1"}]`) {
 			t.Errorf("not read again: %s", r.Text)
@@ -88,7 +92,8 @@ func TestPreferWaitNotAsked(t *testing.T) {
 	t.Parallel()
 	w := &apitest.Waiter{Work: func(context.Context, []store.Cause) error { return nil }}
 	f := apitest.Start(t, w.Use)
-	for _, prefer := range []string{"", "wait", "wait=", "wait=0", "wait=-1", "wait=1.5", "wait=x", "return=minimal", `x="wait=5"`, "waiting=5"} {
+	for _, prefer := range []string{"", "wait", "wait=", "wait=0", "wait=-1", "wait=1.5", "wait=x", "return=minimal",
+		`x="wait=5"`, "waiting=5"} {
 		f.Do("POST", "/books", `{}`, "Prefer", prefer).Want(201).HasHeader("Preference-Applied", "")
 	}
 	if w.Begun.Load() != 0 {

@@ -33,8 +33,8 @@ type tag struct {
 	value string // between the quotes
 }
 
-// codings are the content codings whose names proxies append to the tag of a reply that they compress: -gzip (Apache, Caddy,
-// lighttpd) or --gzip (Jetty).
+// codings are the content codings whose names proxies append to the tag of a reply that they compress: -gzip (Apache,
+// Caddy, lighttpd) or --gzip (Jetty).
 var codings = [...]string{"-gzip", "-br", "-zstd", "-deflate"}
 
 // names reports whether a tag is one for which is holds: as it is, or without a proxy's suffix. The
@@ -219,7 +219,8 @@ func ForServeContent(r *http.Request, current string) *http.Request {
 	if !RangeHolds(r.Header, current) {
 		delete(header, "Range")
 	}
-	for name, parse := range map[string]func(http.Header) (Tags, error){"If-Match": IfMatch, "If-None-Match": IfNoneMatch} {
+	for name, parse := range map[string]func(http.Header) (Tags, error){"If-Match": IfMatch,
+		"If-None-Match": IfNoneMatch} {
 		if t, err := parse(r.Header); err == nil && t.Given && !t.exact(current) && t.Match(current) {
 			header[name] = []string{`"` + current + `"`}
 		}
@@ -271,7 +272,8 @@ func (t Tags) FileMismatch() error { return t.mismatch("the file is not one of t
 
 func (t Tags) mismatch(what string) error {
 	if t.weak {
-		return errs.New(errs.Mismatch, `%s, where no weak tag matches; if a proxy made it weak (W/"17"), send it without W/`, what)
+		return errs.New(errs.Mismatch,
+			`%s, where no weak tag matches; if a proxy made it weak (W/"17"), send it without W/`, what)
 	}
 	return errs.New(errs.Mismatch, "%s: read it again", what)
 }
@@ -285,7 +287,8 @@ func OnlyIfAbsent(h http.Header) (bool, error) {
 	}
 	t, err := parseTags("If-None-Match", lines)
 	if err == nil && !t.any {
-		err = errs.New(errs.Invalid, "only * is supported in If-None-Match of a write; use If-Match with the revision you read")
+		err = errs.New(errs.Invalid,
+			"only * is supported in If-None-Match of a write; use If-Match with the revision you read")
 	}
 	return err == nil, err
 }

@@ -22,11 +22,13 @@ func TestACodedTagIsThatOfItsOwnReply(t *testing.T) {
 			coded := strings.TrimSuffix(ETag(o), `"`) + coding + `"`
 			for _, header := range []string{coded, "W/" + coded, `"x", ` + coded} {
 				tags, err := IfNoneMatch(http.Header{"If-None-Match": {header}})
-				if err != nil || !tags.MatchView(o) || !tags.MatchObject(o) || fmt.Sprint(tags.revisions()) != fmt.Sprint([]uint64{o.Revision}) {
+				if err != nil || !tags.MatchView(o) || !tags.MatchObject(o) ||
+					fmt.Sprint(tags.revisions()) != fmt.Sprint([]uint64{o.Revision}) {
 					t.Errorf("%s is not %s: %v", header, ETag(o), err)
 				}
 				for _, other := range objects {
-					if ETag(other) != ETag(o) && tags.MatchView(other) || other.Revision != o.Revision && tags.MatchObject(other) {
+					if ETag(other) != ETag(o) && tags.MatchView(other) ||
+						other.Revision != o.Revision && tags.MatchObject(other) {
 						t.Errorf("%s is %s", header, ETag(other))
 					}
 				}
@@ -38,13 +40,16 @@ func TestACodedTagIsThatOfItsOwnReply(t *testing.T) {
 	for _, coding := range codings {
 		whole := "17-" + view[len(coding):] + coding
 		tags := Tags{Given: true, list: []tag{{value: whole}}}
-		if !tags.Match(whole) || !tags.MatchObject(store.Stored{Revision: 17}) || tags.Match("17-"+view) || tags.MatchObject(store.Stored{Revision: 1}) {
+		if !tags.Match(whole) || !tags.MatchObject(store.Stored{Revision: 17}) || tags.Match("17-"+view) ||
+			tags.MatchObject(store.Stored{Revision: 1}) {
 			t.Errorf("%s", whole)
 		}
 	}
-	for _, other := range []string{"17gzip", "17-GZIP", "17-gzip-gzip", "17-gzip-br", "17---gzip", "-gzip", "--gzip", "17-x", "017-gzip", "0-gzip"} {
+	for _, other := range []string{"17gzip", "17-GZIP", "17-gzip-gzip", "17-gzip-br", "17---gzip", "-gzip", "--gzip",
+		"17-x", "017-gzip", "0-gzip"} {
 		tags := Tags{Given: true, list: []tag{{value: other}}}
-		if tags.Match("17") || tags.MatchObject(store.Stored{Revision: 17}) || tags.Match("") && other != "-gzip" && other != "--gzip" {
+		if tags.Match("17") || tags.MatchObject(store.Stored{Revision: 17}) ||
+			tags.Match("") && other != "-gzip" && other != "--gzip" {
 			t.Errorf("%s", other)
 		}
 	}
@@ -53,7 +58,8 @@ func TestACodedTagIsThatOfItsOwnReply(t *testing.T) {
 func TestHeadersForServeContent(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		`"a"`: `"a"`, `"a-gzip"`: `"a"`, `"b", "a--gzip"`: `"a"`, `"b-gzip"`: `"b-gzip"`, `*`: `*`, `nonsense`: `nonsense`, `"b", "a"`: `"b", "a"`,
+		`"a"`: `"a"`, `"a-gzip"`: `"a"`, `"b", "a--gzip"`: `"a"`, `"b-gzip"`: `"b-gzip"`, `*`: `*`,
+		`nonsense`: `nonsense`, `"b", "a"`: `"b", "a"`,
 	} {
 		for _, name := range []string{"If-Match", "If-None-Match"} {
 			r := &http.Request{Header: http.Header{name: {given}, "Range": {"bytes=0-1"}}}
@@ -61,7 +67,8 @@ func TestHeadersForServeContent(t *testing.T) {
 			if got.Header.Get(name) != want || r.Header.Get(name) != given || r.Header.Get("Range") == "" {
 				t.Errorf("%s: %s became %q", name, given, got.Header)
 			}
-			if ranged := got.Header.Get("Range") != ""; ranged != (name == "If-None-Match" || given == "*" || strings.Contains(given, `"a"`)) {
+			if ranged := got.Header.Get("Range") != ""; ranged != (name == "If-None-Match" || given == "*" ||
+				strings.Contains(given, `"a"`)) {
 				t.Errorf("%s: %s: the range is kept: %v", name, given, ranged)
 			}
 		}

@@ -38,7 +38,8 @@ func TestListsInHeadersTakeNoMemoryForTheirElements(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { _, _, _ = ParseMediaType(long) }); n > 10 {
 		t.Errorf("parameters of a media type: %v allocations", n)
 	}
-	if media, _, err := ParseMediaType(`attachment; filename="` + strings.Repeat("a", bytes) + `"`); err != nil || media != "attachment" {
+	if media, _, err := ParseMediaType(`attachment; filename="` + strings.Repeat("a", bytes) + `"`); err != nil ||
+		media != "attachment" {
 		t.Errorf("a long name: %s, %v", media, err)
 	}
 	query := strings.Repeat("a&", maxParameters) + "a"

@@ -156,7 +156,8 @@ func (x *Exchange) SendValue(status int, v any) error {
 	return nil
 }
 
-// Redirect redirects a browser. The target does not receive the URL of this request (Referer), which may contain a token.
+// Redirect redirects a browser. The target does not receive the URL of this request (Referer), which may contain a
+// token.
 func (x *Exchange) Redirect(target string) {
 	status := http.StatusSeeOther
 	if x.Request.Method == http.MethodGet {
@@ -168,8 +169,8 @@ func (x *Exchange) Redirect(target string) {
 	x.WriteHeader(status)
 }
 
-// SendPage replies with a page for people that nothing may store or embed, and whose URL no page of another origin gets: it may have the
-// token of a mail. policy is its Content-Security-Policy.
+// SendPage replies with a page for people that nothing may store or embed, and whose URL no page of another origin
+// gets: it may have the token of a mail. policy is its Content-Security-Policy.
 func (x *Exchange) SendPage(policy string, body []byte) {
 	x.setPageHeaders(policy)
 	x.Send(http.StatusOK, htmlType, body)
@@ -177,9 +178,9 @@ func (x *Exchange) SendPage(policy string, body []byte) {
 
 const htmlType = "text/html; charset=utf-8"
 
-// setPageHeaders sets the headers of a page for people. With no-referrer a browser would send the forms of the page with
-// Origin: null. Over http, where it sends no Sec-Fetch-Site, that can't be distinguished from a page of another origin, and
-// all forms would be refused.
+// setPageHeaders sets the headers of a page for people. With no-referrer a browser would send the forms of the page
+// with Origin: null. Over http, where it sends no Sec-Fetch-Site, that can't be distinguished from a page of another
+// origin, and all forms would be refused.
 func (x *Exchange) setPageHeaders(policy string) {
 	x.SetHeader("Cache-Control", NoStore)
 	x.SetHeader("Content-Security-Policy", policy)
@@ -202,8 +203,8 @@ func (x *Exchange) CloseConnection() { x.SetHeader("Connection", "close") }
 // errors that occur once the reply has begun.
 func (x *Exchange) RecordError(err error) { x.err = err }
 
-// LogFailureAt has the request logged at a level below error although its status says that the server failed, for states
-// that are part of every start and stop.
+// LogFailureAt has the request logged at a level below error although its status says that the server failed, for
+// states that are part of every start and stop.
 func (x *Exchange) LogFailureAt(level slog.Level) { x.failureLevel = level }
 
 // MarkStream marks the reply as a stream: its duration is no reason to log
@@ -217,8 +218,8 @@ func WithReads(ctx context.Context, reads func()) context.Context {
 	return context.WithValue(ctx, readsKey{}, reads)
 }
 
-// Reads says that the rest of a request changes no object, and may last for hours: a reload need not wait for it before it builds
-// indexes.
+// Reads says that the rest of a request changes no object, and may last for hours: a reload need not wait for it before
+// it builds indexes.
 func Reads(ctx context.Context) {
 	if reads, ok := ctx.Value(readsKey{}).(func()); ok {
 		reads()

@@ -61,14 +61,16 @@ func FuzzPreferredWait(f *testing.F) {
 		if got != 0 && preferredWait([]string{"first, " + strings.ToUpper(line)}, limit) != got {
 			t.Errorf("%q: depends on case or on the preceding preference", line)
 		}
-		if got == 0 && !strings.Contains(strings.ToLower(line), "wait") && preferredWait([]string{line, "wait=3"}, limit) != 3*time.Second {
+		if got == 0 && !strings.Contains(strings.ToLower(line), "wait") &&
+			preferredWait([]string{line, "wait=3"}, limit) != 3*time.Second {
 			t.Errorf("%q: hides the next line", line)
 		}
 	})
 }
 
 func FuzzParseTags(f *testing.F) {
-	for _, seed := range []string{`"17"`, `W/"17", "18"`, "*", ` , "a" ,, "b"`, `"`, `W/`, `*,"1"`, `"a"b`, "\"\x7f\""} {
+	for _, seed := range []string{`"17"`, `W/"17", "18"`, "*", ` , "a" ,, "b"`, `"`, `W/`, `*,"1"`, `"a"b`,
+		"\"\x7f\""} {
 		f.Add(seed, uint64(17))
 	}
 	f.Fuzz(func(t *testing.T, line string, revision uint64) {
@@ -84,7 +86,8 @@ func FuzzParseTags(f *testing.F) {
 		}
 		for _, byCaller := range []bool{false, true} {
 			o := store.Stored{Revision: max(revision, 1), Body: []byte(line), ByCaller: byCaller}
-			if own, err := parseTags("If-Match", []string{ETag(o)}); err != nil || !own.MatchObject(o) || !own.MatchView(o) {
+			if own, err := parseTags("If-Match", []string{ETag(o)}); err != nil || !own.MatchObject(o) ||
+				!own.MatchView(o) {
 				t.Errorf("%q is no tag of its object: %v", ETag(o), err)
 			}
 			if parsed.MatchView(o) && !parsed.any && !strings.Contains(line, strings.TrimSuffix(ETag(o), `"`)) {

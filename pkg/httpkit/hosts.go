@@ -108,6 +108,7 @@ func (m misdirected) Error() string {
 func (m misdirected) Problem() Problem {
 	return Problem{
 		Type: "misdirected", Title: "This host is not served here", Status: http.StatusMisdirectedRequest,
-		Detail: m.Error() + "; if clients are to reach belfry by it, set baseURL, or add it to hosts, in the configuration",
+		Detail: m.Error() +
+			"; if clients are to reach belfry by it, set baseURL, or add it to hosts, in the configuration",
 	}
 }

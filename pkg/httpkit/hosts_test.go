@@ -28,8 +28,10 @@ func refused(hosts *httpkit.Hosts, host, path, local string) error {
 func TestOnlyRequestsForAConfiguredHostAreServed(t *testing.T) {
 	hosts := httpkit.NewHosts("https://App.example.com/api", "belfry", "10.0.0.9", "2001:DB8::1")
 	for _, host := range []string{
-		"app.example.com", "APP.EXAMPLE.COM:443", "app.example.com.", "app.example.com.:8080", "belfry", "Belfry:8080", "10.0.0.9:80",
-		"[2001:db8::1]", "[2001:db8:0::1]:8080", "localhost", "LOCALHOST:8080", "localhost.", "127.0.0.1", "127.0.0.1:1", "127.9.9.9:80",
+		"app.example.com", "APP.EXAMPLE.COM:443", "app.example.com.", "app.example.com.:8080", "belfry", "Belfry:8080",
+		"10.0.0.9:80",
+		"[2001:db8::1]", "[2001:db8:0::1]:8080", "localhost", "LOCALHOST:8080", "localhost.", "127.0.0.1",
+		"127.0.0.1:1", "127.9.9.9:80",
 		"[::1]", "[::1]:8080", "[::ffff:127.0.0.1]:80", "192.168.1.5:8080", "192.168.1.5",
 	} {
 		if err := refused(hosts, host, "/books", "192.168.1.5:8080"); err != nil {
@@ -37,9 +39,10 @@ func TestOnlyRequestsForAConfiguredHostAreServed(t *testing.T) {
 		}
 	}
 	for _, host := range []string{
-		"", ":", ":8080", "evil.example", "evil.example:8080", "example.com", "x.app.example.com", "app.example.com.evil.example", "localhost.evil.example",
-		"xlocalhost", "127.0.0.1.evil.example", "192.168.1.6:8080", "0.0.0.0", "[::]:80", "2130706433", "0x7f.1", "localhost:80:80", "[localhost", "::1]x",
-		"evil.example\x00localhost", "app.example.com..", "*",
+		"", ":", ":8080", "evil.example", "evil.example:8080", "example.com", "x.app.example.com",
+		"app.example.com.evil.example", "localhost.evil.example",
+		"xlocalhost", "127.0.0.1.evil.example", "192.168.1.6:8080", "0.0.0.0", "[::]:80", "2130706433", "0x7f.1",
+		"localhost:80:80", "[localhost", "::1]x", "evil.example\x00localhost", "app.example.com..", "*",
 	} {
 		err := refused(hosts, host, "/books", "192.168.1.5:8080")
 		var problem interface{ Problem() httpkit.Problem }
@@ -48,7 +51,8 @@ func TestOnlyRequestsForAConfiguredHostAreServed(t *testing.T) {
 			continue
 		}
 		p := problem.Problem()
-		if p.Status != 421 || p.Type != "misdirected" || !strings.Contains(p.Detail, "hosts") || !strings.Contains(p.Detail, "baseURL") || !strings.Contains(p.Detail, host) {
+		if p.Status != 421 || p.Type != "misdirected" || !strings.Contains(p.Detail, "hosts") ||
+			!strings.Contains(p.Detail, "baseURL") || !strings.Contains(p.Detail, host) {
 			t.Errorf("%q: %+v", host, p)
 		}
 	}
@@ -57,7 +61,8 @@ func TestOnlyRequestsForAConfiguredHostAreServed(t *testing.T) {
 func TestAnAddressIsServedWhereTheClientConnectedToItOnly(t *testing.T) {
 	hosts := httpkit.NewHosts("")
 	for local, want := range map[string]bool{
-		"192.168.1.5:8080": true, "192.168.1.6:8080": false, "[::ffff:192.168.1.5]:8080": true, "127.0.0.1:8080": false, "": false,
+		"192.168.1.5:8080": true, "192.168.1.6:8080": false, "[::ffff:192.168.1.5]:8080": true, "127.0.0.1:8080": false,
+		"": false,
 	} {
 		if err := refused(hosts, "192.168.1.5:80", "/", local); (err == nil) != want {
 			t.Errorf("connected to %q: %v", local, err)

@@ -72,7 +72,8 @@ func NewLimits(o config.RequestLimits, before *Limits, registry *prometheus.Regi
 	}
 }
 
-func newLimitsBy(which int, name, who string, r config.Rates, refused *prometheus.CounterVec, before *limitsBy) limitsBy {
+func newLimitsBy(which int, name, who string, r config.Rates, refused *prometheus.CounterVec,
+	before *limitsBy) limitsBy {
 	one := func(suffix, key, unit string, perSecond int, before *limit) *limit {
 		if perSecond <= 0 {
 			return nil
@@ -82,7 +83,8 @@ func newLimitsBy(which int, name, who string, r config.Rates, refused *prometheu
 			known = before.clients
 		}
 		l := &limit{
-			clients: known.Continue(perSecond), name: name + "-" + suffix, key: "limits." + name + "." + key, unit: unit,
+			clients: known.Continue(perSecond), name: name + "-" + suffix, key: "limits." + name + "." + key,
+			unit: unit,
 		}
 		quota := fmt.Sprintf("q=%d", l.clients.Burst())
 		if unit == "bytes" {

@@ -179,7 +179,8 @@ func TestARefusedRequestSaysWhenToTryAgain(t *testing.T) {
 		_, w := l.admitted("POST", "/write", "192.0.2.1", "")
 		policy(w, `"address-writes";q=10;w=10`, `"address-writes";r=0;t=1`)
 		if w.Header().Get("Retry-After") != "1" || w.Header().Get("Cache-Control") != "no-store" ||
-			!strings.Contains(w.Body.String(), `"urn:belfry:problem:limited"`) || !strings.Contains(w.Body.String(), "limits.address.writes: 1 writes a second") {
+			!strings.Contains(w.Body.String(), `"urn:belfry:problem:limited"`) ||
+			!strings.Contains(w.Body.String(), "limits.address.writes: 1 writes a second") {
 			t.Errorf("%v %s", w.Header(), w.Body)
 		}
 	})
@@ -188,9 +189,11 @@ func TestARefusedRequestSaysWhenToTryAgain(t *testing.T) {
 func TestListsAreLimitedInBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
-		l := newLimited(t, config.RequestLimits{Address: config.Rates{ListBytes: 4 * mib}, User: config.Rates{ListBytes: mib}})
+		l := newLimited(t,
+			config.RequestLimits{Address: config.Rates{ListBytes: 4 * mib}, User: config.Rates{ListBytes: mib}})
 		n, w := l.admitted("GET", "/list", "192.0.2.1", "ann") // each of 1 MiB
-		if n != 10 || !strings.Contains(w.Header().Get("Ratelimit-Policy"), `"user-list-bytes";q=10485760;qu="content-bytes";w=10`) {
+		if n != 10 || !strings.Contains(w.Header().Get("Ratelimit-Policy"),
+			`"user-list-bytes";q=10485760;qu="content-bytes";w=10`) {
 			t.Errorf("%d lists, then %v %s", n, w.Header(), w.Body)
 		}
 		if n, _ = l.admitted("GET", "/list", "192.0.2.1", ""); n != 30 {

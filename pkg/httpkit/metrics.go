@@ -37,7 +37,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help: "HTTP requests in flight.",
 		}),
 	}
-	m.requests, m.duration, m.inFlight = prom.Register(registry, m.requests), prom.Register(registry, m.duration), prom.Register(registry, m.inFlight)
+	m.requests, m.duration, m.inFlight = prom.Register(registry, m.requests), prom.Register(registry, m.duration),
+		prom.Register(registry, m.inFlight)
 	return m
 }
 
@@ -52,7 +53,8 @@ type route struct {
 func (m *metrics) route(method, template string) *route {
 	return &route{
 		method: method, template: template,
-		total: m.requests, duration: sync.OnceValue(func() prometheus.Observer { return m.duration.WithLabelValues(template, method) }),
+		total:    m.requests,
+		duration: sync.OnceValue(func() prometheus.Observer { return m.duration.WithLabelValues(template, method) }),
 	}
 }
 

@@ -82,14 +82,16 @@ func (o *Origins) RefuseForgery(x *Exchange) error {
 		return nil
 	}
 	if err := o.forgery.Check(x.Request); err != nil {
-		return errs.New(errs.Denied, "the request comes from a page of another origin, which may not change anything here; trustedOrigins names those that may. If it comes from a page of this server, the address that the browser shows is not the one that belfry knows: set baseURL to it")
+		return errs.New(errs.Denied, "the request comes from a page of another origin, which may not change anything "+
+			"here; trustedOrigins names those that may. If it comes from a page of this server, the address that the "+
+			"browser shows is not the one that belfry knows: set baseURL to it")
 	}
 	return nil
 }
 
-// TrustReferer reports whether a request of a browser that says nothing in Sec-Fetch-Site, as over http, comes from a page of the
-// host that the request names, or of a trusted origin. Where clients use https, a page of that host over http is one that
-// somebody on the way can have written.
+// TrustReferer reports whether a request of a browser that says nothing in Sec-Fetch-Site, as over http, comes from a
+// page of the host that the request names, or of a trusted origin. Where clients use https, a page of that host over
+// http is one that somebody on the way can have written.
 func (o *Origins) TrustReferer(x *Exchange) bool {
 	u, err := url.Parse(x.Request.Referer())
 	if err != nil || u.Host == "" {
@@ -118,7 +120,8 @@ func newCORS(trust func(origin string) bool) *cors.Cors {
 		},
 		AllowedHeaders: []string{"*"}, // echoes the requested ones
 		ExposedHeaders: []string{
-			"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", Replayed, "Link", "Location", "Preference-Applied",
+			"Accept-Ranges", "Content-Disposition", "Content-Range", "ETag", Replayed, "Link", "Location",
+			"Preference-Applied",
 			"RateLimit", "RateLimit-Policy", "Repr-Digest", "Retry-After", "WWW-Authenticate", "X-Request-Id",
 		},
 		MaxAge: preflightAge,

@@ -52,7 +52,8 @@ func ruleOf(err error) *DenyingRule {
 	if !errors.As(err, &denial) {
 		return nil
 	}
-	return &DenyingRule{Operation: string(denial.Op), Expression: denial.Expression, Reason: cmp.Or(denial.Reason, "it is false")}
+	return &DenyingRule{Operation: string(denial.Op), Expression: denial.Expression,
+		Reason: cmp.Or(denial.Reason, "it is false")}
 }
 
 // ofKind returns the problem of an error kind.
@@ -106,8 +107,8 @@ func (p *Problem) challenge(step *errs.StepUp) {
 	}
 }
 
-// authenticate is the header WWW-Authenticate of an error (RFC 6750, RFC 9470), "" for none. Only what a token that was sent
-// is to blame for has an error: a program must not take a request without one for a token that has expired.
+// authenticate is the header WWW-Authenticate of an error (RFC 6750, RFC 9470), "" for none. Only what a token that was
+// sent is to blame for has an error: a program must not take a request without one for a token that has expired.
 func (x *Exchange) authenticate(status int, err error) string {
 	token, sent := x.BearerToken()
 	sent = sent && token != ""
@@ -175,8 +176,8 @@ func (x *Exchange) fail(err error) {
 	x.SendProblem(status, problem.Encode(p))
 }
 
-// LinkHelp adds the header Link to a problem. It leads to what the documentation says about the problem's type, which has no prefix
-// here. Where the documentation is not served there is no header.
+// LinkHelp adds the header Link to a problem. It leads to what the documentation says about the problem's type, which
+// has no prefix here. Where the documentation is not served there is no header.
 func (x *Exchange) LinkHelp(typ string) {
 	if page := x.router.help; page != "" && typ != "" {
 		x.SetHeader("Link", "<"+x.base.Below(page)+"#"+typ+`>; rel="help"`)
@@ -211,12 +212,13 @@ func (x *Exchange) Problem(err error) (status int, document []byte) {
 	return p.Status, problem.Encode(p)
 }
 
-// ProblemOfPart is Problem of an error that a part of the request has, an operation of a batch or a line of a stream: the
-// request itself succeeds, so why the server failed is logged here. It is safe for concurrent use.
+// ProblemOfPart is Problem of an error that a part of the request has, an operation of a batch or a line of a stream:
+// the request itself succeeds, so why the server failed is logged here. It is safe for concurrent use.
 func (x *Exchange) ProblemOfPart(number int, err error) (status int, document []byte) {
 	status, document = x.Problem(err)
 	if status == http.StatusInternalServerError {
-		x.Log(slog.LevelError, "a part of a request failed", append([]slog.Attr{slog.Int("part", number)}, errs.Attributes(err)...)...)
+		x.Log(slog.LevelError, "a part of a request failed",
+			append([]slog.Attr{slog.Int("part", number)}, errs.Attributes(err)...)...)
 	}
 	return status, document
 }
@@ -241,7 +243,8 @@ func (x *Exchange) SendProblem(status int, document []byte) {
 // NotAllowed is the error of a method that a path does not have.
 type NotAllowed struct {
 	Methods string // those that it has
-	Why     string // the configuration leaves the method out: what is not exposed, and by which key; "" if it never exists
+	// the configuration leaves the method out: what is not exposed, and by which key; "" if it never exists
+	Why string
 }
 
 // Error implements error.
@@ -254,5 +257,6 @@ func (n NotAllowed) Error() string {
 
 // Problem is the problem document that the error is replied with.
 func (n NotAllowed) Problem() Problem {
-	return Problem{Type: "method-not-allowed", Title: "Method not allowed", Status: http.StatusMethodNotAllowed, Detail: n.Error()}
+	return Problem{Type: "method-not-allowed", Title: "Method not allowed", Status: http.StatusMethodNotAllowed,
+		Detail: n.Error()}
 }

@@ -72,7 +72,8 @@ func TestProblemNamesFields(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
 	f.Faults.Set(func() error {
-		return &errs.Error{Kind: errs.Invalid, Message: "no", Fields: []errs.Field{{Pointer: "/a/0", Message: "a number is expected"}}}
+		return &errs.Error{Kind: errs.Invalid, Message: "no",
+			Fields: []errs.Field{{Pointer: "/a/0", Message: "a number is expected"}}}
 	})
 	p := f.Do("GET", "/books/emma", "").Want(400).Problem()
 	if len(p.Errors) != 1 || p.Errors[0].Pointer != "/a/0" || p.Errors[0].Message != "a number is expected" {

@@ -25,19 +25,21 @@ func (r *Router) HandleNavigation(path string, h Handler) {
 	r.Handle(http.MethodGet, path, h)
 }
 
-// forPeople reports whether a page waits for the reply: the browser shows it in place of a form that it has sent, or
-// of a page that it has asked for. A script, and a program, ask for other types: that of Java, unless it is changed, names text/html
-// among images, so both types that browsers name have to be there.
+// forPeople reports whether a page waits for the reply: the browser shows it in place of a form that it has sent, or of
+// a page that it has asked for. A script, and a program, ask for other types: that of Java, unless it is changed, names
+// text/html among images, so both types that browsers name have to be there.
 func (x *Exchange) forPeople() bool {
 	header := x.Request.Header
 	accept := header.Get("Accept")
-	if header.Get("Hx-Request") != "" || !strings.Contains(accept, "text/html") || !strings.Contains(accept, "application/xhtml+xml") {
+	if header.Get("Hx-Request") != "" || !strings.Contains(accept, "text/html") ||
+		!strings.Contains(accept, "application/xhtml+xml") {
 		return false
 	}
 	switch x.Request.Method {
 	case http.MethodPost:
 		contentType := strings.ToLower(header.Get("Content-Type"))
-		return strings.HasPrefix(contentType, HTMLForm) || strings.HasPrefix(contentType, "multipart/form-data") || strings.HasPrefix(contentType, "text/plain")
+		return strings.HasPrefix(contentType, HTMLForm) || strings.HasPrefix(contentType, "multipart/form-data") ||
+			strings.HasPrefix(contentType, "text/plain")
 	case http.MethodGet, http.MethodHead:
 		return x.params != nil && (x.router.pages[x.params.Path()] || x.router.navigated[x.params.Path()])
 	}

@@ -11,7 +11,8 @@ import (
 func TestRequestID(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
-	for _, id := range []string{"abc", "a-b_c.d:e/f+g=h@i~j", "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", strings.Repeat("x", 128)} {
+	for _, id := range []string{"abc", "a-b_c.d:e/f+g=h@i~j", "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e",
+		strings.Repeat("x", 128)} {
 		f.Do("GET", "/books/none", "", "X-Request-Id", id).Want(404).HasHeader("X-Request-Id", id)
 		f.Do("GET", "/healthz", "", "X-Request-Id", id).Want(200).HasHeader("X-Request-Id", id)
 	}

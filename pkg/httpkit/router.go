@@ -74,8 +74,11 @@ type Router struct {
 func NewRouter(o RouterOptions) *Router {
 	r := &Router{
 		echo: echo.New(), log: slog.New(logctx.NewHandler(o.Logger.Handler())), maxBody: o.MaxBody,
-		forwarded: newForwarding(o.Proxies, o.ProxyHeader, o.Logger), filters: slices.Clone(o.Filters), metrics: newMetrics(o.Registry),
-		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, help: o.Help, refusal: o.Refusal, base: o.Base, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody), arrivals: newArrivals(),
+		forwarded: newForwarding(o.Proxies, o.ProxyHeader, o.Logger), filters: slices.Clone(o.Filters),
+		metrics:     newMetrics(o.Registry),
+		development: o.Development, pages: map[string]bool{}, navigated: map[string]bool{}, help: o.Help,
+		refusal: o.Refusal, base: o.Base, unexposed: map[string]string{}, bodies: newBodies(o.MaxBody),
+		arrivals: newArrivals(),
 	}
 	r.unmatched = r.metrics.unmatched()
 	r.exchanges.New = func() any { return new(Exchange) }
@@ -179,7 +182,8 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	x := r.exchanges.Get().(*Exchange)
 	*x = Exchange{
 		ResponseWriter: w, Request: req, ID: requestID(req.Header), Address: r.forwarded.client(req),
-		router: r, base: r.base, route: r.unmatchedRoute(req.Method), began: start, values: make([]string, 0, 8), failureLevel: slog.LevelError, body: req.Body,
+		router: r, base: r.base, route: r.unmatchedRoute(req.Method), began: start, values: make([]string, 0, 8),
+		failureLevel: slog.LevelError, body: req.Body,
 	}
 	x.SetHeader("X-Request-Id", x.ID)
 	x.SetHeader("X-Content-Type-Options", "nosniff")

@@ -68,7 +68,8 @@ func (a *Chain) Intercept(ctx context.Context, r store.InterceptRequest) (patch 
 			if !rule.FailOpen || errors.Is(err, nats.ErrMaxPayload) {
 				return nil, failure(rule, err)
 			}
-			a.log.Warn("an interceptor failed; its rule allows the operation", "interceptor", rule.Name, "op", r.Op, "store", r.Store, "error", err)
+			a.log.Warn("an interceptor failed; its rule allows the operation", "interceptor", rule.Name, "op", r.Op,
+				"store", r.Store, "error", err)
 			continue
 		}
 		if answer.Refuse != nil {

@@ -33,7 +33,8 @@ type fixture struct {
 
 func open(t *testing.T, rules map[string][]intercept.Rule) *fixture {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +62,16 @@ func (w *fixture) intercepts(name string, handler interceptor.Handler) {
 	go func() { done <- interceptor.Serve(ctx, w.conn, interceptor.Spec{Name: name, Handler: handler}) }()
 	w.Cleanup(func() { cancel(); <-done })
 	kit.WaitUntil(w, func() error {
-		_, err := natsserver.Request(w.conn, interceptor.Subject("ping", "none", name), []byte(`{}`)) // without a responder it fails at once
+		// Without a responder it fails at once.
+		_, err := natsserver.Request(w.conn, interceptor.Subject("ping", "none", name), []byte(`{}`))
 		return err
 	})
 }
 
 func (w *fixture) client() context.Context {
 	return store.WithCall(w.Context(), store.Call{
-		Client: true, Origin: event.OriginHTTP, User: object.Object{"uuid": []byte(`"ada"`)}, Ctx: event.Ctx{Request: "r1", Wait: "secret.subject"},
+		Client: true, Origin: event.OriginHTTP, User: object.Object{"uuid": []byte(`"ada"`)},
+		Ctx: event.Ctx{Request: "r1", Wait: "secret.subject"},
 	})
 }
 
@@ -118,7 +121,8 @@ func TestInterceptRequests(t *testing.T) {
 	}
 	for _, op := range []string{"save", "get", "update", "get", "get", "delete"} { // a reply to a write is a get
 		q := <-asked
-		if q.Op != op || q.Store != "Books" || q.UUID != "emma" || q.Actor == nil || *q.Actor != "ada" || q.Ctx.Request != "r1" || q.Ctx.Wait != "" {
+		if q.Op != op || q.Store != "Books" || q.UUID != "emma" || q.Actor == nil || *q.Actor != "ada" ||
+			q.Ctx.Request != "r1" || q.Ctx.Wait != "" {
 			t.Errorf("%s: asked %+v", op, q)
 		}
 		if has := len(q.Object) > 0; has != (op != "delete") {
@@ -150,7 +154,8 @@ func TestRefusalsAreReturnedToTheClient(t *testing.T) {
 		return interceptor.Response{Refuse: &interceptor.Refusal{Status: <-status, Message: "not this one"}}
 	})
 	for code, kind := range map[int]errs.Kind{
-		0: errs.Denied, 400: errs.Invalid, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound, 409: errs.Conflict,
+		0: errs.Denied, 400: errs.Invalid, 401: errs.Unauthenticated, 403: errs.Denied, 404: errs.NotFound,
+		409: errs.Conflict,
 		412: errs.Mismatch, 413: errs.TooLarge, 415: errs.Unsupported, 418: errs.Invalid, 429: errs.Limited,
 		200: errs.Unavailable, 500: errs.Unavailable, // not valid in a refusal
 	} {
@@ -174,7 +179,8 @@ func TestAmendmentsAreAppliedInOrder(t *testing.T) {
 		switch q.Op {
 		case "save":
 			return interceptor.Response{Amend: object.Object{
-				"price": []byte("12"), "draft": []byte("null"), "copies": []byte("[1]"), "secret": []byte(`"s"`), "_x": []byte("1"), "uuid": []byte(`"other"`),
+				"price": []byte("12"), "draft": []byte("null"), "copies": []byte("[1]"), "secret": []byte(`"s"`),
+				"_x": []byte("1"), "uuid": []byte(`"other"`),
 			}}
 		case "get":
 			return interceptor.Response{Amend: object.Object{"title": []byte(`"for you"`)}}
@@ -196,7 +202,9 @@ func TestAmendmentsAreAppliedInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"uuid": `"emma"`, "price": "12", "seen": "true", "draft": "", "copies": "", "secret": "", "_x": "", "title": `"for you"`, // a reply to a write is that of a get
+		// a reply to a write is that of a get
+		"uuid": `"emma"`, "price": "12", "seen": "true", "draft": "", "copies": "", "secret": "", "_x": "",
+		"title": `"for you"`,
 	} {
 		if got := string(object.Field(stored.Body, name)); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
@@ -237,11 +245,14 @@ func TestFailedInterceptorRejectsUnlessItFailsOpen(t *testing.T) {
 			<-release
 			return interceptor.Response{Allow: true}
 		}, says: "did not reply within 50ms"},
-		"a panic":       {rule: rule("panics"), handler: func(context.Context, interceptor.Request) interceptor.Response { panic("no") }, says: "sent an invalid reply"},
-		"no decision":   {rule: rule("empty"), raw: `{}`, says: "sent an invalid reply"},
-		"two decisions": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`, says: "sent an invalid reply"},
-		"no JSON":       {rule: rule("text"), raw: `yes`, says: "sent an invalid reply"},
-		"wrong types":   {rule: rule("types"), raw: `{"allow":"yes"}`, says: "sent an invalid reply"},
+		"a panic": {rule: rule("panics"),
+			handler: func(context.Context, interceptor.Request) interceptor.Response { panic("no") },
+			says:    "sent an invalid reply"},
+		"no decision": {rule: rule("empty"), raw: `{}`, says: "sent an invalid reply"},
+		"two decisions": {rule: rule("both"), raw: `{"allow":true,"refuse":{"message":"no"}}`,
+			says: "sent an invalid reply"},
+		"no JSON":     {rule: rule("text"), raw: `yes`, says: "sent an invalid reply"},
+		"wrong types": {rule: rule("types"), raw: `{"allow":"yes"}`, says: "sent an invalid reply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			accepting := f.rule
@@ -249,7 +260,8 @@ func TestFailedInterceptorRejectsUnlessItFailsOpen(t *testing.T) {
 			w := open(t, map[string][]intercept.Rule{"save": {f.rule}, "delete": {accepting}})
 			switch {
 			case f.raw != "":
-				if _, err := w.conn.Subscribe("intercept.*.*."+f.rule.Name, func(m *nats.Msg) { _ = m.Respond([]byte(f.raw)) }); err != nil {
+				if _, err := w.conn.Subscribe("intercept.*.*."+f.rule.Name,
+					func(m *nats.Msg) { _ = m.Respond([]byte(f.raw)) }); err != nil {
 					t.Fatal(err)
 				}
 			case f.handler != nil:
@@ -269,7 +281,8 @@ func TestFailedInterceptorRejectsUnlessItFailsOpen(t *testing.T) {
 			if err := w.conn.FlushTimeout(kit.Limit); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := w.save(`{"title":"Emma"}`); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), f.says) {
+			if _, err := w.save(`{"title":"Emma"}`); !errors.Is(err, errs.Unavailable) ||
+				!strings.Contains(err.Error(), f.says) {
 				t.Errorf("rejecting: %v", err)
 			}
 			if _, err := w.store.Save(t.Context(), w.parse(`{}`), "emma"); err != nil {

@@ -36,7 +36,8 @@ func encode(r interceptor.Request, name string, arrays []string, limit int) ([]b
 	}
 	if body.Len() > limit {
 		return nil, errs.New(errs.TooLarge,
-			"the interceptor %s must allow this operation, but the request to it would have %d bytes and the bus carries %d: make the object smaller",
+			"the interceptor %s must allow this operation, but the request to it would have %d bytes and the bus "+
+				"carries %d: make the object smaller",
 			name, body.Len(), limit)
 	}
 	return body.Bytes(), nil

@@ -21,8 +21,10 @@ import (
 func TestAnInterceptorIsAskedHoweverLargeTheObjectIs(t *testing.T) {
 	accepting := rule("a")
 	accepting.FailOpen = true
-	entries := []byte(`[` + strings.Repeat(`{"uuid":"one","title":"a copy of a book"},`, 40_000) + `{"uuid":"last"}]`) // 1.6 MiB
-	text := `"` + strings.Repeat("<", 250_000) + `"`                                                                   // 1.4 MiB with < as \u003c
+	// 1.6 MiB.
+	entries := []byte(`[` + strings.Repeat(`{"uuid":"one","title":"a copy of a book"},`, 40_000) + `{"uuid":"last"}]`)
+	// 1.4 MiB with < as \u003c.
+	text := `"` + strings.Repeat("<", 250_000) + `"`
 	for name, one := range map[string]struct {
 		rule    intercept.Rule
 		text    string
@@ -43,7 +45,8 @@ func TestAnInterceptorIsAskedHoweverLargeTheObjectIs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.NewWorker(w.store).CompareAndSet(t.Context(), base, object.Object{"copies": one.copies}); err != nil {
+			if _, err := store.NewWorker(w.store).CompareAndSet(t.Context(), base,
+				object.Object{"copies": one.copies}); err != nil {
 				t.Fatal(err)
 			}
 			asked := make(chan interceptor.Request, 10)
@@ -83,7 +86,8 @@ func TestAnInterceptorIsAskedHoweverLargeTheObjectIs(t *testing.T) {
 			}
 			for range 7 {
 				q := <-asked
-				if !slices.Equal(q.ArraysOmitted, one.omitted) || q.StoredOmitted || bytes.Contains(q.Object, []byte("last")) || bytes.Contains(q.Stored, []byte("last")) {
+				if !slices.Equal(q.ArraysOmitted, one.omitted) || q.StoredOmitted ||
+					bytes.Contains(q.Object, []byte("last")) || bytes.Contains(q.Stored, []byte("last")) {
 					t.Errorf("%s: arraysOmitted %v, storedOmitted %t", q.Op, q.ArraysOmitted, q.StoredOmitted)
 				}
 				if q.Op == "update" && !bytes.Contains(q.Object, []byte("casino")) {
@@ -118,7 +122,8 @@ func TestAnInterceptorGetsArraysThatFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.NewWorker(w.store).CompareAndSet(t.Context(), base, object.Object{"copies": []byte(`[{"uuid":"x"}]`)}); err != nil {
+	if _, err := store.NewWorker(w.store).CompareAndSet(t.Context(), base,
+		object.Object{"copies": []byte(`[{"uuid":"x"}]`)}); err != nil {
 		t.Fatal(err)
 	}
 	asked := make(chan interceptor.Request, 1)

@@ -41,7 +41,8 @@ func Example() {
 	var reply *nats.Msg
 	var err error
 	for reply == nil {
-		reply, err = conn.Request(interceptor.Subject("save", "Books", "moderation"), []byte(`{"op":"save","store":"Books","object":{"pages":300}}`), time.Minute)
+		reply, err = conn.Request(interceptor.Subject("save", "Books", "moderation"),
+			[]byte(`{"op":"save","store":"Books","object":{"pages":300}}`), time.Minute)
 		if err != nil && !errors.Is(err, nats.ErrNoResponders) {
 			fmt.Println(err)
 			return

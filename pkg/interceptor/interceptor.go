@@ -16,15 +16,18 @@ import (
 
 // Request is the body of a request to an interceptor.
 type Request struct {
-	Op            string          `json:"op"` // save, update, delete, get, register
-	Store         string          `json:"store"`
-	UUID          string          `json:"uuid"`                    // empty for register, because the user does not exist yet
-	Object        json.RawMessage `json:"object,omitempty"`        // as it would be stored; for get, as it would be returned
+	Op    string `json:"op"` // save, update, delete, get, register
+	Store string `json:"store"`
+	// empty for register, because the user does not exist yet
+	UUID string `json:"uuid"`
+	// as it would be stored; for get, as it would be returned
+	Object        json.RawMessage `json:"object,omitempty"`
 	Stored        json.RawMessage `json:"stored,omitempty"`        // as it is, for update and delete
 	StoredOmitted bool            `json:"storedOmitted,omitempty"` // Stored was too large for a message
-	ArraysOmitted []string        `json:"arraysOmitted,omitempty"` // mapped arrays that Object and Stored are without, because they were too large for a message
-	Datas         json.RawMessage `json:"datas,omitempty"`         // of register: the form, or the provider's profile
-	Actor         *string         `json:"actor"`                   // uuid of the user who acts, or null
+	// mapped arrays that Object and Stored are without, because they were too large for a message
+	ArraysOmitted []string        `json:"arraysOmitted,omitempty"`
+	Datas         json.RawMessage `json:"datas,omitempty"` // of register: the form, or the provider's profile
+	Actor         *string         `json:"actor"`           // uuid of the user who acts, or null
 	Ctx           event.Ctx       `json:"ctx"`
 }
 

@@ -35,7 +35,8 @@ func (s Spec) validate() error {
 	if s.Handler == nil {
 		return errs.New(errs.Invalid, "interceptor %s needs a handler", s.Name)
 	}
-	for what, names := range map[string][]string{"name of an interceptor": {s.Name}, "operation": s.Ops, "name of a store": s.Stores} {
+	for what, names := range map[string][]string{"name of an interceptor": {s.Name}, "operation": s.Ops,
+		"name of a store": s.Stores} {
 		for _, name := range names {
 			if !token.MatchString(name) {
 				return errs.New(errs.Invalid, "%q is not the %s", name, what)

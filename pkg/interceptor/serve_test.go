@@ -46,17 +46,19 @@ func TestARequestThatFailsIsAnsweredAtOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- interceptor.Serve(ctx, conn, interceptor.Spec{Name: "a", Stores: []string{"Books", "Pens"}, Handler: func(_ context.Context, r interceptor.Request) interceptor.Response {
-			switch r.UUID {
-			case "panic":
-				panic("no title")
-			case "amend":
-				return interceptor.Amend(object.Object{"checked": []byte("true")})
-			case "nothing":
-				return interceptor.Amend(nil)
-			}
-			return interceptor.Refuse(409, "not now")
-		}})
+		done <- interceptor.Serve(ctx,
+			conn, interceptor.Spec{Name: "a", Stores: []string{"Books", "Pens"},
+				Handler: func(_ context.Context, r interceptor.Request) interceptor.Response {
+					switch r.UUID {
+					case "panic":
+						panic("no title")
+					case "amend":
+						return interceptor.Amend(object.Object{"checked": []byte("true")})
+					case "nothing":
+						return interceptor.Amend(nil)
+					}
+					return interceptor.Refuse(409, "not now")
+				}})
 	}()
 	ask := func(store, body string) string {
 		t.Helper()
@@ -78,14 +80,16 @@ func TestARequestThatFailsIsAnsweredAtOnce(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", c.store, c.body, got, c.want)
 		}
 	}
-	if _, err := natsserver.Request(conn, interceptor.Subject("save", "Cups", "a"), nil); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(conn, interceptor.Subject("save", "Cups", "a"), nil); !errors.Is(err,
+		nats.ErrNoResponders) {
 		t.Errorf("a store that is not selected: %v", err)
 	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if _, err := natsserver.Request(conn, interceptor.Subject("save", "Books", "a"), nil); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(conn, interceptor.Subject("save", "Books", "a"), nil); !errors.Is(err,
+		nats.ErrNoResponders) {
 		t.Errorf("after Serve: %v", err)
 	}
 }

@@ -40,14 +40,15 @@ func TestBatchHasTheWaitingEvents(t *testing.T) {
 	const size, each, rounds = 40, 300, 10
 	b := open(t)
 	var s batches
-	start(t, b, listener.Spec{Start: listener.StartAll(), BatchSize: size, Batch: func(_ context.Context, all []*listener.Event) []error {
-		s.note(all)
-		kit.WaitFor(t, "the prefetch limit is reached", func() bool {
-			pending, unacked, err := listener.Lag(t.Context(), b, "test")
-			return err == nil && (pending == 0 || unacked >= size)
-		})
-		return nil
-	}})
+	start(t, b, listener.Spec{Start: listener.StartAll(), BatchSize: size,
+		Batch: func(_ context.Context, all []*listener.Event) []error {
+			s.note(all)
+			kit.WaitFor(t, "the prefetch limit is reached", func() bool {
+				pending, unacked, err := listener.Lag(t.Context(), b, "test")
+				return err == nil && (pending == 0 || unacked >= size)
+			})
+			return nil
+		}})
 	// The prefetch limit is reached, so one batch or the next is at least half full,
 	// unless the events are still being delivered.
 	published := 0
@@ -72,21 +73,22 @@ func TestEachEventOfABatchHasItsOwnError(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 50)
 	var s batches
-	start(t, b, listener.Spec{Start: listener.StartAll(), MaxAttempts: 3, Batch: func(_ context.Context, all []*listener.Event) []error {
-		s.note(all)
-		failed := make([]error, len(all))
-		for i, e := range all {
-			switch {
-			case e.ID == "e7":
-				failed[i] = listener.Permanent(errors.New("never"))
-			case e.ID == "e8":
-				failed[i] = errors.New("not this one")
-			case e.ID == "e9" && e.Attempt < 3:
-				failed[i] = errors.New("not now")
+	start(t, b, listener.Spec{Start: listener.StartAll(), MaxAttempts: 3,
+		Batch: func(_ context.Context, all []*listener.Event) []error {
+			s.note(all)
+			failed := make([]error, len(all))
+			for i, e := range all {
+				switch {
+				case e.ID == "e7":
+					failed[i] = listener.Permanent(errors.New("never"))
+				case e.ID == "e8":
+					failed[i] = errors.New("not this one")
+				case e.ID == "e9" && e.Attempt < 3:
+					failed[i] = errors.New("not now")
+				}
 			}
-		}
-		return failed
-	}})
+			return failed
+		}})
 	kit.WaitFor(t, "all are acknowledged", func() bool { return s.distinct() == 50 && lag(t, b, "test") == 0 })
 	counts := map[string]int{}
 	for _, id := range s.all() {
@@ -115,15 +117,16 @@ func TestFailingEventDoesNotFailTheOthersOfItsBatch(t *testing.T) {
 				b := open(t)
 				publish(t, b, 0, 30)
 				var done seen
-				start(t, b, listener.Spec{Start: listener.StartAll(), MaxAttempts: attempts, Batch: func(_ context.Context, all []*listener.Event) []error {
-					if slices.ContainsFunc(all, func(e *listener.Event) bool { return e.ID == "e3" }) {
-						return fail(len(all))
-					}
-					for _, e := range all {
-						done.note(e)
-					}
-					return nil
-				}})
+				start(t, b, listener.Spec{Start: listener.StartAll(), MaxAttempts: attempts,
+					Batch: func(_ context.Context, all []*listener.Event) []error {
+						if slices.ContainsFunc(all, func(e *listener.Event) bool { return e.ID == "e3" }) {
+							return fail(len(all))
+						}
+						for _, e := range all {
+							done.note(e)
+						}
+						return nil
+					}})
 				if kit.WaitFor(t, "all others are done", func() bool { return done.distinct() == 29 }); attempts == 0 {
 					return // it is retried without limit
 				}
@@ -141,16 +144,17 @@ func TestTimeoutCancelsABatch(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 5)
 	var s batches
-	start(t, b, listener.Spec{Start: listener.StartAll(), Timeout: 20 * time.Millisecond, Batch: func(ctx context.Context, all []*listener.Event) []error {
-		s.note(all)
-		failed := make([]error, len(all))
-		for i, e := range all {
-			if e.Attempt == 1 {
-				<-ctx.Done()
-				failed[i] = ctx.Err()
+	start(t, b, listener.Spec{Start: listener.StartAll(), Timeout: 20 * time.Millisecond,
+		Batch: func(ctx context.Context, all []*listener.Event) []error {
+			s.note(all)
+			failed := make([]error, len(all))
+			for i, e := range all {
+				if e.Attempt == 1 {
+					<-ctx.Done()
+					failed[i] = ctx.Err()
+				}
 			}
-		}
-		return failed
-	}})
+			return failed
+		}})
 	kit.WaitFor(t, "second attempts succeed", func() bool { return len(s.all()) >= 10 && lag(t, b, "test") == 0 })
 }

@@ -80,7 +80,8 @@ func (r *runner) follow(ctx context.Context, back time.Duration, unacked span) {
 	if back > clockTolerance {
 		level := slog.LevelDebug // while clocks of several servers differ, it repeats
 		r.steps.Do(func() { level = slog.LevelWarn })
-		r.log.Log(ctx, level, "the bus's clock was set back; events that no worker holds are redelivered when they have waited again",
+		r.log.Log(ctx, level,
+			"the bus's clock was set back; events that no worker holds are redelivered when they have waited again",
 			"by", back.Round(time.Millisecond), "unacknowledged", unacked.count, "wait", r.spec.AckWait)
 	}
 	due, stay := r.renewals.due(time.Now(), back, unacked, r.spec.AckWait)
@@ -88,7 +89,8 @@ func (r *runner) follow(ctx context.Context, back time.Duration, unacked span) {
 		return
 	}
 	if stay {
-		r.log.InfoContext(ctx, "events stay unacknowledged; those that no worker holds are redelivered when they have waited again",
+		r.log.InfoContext(ctx,
+			"events stay unacknowledged; those that no worker holds are redelivered when they have waited again",
 			"unacknowledged", unacked.count, "wait", r.spec.AckWait)
 	}
 	if err := r.renew(ctx, unacked); err != nil {
@@ -96,7 +98,9 @@ func (r *runner) follow(ctx context.Context, back time.Duration, unacked span) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.log.WarnContext(ctx, "the bus does not take heartbeats for events that stay unacknowledged; they are sent again later", "error", err)
+		r.log.WarnContext(ctx,
+			"the bus does not take heartbeats for events that stay unacknowledged; they are sent again later",
+			"error", err)
 	}
 }
 

@@ -19,14 +19,21 @@ func TestTheBussClockIsBehindOnlyWhenItWasSetBack(t *testing.T) {
 		see  func(*listener.BusClock)
 		back float64 // by the check between 10 and 12 s, where the clock shows 11 s
 	}{
-		"the first check":                 {func(*listener.BusClock) {}, 0},
-		"a check before":                  {func(c *listener.BusClock) { c.Check(bus(5), local(4), local(6)) }, 0},
-		"the clock was slow":              {func(c *listener.BusClock) { c.Check(bus(5), local(5), local(5)) }, 0},
-		"the clock was set forward":       {func(c *listener.BusClock) { c.Check(bus(-3600), local(5), local(5)) }, 0},
-		"the clock was set back":          {func(c *listener.BusClock) { c.Check(bus(3605), local(5), local(5)) }, 3599},
-		"an event was stored":             {func(c *listener.BusClock) { c.Saw(bus(4), local(5)) }, 0},
-		"an old event is delivered":       {func(c *listener.BusClock) { c.Check(bus(5), local(5), local(5)); c.Saw(bus(-9999), local(6)) }, 0},
-		"forward and back between checks": {func(c *listener.BusClock) { c.Check(bus(5), local(5), local(5)); c.Saw(bus(3606), local(6)) }, 3599},
+		"the first check":           {func(*listener.BusClock) {}, 0},
+		"a check before":            {func(c *listener.BusClock) { c.Check(bus(5), local(4), local(6)) }, 0},
+		"the clock was slow":        {func(c *listener.BusClock) { c.Check(bus(5), local(5), local(5)) }, 0},
+		"the clock was set forward": {func(c *listener.BusClock) { c.Check(bus(-3600), local(5), local(5)) }, 0},
+		"the clock was set back": {func(c *listener.BusClock) { c.Check(bus(3605), local(5), local(5)) },
+			3599},
+		"an event was stored": {func(c *listener.BusClock) { c.Saw(bus(4), local(5)) }, 0},
+		"an old event is delivered": {func(c *listener.BusClock) {
+			c.Check(bus(5), local(5), local(5))
+			c.Saw(bus(-9999), local(6))
+		}, 0},
+		"forward and back between checks": {func(c *listener.BusClock) {
+			c.Check(bus(5), local(5), local(5))
+			c.Saw(bus(3606), local(6))
+		}, 3599},
 	} {
 		var clock listener.BusClock
 		c.see(&clock)
@@ -46,7 +53,8 @@ func TestAnEventThatWaitsForTheBussClockIsRedelivered(t *testing.T) {
 	b := open(t)
 	var handled seen
 	spec := listener.Spec{
-		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, AckWait: ackWait, Start: listener.StartAll(),
+		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, AckWait: ackWait,
+		Start:   listener.StartAll(),
 		Handler: func(_ context.Context, e *listener.Event) error { handled.note(e); return nil },
 	}
 	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
@@ -73,7 +81,8 @@ func TestAnEventThatWaitsForTheBussClockIsRedelivered(t *testing.T) {
 	if err := listener.Renew(t.Context(), b, spec); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "the events are redelivered", func() bool { return handled.distinct() == events+1 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the events are redelivered",
+		func() bool { return handled.distinct() == events+1 && lag(t, b, "test") == 0 })
 }
 
 // TestEventsThatWaitSinceBeforeTheStartAreRedelivered is what follows when the bus's clock was set back while
@@ -83,7 +92,8 @@ func TestEventsThatWaitSinceBeforeTheStartAreRedelivered(t *testing.T) {
 	b := open(t)
 	var handled seen
 	spec := listener.Spec{
-		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, AckWait: 3 * time.Second, Start: listener.StartAll(),
+		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, AckWait: 3 * time.Second,
+		Start:   listener.StartAll(),
 		Handler: func(_ context.Context, e *listener.Event) error { handled.note(e); return nil },
 	}
 	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
@@ -117,7 +127,8 @@ func TestEventsThatWaitAlthoughNobodySawAStepAreRedelivered(t *testing.T) {
 	}
 	run(t, b, spec)
 	publish(t, b, 0, 1)
-	kit.WaitFor(t, "the listener handles an event", func() bool { return handled.distinct() == 1 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the listener handles an event",
+		func() bool { return handled.distinct() == 1 && lag(t, b, "test") == 0 })
 	consumer, err := b.JetStream().Consumer(t.Context(), "EVENTS", "test")
 	if err != nil {
 		t.Fatal(err)
@@ -144,5 +155,6 @@ func TestEventsThatWaitAlthoughNobodySawAStepAreRedelivered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "the event is redelivered", func() bool { return handled.distinct() == published && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the event is redelivered",
+		func() bool { return handled.distinct() == published && lag(t, b, "test") == 0 })
 }

@@ -80,7 +80,8 @@ func environment(get func(string) string) (bus.Options, error) {
 	}
 	for u := range strings.SplitSeq(o.URL, ",") {
 		// The message does not quote it: it may contain a password.
-		if parsed, err := url.Parse(strings.TrimSpace(u)); err != nil || parsed.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme) {
+		if parsed, err := url.Parse(strings.TrimSpace(u)); err != nil || parsed.Host == "" ||
+			!slices.Contains([]string{"nats", "tls", "ws", "wss"}, parsed.Scheme) {
 			return o, errs.New(errs.Invalid, "%s is not a list of addresses like %s", EnvURL, DefaultURL)
 		}
 	}
@@ -120,7 +121,8 @@ func validateAuth(a bus.Auth) error {
 	}
 	switch {
 	case n > 1:
-		return errs.New(errs.Invalid, "more than one of %s, %s, %s and %s is set; choose one", EnvCredentials, EnvUser, EnvToken, EnvNKey)
+		return errs.New(errs.Invalid, "more than one of %s, %s, %s and %s is set; choose one", EnvCredentials, EnvUser,
+			EnvToken, EnvNKey)
 	case (a.User == "") != (a.Password == ""):
 		return errs.New(errs.Invalid, "set both %s and %s, or neither", EnvUser, EnvPassword)
 	}

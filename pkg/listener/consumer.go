@@ -37,7 +37,8 @@ const (
 func (r *runner) setup(ctx context.Context) error {
 	d, err := r.ensure(ctx, running)
 	if err == nil && d.Unusable() {
-		err = errs.New(errs.Unavailable, "%s differs (%s) and must be recreated: `belfry bus setup --check --listener %s` says how, without --listener if it is one of belfry's", d.What, d.Detail, r.spec.Name)
+		err = errs.New(errs.Unavailable, "%s differs (%s) and must be recreated: `belfry bus setup --check "+
+			"--listener %s` says how, without --listener if it is one of belfry's", d.What, d.Detail, r.spec.Name)
 	}
 	if r.spec.OnSetupError != nil && r.stopping.Err() == nil && (err == nil || r.bus.JetStream().Conn().IsConnected()) {
 		r.spec.OnSetupError(r.stream+"."+r.consumer, err)
@@ -92,7 +93,8 @@ func (r *runner) ensure(ctx context.Context, why purpose) (bus.Diff, error) {
 	}
 	if update {
 		before := d
-		if d, err = r.update(ctx, d, merged, want); err != nil && why == running && tolerates(err, before, info.Config, want) {
+		if d, err = r.update(ctx, d, merged, want); err != nil && why == running &&
+			tolerates(err, before, info.Config, want) {
 			r.differs.Do(func() {
 				r.log.Warn("the consumer is not as configured; "+bus.SetupHint, "differs", before.Detail)
 			})
@@ -138,7 +140,8 @@ func (r *runner) update(ctx context.Context, d bus.Diff, merged, want jetstream.
 	if left = left.Differs(r.recreate(r.floor + 1)); left.State == bus.Recreate {
 		return left, nil
 	}
-	return left, errs.New(errs.Unavailable, "%s differs (%s) and the server has not changed that although it replied that it did", d.What, left.Detail)
+	return left, errs.New(errs.Unavailable,
+		"%s differs (%s) and the server has not changed that although it replied that it did", d.What, left.Detail)
 }
 
 // unpause resumes a consumer.
@@ -150,9 +153,10 @@ func (r *runner) unpause(ctx context.Context, d bus.Diff) (bus.Diff, error) {
 	return d, bus.Explain(ctx, err, d.What+" is paused and can't be resumed", bus.SetupHint)
 }
 
-// put creates or updates the consumer. One that is deleted while the server updates it is put again later: a reset deletes
-// consumers. A missing one is only created. An update would resume one that was created and paused meanwhile.
-func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerConfig) (bus.Diff, jetstream.Consumer, error) {
+// put creates or updates the consumer. One that is deleted while the server updates it is put again later: a reset
+// deletes consumers. A missing one is only created. An update would resume one that was created and paused meanwhile.
+func (r *runner) put(ctx context.Context, d bus.Diff,
+	want jetstream.ConsumerConfig) (bus.Diff, jetstream.Consumer, error) {
 	put := r.bus.JetStream().CreateOrUpdateConsumer
 	if d.State == bus.Missing {
 		put = r.bus.JetStream().CreateConsumer
@@ -178,7 +182,8 @@ func (r *runner) put(ctx context.Context, d bus.Diff, want jetstream.ConsumerCon
 	if err == nil {
 		d.State = state
 	}
-	return d, after, bus.Explain(ctx, err, why, bus.SetupHint+" (with --listener "+r.spec.Name+" if it is not one of belfry's)")
+	return d, after, bus.Explain(ctx, err, why,
+		bus.SetupHint+" (with --listener "+r.spec.Name+" if it is not one of belfry's)")
 }
 
 // wanted is the consumer's configuration by the spec.

@@ -20,8 +20,8 @@ func TestAnEventThatCrashesProcessesBecomesADeadLetter(t *testing.T) {
 	b := open(t)
 	var handled atomic.Int32
 	spec := listener.Spec{
-		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartAll(), MaxAttempts: 1,
-		Handler: func(context.Context, *listener.Event) error { handled.Add(1); return nil },
+		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartAll(),
+		MaxAttempts: 1, Handler: func(context.Context, *listener.Event) error { handled.Add(1); return nil },
 	}
 	// It returns when the consumer answers requests. That the consumer is there is to be seen before.
 	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
@@ -75,7 +75,8 @@ func TestASuspectComesBeforeAnyOtherInOneOfTwoAttempts(t *testing.T) {
 					}
 				}
 				if earlier != 1 {
-					t.Errorf("event %d, delivered %d times more, comes before event %d in %d of two attempts", innocent, more, poison, earlier)
+					t.Errorf("event %d, delivered %d times more, comes before event %d in %d of two attempts", innocent,
+						more, poison, earlier)
 				}
 			}
 		}

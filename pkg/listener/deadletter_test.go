@@ -53,7 +53,8 @@ func TestAnEventIsKeptUntilItsDeadLetterIsSynced(t *testing.T) {
 		t.Error(err)
 	}
 	if attempts.Load() != 2 || b.calls.Load() != 2 {
-		t.Errorf("%d attempts and %d syncs, want 2: an event must not be finished before its dead letter is on disk", attempts.Load(), b.calls.Load())
+		t.Errorf("%d attempts and %d syncs, want 2: an event must not be finished before its dead letter is on disk",
+			attempts.Load(), b.calls.Load())
 	}
 	if n := len(letters(t, b.Bus)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)

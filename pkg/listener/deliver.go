@@ -123,8 +123,8 @@ func (r *runner) call(ctx context.Context, d *delivery) error {
 	return all[0]
 }
 
-// handleable reports whether the handler is called with an event. One that can't
-// be decoded and one that crashes the process become dead letters; one that the listener must not receive is acknowledged.
+// handleable reports whether the handler is called with an event. One that can't be decoded and one that crashes the
+// process become dead letters; one that the listener must not receive is acknowledged.
 func (r *runner) handleable(ctx context.Context, d *delivery) bool {
 	switch {
 	case d.decodeErr == nil && r.excluded(d):
@@ -134,7 +134,8 @@ func (r *runner) handleable(ctx context.Context, d *delivery) bool {
 		r.deadLetter(ctx, d, errs.Wrap(d.decodeErr, errs.Invalid, "the event can't be decoded"))
 		return false
 	case r.poison(d):
-		r.deadLetter(ctx, d, errs.New(errs.Internal, "the listener's process crashed repeatedly while it handled the event"))
+		r.deadLetter(ctx, d,
+			errs.New(errs.Internal, "the listener's process crashed repeatedly while it handled the event"))
 		return false
 	}
 	return true

@@ -41,8 +41,10 @@ func exampleBus() (b *bus.Bus, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	e := event.Envelope{ID: "e1", Event: event.StoreSaved, Store: "Books", UUID: "emma", Object: []byte(`{"title":"Emma"}`)}
-	if err := b.Publish(ctx, []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}); err != nil {
+	e := event.Envelope{ID: "e1", Event: event.StoreSaved, Store: "Books", UUID: "emma",
+		Object: []byte(`{"title":"Emma"}`)}
+	if err := b.Publish(ctx,
+		[]bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}); err != nil {
 		log.Fatal(err)
 	}
 	return b, func() { _ = b.Close(ctx); _ = os.RemoveAll(folder) }
@@ -126,7 +128,8 @@ func ExamplePropagate() {
 		fmt.Println(request.Header.Get("Traceparent"))
 		return nil
 	})
-	e := &listener.Event{Envelope: event.Envelope{Ctx: event.Ctx{Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}}
+	e := &listener.Event{
+		Envelope: event.Envelope{Ctx: event.Ctx{Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}}}
 	_ = handler(context.Background(), e)
 	// Output: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 }

@@ -29,7 +29,8 @@ func (l *Leftover) Remains(now time.Time, count int, after, last uint64, ackWait
 type Renewals struct{ n renewals }
 
 // Due is renewals.due.
-func (n *Renewals) Due(now time.Time, back time.Duration, count int, after, last uint64, ackWait time.Duration) (due, stay bool) {
+func (n *Renewals) Due(now time.Time, back time.Duration, count int, after, last uint64,
+	ackWait time.Duration) (due, stay bool) {
 	return n.n.due(now, back, span{after, last, count}, ackWait)
 }
 

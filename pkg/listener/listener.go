@@ -142,7 +142,8 @@ func (s Spec) validate() error {
 	case s.Name == "":
 		return errs.New(errs.Invalid, "a listener needs a name")
 	case !plain.MatchString(s.Name):
-		return errs.New(errs.Invalid, "a listener's name consists of letters, digits, '-' and '_'; %q has other characters", s.Name)
+		return errs.New(errs.Invalid,
+			"a listener's name consists of letters, digits, '-' and '_'; %q has other characters", s.Name)
 	case (s.Handler == nil) == (s.Batch == nil):
 		return errs.New(errs.Invalid, "listener %s needs a Handler or a Batch, and not both", s.Name)
 	case s.Ordered && s.Batch != nil:
@@ -162,7 +163,8 @@ func (s Spec) validate() error {
 			}
 		}
 		if !strings.Contains(string(name), "*") && !slices.Contains(event.Durable(), name) {
-			return errs.New(errs.Invalid, "listener %s: the log has no events %q; it has %v", s.Name, name, event.Durable())
+			return errs.New(errs.Invalid, "listener %s: the log has no events %q; it has %v", s.Name, name,
+				event.Durable())
 		}
 	}
 	return nil

@@ -41,8 +41,10 @@ func publish(t testing.TB, b *bus.Bus, from, to int) {
 	t.Helper()
 	var events []bus.Event
 	for i := from; i < to; i++ {
-		e := event.Envelope{ID: fmt.Sprintf("e%d", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprintf("b%d", i), Revision: uint64(i + 1)}
-		events = append(events, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+		e := event.Envelope{ID: fmt.Sprintf("e%d", i), Event: event.StoreSaved, Store: "Books",
+			UUID: fmt.Sprintf("b%d", i), Revision: uint64(i + 1)}
+		events = append(events,
+			bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 	}
 	if err := b.Publish(t.Context(), events); err != nil {
 		t.Fatal(err)
@@ -113,7 +115,8 @@ func TestEventsAreHandledOnceAndAcknowledged(t *testing.T) {
 		return nil
 	}})
 	publish(t, b, 300, 500)
-	kit.WaitFor(t, "500 events are handled and acknowledged", func() bool { return s.distinct() == 500 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "500 events are handled and acknowledged",
+		func() bool { return s.distinct() == 500 && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != 500 {
 		t.Errorf("%d calls for 500 events", n)
 	}
@@ -221,7 +224,9 @@ func TestPermanentErrorMakesADeadLetter(t *testing.T) {
 func TestUnreadableEventMakesADeadLetter(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	if err := b.Publish(t.Context(), []bus.Event{{ID: "x", Subject: event.Subject(event.StoreSaved, "Books", "x"), Payload: []byte("{")}}); err != nil {
+	if err := b.Publish(t.Context(),
+		[]bus.Event{{ID: "x", Subject: event.Subject(event.StoreSaved, "Books", "x"),
+			Payload: []byte("{")}}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, 0, 1)
@@ -238,14 +243,15 @@ func TestTimeoutCancelsAnAttempt(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 1)
 	var s seen
-	run(t, b, listener.Spec{Timeout: 20 * time.Millisecond, Handler: func(ctx context.Context, e *listener.Event) error {
-		s.note(e)
-		if e.Attempt == 1 {
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		return nil
-	}})
+	run(t, b, listener.Spec{Timeout: 20 * time.Millisecond,
+		Handler: func(ctx context.Context, e *listener.Event) error {
+			s.note(e)
+			if e.Attempt == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}})
 	kit.WaitFor(t, "the second attempt succeeds", func() bool { return len(s.all()) == 2 && lag(t, b, "test") == 0 })
 }
 
@@ -288,7 +294,8 @@ func TestNoEventIsLostWhenTheServerRestarts(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	var s seen
-	run(t, b, listener.Spec{Concurrency: 8, AckWait: time.Second, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	run(t, b, listener.Spec{Concurrency: 8, AckWait: time.Second,
+		Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	for round := range 3 {
 		publish(t, b, 100*round, 100*round+100)
 		if err := b.StopServer(); err != nil {
@@ -340,19 +347,21 @@ func TestInvalidSpecsAreRejected(t *testing.T) {
 	b := open(t)
 	handler := func(context.Context, *listener.Event) error { return nil }
 	for name, spec := range map[string]listener.Spec{
-		"no name":         {Filters: []string{"events.>"}, Handler: handler},
-		"no filter":       {Name: "x", Filters: []string{}, Handler: handler},
-		"both ways":       {Name: "x", Filters: []string{"events.>"}, Stores: []string{"Books"}, Handler: handler},
-		"no handler":      {Name: "x", Filters: []string{"events.>"}},
-		"two handlers":    {Name: "x", Handler: handler, Batch: func(context.Context, []*listener.Event) []error { return nil }},
-		"ordered batches": {Name: "x", Ordered: true, Batch: func(context.Context, []*listener.Event) []error { return nil }},
-		"a dot":           {Name: "x.y", Handler: handler},
-		"no store":        {Name: "x", Stores: []string{"Books.*"}, Handler: handler},
-		"every store":     {Name: "x", Stores: []string{"*"}, Handler: handler},
-		"no event":        {Name: "x", Events: []event.Name{"Store..Saved"}, Handler: handler},
-		"announcement":    {Name: "x", Events: []event.Name{event.StoreSave}, Handler: handler},
-		"unknown event":   {Name: "x", Events: []event.Name{"Store.Kept"}, Handler: handler},
-		"overlap":         {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
+		"no name":    {Filters: []string{"events.>"}, Handler: handler},
+		"no filter":  {Name: "x", Filters: []string{}, Handler: handler},
+		"both ways":  {Name: "x", Filters: []string{"events.>"}, Stores: []string{"Books"}, Handler: handler},
+		"no handler": {Name: "x", Filters: []string{"events.>"}},
+		"two handlers": {Name: "x", Handler: handler,
+			Batch: func(context.Context, []*listener.Event) []error { return nil }},
+		"ordered batches": {Name: "x", Ordered: true,
+			Batch: func(context.Context, []*listener.Event) []error { return nil }},
+		"a dot":         {Name: "x.y", Handler: handler},
+		"no store":      {Name: "x", Stores: []string{"Books.*"}, Handler: handler},
+		"every store":   {Name: "x", Stores: []string{"*"}, Handler: handler},
+		"no event":      {Name: "x", Events: []event.Name{"Store..Saved"}, Handler: handler},
+		"announcement":  {Name: "x", Events: []event.Name{event.StoreSave}, Handler: handler},
+		"unknown event": {Name: "x", Events: []event.Name{"Store.Kept"}, Handler: handler},
+		"overlap":       {Name: "x", Filters: []string{"events.>", "events.*.Store.Saved.A.*"}, Handler: handler},
 	} {
 		if err := listener.Run(t.Context(), b, slog.New(slog.DiscardHandler), spec); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%s: %v", name, err)
@@ -416,8 +425,8 @@ func TestAnEventThatKeepsFailingIsAWarning(t *testing.T) {
 		attempts := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		if err := listener.Run(ctx, b, slog.New(slog.NewTextHandler(&text, nil)), listener.Spec{
-			Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartAll(), Ordered: ordered, Drain: time.Minute,
-			Backoff: func(int) time.Duration { return time.Millisecond },
+			Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Start: listener.StartAll(),
+			Ordered: ordered, Drain: time.Minute, Backoff: func(int) time.Duration { return time.Millisecond },
 			Handler: func(context.Context, *listener.Event) error {
 				if attempts++; attempts <= 20 {
 					return errors.New("the stock is unavailable")

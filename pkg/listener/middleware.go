@@ -41,7 +41,8 @@ func Log(log *slog.Logger) Middleware {
 			if log.Enabled(ctx, level) {
 				attrs := []slog.Attr{
 					slog.String("id", e.ID), slog.String("event", string(e.Event)), slog.String("store", e.Store),
-					slog.String("uuid", e.UUID), slog.Int("attempt", e.Attempt), slog.Duration("took", time.Since(began)),
+					slog.String("uuid", e.UUID), slog.Int("attempt", e.Attempt),
+					slog.Duration("took", time.Since(began)),
 				}
 				if err != nil {
 					attrs = append(attrs, slog.String("error", err.Error()))

@@ -29,8 +29,10 @@ func returns(err error) listener.Handler {
 
 func TestRecoverReturnsAPanicAsAnError(t *testing.T) {
 	t.Parallel()
-	err := listener.Recover()(func(context.Context, *listener.Event) error { panic("no title") })(t.Context(), envelope())
-	if err == nil || !strings.Contains(err.Error(), "no title") || !strings.Contains(err.Error(), "middleware_test.go") {
+	err := listener.Recover()(func(context.Context, *listener.Event) error { panic("no title") })(t.Context(),
+		envelope())
+	if err == nil || !strings.Contains(err.Error(), "no title") ||
+		!strings.Contains(err.Error(), "middleware_test.go") {
 		t.Errorf("got %v, want the panic and where it was", err)
 	}
 	if listener.IsPermanent(err) {
@@ -69,7 +71,8 @@ func TestLogReportsTheOutcomeOfAnAttempt(t *testing.T) {
 				t.Errorf("it returns %v, want %v", err, c.err)
 			}
 			got := text.String()
-			if !strings.Contains(got, "level="+c.level) || !strings.Contains(got, c.want) || strings.Contains(got, "hush") {
+			if !strings.Contains(got, "level="+c.level) || !strings.Contains(got, c.want) ||
+				strings.Contains(got, "hush") {
 				t.Errorf("logged %s", got)
 			}
 		})

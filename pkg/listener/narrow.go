@@ -69,7 +69,8 @@ func selected(c jetstream.ConsumerConfig) []string {
 }
 
 // narrow narrows one consumer.
-func narrow(ctx context.Context, b bus.Requester, config jetstream.ConsumerConfig, check bool, except []string) (bus.Diff, error) {
+func narrow(ctx context.Context, b bus.Requester, config jetstream.ConsumerConfig, check bool,
+	except []string) (bus.Diff, error) {
 	d := bus.Diff{What: "consumer " + config.Durable + " of stream " + stream, State: bus.Drifted}
 	have := selected(config)
 	want := withoutAuth(have)
@@ -89,12 +90,16 @@ func narrow(ctx context.Context, b bus.Requester, config jetstream.ConsumerConfi
 	if err == nil {
 		d.State = bus.Updated
 	}
-	return d, bus.Explain(ctx, err, d.What+" would receive events about the security of accounts ("+d.Detail+") and can't be updated", bus.SetupHint)
+	return d, bus.Explain(ctx, err,
+		d.What+" would receive events about the security of accounts ("+d.Detail+") and can't be updated",
+		bus.SetupHint)
 }
 
-// excluded reports whether an event is one of event.Auth that the listener has not named: its consumer has a wider filter.
+// excluded reports whether an event is one of event.Auth that the listener has not named: its consumer has a wider
+// filter.
 func (r *runner) excluded(d *delivery) bool {
-	return d.Envelope.Event.IsAuth() && !slices.ContainsFunc(r.spec.Filters, func(filter string) bool { return matches(filter, d.subject) })
+	return d.Envelope.Event.IsAuth() &&
+		!slices.ContainsFunc(r.spec.Filters, func(filter string) bool { return matches(filter, d.subject) })
 }
 
 // matches reports whether a filter selects a subject.

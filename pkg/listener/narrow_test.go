@@ -25,14 +25,16 @@ func TestConsumersAreNarrowed(t *testing.T) {
 		push    bool
 		want    []string
 	}{
-		"all":      {[]string{"events.>"}, false, narrow},
-		"unset":    {nil, false, narrow},
-		"push":     {[]string{"events.>"}, true, narrow},
-		"store":    {[]string{"events.*.*.*.Books.*", "events.*.Register.Books.*"}, false, []string{"events.*.Store.*.Books.*", "events.*.Binary.*.Books.*", "events.*.Register.Books.*"}},
+		"all":   {[]string{"events.>"}, false, narrow},
+		"unset": {nil, false, narrow},
+		"push":  {[]string{"events.>"}, true, narrow},
+		"store": {[]string{"events.*.*.*.Books.*", "events.*.Register.Books.*"}, false,
+			[]string{"events.*.Store.*.Books.*", "events.*.Binary.*.Books.*", "events.*.Register.Books.*"}},
 		"security": {[]string{"events.*.Auth.>"}, false, []string{"events.*.Auth.>"}},
 		"narrow":   {[]string{"events.*.Store.>"}, false, []string{"events.*.Store.>"}},
 	} {
-		config := jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy, FilterSubjects: c.filters}
+		config := jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy,
+			FilterSubjects: c.filters}
 		var err error
 		if c.push {
 			config.DeliverSubject = "deliver"
@@ -44,7 +46,8 @@ func TestConsumersAreNarrowed(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		before := filtersOf(t, b, name)
-		if _, err := listener.NarrowConsumers(t.Context(), b, true); err != nil || !slices.Equal(filtersOf(t, b, name), before) {
+		if _, err := listener.NarrowConsumers(t.Context(), b, true); err != nil ||
+			!slices.Equal(filtersOf(t, b, name), before) {
 			t.Errorf("a check of %s: %v, it has %v", name, err, filtersOf(t, b, name))
 		}
 		found, err := listener.NarrowConsumers(t.Context(), b, false)
@@ -93,12 +96,14 @@ type deletingStream struct {
 	consumer string
 }
 
-func (d deletingStream) UpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (d deletingStream) UpdateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	_ = d.DeleteConsumer(ctx, stream, d.consumer)
 	return d.JetStream.UpdateConsumer(ctx, stream, c)
 }
 
-func (d deletingStream) CreateOrUpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (d deletingStream) CreateOrUpdateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	_ = d.DeleteConsumer(ctx, stream, d.consumer)
 	return d.JetStream.CreateOrUpdateConsumer(ctx, stream, c)
 }
@@ -106,14 +111,16 @@ func (d deletingStream) CreateOrUpdateConsumer(ctx context.Context, stream strin
 func TestANarrowedConsumerThatWasDeletedStaysDeleted(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	config := jetstream.ConsumerConfig{Durable: "short", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
+	config := jetstream.ConsumerConfig{Durable: "short", AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubject: "events.>"}
 	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, config); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := listener.NarrowConsumers(t.Context(), deleting{b, "short"}, false); err != nil || len(found) != 0 {
 		t.Errorf("found %v, %v", found, err)
 	}
-	if _, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "short"); !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if _, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "short"); !errors.Is(err,
+		jetstream.ErrConsumerNotFound) {
 		t.Errorf("the consumer is there again: %v", err)
 	}
 }
@@ -123,7 +130,8 @@ func TestAListenerOfAnEarlierReleaseIsNarrowedWhereItIs(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	happen(t, b, event.Envelope{ID: "one", Event: event.StoreSaved, Store: "Books", UUID: "b"})
-	wide := jetstream.ConsumerConfig{Durable: "old", AckPolicy: jetstream.AckExplicitPolicy, FilterSubjects: []string{"events.>"}, MaxDeliver: -1}
+	wide := jetstream.ConsumerConfig{Durable: "old", AckPolicy: jetstream.AckExplicitPolicy,
+		FilterSubjects: []string{"events.>"}, MaxDeliver: -1}
 	c, err := b.JetStream().CreateOrUpdateConsumer(t.Context(), bus.StreamEvents, wide)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +147,9 @@ func TestAListenerOfAnEarlierReleaseIsNarrowedWhereItIs(t *testing.T) {
 		event.Envelope{ID: "in", Event: event.AuthLoggedIn, Store: "Users", UUID: "u"},
 		event.Envelope{ID: "two", Event: event.StoreSaved, Store: "Books", UUID: "b"})
 	var s seen
-	stop := start(t, b, listener.Spec{Name: "old", Start: listener.StartAll(), Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	stop := start(t,
+		b, listener.Spec{Name: "old", Start: listener.StartAll(),
+			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	kit.WaitFor(t, "all is handled", func() bool { return s.distinct() >= 1 && lag(t, b, "old") == 0 })
 	if err := stop(); err != nil {
 		t.Fatal(err)
@@ -167,7 +177,8 @@ type refusingStream struct {
 
 var errRefused = errors.New("refused")
 
-func (s refusingStream) UpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (s refusingStream) UpdateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if c.Durable == s.r.consumer {
 		*s.r.asked++
 		return nil, errRefused
@@ -180,7 +191,8 @@ func TestAConsumerThatCannotBeNarrowedKeepsNoOtherWide(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	for _, name := range []string{"a", "b", "c"} {
-		config := jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "events.>"}
+		config := jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy,
+			FilterSubject: "events.>"}
 		if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, config); err != nil {
 			t.Fatal(err)
 		}

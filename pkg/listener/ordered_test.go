@@ -19,7 +19,8 @@ func revisions(from, to, objects int) []event.Envelope {
 	var all []event.Envelope
 	for i := from; i < to; i++ {
 		all = append(all, event.Envelope{
-			ID: fmt.Sprintf("e%d", i), Event: event.StoreUpdated, Store: "Books", UUID: fmt.Sprintf("b%d", i%objects), Revision: uint64(i + 1),
+			ID: fmt.Sprintf("e%d", i), Event: event.StoreUpdated, Store: "Books", UUID: fmt.Sprintf("b%d", i%objects),
+			Revision: uint64(i + 1),
 		})
 	}
 	return all
@@ -101,31 +102,32 @@ func TestOrderedListenerHasOneEventOfAPartitionInFlight(t *testing.T) {
 	several := make(chan struct{})
 	var once sync.Once
 	var s seen
-	start(t, b, listener.Spec{Start: listener.StartAll(), Ordered: true, Handler: func(_ context.Context, e *listener.Event) error {
-		p := event.Partition(e.UUID)
-		mu.Lock()
-		inHand[p]++
-		most1 = max(most1, inHand[p])
-		sum := 0
-		for _, n := range inHand {
-			sum += n
-		}
-		most = max(most, sum)
-		mu.Unlock()
-		if sum > 1 {
-			once.Do(func() { close(several) })
-		}
-		select {
-		case <-several:
-		case <-t.Context().Done(): // the test has failed
-		}
-		<-time.After(2 * time.Millisecond)
-		mu.Lock()
-		inHand[p]--
-		mu.Unlock()
-		s.note(e)
-		return nil
-	}})
+	start(t, b, listener.Spec{Start: listener.StartAll(), Ordered: true,
+		Handler: func(_ context.Context, e *listener.Event) error {
+			p := event.Partition(e.UUID)
+			mu.Lock()
+			inHand[p]++
+			most1 = max(most1, inHand[p])
+			sum := 0
+			for _, n := range inHand {
+				sum += n
+			}
+			most = max(most, sum)
+			mu.Unlock()
+			if sum > 1 {
+				once.Do(func() { close(several) })
+			}
+			select {
+			case <-several:
+			case <-t.Context().Done(): // the test has failed
+			}
+			<-time.After(2 * time.Millisecond)
+			mu.Lock()
+			inHand[p]--
+			mu.Unlock()
+			s.note(e)
+			return nil
+		}})
 	kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == 400 && lag(t, b, "test") == 0 })
 	if most1 != 1 || most < 2 {
 		t.Errorf("at once %d events of a partition, want 1; %d of all, want several", most1, most)
@@ -169,13 +171,14 @@ func TestPoisonMessageOfAnOrderedListenerMakesADeadLetter(t *testing.T) {
 	b := open(t)
 	happen(t, b, revisions(0, 30, 3)...)
 	var o order
-	start(t, b, listener.Spec{Start: listener.StartAll(), Ordered: true, MaxAttempts: 3, Handler: func(_ context.Context, e *listener.Event) error {
-		if e.ID == "e4" {
-			return errors.New("never")
-		}
-		o.note(e)
-		return nil
-	}})
+	start(t, b, listener.Spec{Start: listener.StartAll(), Ordered: true, MaxAttempts: 3,
+		Handler: func(_ context.Context, e *listener.Event) error {
+			if e.ID == "e4" {
+				return errors.New("never")
+			}
+			o.note(e)
+			return nil
+		}})
 	kit.WaitFor(t, "all others are handled", func() bool { return o.handled() == 29 && lag(t, b, "test") == 0 })
 	o.check(t)
 	if got := dead(t, b); len(got) != 1 || got[0] != "e4" {
@@ -203,7 +206,8 @@ func TestLagOfAnOrderedListenerIsTheSumOfItsPartitions(t *testing.T) {
 	kit.WaitUntil(t, func() error { // the bus counts what is pending a little later
 		pending, unacked, err := listener.Lag(t.Context(), b, "test")
 		if err != nil || int(unacked) != len(partitions) || int(pending) != 200-len(partitions) {
-			return fmt.Errorf("lag is %d and %d, %w; want %d and %d", pending, unacked, err, 200-len(partitions), len(partitions))
+			return fmt.Errorf("lag is %d and %d, %w; want %d and %d", pending, unacked, err, 200-len(partitions),
+				len(partitions))
 		}
 		return nil
 	})

@@ -29,7 +29,8 @@ type pausedConsumer struct {
 // has delivered is acknowledged. The pause is extended while this process runs
 // and expires within length after a crash. It reports errs.Conflict when another
 // process has paused the consumer, or when an acknowledgment takes too long.
-func pauseConsumer(ctx context.Context, js jetstream.JetStream, consumer string, length time.Duration) (*pausedConsumer, error) {
+func pauseConsumer(ctx context.Context, js jetstream.JetStream, consumer string,
+	length time.Duration) (*pausedConsumer, error) {
 	waiting, cancel := context.WithTimeout(ctx, pauseTimeout)
 	defer cancel()
 	c, err := js.Consumer(waiting, stream, consumer)

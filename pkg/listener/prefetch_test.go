@@ -32,24 +32,25 @@ func holding(t *testing.T, b *bus.Bus, published int, ackWait time.Duration) *ho
 	h := &holder{cancel: cancel, done: make(chan error, 1)}
 	hold, at, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	h.release = sync.OnceFunc(func() { close(hold) })
-	spec := listener.Spec{Name: "test", Start: listener.StartAll(), AckWait: ackWait, Handler: func(_ context.Context, e *listener.Event) error {
-		h.note(e)
-		if e.Attempt != 1 {
-			t.Errorf("event %s is delivered with attempt %d", e.ID, e.Attempt)
-		}
-		if e.Sequence%100 == 0 {
-			select {
-			case at <- struct{}{}:
-			case <-hold:
-				return nil
+	spec := listener.Spec{Name: "test", Start: listener.StartAll(), AckWait: ackWait,
+		Handler: func(_ context.Context, e *listener.Event) error {
+			h.note(e)
+			if e.Attempt != 1 {
+				t.Errorf("event %s is delivered with attempt %d", e.ID, e.Attempt)
 			}
-			select {
-			case <-goOn:
-			case <-hold:
+			if e.Sequence%100 == 0 {
+				select {
+				case at <- struct{}{}:
+				case <-hold:
+					return nil
+				}
+				select {
+				case <-goOn:
+				case <-hold:
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		}}
 	go func() { h.done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), spec) }()
 	t.Cleanup(func() { h.release(); _ = h.stop() })
 	for h.handled < published {
@@ -119,8 +120,10 @@ func TestPrefetchedEventsAreReturnedAtAStop(t *testing.T) {
 		t.Errorf("%d events were handled by the stopped listener, want %d", n, h.handled)
 	}
 	var rest seen
-	start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
-	kit.WaitFor(t, "the others are handled", func() bool { return rest.distinct() == published-h.handled && lag(t, b, "test") == 0 })
+	start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour,
+		Handler: func(_ context.Context, e *listener.Event) error { rest.note(e); return nil }})
+	kit.WaitFor(t, "the others are handled",
+		func() bool { return rest.distinct() == published-h.handled && lag(t, b, "test") == 0 })
 }
 
 // TestStopUnderLoadLosesNoEvent stops a listener repeatedly while events arrive;
@@ -132,7 +135,8 @@ func TestStopUnderLoadLosesNoEvent(t *testing.T) {
 	var s seen
 	handler := func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 	for round := range rounds {
-		stop := start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Concurrency: 1 + round%3, Handler: handler})
+		stop := start(t, b,
+			listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Concurrency: 1 + round%3, Handler: handler})
 		publish(t, b, round*each, (round+1)*each)
 		kit.WaitFor(t, "some are handled", func() bool { return s.distinct() > round*each/2 })
 		if err := stop(); err != nil {
@@ -140,7 +144,8 @@ func TestStopUnderLoadLosesNoEvent(t *testing.T) {
 		}
 	}
 	start(t, b, listener.Spec{Start: listener.StartAll(), AckWait: time.Hour, Handler: handler})
-	kit.WaitFor(t, fmt.Sprintf("%d are handled", rounds*each), func() bool { return s.distinct() == rounds*each && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, fmt.Sprintf("%d are handled", rounds*each),
+		func() bool { return s.distinct() == rounds*each && lag(t, b, "test") == 0 })
 	if n := len(s.all()); n != rounds*each {
 		t.Errorf("%d calls for %d events", n, rounds*each)
 	}
@@ -164,8 +169,10 @@ func TestSlowListenerPrefetchesFewEvents(t *testing.T) {
 	}})
 	publish(t, b, 0, 100)
 	kit.WaitFor(t, "the first has measured its duration", func() bool { return one.distinct() == 3 })
-	start(t, b, listener.Spec{Start: listener.StartAll(), Handler: func(_ context.Context, e *listener.Event) error { two.note(e); return nil }})
+	start(t, b, listener.Spec{Start: listener.StartAll(),
+		Handler: func(_ context.Context, e *listener.Event) error { two.note(e); return nil }})
 	kit.WaitFor(t, "the second has most of the work", func() bool { return two.distinct() >= 90 })
 	close(release)
-	kit.WaitFor(t, "all are handled", func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "all are handled",
+		func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
 }

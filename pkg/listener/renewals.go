@@ -23,8 +23,11 @@ import (
 // With any number of processes there is then a time of AckWait without a heartbeat.
 
 const (
-	renewalGap    = 2    // AckWaits between two renewals, and before the first without a step: within them, events that no worker holds are redelivered
-	renewalGapMax = 1024 // AckWaits between two renewals that have the same cause: more than there are processes, since each renews
+	// AckWaits between two renewals, and before the first without a step: within them, events that no worker holds are
+	// redelivered
+	renewalGap = 2
+	// AckWaits between two renewals that have the same cause: more than there are processes, since each renews
+	renewalGapMax = 1024
 	renewedAtOnce = 1000 // heartbeats between two flushes
 	renewedAtMost = 1_000_000
 	renewalFlush  = 10 * time.Second // for the bus to take so many
@@ -100,7 +103,8 @@ func (r *runner) renew(ctx context.Context, unacked span) error {
 	conn := r.bus.JetStream().Conn()
 	last := min(unacked.last, unacked.after+renewedAtMost)
 	for seq := unacked.after + 1; seq <= last; seq++ {
-		if err := conn.Publish(fmt.Sprintf("$JS.ACK.%s.%s.1.%d.1.0.0", r.stream, r.consumer, seq), []byte("+WPI")); err != nil {
+		if err := conn.Publish(fmt.Sprintf("$JS.ACK.%s.%s.1.%d.1.0.0", r.stream, r.consumer, seq),
+			[]byte("+WPI")); err != nil {
 			return err
 		}
 		if seq%renewedAtOnce == 0 {

@@ -13,14 +13,15 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// waits has the bus deliver events to a worker that is gone: it acknowledges all but the first and the last ones, which the
-// bus redelivers in an hour, as when its clock was ahead. Between them are more than are renewed without a flush.
+// waits has the bus deliver events to a worker that is gone: it acknowledges all but the first and the last ones, which
+// the bus redelivers in an hour, as when its clock was ahead. Between them are more than are renewed without a flush.
 func waits(t *testing.T, ackWait time.Duration) (listener.Bus, listener.Spec, *seen) {
 	t.Helper()
 	b := open(t)
 	handled := &seen{}
 	spec := listener.Spec{
-		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, AckWait: ackWait, Start: listener.StartAll(),
+		Name: "test", Filters: []string{event.Filter(event.StoreSaved, "Books")}, AckWait: ackWait,
+		Start:   listener.StartAll(),
 		Handler: func(_ context.Context, e *listener.Event) error { handled.note(e); return nil },
 	}
 	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
@@ -62,16 +63,16 @@ func TestMoreEventsAreRenewedThanAreSentAtOnce(t *testing.T) {
 	kit.WaitFor(t, "both events are redelivered", func() bool { return handled.distinct() == 2 })
 }
 
-// TestTheFirstAndTheLastOfManyEventsAreRedelivered: a renewal that failed was begun again at each look at the clock, so that
-// the first of the events had a new heartbeat before AckWait had passed, for ever.
+// TestTheFirstAndTheLastOfManyEventsAreRedelivered: a renewal that failed was begun again at each look at the clock, so
+// that the first of the events had a new heartbeat before AckWait had passed, for ever.
 func TestTheFirstAndTheLastOfManyEventsAreRedelivered(t *testing.T) {
 	t.Parallel()
 	_, _, handled := waits(t, 3*time.Second)
 	kit.WaitFor(t, "both events are redelivered", func() bool { return handled.distinct() == 2 })
 }
 
-// TestRenewalsLeaveTimeForARedelivery: whatever causes renewals, and in however many processes, there comes a time of AckWait in
-// which no process sends heartbeats.
+// TestRenewalsLeaveTimeForARedelivery: whatever causes renewals, and in however many processes, there comes a time of
+// AckWait in which no process sends heartbeats.
 func TestRenewalsLeaveTimeForARedelivery(t *testing.T) {
 	const wait, looks = time.Minute, 4
 	type look struct {
@@ -134,15 +135,23 @@ func TestAStepIsFollowedAtOnceUnlessThereWasOneJustNow(t *testing.T) {
 	}
 	step := time.Hour
 	for name, looks := range map[string][]look{
-		"no step":                      {{0, 0, 1, 1, false, false}, {1, time.Second, 1, 2, false, false}},
-		"one step":                     {{0, step, 1, 1, true, false}, {1, 0, 1, 2, false, false}, {9, 0, 1, 3, false, false}},
-		"nothing to renew":             {{0, step, 0, 1, false, false}, {1, 0, 1, 2, false, false}, {2, step, 1, 3, true, false}},
-		"another one soon":             {{0, step, 1, 1, true, false}, {1, step, 1, 2, false, false}, {1.9, 0, 1, 3, false, false}, {2, 0, 1, 4, true, false}},
-		"a third":                      {{0, step, 1, 1, true, false}, {2, step, 1, 2, true, false}, {4, step, 1, 3, false, false}, {6, 0, 1, 4, true, false}},
-		"another one late":             {{0, step, 1, 1, true, false}, {2, step, 1, 2, true, false}, {20, step, 1, 3, true, false}, {22, step, 1, 4, true, false}},
-		"events stay after one":        {{0, 0, 1, 1, false, false}, {1, step, 1, 1, true, false}, {2, 0, 1, 1, false, false}, {3, 0, 1, 1, true, true}},
-		"events stay, which ends":      {{0, 0, 1, 1, false, false}, {1, step, 1, 1, true, false}, {2, 0, 1, 1, false, false}, {2.5, 0, 0, 3, false, false}, {3, 0, 1, 3, false, false}},
-		"events stay between renewals": {{0, step, 1, 1, true, false}, {2, step, 1, 1, true, true}, {4, 0, 1, 1, false, false}, {6, 0, 1, 1, true, true}},
+		"no step": {{0, 0, 1, 1, false, false}, {1, time.Second, 1, 2, false, false}},
+		"one step": {{0, step, 1, 1, true, false}, {1, 0, 1, 2, false, false},
+			{9, 0, 1, 3, false, false}},
+		"nothing to renew": {{0, step, 0, 1, false, false}, {1, 0, 1, 2, false, false},
+			{2, step, 1, 3, true, false}},
+		"another one soon": {{0, step, 1, 1, true, false}, {1, step, 1, 2, false, false},
+			{1.9, 0, 1, 3, false, false}, {2, 0, 1, 4, true, false}},
+		"a third": {{0, step, 1, 1, true, false}, {2, step, 1, 2, true, false},
+			{4, step, 1, 3, false, false}, {6, 0, 1, 4, true, false}},
+		"another one late": {{0, step, 1, 1, true, false}, {2, step, 1, 2, true, false},
+			{20, step, 1, 3, true, false}, {22, step, 1, 4, true, false}},
+		"events stay after one": {{0, 0, 1, 1, false, false}, {1, step, 1, 1, true, false},
+			{2, 0, 1, 1, false, false}, {3, 0, 1, 1, true, true}},
+		"events stay, which ends": {{0, 0, 1, 1, false, false}, {1, step, 1, 1, true, false},
+			{2, 0, 1, 1, false, false}, {2.5, 0, 0, 3, false, false}, {3, 0, 1, 3, false, false}},
+		"events stay between renewals": {{0, step, 1, 1, true, false}, {2, step, 1, 1, true, true},
+			{4, 0, 1, 1, false, false}, {6, 0, 1, 1, true, true}},
 	} {
 		var n listener.Renewals
 		start := time.Now()
@@ -164,12 +173,19 @@ func TestEventsThatStayAreRenewedLateAndEverMoreRarely(t *testing.T) {
 		want        bool
 	}
 	for name, looks := range map[string][]look{
-		"nothing waits at the start":       {{0, 0, 9, 9, false}, {2, 3, 9, 12, false}, {3, 3, 9, 12, false}, {4, 3, 9, 12, true}},
-		"they are acknowledged":            {{0, 2, 5, 9, false}, {1, 0, 9, 9, false}, {2, 1, 9, 12, false}},
-		"they are, and later ones wait":    {{0, 2, 5, 9, false}, {1, 4, 9, 20, false}, {2, 4, 9, 20, false}, {3, 4, 9, 21, true}},
-		"they wait":                        {{0, 2, 5, 9, false}, {1, 2, 5, 9, false}, {2, 2, 5, 20, true}, {5, 2, 5, 20, false}, {6, 2, 5, 30, true}, {13, 2, 5, 30, false}, {14, 2, 5, 30, true}},
-		"they wait for long":               {{0, 2, 5, 9, false}, {1000, 2, 5, 9, true}, {2000, 2, 5, 9, true}, {3000, 2, 5, 9, true}, {4000, 2, 5, 9, true}, {5000, 2, 5, 9, true}, {6000, 2, 5, 9, true}, {7000, 2, 5, 9, true}, {8000, 2, 5, 9, true}, {9000, 2, 5, 9, true}, {10_000, 2, 5, 9, false}, {10_024, 2, 5, 9, true}, {11_048, 2, 5, 9, true}},
-		"others wait after them":           {{0, 2, 5, 9, false}, {2, 2, 5, 20, true}, {3, 2, 9, 20, false}, {5, 2, 9, 20, true}},
+		"nothing waits at the start": {{0, 0, 9, 9, false}, {2, 3, 9, 12, false}, {3, 3, 9, 12, false},
+			{4, 3, 9, 12, true}},
+		"they are acknowledged": {{0, 2, 5, 9, false}, {1, 0, 9, 9, false}, {2, 1, 9, 12, false}},
+		"they are, and later ones wait": {{0, 2, 5, 9, false}, {1, 4, 9, 20, false}, {2, 4, 9, 20, false},
+			{3, 4, 9, 21, true}},
+		"they wait": {{0, 2, 5, 9, false}, {1, 2, 5, 9, false}, {2, 2, 5, 20, true},
+			{5, 2, 5, 20, false}, {6, 2, 5, 30, true}, {13, 2, 5, 30, false}, {14, 2, 5, 30, true}},
+		"they wait for long": {{0, 2, 5, 9, false}, {1000, 2, 5, 9, true}, {2000, 2, 5, 9, true},
+			{3000, 2, 5, 9, true}, {4000, 2, 5, 9, true}, {5000, 2, 5, 9, true}, {6000, 2, 5, 9, true},
+			{7000, 2, 5, 9, true}, {8000, 2, 5, 9, true}, {9000, 2, 5, 9, true}, {10_000, 2, 5, 9, false},
+			{10_024, 2, 5, 9, true}, {11_048, 2, 5, 9, true}},
+		"others wait after them": {{0, 2, 5, 9, false}, {2, 2, 5, 20, true}, {3, 2, 9, 20, false},
+			{5, 2, 9, 20, true}},
 		"some of them wait, others do not": {{0, 2, 5, 9, false}, {2, 1, 7, 9, true}},
 	} {
 		var l listener.Leftover

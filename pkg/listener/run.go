@@ -64,7 +64,8 @@ func newRunners(b Bus, log *slog.Logger, spec Spec) []*runner {
 		return append(runners, newRunner(b, log, spec, spec.Name, spec.Filters))
 	}
 	for p := range event.Partitions {
-		runners = append(runners, newRunner(b, log, spec, partitionConsumer(spec.Name, p), partitionFilters(spec.Filters, p)))
+		runners = append(runners,
+			newRunner(b, log, spec, partitionConsumer(spec.Name, p), partitionFilters(spec.Filters, p)))
 	}
 	return runners
 }
@@ -189,6 +190,7 @@ func (r *runner) drain() error {
 	case <-done:
 		return nil
 	case <-timer.C:
-		return errs.New(errs.Canceled, "listener %s still handles events after %s; they will be redelivered", r.consumer, r.spec.Drain)
+		return errs.New(errs.Canceled, "listener %s still handles events after %s; they will be redelivered",
+			r.consumer, r.spec.Drain)
 	}
 }

@@ -21,7 +21,8 @@ func happen(t testing.TB, b *bus.Bus, all ...event.Envelope) {
 	t.Helper()
 	var list []bus.Event
 	for _, e := range all {
-		list = append(list, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
+		list = append(list,
+			bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 	}
 	natsserver.Publish(t, b, list...)
 }
@@ -62,21 +63,29 @@ func TestEventsAndStoresSelectEvents(t *testing.T) {
 		spec listener.Spec
 		want []string
 	}{
-		"all":                        {listener.Spec{}, all},
-		"one store":                  {listener.Spec{Stores: []string{"Books"}}, []string{"saved", "deleted", "uploaded"}},
-		"two stores":                 {listener.Spec{Stores: []string{"Users", "Authors"}}, []string{"user", "registered", "author"}},
-		"one event":                  {listener.Spec{Events: []event.Name{event.StoreSaved}}, []string{"saved", "user"}},
-		"an event of one token":      {listener.Spec{Events: []event.Name{event.Register}}, []string{"registered"}},
-		"events of a store":          {listener.Spec{Events: []event.Name{event.StoreDeleted, event.Register}, Stores: []string{"Books"}}, []string{"deleted"}},
-		"events of any store by '*'": {listener.Spec{Events: []event.Name{"Store.*"}}, []string{"saved", "deleted", "user", "author"}},
-		"patterns of names":          {listener.Spec{Events: []event.Name{"*.*"}}, []string{"saved", "deleted", "uploaded", "user", "author"}},
-		"a log-in":                   {listener.Spec{Events: []event.Name{event.AuthLoggedIn}}, []string{"in"}},
-		"all of accounts":            {listener.Spec{Events: event.Auth()}, []string{"in", "out"}},
-		"all of accounts by '*'":     {listener.Spec{Events: []event.Name{event.AuthPattern}}, []string{"in", "out"}},
-		"everything":                 {listener.Spec{Filters: []string{"events.>", "events.*.Auth.>"}}, append(slices.Clone(all), "in", "out")},
-		"a wide filter":              {listener.Spec{Filters: []string{"events.>"}}, all},
-		"a wide filter of a store":   {listener.Spec{Filters: []string{"events.*.*.*.Users.*"}}, []string{"user"}},
-		"filters":                    {listener.Spec{Filters: []string{"events.*.Store.*.Books.b%2E1%2Ex"}}, []string{"saved", "deleted"}},
+		"all": {listener.Spec{}, all},
+		"one store": {listener.Spec{Stores: []string{"Books"}},
+			[]string{"saved", "deleted", "uploaded"}},
+		"two stores": {listener.Spec{Stores: []string{"Users", "Authors"}},
+			[]string{"user", "registered", "author"}},
+		"one event": {listener.Spec{Events: []event.Name{event.StoreSaved}},
+			[]string{"saved", "user"}},
+		"an event of one token": {listener.Spec{Events: []event.Name{event.Register}}, []string{"registered"}},
+		"events of a store": {listener.Spec{Events: []event.Name{event.StoreDeleted, event.Register},
+			Stores: []string{"Books"}}, []string{"deleted"}},
+		"events of any store by '*'": {listener.Spec{Events: []event.Name{"Store.*"}},
+			[]string{"saved", "deleted", "user", "author"}},
+		"patterns of names": {listener.Spec{Events: []event.Name{"*.*"}},
+			[]string{"saved", "deleted", "uploaded", "user", "author"}},
+		"a log-in":               {listener.Spec{Events: []event.Name{event.AuthLoggedIn}}, []string{"in"}},
+		"all of accounts":        {listener.Spec{Events: event.Auth()}, []string{"in", "out"}},
+		"all of accounts by '*'": {listener.Spec{Events: []event.Name{event.AuthPattern}}, []string{"in", "out"}},
+		"everything": {listener.Spec{Filters: []string{"events.>", "events.*.Auth.>"}},
+			append(slices.Clone(all), "in", "out")},
+		"a wide filter":            {listener.Spec{Filters: []string{"events.>"}}, all},
+		"a wide filter of a store": {listener.Spec{Filters: []string{"events.*.*.*.Users.*"}}, []string{"user"}},
+		"filters": {listener.Spec{Filters: []string{"events.*.Store.*.Books.b%2E1%2Ex"}},
+			[]string{"saved", "deleted"}},
 	} {
 		for _, ordered := range []bool{false, true} {
 			if ordered && name != "all" && name != "a log-in" && name != "events of a store" && name != "filters" {
@@ -90,12 +99,14 @@ func TestEventsAndStoresSelectEvents(t *testing.T) {
 				spec.Name, spec.Start, spec.Ordered = consumer, listener.StartAll(), ordered
 				spec.Handler = func(_ context.Context, e *listener.Event) error { s.note(e); return nil }
 				stop := start(t, b, spec)
-				kit.WaitFor(t, "all is handled", func() bool { return s.distinct() >= len(c.want) && lag(t, b, consumer) == 0 })
+				kit.WaitFor(t, "all is handled",
+					func() bool { return s.distinct() >= len(c.want) && lag(t, b, consumer) == 0 })
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
 				got := s.all()
-				if !ordered && !slices.Equal(got, c.want) || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.want))) {
+				if !ordered && !slices.Equal(got, c.want) ||
+					!slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(c.want))) {
 					t.Errorf("handled %v, want %v", got, c.want)
 				}
 			})
@@ -109,8 +120,9 @@ func TestStartAppliesToANewConsumerOnly(t *testing.T) {
 		start func(third time.Time) listener.Start
 		want  []string // of those that were there before
 	}{
-		"new":      {func(time.Time) listener.Start { return listener.StartNew() }, nil},
-		"all":      {func(time.Time) listener.Start { return listener.StartAll() }, []string{"e0", "e1", "e2", "e3", "e4"}},
+		"new": {func(time.Time) listener.Start { return listener.StartNew() }, nil},
+		"all": {func(time.Time) listener.Start { return listener.StartAll() },
+			[]string{"e0", "e1", "e2", "e3", "e4"}},
 		"time":     {listener.StartAtTime, []string{"e2", "e3", "e4"}},
 		"later":    {func(time.Time) listener.Start { now := time.Now(); return listener.StartAtTime(now) }, nil},
 		"sequence": {func(time.Time) listener.Start { return listener.StartAtSequence(4) }, []string{"e3", "e4"}},
@@ -130,7 +142,8 @@ func TestStartAppliesToANewConsumerOnly(t *testing.T) {
 					Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
 				}
 				stop := start(t, b, spec)
-				kit.WaitFor(t, "it has handled all", func() bool { return len(s.all()) >= len(c.want) && lag(t, b, "test") == 0 })
+				kit.WaitFor(t, "it has handled all",
+					func() bool { return len(s.all()) >= len(c.want) && lag(t, b, "test") == 0 })
 				if err := stop(); err != nil {
 					t.Fatal(err)
 				}
@@ -141,7 +154,8 @@ func TestStartAppliesToANewConsumerOnly(t *testing.T) {
 				publish(t, b, 5, 6)
 				spec.Start = listener.StartAll()
 				start(t, b, spec)
-				kit.WaitFor(t, "it handles the new event", func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
+				kit.WaitFor(t, "it handles the new event",
+					func() bool { return s.distinct() == len(c.want)+1 && lag(t, b, "test") == 0 })
 				if n := len(s.all()); n != len(c.want)+1 {
 					t.Errorf("it has handled %d events, want %d", n, len(c.want)+1)
 				}

@@ -12,11 +12,13 @@ import (
 	"belfry/pkg/errs"
 )
 
-// consumerSettings are the settings of consumers that belfry decides, beside its filter and a pause. An administrator decides
-// about keptSettings.
+// consumerSettings are the settings of consumers that belfry decides, beside its filter and a pause. An administrator
+// decides about keptSettings.
 var consumerSettings = []bus.Setting{
 	{Key: "ack_policy", Without: "events count as handled that are not", Fixed: bus.Always, Unusable: true},
-	{Key: "ack_wait", Without: "events of a process that has ended are redelivered too late, or those of one that runs too early", Unusable: true},
+	{Key: "ack_wait",
+		Without:  "events of a process that has ended are redelivered too late, or those of one that runs too early",
+		Unusable: true},
 	{Key: "max_deliver", Without: "events are given up", Unusable: true},
 	{Key: "max_ack_pending", Without: "a few events that fail keep all others", Unusable: true},
 	{Key: "backoff", Without: "events are redelivered while they are handled", Unusable: true},
@@ -24,7 +26,8 @@ var consumerSettings = []bus.Setting{
 	{Key: "max_expires", Without: "its requests are refused", Unusable: true},
 	{Key: "max_bytes", Without: "its requests are refused", Unusable: true},
 	{Key: "headers_only", Without: "it receives events without their content", Unusable: true},
-	{Key: "deliver_subject", Without: "the bus pushes events to all subscribers, and a listener can't request them", Fixed: bus.Always, Unusable: true},
+	{Key: "deliver_subject", Without: "the bus pushes events to all subscribers, and a listener can't request them",
+		Fixed: bus.Always, Unusable: true},
 	{Key: "priority_groups", Without: "its requests are refused", Unusable: true},
 	{Key: "priority_policy", Without: "its requests are refused", Unusable: true},
 	{Key: "priority_timeout", Without: "its requests are refused", Unusable: true},
@@ -39,7 +42,8 @@ var consumerSettings = []bus.Setting{
 // The settings that are not compared by a field.
 var (
 	filterSetting = bus.Setting{Key: "filter", Without: "it receives other events than it selects", Unusable: true}
-	pauseSetting  = bus.Setting{Key: "pause_until", Without: "it is paused and receives nothing; `belfry bus setup` resumes it"}
+	pauseSetting  = bus.Setting{Key: "pause_until",
+		Without: "it is paused and receives nothing; `belfry bus setup` resumes it"}
 )
 
 // keptSettings are settings of consumers that an administrator may choose, and why no promise depends on them.
@@ -87,8 +91,8 @@ func settle(d *bus.Diff, have, want jetstream.ConsumerConfig) jetstream.Consumer
 	return merged
 }
 
-// tolerates reports whether a listener can do its work with a consumer that can't be updated: it differs in nothing that
-// keeps the listener from that, or selects events of event.Auth as well, which selects leaves out.
+// tolerates reports whether a listener can do its work with a consumer that can't be updated: it differs in nothing
+// that keeps the listener from that, or selects events of event.Auth as well, which selects leaves out.
 func tolerates(err error, d bus.Diff, have, want jetstream.ConsumerConfig) bool {
 	if !errors.Is(err, bus.ErrPermissionDenied) && !errors.Is(err, errs.Denied) {
 		return false

@@ -61,7 +61,9 @@ func unwantedSettings() []unwanted {
 		{key: "filter", change: func(c *config) { c.FilterSubjects = []string{"events.1.Store.>"} }},
 		{key: "filter", change: func(c *config) { c.FilterSubjects, c.FilterSubject = nil, "events.>" }},
 		{key: "ack_policy", change: func(c *config) { c.AckPolicy = jetstream.AckAllPolicy }, recreate: true},
-		{key: "ack_policy", change: func(c *config) { c.AckPolicy, c.AckWait, c.MaxAckPending = jetstream.AckNonePolicy, 0, 0 }, recreate: true},
+		{key: "ack_policy",
+			change:   func(c *config) { c.AckPolicy, c.AckWait, c.MaxAckPending = jetstream.AckNonePolicy, 0, 0 },
+			recreate: true},
 		{key: "ack_wait", change: func(c *config) { c.AckWait = time.Second }},
 		{key: "ack_wait", stream: bus.StreamRetry, change: func(c *config) { c.AckWait = time.Second }},
 		{key: "max_deliver", change: func(c *config) { c.MaxDeliver = 3 }},
@@ -77,18 +79,22 @@ func unwantedSettings() []unwanted {
 		{key: "priority_policy", change: pinned},
 		{key: "priority_timeout", change: pinned},
 		{key: "max_waiting", change: func(c *config) { c.MaxWaiting = 1 }, recreate: true},
-		{key: "replay_policy", change: func(c *config) { c.ReplayPolicy = jetstream.ReplayOriginalPolicy }, recreate: true},
-		{key: "deliver_policy", change: func(c *config) { c.DeliverPolicy = jetstream.DeliverLastPolicy }, recreate: true},
-		{key: "deliver_policy", change: func(c *config) { c.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy }, recreate: true},
+		{key: "replay_policy", change: func(c *config) { c.ReplayPolicy = jetstream.ReplayOriginalPolicy },
+			recreate: true},
+		{key: "deliver_policy", change: func(c *config) { c.DeliverPolicy = jetstream.DeliverLastPolicy },
+			recreate: true},
+		{key: "deliver_policy", change: func(c *config) { c.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy },
+			recreate: true},
 		{key: "inactive_threshold", change: func(c *config) { c.InactiveThreshold = time.Hour }},
 		{key: "mem_storage", change: func(c *config) { c.MemoryStorage = true }, recreate: true},
-		{key: "mem_storage", stream: bus.StreamRetry, change: func(c *config) { c.MemoryStorage = true }, recreate: true},
+		{key: "mem_storage", stream: bus.StreamRetry, change: func(c *config) { c.MemoryStorage = true },
+			recreate: true},
 		{key: "num_replicas", change: func(c *config) { c.Replicas = 1 }},
 	}
 }
 
-// Whatever a consumer has instead of what a promise depends on is reported, changed if the server does that, and otherwise reported
-// until the consumer has been recreated.
+// Whatever a consumer has instead of what a promise depends on is reported, changed if the server does that, and
+// otherwise reported until the consumer has been recreated.
 func TestSettingsThatListenersDependOnAreAsWanted(t *testing.T) {
 	t.Parallel()
 	b := open(t)
@@ -111,7 +117,8 @@ func TestSettingsThatListenersDependOnAreAsWanted(t *testing.T) {
 func checkUnwanted(t *testing.T, b *bus.Bus, c unwanted) {
 	t.Helper()
 	js, spec := b.JetStream(), listener.Spec{Name: "test", Start: listener.StartAll()}
-	if err := js.DeleteConsumer(t.Context(), c.stream, "test"); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := js.DeleteConsumer(t.Context(), c.stream, "test"); err != nil &&
+		!errors.Is(err, jetstream.ErrConsumerNotFound) {
 		t.Fatal(err)
 	}
 	setup(t, b, spec, false)
@@ -148,10 +155,12 @@ func checkUnwanted(t *testing.T, b *bus.Bus, c unwanted) {
 		if d.State == bus.InSync {
 			continue
 		}
-		if !slices.Contains(d.Keys, c.key) || step.check && !strings.Contains(strings.Join(d.Shortcomings(), "\n"), "has another "+c.key) {
+		if !slices.Contains(d.Keys, c.key) ||
+			step.check && !strings.Contains(strings.Join(d.Shortcomings(), "\n"), "has another "+c.key) {
 			t.Errorf("the %s is not among %q: %q", c.key, d.Keys, d.Shortcomings())
 		}
-		if recreate := strings.Join(d.Commands, "\n"); (d.State == bus.Recreate) != strings.Contains(recreate, "nats consumer rm "+c.stream+" test") {
+		if recreate := strings.Join(d.Commands, "\n"); (d.State == bus.Recreate) != strings.Contains(recreate,
+			"nats consumer rm "+c.stream+" test") {
 			t.Errorf("it is %s, with the commands %q", d.State, recreate)
 		}
 	}
@@ -190,7 +199,8 @@ func TestAConsumerIsCreatedAnewAtItsPosition(t *testing.T) {
 	if err := b.JetStream().DeleteConsumer(t.Context(), bus.StreamEvents, "test-3"); err != nil {
 		t.Fatal(err)
 	}
-	broken.AckPolicy, broken.DeliverPolicy, broken.OptStartSeq = jetstream.AckAllPolicy, jetstream.DeliverByStartSequencePolicy, 50
+	broken.AckPolicy, broken.DeliverPolicy, broken.OptStartSeq = jetstream.AckAllPolicy,
+		jetstream.DeliverByStartSequencePolicy, 50
 	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, broken); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +237,8 @@ func TestAPausedConsumerIsReportedAndResumed(t *testing.T) {
 		for _, d := range found {
 			says = append(says, d.Shortcomings()...)
 		}
-		if len(says) != 1 || !strings.Contains(says[0], "consumer "+consumer+" of stream EVENTS") || !strings.Contains(says[0], "is paused") || !paused(t, b, consumer) {
+		if len(says) != 1 || !strings.Contains(says[0], "consumer "+consumer+" of stream EVENTS") ||
+			!strings.Contains(says[0], "is paused") || !paused(t, b, consumer) {
 			t.Errorf("a check of a paused consumer: %q", says)
 		}
 		if got := setup(t, b, spec, false); got[bus.Updated] != 1 || paused(t, b, consumer) {
@@ -241,7 +252,8 @@ func TestAPausedConsumerIsReportedAndResumed(t *testing.T) {
 
 func pause(t *testing.T, b *bus.Bus, consumer string, length time.Duration) {
 	t.Helper()
-	if _, err := b.JetStream().PauseConsumer(t.Context(), bus.StreamEvents, consumer, time.Now().Add(length)); err != nil {
+	if _, err := b.JetStream().PauseConsumer(t.Context(), bus.StreamEvents, consumer,
+		time.Now().Add(length)); err != nil {
 		t.Fatal(err)
 	}
 	kit.WaitFor(t, "it is paused", func() bool { return paused(t, b, consumer) })
@@ -261,7 +273,8 @@ func TestAListenerWaitsForAConsumerThatMustBeCreatedAnew(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	publish(t, b, 0, 3)
-	config := jetstream.ConsumerConfig{Durable: "test", AckPolicy: jetstream.AckNonePolicy, FilterSubjects: []string{"events.*.Store.>"}}
+	config := jetstream.ConsumerConfig{Durable: "test", AckPolicy: jetstream.AckNonePolicy,
+		FilterSubjects: []string{"events.*.Store.>"}}
 	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, config); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +290,9 @@ func TestAListenerWaitsForAConsumerThatMustBeCreatedAnew(t *testing.T) {
 		Handler: func(_ context.Context, e *listener.Event) error { handled <- e.UUID; return nil },
 	})
 	for range 2 {
-		if err := <-lacks; !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), "ack_policy AckNone instead of AckExplicit") || !strings.Contains(err.Error(), "must be recreated: `belfry bus setup --check --listener test`") {
+		if err := <-lacks; !errors.Is(err, errs.Unavailable) ||
+			!strings.Contains(err.Error(), "ack_policy AckNone instead of AckExplicit") ||
+			!strings.Contains(err.Error(), "must be recreated: `belfry bus setup --check --listener test`") {
 			t.Fatalf("it says %v", err)
 		}
 	}
@@ -313,8 +328,8 @@ func TestAListenerThatStartsStaysPaused(t *testing.T) {
 	}
 }
 
-// eventfulBus calls a function before a consumer is created or updated, once the server has looked for it: it then updates one that has
-// been created, also to no pause.
+// eventfulBus calls a function before a consumer is created or updated, once the server has looked for it: it then
+// updates one that has been created, also to no pause.
 type eventfulBus struct {
 	listener.Bus
 	before func(stream, consumer string)
@@ -329,12 +344,14 @@ type eventfulJetStream struct {
 	before func(stream, consumer string)
 }
 
-func (js eventfulJetStream) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (js eventfulJetStream) CreateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	js.before(stream, c.Durable)
 	return js.JetStream.CreateConsumer(ctx, stream, c)
 }
 
-func (js eventfulJetStream) CreateOrUpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (js eventfulJetStream) CreateOrUpdateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	js.before(stream, c.Durable)
 	updated, err := js.JetStream.CreateOrUpdateConsumer(ctx, stream, c)
 	if err == nil && c.PauseUntil == nil {
@@ -347,7 +364,8 @@ func (js eventfulJetStream) CreateOrUpdateConsumer(ctx context.Context, stream s
 func TestACreationDoesNotUndoAPause(t *testing.T) {
 	t.Parallel()
 	for consumer, ordered := range map[string]bool{"test": false, "test-7": true} {
-		for what, filters := range map[string][]string{"of the same configuration": nil, "of another one": {"events.*.Store.Saved.Books.*"}} {
+		for what, filters := range map[string][]string{"of the same configuration": nil,
+			"of another one": {"events.*.Store.Saved.Books.*"}} {
 			t.Run(consumer+" "+what, func(t *testing.T) {
 				t.Parallel()
 				b := open(t)

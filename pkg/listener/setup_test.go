@@ -48,7 +48,8 @@ func TestSetupCreatesAndUpdatesConsumers(t *testing.T) {
 	}{
 		"plain":   {listener.Spec{Name: "test"}, listener.Spec{Name: "test", Stores: []string{"Books"}}, 2, 1},
 		"patient": {listener.Spec{Name: "test"}, listener.Spec{Name: "test", AckWait: time.Minute}, 2, 2},
-		"ordered": {listener.Spec{Name: "test", Ordered: true}, listener.Spec{Name: "test", Ordered: true, Stores: []string{"Books"}}, n, n - 1},
+		"ordered": {listener.Spec{Name: "test", Ordered: true},
+			listener.Spec{Name: "test", Ordered: true, Stores: []string{"Books"}}, n, n - 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
@@ -107,7 +108,8 @@ func TestSetupKeepsThePosition(t *testing.T) {
 		t.Fatalf("found %v", got)
 	}
 	after := consumerOf(t, b)
-	if after.Config.DeliverPolicy != before.Config.DeliverPolicy || after.Config.OptStartSeq != 4 || after.Delivered != before.Delivered {
+	if after.Config.DeliverPolicy != before.Config.DeliverPolicy || after.Config.OptStartSeq != 4 ||
+		after.Delivered != before.Delivered {
 		t.Errorf("the position has changed: %+v", after)
 	}
 }
@@ -124,7 +126,8 @@ func consumerOf(t *testing.T, b *bus.Bus) *jetstream.ConsumerInfo {
 func TestInvalidSetupIsRejected(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	for _, spec := range []listener.Spec{{}, {Name: "a.b"}, {Name: "a", Stores: []string{"*"}}, {Name: "a", Filters: []string{"x"}, Stores: []string{"B"}}} {
+	for _, spec := range []listener.Spec{{}, {Name: "a.b"}, {Name: "a", Stores: []string{"*"}},
+		{Name: "a", Filters: []string{"x"}, Stores: []string{"B"}}} {
 		if found, err := listener.Setup(t.Context(), b, spec, true); !errors.Is(err, errs.Invalid) || len(found) > 0 {
 			t.Errorf("%+v: %v, %v", spec, found, err)
 		}
@@ -152,13 +155,15 @@ func TestListenerWaitsForMissingConsumers(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf := filepath.Join(t.TempDir(), "nats.conf")
-	text := fmt.Sprintf("authorization {users: [\n{user: admin, password: pw}\n{user: test, password: pw, permissions: {publish: [\"%s\"], subscribe: [\"%s\"]}}\n]}\n",
+	text := fmt.Sprintf("authorization {users: [\n{user: admin, password: pw}\n{user: test, password: pw, "+
+		"permissions: {publish: [\"%s\"], subscribe: [\"%s\"]}}\n]}\n",
 		strings.Join(publishes, `", "`), strings.Join(subscribes, `", "`))
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	admin := openWith(t, bus.Options{
-		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: conf}), Auth: bus.Auth{User: "admin", Password: "pw"},
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0", Config: conf}),
+		Auth:   bus.Auth{User: "admin", Password: "pw"},
 	})
 	b := openWith(t, bus.Options{URL: admin.ClientURL(), Unmanaged: true, Auth: bus.Auth{User: "test", Password: "pw"}})
 	kit.WaitFor(t, "the bus is ready", func() bool { return b.Ready(t.Context()) == nil })
@@ -183,7 +188,8 @@ func TestListenerWaitsForMissingConsumers(t *testing.T) {
 		case l.err == nil:
 			t.Fatalf("%s is reported without an error", l.consumer)
 		case errors.Is(l.err, context.DeadlineExceeded): // the machine stalls, and the setup is retried
-		case !strings.Contains(l.err.Error(), "is missing and can't be created") || !strings.Contains(l.err.Error(), "belfry bus setup") || !strings.Contains(l.err.Error(), "--listener test"):
+		case !strings.Contains(l.err.Error(), "is missing and can't be created") ||
+			!strings.Contains(l.err.Error(), "belfry bus setup") || !strings.Contains(l.err.Error(), "--listener test"):
 			t.Fatalf("%s: %v", l.consumer, l.err)
 		default:
 			missing[l.consumer] = true
@@ -227,14 +233,16 @@ type vanishingConsumer struct {
 	vanish func() bool
 }
 
-func (v vanishingConsumer) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (v vanishingConsumer) CreateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if err := v.gone(stream); err != nil {
 		return nil, err
 	}
 	return v.JetStream.CreateConsumer(ctx, stream, c)
 }
 
-func (v vanishingConsumer) CreateOrUpdateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (v vanishingConsumer) CreateOrUpdateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if err := v.gone(stream); err != nil {
 		return nil, err
 	}
@@ -243,7 +251,8 @@ func (v vanishingConsumer) CreateOrUpdateConsumer(ctx context.Context, stream st
 
 func (v vanishingConsumer) gone(stream string) error {
 	if stream == bus.StreamEvents && v.vanish() {
-		return &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeConsumerDoesNotExist, Description: "consumer does not exist"}
+		return &jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeConsumerDoesNotExist,
+			Description: "consumer does not exist"}
 	}
 	return nil
 }
@@ -260,10 +269,11 @@ func TestAConsumerThatIsDeletedWhileItIsPutIsPutAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- listener.Run(ctx, vanishing{b, func() bool { first(); return puts.Add(1) <= 3 }}, slog.New(slog.DiscardHandler), listener.Spec{
-			Name: "test", Start: listener.StartNew(),
-			Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
-		})
+		ended <- listener.Run(ctx, vanishing{b, func() bool { first(); return puts.Add(1) <= 3 }},
+			slog.New(slog.DiscardHandler), listener.Spec{
+				Name: "test", Start: listener.StartNew(),
+				Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil },
+			})
 	}()
 	<-deleted
 	publish(t, b, 0, 10)

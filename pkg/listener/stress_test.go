@@ -50,16 +50,17 @@ func TestEventsOfASlowHandlerAreNotRedelivered(t *testing.T) {
 	publish(t, b, 0, events)
 	handled := map[string]*seen{"one": {}, "four": {}}
 	for name, concurrency := range map[string]int{"one": 1, "four": 4} {
-		start(t, b, listener.Spec{Name: name, Start: listener.StartAll(), AckWait: ackWait, Concurrency: concurrency, Handler: func(_ context.Context, e *listener.Event) error {
-			handled[name].note(e)
-			if e.ID == "e0" {
-				<-time.After(ackWait * 4 / 3)
-			}
-			if e.Attempt != 1 {
-				t.Errorf("event %s is delivered to %s with attempt %d", e.ID, name, e.Attempt)
-			}
-			return nil
-		}})
+		start(t, b, listener.Spec{Name: name, Start: listener.StartAll(), AckWait: ackWait, Concurrency: concurrency,
+			Handler: func(_ context.Context, e *listener.Event) error {
+				handled[name].note(e)
+				if e.ID == "e0" {
+					<-time.After(ackWait * 4 / 3)
+				}
+				if e.Attempt != 1 {
+					t.Errorf("event %s is delivered to %s with attempt %d", e.ID, name, e.Attempt)
+				}
+				return nil
+			}})
 	}
 	for name, s := range handled {
 		kit.WaitFor(t, "all are handled", func() bool { return s.distinct() == events && lag(t, b, name) == 0 })
@@ -73,14 +74,17 @@ func TestTooLargeDeadLetterOmitsItsData(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	payload := make([]byte, int(b.Conn().MaxPayload())-262) // unreadable
-	e := bus.Event{ID: "large", Subject: event.Subject(event.StoreSaved, "Books", strings.Repeat("x", 200)), Payload: payload}
+	e := bus.Event{ID: "large", Subject: event.Subject(event.StoreSaved, "Books", strings.Repeat("x", 200)),
+		Payload: payload}
 	if err := b.Publish(t.Context(), []bus.Event{e}); err != nil {
 		t.Fatal(err)
 	}
 	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return nil }})
-	kit.WaitFor(t, "the event is a dead letter", func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
+	kit.WaitFor(t, "the event is a dead letter",
+		func() bool { return len(letters(t, b)) == 1 && lag(t, b, "test") == 0 })
 	letter := letters(t, b)[0]
-	if len(letter.Data) != 0 || letter.Header.Get(listener.HeaderOmitted) != "true" || letter.Header.Get(listener.HeaderSequence) != "1" {
+	if len(letter.Data) != 0 || letter.Header.Get(listener.HeaderOmitted) != "true" ||
+		letter.Header.Get(listener.HeaderSequence) != "1" {
 		t.Errorf("the dead letter has %d bytes and headers %v", len(letter.Data), letter.Header)
 	}
 }
@@ -88,11 +92,16 @@ func TestTooLargeDeadLetterOmitsItsData(t *testing.T) {
 func TestDeadLettersOfARecreatedLogAreNotDuplicates(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error { return listener.Permanent(errors.New("never")) }})
+	run(t, b, listener.Spec{Handler: func(context.Context, *listener.Event) error {
+		return listener.Permanent(errors.New("never"))
+	}})
 	for round := 1; round <= 2; round++ {
 		kit.WaitFor(t, "the log accepts an event", func() bool {
-			e := event.Envelope{ID: fmt.Sprintf("e%d", round), Event: event.StoreSaved, Store: "Books", UUID: "b", Revision: 1}
-			return b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}) == nil
+			e := event.Envelope{ID: fmt.Sprintf("e%d", round), Event: event.StoreSaved, Store: "Books", UUID: "b",
+				Revision: 1}
+			return b.Publish(t.Context(),
+				[]bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID),
+					Payload: e.Append(nil)}}) == nil
 		})
 		kit.WaitFor(t, "it is a dead letter", func() bool { return len(letters(t, b)) == round })
 		if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {
@@ -203,7 +212,8 @@ func TestDriftedConsumerIsUpdatedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	b := open(t)
 	var s seen
-	run(t, b, listener.Spec{Concurrency: 16, Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
+	run(t, b, listener.Spec{Concurrency: 16,
+		Handler: func(_ context.Context, e *listener.Event) error { s.note(e); return nil }})
 	publish(t, b, 0, 10)
 	kit.WaitFor(t, "ten are handled", func() bool { return s.distinct() == 10 && lag(t, b, "test") == 0 })
 	consumer, err := b.JetStream().Consumer(t.Context(), bus.StreamEvents, "test")
@@ -235,7 +245,8 @@ func TestSetupErrorIsLoggedOnce(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- listener.Run(ctx, b, slog.New(slog.NewTextHandler(&text, nil)), listener.Spec{
-			Name: "test", Filters: []string{"events.>"}, Handler: func(context.Context, *listener.Event) error { return nil },
+			Name: "test", Filters: []string{"events.>"},
+			Handler: func(context.Context, *listener.Event) error { return nil },
 		})
 	}()
 	kit.WaitFor(t, "it was retried several times", func() bool { n, _, _ := asked.Pending(); return n > 3 })

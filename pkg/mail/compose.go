@@ -45,9 +45,12 @@ func compose(m Message) (composed, error) {
 	}
 	switch {
 	case to.Name != "":
-		return composed{}, errs.New(errs.Invalid, "the address of the mail's recipient %q: expected an address without a name", m.To)
+		return composed{}, errs.New(errs.Invalid,
+			"the address of the mail's recipient %q: expected an address without a name", m.To)
 	case m.ID == "" || len(safe(m.ID)) > maxID:
-		return composed{}, errs.New(errs.Invalid, "the mail's id has %d bytes: expected 1 to %d, where all but letters, digits and -_~ count three", len(m.ID), maxID)
+		return composed{}, errs.New(errs.Invalid,
+			"the mail's id has %d bytes: expected 1 to %d, where all but letters, digits and -_~ count three",
+			len(m.ID), maxID)
 	case m.Text == "" && m.HTML == "":
 		return composed{}, errs.New(errs.Invalid, "the mail has neither a text nor an html: give it one")
 	}
@@ -109,7 +112,8 @@ func checkSubject(s string) error {
 // address parses an address and converts its domain to ASCII.
 func address(whose, s string) (*netmail.Address, error) {
 	wrong := func() error {
-		return errs.New(errs.Invalid, "the address of the mail's %s %.300q: expected one such as name@example.com", whose, s)
+		return errs.New(errs.Invalid, "the address of the mail's %s %.300q: expected one such as name@example.com",
+			whose, s)
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) || !utf8.ValidString(s) {
 		return nil, wrong()
@@ -131,8 +135,8 @@ func address(whose, s string) (*netmail.Address, error) {
 	return a, nil
 }
 
-// parseAddress parses an address. One whose dots are where they must be in quotes, such as a..b@example.com, is taken without: there are
-// mailboxes of that name, and path has the quotes.
+// parseAddress parses an address. One whose dots are where they must be in quotes, such as a..b@example.com, is taken
+// without: there are mailboxes of that name, and path has the quotes.
 func parseAddress(s string) (*netmail.Address, error) {
 	a, err := netmail.ParseAddress(s)
 	if err == nil {

@@ -63,7 +63,8 @@ func TestAnAddressThatTheServerDoesNotSupport(t *testing.T) {
 func TestIDs(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "mails")
 	seen := map[string]string{}
-	ids := []string{"a", "a.b", "a+b", "a b", "a%20b", "..", "../a", "/etc/passwd", "a@b", "a>b", "é", "a\r\nb", strings.Repeat("/", 66), strings.Repeat("a", 200)}
+	ids := []string{"a", "a.b", "a+b", "a b", "a%20b", "..", "../a", "/etc/passwd", "a@b", "a>b", "é", "a\r\nb",
+		strings.Repeat("/", 66), strings.Repeat("a", 200)}
 	for _, id := range ids {
 		m := letter()
 		m.ID = id

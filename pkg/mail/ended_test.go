@@ -13,7 +13,8 @@ import (
 
 // hanging sends to a server that hangs at a stage, and calls then once it does.
 // reached is false when the timeout ended the send at an earlier stage.
-func hanging(t *testing.T, ctx context.Context, hangs string, timeout time.Duration, then func()) (err error, reached bool) {
+func hanging(t *testing.T, ctx context.Context, hangs string, timeout time.Duration,
+	then func()) (err error, reached bool) {
 	t.Helper()
 	s := mailbox.Start(t, mailbox.StartTLS(), mailbox.Login(user, password))
 	release := make(chan struct{})
@@ -39,7 +40,8 @@ func hanging(t *testing.T, ctx context.Context, hangs string, timeout time.Durat
 	return <-sent, true
 }
 
-var stages = map[string]string{"AUTH": "logging in", "MAIL": "naming the sender", "RCPT": "naming the recipient", "DATA": " the content"}
+var stages = map[string]string{"AUTH": "logging in", "MAIL": "naming the sender", "RCPT": "naming the recipient",
+	"DATA": " the content"}
 
 func TestCancelingTheContextEndsASend(t *testing.T) {
 	for stage, doing := range stages {

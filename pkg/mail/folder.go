@@ -36,7 +36,9 @@ func (f *folder) Send(ctx context.Context, m Message) error {
 	}
 	file := filepath.Join(f.path, c.date.Format("20060102T150405.000000000Z")+"-"+c.id+".eml")
 	if err := f.write(file, c.content); err != nil {
-		return &serverError{errs.Wrap(err, errs.Unavailable, "the mail can't be written to folder %s: check that belfry may write there and that the disk is not full", f.path), "its folder can't be written"}
+		return &serverError{errs.Wrap(err, errs.Unavailable,
+			"the mail can't be written to folder %s: check that belfry may write there and that the disk is not full",
+			f.path), "its folder can't be written"}
 	}
 	if f.onWrite != nil {
 		f.onWrite(file, m.Link)

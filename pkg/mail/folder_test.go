@@ -18,7 +18,8 @@ func TestAFolderContainsTheMail(t *testing.T) {
 	m := letter()
 	got, file := written(t, folder, m)
 	same(t, got, m)
-	if want := regexp.MustCompile(`^20260329T103456\.000000000Z-` + m.ID + `\.eml$`); !want.MatchString(filepath.Base(file)) {
+	if want := regexp.MustCompile(`^20260329T103456\.000000000Z-` + m.ID + `\.eml$`); !want.MatchString(
+		filepath.Base(file)) {
 		t.Errorf("it is in %s", file)
 	}
 	for path, want := range map[string]os.FileMode{folder: 0o700, file: 0o600} {
@@ -83,7 +84,9 @@ func TestAnInvalidFolderIsReported(t *testing.T) {
 	if err := os.Mkdir(taken, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, belfry.NewFolder(folder, func(_, _ string) { t.Error("it reported a file") }).Send(t.Context(), letter()), errs.Unavailable, folder)
+	wantError(t,
+		belfry.NewFolder(folder, func(_, _ string) { t.Error("it reported a file") }).Send(t.Context(), letter()),
+		errs.Unavailable, folder)
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 		t.Errorf("%v, %v", entries, err)
 	}

@@ -35,7 +35,8 @@ func (o SMTPOptions) Check() error {
 	o = o.withDefaults()
 	switch {
 	case o.Host == "" || strings.ContainsAny(o.Host, " \t\r\n/@"):
-		return errs.New(errs.Invalid, "the mail server's host %q: expected a name such as mail.example.com, or an IP address", o.Host)
+		return errs.New(errs.Invalid,
+			"the mail server's host %q: expected a name such as mail.example.com, or an IP address", o.Host)
 	case o.TLS != StartTLS && o.TLS != ImplicitTLS && o.TLS != NoTLS:
 		return errs.New(errs.Invalid, "the mail server's tls %q: expected starttls, tls or none", o.TLS)
 	case o.Port < 1 || o.Port > 65535:
@@ -47,7 +48,8 @@ func (o SMTPOptions) Check() error {
 	case strings.ContainsAny(o.LocalName, " \t\r\n"):
 		return errs.New(errs.Invalid, "the local name %q for the mail server: expected no spaces", o.LocalName)
 	case o.TLS == NoTLS && o.User != "" && !loopback(o.Host):
-		return errs.New(errs.Invalid, "the mail server %s would receive the password over a plain connection: set tls to starttls or tls, or leave out user and password", o.Host)
+		return errs.New(errs.Invalid, "the mail server %s would receive the password over a plain connection: set tls "+
+			"to starttls or tls, or leave out user and password", o.Host)
 	}
 	return nil
 }

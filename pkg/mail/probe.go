@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Probe connects to a mail server as Send does, up to the login, and sends no mail. Its errors are those of Send at these
-// stages: errs.Unavailable, or errs.Invalid for options with which no mail can be sent.
+// Probe connects to a mail server as Send does, up to the login, and sends no mail. Its errors are those of Send at
+// these stages: errs.Unavailable, or errs.Invalid for options with which no mail can be sent.
 func Probe(ctx context.Context, opts SMTPOptions) error {
 	if err := opts.Check(); err != nil {
 		return err

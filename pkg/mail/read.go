@@ -56,7 +56,8 @@ func List(folder string, limit int) ([]Written, error) {
 // Read reads a mail of a folder. It reports errs.NotFound for an unknown name.
 func Read(folder, name string) (Written, error) {
 	missing := func(err error) (Written, error) {
-		return Written{}, errs.Wrap(err, errs.NotFound, "there is no such mail: it has been deleted, or is not one of belfry's")
+		return Written{}, errs.Wrap(err, errs.NotFound,
+			"there is no such mail: it has been deleted, or is not one of belfry's")
 	}
 	if !fileName.MatchString(name) {
 		return missing(fs.ErrNotExist)

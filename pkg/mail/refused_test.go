@@ -44,7 +44,8 @@ func wantNoSecrets(t *testing.T, err error) {
 	t.Helper()
 	for ; err != nil; err = errors.Unwrap(err) {
 		for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprintf("%#v", err)} {
-			for _, word := range []string{secret, password, base64.StdEncoding.EncodeToString([]byte(password)), "Hallo", "bestätigen"} {
+			for _, word := range []string{secret, password, base64.StdEncoding.EncodeToString([]byte(password)),
+				"Hallo", "bestätigen"} {
 				if strings.Contains(text, word) {
 					t.Errorf("%q contains %q", text, word)
 				}
@@ -54,7 +55,8 @@ func wantNoSecrets(t *testing.T, err error) {
 }
 
 func TestRejectionsAreClassified(t *testing.T) {
-	rejection := " you said https://example.com/auth?token=" + secret + " with " + password + " " + base64.StdEncoding.EncodeToString([]byte(password))
+	rejection := " you said https://example.com/auth?token=" + secret + " with " + password + " " +
+		base64.StdEncoding.EncodeToString([]byte(password))
 	for _, c := range []struct {
 		stage string
 		reply error
@@ -64,11 +66,13 @@ func TestRejectionsAreClassified(t *testing.T) {
 		{"AUTH", mailbox.Reply(535, "5.7.8"+rejection), errs.Unavailable, "535 5.7.8: check user and password"},
 		{"AUTH", mailbox.Reply(454, "4.7.0"+rejection), errs.Unavailable, "454 4.7.0"},
 		{"AUTH", mailbox.ErrHangup, errs.Unavailable, "logging in"},
-		{"MAIL", mailbox.Reply(451, "4.3.0 no room"), errs.Unavailable, "naming the sender was refused: 451 4.3.0 no room"},
+		{"MAIL", mailbox.Reply(451, "4.3.0 no room"), errs.Unavailable,
+			"naming the sender was refused: 451 4.3.0 no room"},
 		{"MAIL", mailbox.Reply(553, "5.1.8 who are you?"), errs.Unavailable, "553 5.1.8 who are you?"},
 		{"MAIL", mailbox.Reply(530, "5.7.0 log in"), errs.Unavailable, "530 5.7.0 log in"},
 		{"MAIL", mailbox.ErrHangup, errs.Unavailable, "naming the sender"},
-		{"RCPT", mailbox.Reply(450, "4.2.1 grey listed"), errs.Unavailable, "naming the recipient was refused: 450 4.2.1 grey listed"},
+		{"RCPT", mailbox.Reply(450, "4.2.1 grey listed"), errs.Unavailable,
+			"naming the recipient was refused: 450 4.2.1 grey listed"},
 		{"RCPT", mailbox.Reply(550, "5.1.1 no\x1b[31m such\tuser"), errs.Invalid, "550 5.1.1 no [31m such user"},
 		{"RCPT", mailbox.Reply(550, "5.1.1 nobody with password "+password), errs.Invalid, "550 5.1.1"},
 		{"RCPT", mailbox.ErrHangup, errs.Unavailable, "naming the recipient"},
@@ -119,7 +123,8 @@ func TestAWrongPasswordIsTransient(t *testing.T) {
 	s := mailbox.Start(t, mailbox.TLS(), mailbox.Login(user, "another"))
 	opts := options(s, "tls")
 	opts.User, opts.Password = user, password
-	wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "logging in was refused: 535 5.7.8: check user and password")
+	wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable,
+		"logging in was refused: 535 5.7.8: check user and password")
 
 	s = mailbox.Start(t, mailbox.TLS(), mailbox.Login(user, password, "X-MAGIC"))
 	opts = options(s, "tls")
@@ -134,11 +139,15 @@ func TestTLSIsRequired(t *testing.T) {
 		change func(*belfry.SMTPOptions)
 		names  string
 	}{
-		"no STARTTLS":              {plain, func(o *belfry.SMTPOptions) { o.TLS = "starttls" }, "STARTTLS"},
-		"no TLS":                   {plain, func(o *belfry.SMTPOptions) { o.TLS = "tls" }, "does not use TLS"},
-		"unknown signer, STARTTLS": {upgrading, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "starttls", x509.NewCertPool() }, "its certificate is not valid"},
-		"unknown signer, TLS":      {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", x509.NewCertPool() }, "its certificate is not valid"},
-		"the system's signers":     {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", nil }, "its certificate is not valid"},
+		"no STARTTLS": {plain, func(o *belfry.SMTPOptions) { o.TLS = "starttls" }, "STARTTLS"},
+		"no TLS":      {plain, func(o *belfry.SMTPOptions) { o.TLS = "tls" }, "does not use TLS"},
+		"unknown signer, STARTTLS": {upgrading,
+			func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "starttls", x509.NewCertPool() },
+			"its certificate is not valid"},
+		"unknown signer, TLS": {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", x509.NewCertPool() },
+			"its certificate is not valid"},
+		"the system's signers": {secure, func(o *belfry.SMTPOptions) { o.TLS, o.RootCAs = "tls", nil },
+			"its certificate is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := options(c.server, "")
@@ -154,11 +163,13 @@ func TestTLSIsRequired(t *testing.T) {
 	// The certificate is for localhost only.
 	opts := options(upgrading, "starttls")
 	opts.Host = "127.0.0.1"
-	wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:", "its certificate is not valid")
+	wantError(t, belfry.NewSMTP(opts).Send(t.Context(), letter()), errs.Unavailable, "127.0.0.1:",
+		"its certificate is not valid")
 }
 
 func TestAPasswordIsNotSentInPlain(t *testing.T) {
-	for host, ok := range map[string]bool{"localhost": true, "127.0.0.1": true, "127.8.9.1": true, "::1": true, "mail.example.com": false, "192.0.2.1": false, "localhost.example.com": false, "0.0.0.0": false} {
+	for host, ok := range map[string]bool{"localhost": true, "127.0.0.1": true, "127.8.9.1": true, "::1": true,
+		"mail.example.com": false, "192.0.2.1": false, "localhost.example.com": false, "0.0.0.0": false} {
 		opts := belfry.SMTPOptions{Host: host, Port: 1, TLS: "none", User: user, Password: password}
 		if err := opts.Check(); (err == nil) != ok {
 			t.Errorf("%s: %v", host, err)

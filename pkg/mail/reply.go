@@ -49,13 +49,17 @@ func (s *server) failed(at stage, m Message, err error) error {
 		return s.refused(at, m, reply)
 	}
 	if bad, ok := errOf[*tls.CertificateVerificationError](err); ok {
-		return &serverError{errs.Wrap(bad, errs.Unavailable, "mail server %s: its certificate is not valid: check that host is a name in the certificate and that this machine trusts its issuer; the key ca of the configuration names a file of further authorities", s.addr), "its certificate is not valid"}
+		return &serverError{errs.Wrap(bad,
+			errs.Unavailable, "mail server %s: its certificate is not valid: check that host is a name in the "+
+				"certificate and that this machine trusts its issuer; the key ca of the configuration names a file "+
+				"of further authorities", s.addr), "its certificate is not valid"}
 	}
 	hint := ""
 	if _, ok := errOf[tls.RecordHeaderError](err); ok {
 		hint = ": the server does not use TLS on this port; if it offers STARTTLS, set tls to starttls"
 	}
-	return &serverError{errs.Wrap(loggable(at, err), errs.Unavailable, "mail server %s: %s failed%s", s.addr, at.doing, hint), at.doing + " failed"}
+	return &serverError{errs.Wrap(loggable(at, err), errs.Unavailable, "mail server %s: %s failed%s", s.addr, at.doing,
+		hint), at.doing + " failed"}
 }
 
 // refused returns the error of a reply.
@@ -83,9 +87,9 @@ func (s *server) refused(at stage, m Message, reply *textproto.Error) error {
 	return &serverError{e, at.doing + " was refused: " + code}
 }
 
-// quote returns the code of a reply and those of its words that may be logged: a spam filter may quote the
-// link that it rejects, and some servers echo their input. A text that has a link, after the server has seen the mail, or a part of a secret
-// is not quoted at all.
+// quote returns the code of a reply and those of its words that may be logged: a spam filter may quote the link that it
+// rejects, and some servers echo their input. A text that has a link, after the server has seen the mail, or a part of
+// a secret is not quoted at all.
 func (s *server) quote(at stage, m Message, reply *textproto.Error) (code, words string) {
 	status := enhanced.FindString(reply.Msg)
 	text := reply.Msg

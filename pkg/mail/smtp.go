@@ -39,7 +39,8 @@ func (s *server) Send(ctx context.Context, m Message) error {
 		return err
 	}
 	if err := s.opts.Check(); err != nil {
-		return &serverError{errs.Wrap(err, errs.Unavailable, "the mail was not sent"), "its configuration can't be used"}
+		return &serverError{errs.Wrap(err, errs.Unavailable, "the mail was not sent"),
+			"its configuration can't be used"}
 	}
 	attempt, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
@@ -50,7 +51,8 @@ func (s *server) Send(ctx context.Context, m Message) error {
 	case ctx.Err() != nil:
 		return errs.Wrap(ctx.Err(), errs.Canceled, "mail server %s: %s was interrupted", s.addr, at.doing)
 	case attempt.Err() != nil:
-		return &serverError{errs.New(errs.Unavailable, "mail server %s: %s did not end within %s", s.addr, at.doing, s.opts.Timeout), at.doing + " took too long"}
+		return &serverError{errs.New(errs.Unavailable, "mail server %s: %s did not end within %s", s.addr, at.doing,
+			s.opts.Timeout), at.doing + " took too long"}
 	default:
 		return s.failed(at, m, err)
 	}
@@ -103,7 +105,8 @@ func (s *server) greet(ctx context.Context, conn net.Conn) (*smtp.Client, stage,
 		return c, greeting, nil
 	}
 	if offered, _ := c.Extension("STARTTLS"); !offered {
-		return nil, securing, errs.New(errs.Unavailable, "it does not offer STARTTLS; if it uses TLS from the first byte, usually on port 465, set tls to tls")
+		return nil, securing, errs.New(errs.Unavailable,
+			"it does not offer STARTTLS; if it uses TLS from the first byte, usually on port 465, set tls to tls")
 	}
 	return c, securing, c.StartTLS(config)
 }
@@ -114,7 +117,8 @@ func (s *server) login(c *smtp.Client, conn net.Conn) (stage, error) {
 		return authenticating, nil
 	}
 	if remote, ok := conn.RemoteAddr().(*net.TCPAddr); s.opts.TLS == NoTLS && (!ok || !remote.IP.IsLoopback()) {
-		return authenticating, errs.New(errs.Unavailable, "it is not on this machine, and the connection is plain: set tls to starttls or tls")
+		return authenticating, errs.New(errs.Unavailable,
+			"it is not on this machine, and the connection is plain: set tls to starttls or tls")
 	}
 	_, offered := c.Extension("AUTH")
 	for _, mechanism := range strings.Fields(offered) {
@@ -126,7 +130,8 @@ func (s *server) login(c *smtp.Client, conn net.Conn) (stage, error) {
 			return authenticating, c.Auth(smtp.LoginAuth(s.opts.User, s.opts.Password, s.opts.Host, true))
 		}
 	}
-	return authenticating, errs.New(errs.Unavailable, "it offers no login by PLAIN or LOGIN: leave out user and password, or choose another port or tls")
+	return authenticating, errs.New(errs.Unavailable,
+		"it offers no login by PLAIN or LOGIN: leave out user and password, or choose another port or tls")
 }
 
 // transfer sends envelope and content.

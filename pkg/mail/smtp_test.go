@@ -27,7 +27,8 @@ func letter() belfry.Message {
 		Subject: "Ihre Anmeldung – bestätigen Sie bitte, daß Sie es waren, " + strings.Repeat("wörtlich ", 20) + "ja ✓",
 		Text: "Hallo Ada,\n\nhttps://example.com/auth?login=ada&token=" + secret + "\n\n.\n..two dots\n" +
 			strings.Repeat("lang und länger ", 200) + "\n\tein Tab, ein Gleich = und Leeres am Ende \nschön ✓",
-		HTML: "<p>Hällo</p>\n<a href=\"https://example.com/auth?login=ada&amp;token=" + secret + "\">" + strings.Repeat("x", 3000) + "</a>",
+		HTML: "<p>Hällo</p>\n<a href=\"https://example.com/auth?login=ada&amp;token=" + secret + "\">" +
+			strings.Repeat("x", 3000) + "</a>",
 		Date: time.Date(2026, 3, 29, 12, 34, 56, 0, time.FixedZone("", 2*3600)),
 	}
 }
@@ -43,14 +44,21 @@ func TestEveryTLSModeDeliversTheMail(t *testing.T) {
 		with  []mailbox.Option
 		login []string // by what
 	}{
-		"plain":                {tls: "none"},
-		"plain, with a login":  {tls: "none", with: []mailbox.Option{mailbox.Login(user, password)}, login: []string{"PLAIN"}},
-		"STARTTLS":             {tls: "starttls", with: []mailbox.Option{mailbox.StartTLS()}},
-		"STARTTLS, by PLAIN":   {tls: "starttls", with: []mailbox.Option{mailbox.StartTLS(), mailbox.Login(user, password, "PLAIN")}, login: []string{"PLAIN"}},
-		"STARTTLS, by LOGIN":   {tls: "starttls", with: []mailbox.Option{mailbox.StartTLS(), mailbox.Login(user, password, "LOGIN")}, login: []string{"LOGIN"}},
+		"plain": {tls: "none"},
+		"plain, with a login": {tls: "none", with: []mailbox.Option{mailbox.Login(user, password)},
+			login: []string{"PLAIN"}},
+		"STARTTLS": {tls: "starttls", with: []mailbox.Option{mailbox.StartTLS()}},
+		"STARTTLS, by PLAIN": {tls: "starttls",
+			with:  []mailbox.Option{mailbox.StartTLS(), mailbox.Login(user, password, "PLAIN")},
+			login: []string{"PLAIN"}},
+		"STARTTLS, by LOGIN": {tls: "starttls",
+			with:  []mailbox.Option{mailbox.StartTLS(), mailbox.Login(user, password, "LOGIN")},
+			login: []string{"LOGIN"}},
 		"STARTTLS is the rule": {with: []mailbox.Option{mailbox.StartTLS()}},
 		"TLS":                  {tls: "tls", with: []mailbox.Option{mailbox.TLS()}},
-		"TLS, by what it may":  {tls: "tls", with: []mailbox.Option{mailbox.TLS(), mailbox.Login(user, password, "X-MAGIC", "LOGIN", "PLAIN")}, login: []string{"LOGIN"}},
+		"TLS, by what it may": {tls: "tls",
+			with:  []mailbox.Option{mailbox.TLS(), mailbox.Login(user, password, "X-MAGIC", "LOGIN", "PLAIN")},
+			login: []string{"LOGIN"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := mailbox.Start(t, c.with...)
@@ -154,10 +162,12 @@ func TestAddressesWithDots(t *testing.T) {
 		}
 		same(t, s.Await(t, to, 1)[0], m)
 	}
-	for _, to := range []string{".a@docomo.example", "..@docomo.example", "a..b@docomo..example", "a..b c@docomo.example", "a..b>@docomo.example"} {
+	for _, to := range []string{".a@docomo.example", "..@docomo.example", "a..b@docomo..example",
+		"a..b c@docomo.example", "a..b>@docomo.example"} {
 		m := letter()
 		m.To = to
-		if err := belfry.NewSMTP(options(mailbox.Start(t), "none")).Send(t.Context(), m); errs.KindOf(err) != errs.Invalid {
+		if err := belfry.NewSMTP(options(mailbox.Start(t), "none")).Send(t.Context(), m); errs.KindOf(
+			err) != errs.Invalid {
 			t.Errorf("%s: %v", to, err)
 		}
 	}

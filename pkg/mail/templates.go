@@ -26,7 +26,9 @@ type Data struct {
 	About, Time, Address, Place, Device string
 }
 
-var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com", About: "ada@example.org", Time: "2026-03-01 12:00 UTC", Address: "192.0.2.1", Place: "Linköping, Sweden", Device: "Firefox on Linux"}
+var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com",
+	About: "ada@example.org", Time: "2026-03-01 12:00 UTC", Address: "192.0.2.1", Place: "Linköping, Sweden",
+	Device: "Firefox on Linux"}
 
 // Templates are the texts of one kind of mail. They are safe for concurrent use.
 type Templates struct {
@@ -56,7 +58,9 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	rendered, at, err := t.render(sample)
 	switch {
 	case err != nil:
-		return nil, errs.Wrap(err, errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}} and {{.Login}}, of a notice {{.Time}} and {{.Address}} too", at)
+		return nil, errs.Wrap(err,
+			errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}} and {{.Login}}, of a "+
+				"notice {{.Time}} and {{.Address}} too", at)
 	case rendered.subject == "":
 		return nil, errs.New(errs.Invalid, "the mail's subject is empty")
 	}

@@ -18,15 +18,18 @@ var data = belfry.Data{
 func TestRender(t *testing.T) {
 	for _, c := range []struct{ name, subject, html, text, wantSubject, wantHTML, wantText string }{
 		{
-			"all", "Hello {{.Login}}\n", `<a href="{{.Link}}" title="{{.Login}}">{{.Login}}</a> {{.Token}}`, "{{.Login}}:\n{{.Link}}\n{{.Token}}\n",
-			`Hello <b>"Ada" & co</b>`,
-			`<a href="https://example.com/auth?login=a%2Bb%40example.org&amp;token=` + secret + `" title="&lt;b&gt;&#34;Ada&#34; &amp; co&lt;/b&gt;">&lt;b&gt;&#34;Ada&#34; &amp; co&lt;/b&gt;</a> ` + secret,
+			"all", "Hello {{.Login}}\n", `<a href="{{.Link}}" title="{{.Login}}">{{.Login}}</a> {{.Token}}`,
+			"{{.Login}}:\n{{.Link}}\n{{.Token}}\n", `Hello <b>"Ada" & co</b>`,
+			`<a href="https://example.com/auth?login=a%2Bb%40example.org&amp;token=` + secret +
+				`" title="&lt;b&gt;&#34;Ada&#34; &amp; co&lt;/b&gt;">&lt;b&gt;&#34;Ada&#34; &amp; co&lt;/b&gt;</a> ` +
+				secret,
 			data.Login + ":\n" + data.Link + "\n" + secret + "\n",
 		},
 		{"text alone", "s", "", "t", "s", "", "t"},
 		{"html alone", "s", "<p>h</p>", " \n", "s", "<p>h</p>", ""},
 		{"subject of lines", "\n  a\r\n\tb  c{{/* said */}} \n", "", "t", "a b c", "", "t"},
-		{"conditions", `{{if .Token}}{{len .Token}}{{else}}none{{end}}`, "", `{{define "x"}}x{{.Token}}{{end}}{{template "x" .}}`, "14", "", "x" + secret},
+		{"conditions", `{{if .Token}}{{len .Token}}{{else}}none{{end}}`, "",
+			`{{define "x"}}x{{.Token}}{{end}}{{template "x" .}}`, "14", "", "x" + secret},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tmpl, err := belfry.ParseTemplates(c.subject, c.html, c.text)
@@ -46,8 +49,10 @@ func TestALoginIsEscaped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subject, html, _, err := tmpl.Render(belfry.Data{Login: "a\r\nBcc: eve@example.com\u2028<script>", Link: "javascript:alert(1)"})
-	if err != nil || subject != "for a Bcc: eve@example.com <script>" || strings.Contains(html, "<script>") || strings.Contains(html, "javascript") {
+	subject, html, _, err := tmpl.Render(belfry.Data{Login: "a\r\nBcc: eve@example.com\u2028<script>",
+		Link: "javascript:alert(1)"})
+	if err != nil || subject != "for a Bcc: eve@example.com <script>" || strings.Contains(html, "<script>") ||
+		strings.Contains(html, "javascript") {
 		t.Errorf("%q, %q, %v", subject, html, err)
 	}
 }
@@ -77,7 +82,8 @@ func TestInvalidTemplatesAreRejected(t *testing.T) {
 
 // An error that depends on the data is reported by its position.
 func TestInvalidDataIsRejected(t *testing.T) {
-	tmpl, err := belfry.ParseTemplates("s", "", "\n{{if eq .Token \""+secret+"\"}}{{range .Token}}{{.Foo}}{{end}}{{end}}{{.Login}}")
+	tmpl, err := belfry.ParseTemplates("s", "",
+		"\n{{if eq .Token \""+secret+"\"}}{{range .Token}}{{.Foo}}{{end}}{{end}}{{.Login}}")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +91,8 @@ func TestInvalidDataIsRejected(t *testing.T) {
 	wantError(t, err, errs.Invalid, "text", "line 2")
 	_, _, _, err = tmpl.Render(belfry.Data{Login: strings.Repeat("x", 64<<10)})
 	wantError(t, err, errs.Invalid, "longer than 64 KiB")
-	if _, _, text, err := tmpl.Render(belfry.Data{Login: strings.Repeat("x", 64<<10-1)}); err != nil || len(text) != 64<<10 {
+	if _, _, text, err := tmpl.Render(belfry.Data{Login: strings.Repeat("x", 64<<10-1)}); err != nil ||
+		len(text) != 64<<10 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }
@@ -99,7 +106,8 @@ func TestConcurrentRendering(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			login := strings.Repeat("x", i)
-			if s, h, text, err := tmpl.Render(belfry.Data{Login: login}); err != nil || s+h+text != strings.Repeat(login, 3) {
+			if s, h, text, err := tmpl.Render(belfry.Data{Login: login}); err != nil ||
+				s+h+text != strings.Repeat(login, 3) {
 				t.Errorf("%q %q %q %v", s, h, text, err)
 			}
 		})

@@ -16,8 +16,8 @@ type array struct {
 	bytes   int // of the entries, each with a comma
 }
 
-// arrayOf returns the value of an array in an encoded object, its strings in the form in which entries are computed: what was
-// stored before strings had one form is the same array, and is not written for that.
+// arrayOf returns the value of an array in an encoded object, its strings in the form in which entries are computed:
+// what was stored before strings had one form is the same array, and is not written for that.
 func arrayOf(body []byte, name string) []byte { return object.Canonical(object.Field(body, name)) }
 
 // parseArray reads a stored array. It drops elements that are not entries, and

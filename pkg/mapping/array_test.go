@@ -89,10 +89,13 @@ func TestAnArrayEqualsItsTextAlone(t *testing.T) {
 	removed.remove("x")
 	emptied := parseArray([]byte(encoded(x1)))
 	emptied.remove("x")
-	for text, a := range map[string]*array{encoded(x1, y1): parseArray([]byte(encoded(x1, y1))), encoded(y1, z1): removed, "[]": emptied} {
+	for text, a := range map[string]*array{encoded(x1, y1): parseArray([]byte(encoded(x1, y1))),
+		encoded(y1, z1): removed, "[]": emptied} {
 		for _, value := range []string{
-			"[]", "[", "]", "null", encoded(x1), encoded(y1), encoded(z1), encoded(x1, y1), encoded(y1, x1), encoded(y1, z1), encoded(x2, y1), encoded(x1, y1, z1),
-			text + " ", " " + text, text[:len(text)-1], "[" + x1 + y1 + "]", "[" + y1 + z1 + "]", "[," + x1 + "," + y1 + "]",
+			"[]", "[", "]", "null", encoded(x1), encoded(y1), encoded(z1), encoded(x1, y1), encoded(y1, x1),
+			encoded(y1, z1), encoded(x2, y1), encoded(x1, y1, z1),
+			text + " ", " " + text, text[:len(text)-1], "[" + x1 + y1 + "]", "[" + y1 + z1 + "]",
+			"[," + x1 + "," + y1 + "]",
 		} {
 			if got := a.equal([]byte(value)); got != (value == text) {
 				t.Errorf("%s equals %s: %t", text, value, got)
@@ -115,7 +118,8 @@ func TestOverflowIsStoredPerArray(t *testing.T) {
 	if got := (overflow{}).update([]byte(`{"_overflow":{"books":[]}}`), "books"); got != nil {
 		t.Errorf("without any: %s", got)
 	}
-	if got := string(overflow{marked: true, unconfirmed: []string{"y"}}.update([]byte(`{}`), "books")); got != `{"books":["y"]}` {
+	if got := string(overflow{marked: true, unconfirmed: []string{"y"}}.update([]byte(`{}`),
+		"books")); got != `{"books":["y"]}` {
 		t.Errorf("with books: %s", got)
 	}
 }

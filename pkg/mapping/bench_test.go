@@ -26,7 +26,8 @@ func benchRound(b *testing.B, entries int) {
 	}
 	b.Cleanup(func() { _ = files.Close() })
 	set, err := model.OpenSet(b.Context(), files, []store.Mapping{{
-		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title", "year"}, Limit: entries,
+		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title", "year"},
+		Limit: entries,
 	}}, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -56,7 +57,8 @@ func benchRound(b *testing.B, entries int) {
 	for b.Loop() {
 		n++
 		uuid := uuids[n%entries]
-		if _, err := set.Store("Books").Update(b.Context(), object.Object{"year": fmt.Append(nil, 1000+n%9000)}, store.UpdateOptions{UUID: uuid}); err != nil {
+		if _, err := set.Store("Books").Update(b.Context(), object.Object{"year": fmt.Append(nil, 1000+n%9000)},
+			store.UpdateOptions{UUID: uuid}); err != nil {
 			b.Fatal(err)
 		}
 		if err := r.Reconcile(b.Context(), m, "a", []string{uuid}); err != nil {

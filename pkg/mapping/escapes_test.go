@@ -14,7 +14,8 @@ import (
 // old puts a record as belfry wrote it when strings were stored as they were sent.
 func (f *fixture) old(name, uuid, body string) {
 	f.Helper()
-	_, err := store.NewWorker(f.set.Store(name)).CopyRecord(f.Context(), driver.Record{UUID: uuid, Revision: 1, Body: []byte(body)}, nil)
+	_, err := store.NewWorker(f.set.Store(name)).CopyRecord(f.Context(),
+		driver.Record{UUID: uuid, Revision: 1, Body: []byte(body)}, nil)
 	f.must(err)
 }
 
@@ -25,8 +26,8 @@ func (f *fixture) revision(name, uuid string) uint64 {
 	return o.Revision
 }
 
-// TestArraysOfOldRecordsAreNotWrittenForTheirEscapes: an array whose entries have escapes that are not written any more equals
-// one without them. It is written when an entry changes, and then all of it has one form.
+// TestArraysOfOldRecordsAreNotWrittenForTheirEscapes: an array whose entries have escapes that are not written any more
+// equals one without them. It is written when an entry changes, and then all of it has one form.
 func TestArraysOfOldRecordsAreNotWrittenForTheirEscapes(t *testing.T) {
 	texts := hardtext.All()
 	for name, encode := range hardtext.Encoders() {
@@ -66,15 +67,16 @@ func TestArraysOfOldRecordsAreNotWrittenForTheirEscapes(t *testing.T) {
 	}
 }
 
-// TestALimitOfBytesCountsTextsAsTheyAreStored: whether an object has an entry does not depend on who encoded it, or the entries
-// beside it.
+// TestALimitOfBytesCountsTextsAsTheyAreStored: whether an object has an entry does not depend on who encoded it, or the
+// entries beside it.
 func TestALimitOfBytesCountsTextsAsTheyAreStored(t *testing.T) {
 	for name, encode := range hardtext.Encoders() {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, 100)
 			title := "中文/中文"
 			entry := len(`{"uuid":"x","title":""},`) + len(title)
-			f.mapping.MaxEntry, f.mapping.MaxBytes = entry-1, 3*entry-2 // an array takes a further entry up to 2 of them
+			// An array takes a further entry up to 2 of them.
+			f.mapping.MaxEntry, f.mapping.MaxBytes = entry-1, 3*entry-2
 			f.old("Authors", "a", `{"uuid":"a","books":[{"uuid":"x","title":`+encode(title)+`}]}`)
 			f.old("Books", "x", `{"uuid":"x","author":"a","title":`+encode(title)+`}`)
 			f.save("Books", "y", `{"author":"a","title":`+encode(title)+`}`)

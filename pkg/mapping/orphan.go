@@ -69,7 +69,8 @@ func Names(m *store.Mapping, x store.Stored, target string) bool {
 // cond is always evaluated after the object was read. So the target that cond reads is
 // not older than the object. An object written for a re-created target is therefore not
 // mistaken for one of the former incarnation.
-func DeleteIf(ctx context.Context, s *store.Store, x store.Stored, cond func(context.Context, store.Stored) (bool, error)) (bool, error) {
+func DeleteIf(ctx context.Context, s *store.Store, x store.Stored,
+	cond func(context.Context, store.Stored) (bool, error)) (bool, error) {
 	for {
 		ok, err := cond(ctx, x)
 		if err != nil || !ok {

@@ -68,7 +68,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, m *store.Mapping, target str
 	return t.Reconcile(ctx, sources, false, nil)
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, t *Turn, sources []string, fence bool, onConflict func() error) error {
+func (r *Reconciler) reconcile(ctx context.Context, t *Turn, sources []string, fence bool,
+	onConflict func() error) error {
 	ctx = withOrigin(ctx, event.OriginMapping)
 	if t.m.Array == "" {
 		return r.deleteOrphans(ctx, t.m, t.target, sources)
@@ -99,7 +100,8 @@ func withOrigin(ctx context.Context, origin string) context.Context {
 
 // reconcileOnce runs one round of the protocol; done is false when another is
 // required. With fence it writes the target even if nothing changes.
-func (r *Reconciler) reconcileOnce(ctx context.Context, t *Turn, sources []string, fence bool) (done, wrote bool, err error) {
+func (r *Reconciler) reconcileOnce(ctx context.Context, t *Turn, sources []string,
+	fence bool) (done, wrote bool, err error) {
 	m, target := t.m, t.target
 	base, err := r.set.Store(m.Target).Get(ctx, target)
 	if errors.Is(err, errs.NotFound) {
@@ -174,7 +176,8 @@ type round struct {
 }
 
 func newRound(m *store.Mapping, target string, body []byte) *round {
-	s := &round{m: m, target: m.TargetOf(target, body), value: arrayOf(body, m.Array), stored: readOverflow(body, m.Array)}
+	s := &round{m: m, target: m.TargetOf(target, body), value: arrayOf(body, m.Array),
+		stored: readOverflow(body, m.Array)}
 	s.newOwner = m.OwnerChanges() && readOwner(body, m.Array) != s.target.Owner
 	s.array = parseArray(s.value)
 	s.wasFull, s.mark, s.applied = s.array.full(m), s.stored.marked, map[string][]byte{}
@@ -274,7 +277,8 @@ func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error
 
 // eachLinked calls fn with the objects that the index has for a target, until
 // fn returns false. It reports whether fn did.
-func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target string, fn func(source string) (bool, error)) (stopped bool, err error) {
+func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target string,
+	fn func(source string) (bool, error)) (stopped bool, err error) {
 	for x, err := range r.set.Store(m.Source).Linked(ctx, m.Key, target, pageSize) {
 		if err != nil {
 			return false, err
@@ -305,7 +309,8 @@ const chunkSize = 500
 
 // reconcileChunks reconciles some objects at a time, as their events would. after is
 // called with how many they were; nil: nothing is.
-func (r *Reconciler) reconcileChunks(ctx context.Context, m *store.Mapping, target string, sources []string, after func(objects int) error) error {
+func (r *Reconciler) reconcileChunks(ctx context.Context, m *store.Mapping, target string, sources []string,
+	after func(objects int) error) error {
 	for chunk := range slices.Chunk(sources, chunkSize) {
 		if err := r.Reconcile(ctx, m, target, chunk); err != nil {
 			return err
@@ -338,7 +343,8 @@ func (r *Reconciler) Fill(ctx context.Context, m *store.Mapping, target string, 
 
 // allSources returns the objects of a target's entries and those that the index has
 // for it, with the array's value.
-func (r *Reconciler) allSources(ctx context.Context, m *store.Mapping, target string) (value []byte, sources []string, err error) {
+func (r *Reconciler) allSources(ctx context.Context, m *store.Mapping,
+	target string) (value []byte, sources []string, err error) {
 	ctx = withOrigin(ctx, event.OriginMapping)
 	if err := backoff.Sleep(ctx, r.set.Store(m.Source).IndexLag()); err != nil {
 		return nil, nil, err

@@ -47,7 +47,8 @@ func newFixture(t *testing.T, limit int) *fixture {
 	t.Helper()
 	f := &fixture{T: t, backend: &model.Hooked{Backend: model.NewMemory()}, now: time.Unix(1_900_000_000, 0)}
 	set, err := model.OpenSet(t.Context(), f.backend, []store.Mapping{{
-		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Limit: limit, Cascade: true,
+		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Limit: limit,
+		Cascade: true,
 	}}, func(o *store.Options) { o.Locker, o.Announce, o.Now = noLock{}, f, func() time.Time { return f.now } })
 	f.must(err)
 	f.set, f.mapping = set, &set.Mappings()[0]
@@ -295,7 +296,10 @@ func crash(t *testing.T) *fixture {
 	f.onPut("Authors", func() {
 		f.delete("Books", "y")
 		f.reconcile("y")
-		f.backend.BeforeGet = func(context.Context, string, string) error { return errs.New(errs.Unavailable, "crashed") }
+		f.backend.BeforeGet = func(context.Context, string, string) error {
+			return errs.New(errs.Unavailable,
+				"crashed")
+		}
 	})
 	if err := f.reconciler.Reconcile(t.Context(), f.mapping, "a", []string{"x"}); !errors.Is(err, errs.Unavailable) {
 		t.Fatalf("error %v, want the crash", err)

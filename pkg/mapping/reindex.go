@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Reindex writes an object with all keys of the indexes. It does nothing to one that does not exist, or is written at the
-// same time: any other write of a process of this release has all keys, and an event.
+// Reindex writes an object with all keys of the indexes. It does nothing to one that does not exist, or is written at
+// the same time: any other write of a process of this release has all keys, and an event.
 func Reindex(ctx context.Context, s *store.Store, uuid string) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginMapping})
 	o, err := s.Get(ctx, uuid)
@@ -20,8 +20,8 @@ func Reindex(ctx context.Context, s *store.Store, uuid string) error {
 	return unlessWritten(err)
 }
 
-// Rewrite writes an object with its strings in one form, and with an event, by which its entries are made. Any other write
-// of this release does the same.
+// Rewrite writes an object with its strings in one form, and with an event, by which its entries are made. Any other
+// write of this release does the same.
 func Rewrite(ctx context.Context, s *store.Store, uuid string) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCompute})
 	o, err := s.Get(ctx, uuid)

@@ -17,7 +17,8 @@ const readAtOnce = 32
 // sources are objects that were read by one request, by their uuids; those that do not exist are nil.
 type sources map[string][]byte
 
-// readTogether reads sources by one request, if there are several and the backend can. Others are read when they are needed.
+// readTogether reads sources by one request, if there are several and the backend can. Others are read when they are
+// needed.
 func (r *Reconciler) readTogether(ctx context.Context, m *store.Mapping, uuids []string) (sources, error) {
 	uuids = slices.DeleteFunc(slices.Clone(uuids), func(uuid string) bool { return !object.ValidUUID(uuid) })
 	slices.Sort(uuids)
@@ -49,7 +50,8 @@ func (r *Reconciler) body(ctx context.Context, m *store.Mapping, source string, 
 
 // entry is the target's entry for a source as the source is now, or was read; nil for none, which
 // can be because it would be too large.
-func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source string, target store.Target, read sources) (entry []byte, tooLarge bool, err error) {
+func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source string, target store.Target,
+	read sources) (entry []byte, tooLarge bool, err error) {
 	body, err := r.body(ctx, m, source, read)
 	if err != nil {
 		return nil, false, err
@@ -60,7 +62,8 @@ func (r *Reconciler) entry(ctx context.Context, m *store.Mapping, source string,
 	return entry, tooLarge, nil
 }
 
-// confirmed reads the sources of a round again, after its write, and reports whether all entries are as it has computed them.
+// confirmed reads the sources of a round again, after its write, and reports whether all entries are as it has computed
+// them.
 func (r *Reconciler) confirmed(ctx context.Context, s *round) (bool, error) {
 	for chunk := range slices.Chunk(s.order, readAtOnce) {
 		read, err := r.readTogether(ctx, s.m, chunk)

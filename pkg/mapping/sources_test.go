@@ -86,14 +86,15 @@ func (f *fixture) books() []byte {
 	return object.Field(a.Body, "books")
 }
 
-// A round reads the target, then its sources together, writes, and reads the sources together again. A source that there is
-// not, one that is no uuid, and one that is named twice are no exceptions.
+// A round reads the target, then its sources together, writes, and reads the sources together again. A source that
+// there is not, one that is no uuid, and one that is named twice are no exceptions.
 func TestARoundReadsItsSourcesTogether(t *testing.T) {
 	f, b, uuids := manyFixture(t, 40)
 	sources := append(slices.Clone(uuids), "gone", uuids[0], "no/uuid")
 	f.must(f.reconciler.Reconcile(f.Context(), f.mapping, "a", sources))
 	want := []string{
-		"Authors get a", "Books get many 32", "Books get many 9", "Books get no/uuid", "Authors put a", "Books get many 32", "Books get many 9", "Books get no/uuid",
+		"Authors get a", "Books get many 32", "Books get many 9", "Books get no/uuid", "Authors put a",
+		"Books get many 32", "Books get many 9", "Books get no/uuid",
 	}
 	if !slices.Equal(b.log, want) {
 		t.Errorf("the requests are\n%s\nwant\n%s", strings.Join(b.log, "\n"), strings.Join(want, "\n"))
@@ -107,7 +108,8 @@ func TestARoundReadsItsSourcesTogether(t *testing.T) {
 func TestASingleSourceIsReadByItself(t *testing.T) {
 	f, b, uuids := manyFixture(t, 1)
 	f.must(f.reconciler.Reconcile(f.Context(), f.mapping, "a", uuids))
-	if want := []string{"Authors get a", "Books get x000", "Authors put a", "Books get x000"}; !slices.Equal(b.log, want) {
+	if want := []string{"Authors get a", "Books get x000", "Authors put a", "Books get x000"}; !slices.Equal(b.log,
+		want) {
 		t.Errorf("the requests are %q", b.log)
 	}
 }
@@ -126,7 +128,8 @@ func TestASourceThatChangesAfterItWasReadTogetherIsCorrected(t *testing.T) {
 		f.must(err)
 	}
 	f.must(f.reconciler.Reconcile(f.Context(), f.mapping, "a", uuids))
-	if books := f.books(); !bytes.Contains(books, []byte(`{"uuid":"x001","title":"2"}`)) || bytes.Count(books, []byte(`"1"`)) != 2 {
+	if books := f.books(); !bytes.Contains(books, []byte(`{"uuid":"x001","title":"2"}`)) ||
+		bytes.Count(books, []byte(`"1"`)) != 2 {
 		t.Errorf("%s", books)
 	}
 }

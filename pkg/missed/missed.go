@@ -95,8 +95,8 @@ func Start(o Options) (*Watch, error) {
 		o.Interval = Interval
 	}
 	w := &Watch{
-		opts: o, log: o.Logger, instance: object.NewUUID(), done: make(chan outcome, len(o.Repairs)), making: map[int]time.Time{},
-		repairs: backoff.New(retryMin, retryMax),
+		opts: o, log: o.Logger, instance: object.NewUUID(), done: make(chan outcome, len(o.Repairs)),
+		making: map[int]time.Time{}, repairs: backoff.New(retryMin, retryMax),
 	}
 	if err := w.subscribe(); err != nil {
 		return nil, err

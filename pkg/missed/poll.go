@@ -67,7 +67,8 @@ func (w *Watch) report(found []string) {
 		}
 		args := []any{"listener", s.Consumer, "reason", s.Reason, "events", s.Count(), "since", s.Since}
 		if slices.Contains(w.repaired(), s.Consumer) {
-			w.log.Error("events left the log before a listener had handled them; what it maintains is repaired", args...)
+			w.log.Error("events left the log before a listener had handled them; what it maintains is repaired",
+				args...)
 		} else {
 			w.log.Error("events left the log before a listener had handled them; see `belfry listener list`", args...)
 		}
@@ -82,9 +83,8 @@ func (m *Missed) Count() string {
 	return fmt.Sprintf("at most %d", m.Events)
 }
 
-// observe reads the log, and then its consumers: what is not pending there was handled
-// if it was in the log long enough before (see settle). Which events were removed from between others is read if there are more of
-// them than before.
+// observe reads the log, and then its consumers: what is not pending there was handled if it was in the log long enough
+// before (see settle). Which events were removed from between others is read if there are more of them than before.
 func (w *Watch) observe(ctx context.Context, before *state) (observation, error) {
 	o := observation{consumers: map[string]consumer{}}
 	log, err := w.opts.Bus.JetStream().Stream(ctx, bus.StreamEvents)
@@ -93,7 +93,8 @@ func (w *Watch) observe(ctx context.Context, before *state) (observation, error)
 	}
 	info := log.CachedInfo()
 	if !leads(info.Cluster) {
-		return o, errs.New(errs.Unavailable, "the server that replied for the log does not reach most of the others, so it may lead no more")
+		return o, errs.New(errs.Unavailable,
+			"the server that replied for the log does not reach most of the others, so it may lead no more")
 	}
 	o.at, o.log, o.first, o.last = time.Now().UTC(), info.Created, info.State.FirstSeq, info.State.LastSeq
 	if o.first == 0 { // of a log that never had an event
@@ -137,8 +138,9 @@ func (w *Watch) observe(ctx context.Context, before *state) (observation, error)
 	return o, nil
 }
 
-// readMarks reads whether the log has the event that was its last, and which is its last now. A log that was cut back, or is an old copy
-// of itself, can have got more events than it has lost. Where the permission to read the log is missing, neither is known.
+// readMarks reads whether the log has the event that was its last, and which is its last now. A log that was cut back,
+// or is an old copy of itself, can have got more events than it has lost. Where the permission to read the log is
+// missing, neither is known.
 func (w *Watch) readMarks(ctx context.Context, before *state, o *observation) error {
 	if w.blind {
 		return nil
@@ -237,7 +239,9 @@ func (s *state) clone() *state {
 // differs reports whether a state is to be stored: when more than times have changed,
 // and now and then.
 func (s *state) differs(before *state) bool {
-	if !s.Log.Equal(before.Log) || s.Last != before.Last || s.Mark != before.Mark || s.Settled != before.Settled || s.Holes != before.Holes || s.Settling.Last != before.Settling.Last || len(s.Consumers) != len(before.Consumers) ||
+	if !s.Log.Equal(before.Log) || s.Last != before.Last || s.Mark != before.Mark || s.Settled != before.Settled ||
+		s.Holes != before.Holes || s.Settling.Last != before.Settling.Last ||
+		len(s.Consumers) != len(before.Consumers) ||
 		s.Read.Sub(before.Read) >= idleRefresh {
 		return true
 	}

@@ -116,7 +116,9 @@ func request(ctx context.Context, conn *nats.Conn, subject string, body any) ([]
 	m, err := conn.RequestWithContext(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errs.Wrap(err, errs.Unavailable, "no belfry with the role mapping, cascade or mail is on the bus, or its user may not subscribe to %s", subject)
+		return nil, errs.Wrap(err, errs.Unavailable,
+			"no belfry with the role mapping, cascade or mail is on the bus, or its user may not subscribe to %s",
+			subject)
 	case err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied):
 		return nil, errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s", subject)
 	case err != nil:

@@ -12,10 +12,11 @@ type Reason string
 
 // The reasons.
 const (
-	Expired   Reason = "expired"   // the log's retention removed them
-	Replaced  Reason = "replaced"  // the log is another one: its folder or its stream was deleted
-	Truncated Reason = "truncated" // the log lacks the newest events that it had: an old copy of it was restored, and may have got others
-	Removed   Reason = "removed"   // somebody removed events from between others
+	Expired  Reason = "expired"  // the log's retention removed them
+	Replaced Reason = "replaced" // the log is another one: its folder or its stream was deleted
+	// the log lacks the newest events that it had: an old copy of it was restored, and may have got others
+	Truncated Reason = "truncated"
+	Removed   Reason = "removed" // somebody removed events from between others
 )
 
 // Missed is the loss of a listener since the last repair or confirmation.
@@ -68,13 +69,15 @@ type position struct {
 
 // state is the stored state of a log, outside of the bus.
 type state struct {
-	Log       time.Time            `json:"log"`               // when the log was created, which identifies it
-	Last      uint64               `json:"last"`              // its last sequence
-	Mark      uint64               `json:"mark,omitempty"`    // of the event at it: see eventlog.Mark; 0: it is not known
-	Read      time.Time            `json:"read"`              // when it was read
-	Settled   uint64               `json:"settled,omitempty"` // its last sequence at least the time settle before
-	Settling  mark                 `json:"settling,omitzero"` // becomes Settled
-	Holes     int                  `json:"holes,omitempty"`   // events that are missing between its first and its last one
+	Log  time.Time `json:"log"`  // when the log was created, which identifies it
+	Last uint64    `json:"last"` // its last sequence
+	// of the event at it: see eventlog.Mark; 0: it is not known
+	Mark     uint64    `json:"mark,omitempty"`
+	Read     time.Time `json:"read"`              // when it was read
+	Settled  uint64    `json:"settled,omitempty"` // its last sequence at least the time settle before
+	Settling mark      `json:"settling,omitzero"` // becomes Settled
+	// events that are missing between its first and its last one
+	Holes     int                  `json:"holes,omitempty"`
 	Consumers map[string]*position `json:"consumers"`
 	Repair    repair               `json:"repair,omitzero"`
 }
@@ -85,8 +88,8 @@ type mark struct {
 	Read time.Time `json:"read"`
 }
 
-// settle is after how long an event is sure to count as pending. The server notifies its consumers of an event after it is
-// in the log, usually within microseconds.
+// settle is after how long an event is sure to count as pending. The server notifies its consumers of an event after it
+// is in the log, usually within microseconds.
 const settle = time.Second
 
 // repair is a repair that a process is making.
@@ -163,7 +166,8 @@ func (s *state) observe(o observation) (found []string) {
 			s.Consumers[name] = p
 		}
 	}
-	s.Log, s.Last, s.Mark, s.Read, s.Settled, s.Settling, s.Holes = o.log, o.last, o.mark, o.at, settled, settling, o.holes
+	s.Log, s.Last, s.Mark, s.Read, s.Settled, s.Settling, s.Holes = o.log, o.last, o.mark, o.at, settled, settling,
+		o.holes
 	return found
 }
 
@@ -202,8 +206,8 @@ func (p *position) noticed(reason Reason, s *state, o observation, present bool)
 	return true
 }
 
-// noticedRemoved records the events that were removed from between others before they were known to be handled. Of those that were
-// removed earlier some may be counted again.
+// noticedRemoved records the events that were removed from between others before they were known to be handled. Of
+// those that were removed earlier some may be counted again.
 func (p *position) noticedRemoved(o observation) bool {
 	n := 0
 	for _, sequence := range o.removed {

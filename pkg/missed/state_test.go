@@ -18,7 +18,8 @@ var (
 
 // at is an observation so many minutes after start.
 func at(minutes int, log time.Time, first, last uint64, consumers map[string]consumer) observation {
-	return observation{at: start.Add(time.Duration(minutes) * time.Minute), log: log, first: first, last: last, consumers: consumers}
+	return observation{at: start.Add(time.Duration(minutes) * time.Minute), log: log, first: first, last: last,
+		consumers: consumers}
 }
 
 // lacking is an observation of a log without some of its events.
@@ -38,13 +39,15 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 		want *Missed // nil: nothing
 	}{
 		"nothing": {
-			then: []observation{at(0, log1, 1, 10, one(10, 0)), at(1, log1, 1, 20, one(15, 5)), at(2, log1, 16, 30, one(30, 0))},
+			then: []observation{at(0, log1, 1, 10, one(10, 0)), at(1, log1, 1, 20, one(15, 5)),
+				at(2, log1, 16, 30, one(30, 0))},
 		},
 		"the log is new": {
 			then: []observation{at(0, log1, 1, 0, nil), at(1, log1, 1, 5, one(0, 5))},
 		},
 		"a listener that starts with the log's oldest event, which is not the first": {
-			then: []observation{at(0, log1, 500, 600, nil), at(1, log1, 500, 600, one(499, 101)), at(2, log1, 500, 600, one(600, 0))},
+			then: []observation{at(0, log1, 500, 600, nil), at(1, log1, 500, 600, one(499, 101)),
+				at(2, log1, 500, 600, one(600, 0))},
 		},
 		"a listener whose events are rare, in a log that moves on": {
 			then: []observation{
@@ -53,7 +56,8 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 			},
 		},
 		"the log removes events while the listener is away": {
-			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 150, one(100, 50)), at(2, log1, 131, 200, one(100, 70))},
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 150, one(100, 50)),
+				at(2, log1, 131, 200, one(100, 70))},
 			want: &Missed{Reason: Expired, Events: 30, Since: start, Until: start.Add(2 * time.Minute)},
 		},
 		"not all of the events that the log removed were for the listener": {
@@ -61,11 +65,13 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 			want: &Missed{Reason: Expired, Events: 3, Since: log1, Until: start.Add(time.Minute)},
 		},
 		"somebody removes events that are not handled yet": {
-			then: []observation{at(0, log1, 1, 100, one(40, 60)), lacking(at(1, log1, 1, 100, one(100, 0)), 30, 41, 99)},
+			then: []observation{at(0, log1, 1, 100, one(40, 60)),
+				lacking(at(1, log1, 1, 100, one(100, 0)), 30, 41, 99)},
 			want: &Missed{Reason: Removed, Events: 2, Since: log1, Until: start.Add(time.Minute)},
 		},
 		"somebody removes events that were handled": {
-			then: []observation{at(0, log1, 1, 100, one(100, 0)), lacking(at(1, log1, 1, 100, one(100, 0)), 30, 41, 99), lacking(at(2, log1, 1, 120, one(120, 0)), 30, 41, 99)},
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), lacking(at(1, log1, 1, 100, one(100, 0)), 30, 41, 99),
+				lacking(at(2, log1, 1, 120, one(120, 0)), 30, 41, 99)},
 		},
 		"events were removed before anybody looked": {
 			then: []observation{lacking(at(0, log1, 1, 100, one(40, 60)), 50, 60), at(1, log1, 1, 100, one(100, 0))},
@@ -79,11 +85,13 @@ func TestWhatAListenerMissesIsNoticed(t *testing.T) {
 			want: &Missed{Reason: Expired, Events: 1, Since: log1, Until: start.Add(time.Minute)},
 		},
 		"an event that was not yet counted as pending when it was in the log": {
-			then: []observation{at(0, log1, 1, 9, one(9, 0)), at(1, log1, 1, 10, one(9, 0)), at(2, log1, 1, 10, one(9, 1)), at(3, log1, 11, 10, one(10, 0))},
+			then: []observation{at(0, log1, 1, 9, one(9, 0)), at(1, log1, 1, 10, one(9, 0)),
+				at(2, log1, 1, 10, one(9, 1)), at(3, log1, 11, 10, one(10, 0))},
 			want: &Missed{Reason: Expired, Events: 1, Since: start.Add(time.Minute), Until: start.Add(3 * time.Minute)},
 		},
 		"the log is another one": {
-			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 104, one(100, 4)), at(2, log2, 1, 3, nil)},
+			then: []observation{at(0, log1, 1, 100, one(100, 0)), at(1, log1, 1, 104, one(100, 4)),
+				at(2, log2, 1, 3, nil)},
 			want: &Missed{Reason: Replaced, Events: 4, AtLeast: true, Since: start, Until: start.Add(2 * time.Minute)},
 		},
 		"the log is another one, and longer than the one before": {
@@ -138,7 +146,8 @@ func other(o observation) observation {
 	return o
 }
 
-// Several processes compare, each soon after another one: what is in the log counts as settled all the same, and not earlier.
+// Several processes compare, each soon after another one: what is in the log counts as settled all the same, and not
+// earlier.
 func TestTheLogSettlesWhileManyProcessesCompareIt(t *testing.T) {
 	var s state
 	for i := range 40 {
@@ -191,7 +200,8 @@ func TestOneProcessRepairsAtATime(t *testing.T) {
 	if !s.claim("a", []string{"x"}, now) || s.claim("b", []string{"x"}, now.Add(leaseTime-1)) {
 		t.Error("not one process alone repairs")
 	}
-	if !s.lease().Renew("a", now.Add(leaseTime-1)) || s.lease().Renew("b", now) || s.claim("b", []string{"x"}, now.Add(leaseTime+1)) {
+	if !s.lease().Renew("a", now.Add(leaseTime-1)) || s.lease().Renew("b", now) ||
+		s.claim("b", []string{"x"}, now.Add(leaseTime+1)) {
 		t.Error("a process that renews its lease does not keep it")
 	}
 	if !s.claim("b", []string{"x"}, now.Add(2*leaseTime)) {
@@ -221,13 +231,15 @@ func TestALeaderThatIsCutOffIsNotBelieved(t *testing.T) {
 		cluster *jetstream.ClusterInfo
 		leads   bool
 	}{
-		"no cluster":              {nil, true},
-		"no replica":              {&jetstream.ClusterInfo{}, true},
-		"both are reached":        {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{near, near}}, true},
-		"one of two is reached":   {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near}}, true},
-		"none of two is reached":  {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, off}}, false},
-		"one of four is reached":  {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near, far, far}}, false},
-		"two of four are reached": {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near, near, far}}, true},
+		"no cluster":             {nil, true},
+		"no replica":             {&jetstream.ClusterInfo{}, true},
+		"both are reached":       {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{near, near}}, true},
+		"one of two is reached":  {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near}}, true},
+		"none of two is reached": {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, off}}, false},
+		"one of four is reached": {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near, far, far}},
+			false},
+		"two of four are reached": {&jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{far, near, near, far}},
+			true},
 	} {
 		if got := leads(c.cluster); got != c.leads {
 			t.Errorf("%s: %t", name, got)
@@ -235,7 +247,8 @@ func TestALeaderThatIsCutOffIsNotBelieved(t *testing.T) {
 	}
 }
 
-// A restore replaces the log by another one with other sequences. Nothing counts as missed, and what was missed before stays.
+// A restore replaces the log by another one with other sequences. Nothing counts as missed, and what was missed before
+// stays.
 func TestAfterARestoreNothingCountsAsMissed(t *testing.T) {
 	s, err := store.Open(t.Context(), model.NewMemory(), store.Options{Name: "LogPositions", NoEvents: true})
 	if err != nil {
@@ -246,7 +259,8 @@ func TestAfterARestoreNothingCountsAsMissed(t *testing.T) {
 	}
 	created := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	before := state{Log: created, Last: 1000, Read: created, Consumers: map[string]*position{
-		"handled": {Done: 1000}, "behind": {Done: 900, Pending: 100}, "open": {Done: 10, Missed: &Missed{Reason: Expired, Events: 7}}, "deleted": {Done: 5},
+		"handled": {Done: 1000}, "behind": {Done: 900, Pending: 100},
+		"open": {Done: 10, Missed: &Missed{Reason: Expired, Events: 7}}, "deleted": {Done: 5},
 	}}
 	if _, err := shared(s).Put(t.Context(), before, 0); err != nil {
 		t.Fatal(err)
@@ -258,9 +272,10 @@ func TestAfterARestoreNothingCountsAsMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := after.observe(observation{at: created.Add(time.Hour), log: created.Add(time.Hour), first: 1, last: 50, consumers: map[string]consumer{
-		"handled": {floor: 50}, "behind": {floor: 10, pending: 40}, "open": {floor: 0, pending: 50},
-	}})
+	found := after.observe(observation{at: created.Add(time.Hour), log: created.Add(time.Hour), first: 1, last: 50,
+		consumers: map[string]consumer{
+			"handled": {floor: 50}, "behind": {floor: 10, pending: 40}, "open": {floor: 0, pending: 50},
+		}})
 	if len(found) > 0 {
 		t.Errorf("missed: %v", found)
 	}

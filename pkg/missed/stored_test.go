@@ -59,7 +59,8 @@ func TestTheLastReleaseReadsTheRepair(t *testing.T) {
 	if s.lease().Renew("p", start.Add(2*time.Minute)); read().Repair == nil {
 		t.Fatal("no lease")
 	}
-	if r := read().Repair; r.Process != "p" || !r.Began.Equal(start.Add(time.Minute)) || !r.Renewed.Equal(start.Add(2*time.Minute)) {
+	if r := read().Repair; r.Process != "p" || !r.Began.Equal(start.Add(time.Minute)) ||
+		!r.Renewed.Equal(start.Add(2*time.Minute)) {
 		t.Errorf("%+v", r)
 	}
 	if s.release("p"); read().Repair != nil {

@@ -60,7 +60,8 @@ func (f *fixture) publish(n int) {
 	f.Helper()
 	for i := range n {
 		id := fmt.Sprint(time.Now().UnixNano(), i)
-		f.must(f.bus.Publish(f.Context(), []bus.Event{{ID: id, Subject: "events.1.Store.Saved.Books.x", Payload: []byte("{}")}}))
+		f.must(f.bus.Publish(f.Context(),
+			[]bus.Event{{ID: id, Subject: "events.1.Store.Saved.Books.x", Payload: []byte("{}")}}))
 	}
 }
 
@@ -69,15 +70,17 @@ func (f *fixture) watch(repair func(context.Context) error) *missed.Watch {
 	f.Helper()
 	w, err := missed.Start(missed.Options{
 		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)),
-		BuiltIn: []string{"mapping"}, Repairs: []missed.Repair{{Consumers: []string{"mapping"}, Do: func(ctx context.Context, _ string) error { return repair(ctx) }}}, Interval: 10 * time.Millisecond,
+		BuiltIn: []string{"mapping"},
+		Repairs: []missed.Repair{{Consumers: []string{"mapping"},
+			Do: func(ctx context.Context, _ string) error { return repair(ctx) }}}, Interval: 10 * time.Millisecond,
 	})
 	f.must(err)
 	f.Cleanup(w.Close)
 	return w
 }
 
-// known waits until the store has the log's last event, and the position of every consumer: all events are pending, which
-// the server says a moment after they are in the log.
+// known waits until the store has the log's last event, and the position of every consumer: all events are pending,
+// which the server says a moment after they are in the log.
 func (f *fixture) known(last int, consumers ...string) {
 	f.Helper()
 	kit.WaitUntil(f, func() error {
@@ -143,13 +146,14 @@ func TestALogThatIsLostWhileProcessesRunIsRepairedByOneOfThem(t *testing.T) {
 	if n := repairs.Load(); n != 1 {
 		t.Errorf("%d repairs, want 1", n)
 	}
-	if log := f.logged.String(); strings.Count(log, "listener=mapping") != 1 || strings.Count(log, "listener=yours") != 1 {
+	if log := f.logged.String(); strings.Count(log, "listener=mapping") != 1 ||
+		strings.Count(log, "listener=yours") != 1 {
 		t.Errorf("not logged once:\n%s", log)
 	}
 }
 
-// An old copy of the log takes its place, and gets more events than it has lost before anybody looks: those that it has lost were
-// handled by nobody.
+// An old copy of the log takes its place, and gets more events than it has lost before anybody looks: those that it has
+// lost were handled by nobody.
 func TestAnOldCopyOfTheLogThatHasGrownIsNoticed(t *testing.T) {
 	f := newFixture(t, "mapping")
 	before := filepath.Join(t.TempDir(), "bus")
@@ -172,8 +176,8 @@ func TestAnOldCopyOfTheLogThatHasGrownIsNoticed(t *testing.T) {
 	f.of(w, "mapping", func(s missed.Status) bool { return s.Reason == missed.Truncated && repaired(s) })
 }
 
-// Somebody removes an event from the middle of the log before it was handled, as to erase personal data: that is noticed, and what belfry
-// maintains is repaired. Removing what was handled is no loss.
+// Somebody removes an event from the middle of the log before it was handled, as to erase personal data: that is
+// noticed, and what belfry maintains is repaired. Removing what was handled is no loss.
 func TestAnEventThatIsRemovedFromTheMiddleIsMissed(t *testing.T) {
 	f := newFixture(t, "mapping", "other")
 	var repairs atomic.Int32
@@ -183,7 +187,8 @@ func TestAnEventThatIsRemovedFromTheMiddleIsMissed(t *testing.T) {
 	f.must(err)
 	f.must(log.SecureDeleteMsg(t.Context(), 2))
 	for _, consumer := range []string{"mapping", "other"} {
-		f.of(w, consumer, func(s missed.Status) bool { return s.Reason == missed.Removed && s.Events == 1 && !s.AtLeast })
+		f.of(w, consumer,
+			func(s missed.Status) bool { return s.Reason == missed.Removed && s.Events == 1 && !s.AtLeast })
 	}
 	f.of(w, "mapping", func(s missed.Status) bool { return !s.Repaired.IsZero() })
 	if repairs.Load() != 1 {
@@ -269,7 +274,8 @@ func TestAProcessThatReadsTheLogBeforeAnotherAndStoresItAfterwardsReportsNothing
 	f := newFixture(t, "mapping")
 	slow := slowBus{Requester: f.bus, asked: make(chan struct{}), reply: make(chan struct{})}
 	late, err := missed.Start(missed.Options{
-		Bus: slow, Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), BuiltIn: []string{"mapping"}, Interval: 10 * time.Millisecond,
+		Bus: slow, Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), BuiltIn: []string{"mapping"},
+		Interval: 10 * time.Millisecond,
 	})
 	f.must(err)
 	t.Cleanup(late.Close)
@@ -279,7 +285,8 @@ func TestAProcessThatReadsTheLogBeforeAnotherAndStoresItAfterwardsReportsNothing
 	f.known(5, "mapping")
 	slow.reply <- struct{}{}
 	<-slow.asked // the first comparison is over
-	if all := append(late.Missed(), w.Missed()...); len(all) > 0 || strings.Contains(f.logged.String(), "left the log") {
+	if all := append(late.Missed(), w.Missed()...); len(all) > 0 ||
+		strings.Contains(f.logged.String(), "left the log") {
 		t.Errorf("%+v\n%s", all, f.logged)
 	}
 }
@@ -288,7 +295,8 @@ func TestAProcessThatReadsTheLogBeforeAnotherAndStoresItAfterwardsReportsNothing
 func TestAConfirmationStaysWhileTheLogIsCompared(t *testing.T) {
 	f := newFixture(t, "yours")
 	slow := slowBus{Requester: f.bus, asked: make(chan struct{}), reply: make(chan struct{})}
-	w, err := missed.Start(missed.Options{Bus: slow, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.DiscardHandler), Interval: 10 * time.Millisecond})
+	w, err := missed.Start(missed.Options{Bus: slow, Conn: f.bus.Conn(), Store: f.store,
+		Logger: slog.New(slog.DiscardHandler), Interval: 10 * time.Millisecond})
 	f.must(err)
 	t.Cleanup(w.Close)
 	compare := func() { // ends the comparison that has begun, and waits until the next one has
@@ -313,9 +321,10 @@ func TestAConfirmationStaysWhileTheLogIsCompared(t *testing.T) {
 func TestARepairThatFailsDoesNotKeepOthersFromBeingMade(t *testing.T) {
 	f := newFixture(t, "mail", "mapping")
 	w, err := missed.Start(missed.Options{
-		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), Interval: 10 * time.Millisecond,
-		Repairs: []missed.Repair{
-			{Consumers: []string{"mail"}, Do: func(context.Context, string) error { return errors.New("the mail server is down") }},
+		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)),
+		Interval: 10 * time.Millisecond, Repairs: []missed.Repair{
+			{Consumers: []string{"mail"},
+				Do: func(context.Context, string) error { return errors.New("the mail server is down") }},
 			{Consumers: []string{"mapping"}, Do: func(context.Context, string) error { return nil }},
 		},
 	})
@@ -325,7 +334,8 @@ func TestARepairThatFailsDoesNotKeepOthersFromBeingMade(t *testing.T) {
 	f.lose()
 	f.of(w, "mapping", repaired)
 	f.of(w, "mail", func(s missed.Status) bool { return s.Open() })
-	kit.WaitFor(t, "the log says why", func() bool { return strings.Contains(f.logged.String(), "the mail server is down") })
+	kit.WaitFor(t, "the log says why",
+		func() bool { return strings.Contains(f.logged.String(), "the mail server is down") })
 	f.must(missed.Confirm(t.Context(), f.bus.Conn(), []string{"mail"}))
 	f.of(w, "mail", func(s missed.Status) bool { return !s.Open() && s.Repaired.IsZero() })
 }

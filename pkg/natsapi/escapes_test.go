@@ -29,7 +29,8 @@ func TestOperationsStoreStringsInOneForm(t *testing.T) {
 	}
 	first := ""
 	for name, encode := range hardtext.Encoders() {
-		a := w.want("", wire.Update, `{"uuid":"emma","object":{"title":`+encode(text)+`,"o":{`+encode("é/")+`:`+encode(text)+`}}}`, key("k")...)
+		a := w.want("", wire.Update,
+			`{"uuid":"emma","object":{"title":`+encode(text)+`,"o":{`+encode("é/")+`:`+encode(text)+`}}}`, key("k")...)
 		if first != "" && a.body != first {
 			t.Errorf("by %s: %s, want %s again", name, a.body, first)
 		}

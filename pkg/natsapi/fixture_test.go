@@ -119,11 +119,13 @@ func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.
 	log := slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	var err error
 	w.bus, err = bus.Open(t.Context(), bus.Options{
-		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))}), Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: fmt.Sprint("127.0.0.1:", kit.FreePort(t))}),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	w.must(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
-	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	w.conn, err = nats.Connect(w.bus.ClientURL(), nats.Timeout(kit.Limit), nats.MaxReconnects(-1),
+		nats.ReconnectWait(20*time.Millisecond))
 	w.must(err)
 	t.Cleanup(w.conn.Close)
 
@@ -139,8 +141,10 @@ func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.
 	compiled, err := schema.Load(path)
 	w.must(err)
 	o := store.Options{
-		Name: "Books", Private: []string{"notes"}, Arrays: []string{"copies"}, Binaries: []string{"covers"}, Schema: compiled,
-		Outbox: w.outbox, Locker: unlocked{}, Now: w.now.now, Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
+		Name: "Books", Private: []string{"notes"}, Arrays: []string{"copies"}, Binaries: []string{"covers"},
+		Schema: compiled,
+		Outbox: w.outbox, Locker: unlocked{}, Now: w.now.now,
+		Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}},
 	}
 	if ask != nil {
 		o.Interceptor = ask
@@ -152,8 +156,8 @@ func newFixture(t *testing.T, ask interceptor, wrap func(driver.Backend) driver.
 	w.requests, err = store.Open(t.Context(), backend, own)
 	w.must(err)
 	w.options = natsapi.Options{
-		Conn: w.bus.Conn(), Stores: []*store.Store{w.books}, Requests: w.requests, Logger: log, Now: w.now.now, TombstoneRetention: 24 * time.Hour,
-		Timeout: kit.Limit,
+		Conn: w.bus.Conn(), Stores: []*store.Store{w.books}, Requests: w.requests, Logger: log, Now: w.now.now,
+		TombstoneRetention: 24 * time.Hour, Timeout: kit.Limit,
 	}
 	return w
 }
@@ -219,7 +223,8 @@ func (w *fixture) request(ctx context.Context, op, body string, headers ...strin
 	if err != nil {
 		return answer{}, err
 	}
-	a := answer{status: got.Header.Get(micro.ErrorCodeHeader), text: got.Header.Get(micro.ErrorHeader), body: string(got.Data)}
+	a := answer{status: got.Header.Get(micro.ErrorCodeHeader), text: got.Header.Get(micro.ErrorHeader),
+		body: string(got.Data)}
 	return a, json.Unmarshal(got.Data, &a.reply)
 }
 

@@ -64,7 +64,8 @@ func (v *service) handle(ctx context.Context, e *endpoint, m *nats.Msg, id strin
 
 // list executes a list, whose page is in memory until the caller releases it, if not nil.
 // It waits for memory first: a request that waits for that must not take a slot from others.
-func (v *service) list(ctx context.Context, e *endpoint, m *nats.Msg, id string) (o reply, memory *pagememory.Reservation, err error) {
+func (v *service) list(ctx context.Context, e *endpoint, m *nats.Msg,
+	id string) (o reply, memory *pagememory.Reservation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = errs.Panicked(p)
@@ -75,7 +76,8 @@ func (v *service) list(ctx context.Context, e *endpoint, m *nats.Msg, id string)
 		return reply{}, nil, err
 	}
 	limit := v.maxReply()
-	memory, err = v.server.opts.Pages.Reserve(ctx, clientOf(m), v.sizes.Expected(cmp.Or(r.Limit, store.DefaultPage), limit))
+	memory, err = v.server.opts.Pages.Reserve(ctx, clientOf(m),
+		v.sizes.Expected(cmp.Or(r.Limit, store.DefaultPage), limit))
 	if err != nil {
 		return reply{}, nil, err
 	}
@@ -85,14 +87,15 @@ func (v *service) list(ctx context.Context, e *endpoint, m *nats.Msg, id string)
 	}
 	defer release()
 	l, err := v.store.List(r.call(ctx, nil), store.ListOptions{
-		Words: r.Words, Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, Before: r.Before, Fields: r.Fields,
-		Count: store.CountMode(r.Count), Explain: r.Explain, MaxBytes: min(limit, memory.Page()),
+		Words: r.Words, Filter: r.Filter, Sort: r.Sort, Limit: r.Limit, Cursor: r.Cursor, Before: r.Before,
+		Fields: r.Fields, Count: store.CountMode(r.Count), Explain: r.Explain, MaxBytes: min(limit, memory.Page()),
 	})
 	body := l.Encode("objects")
 	memory.Resize(len(body))
 	v.sizes.Note(len(body), len(l.Objects))
 	if err == nil && len(body) > limit { // a page with nothing but a large object
-		err = errs.New(errs.TooLarge, "the next object is %q, which makes a reply of %d bytes; the bus carries at most %d: list it over HTTP",
+		err = errs.New(errs.TooLarge,
+			"the next object is %q, which makes a reply of %d bytes; the bus carries at most %d: list it over HTTP",
 			l.Objects[0].UUID, len(body), limit)
 	}
 	return reply{body: body}, memory, err
@@ -112,7 +115,8 @@ func (r *request) perform(ctx context.Context, idempotency *store.Idempotency, l
 // call returns the context of the call that a request makes.
 func (r *request) call(ctx context.Context, idempotency *store.Idempotency) context.Context {
 	call := store.Call{
-		Client: true, Trusted: true, Origin: event.OriginBus, Ctx: event.Ctx{Request: r.id, Trace: traceOf(ctx, r.trace)}, Idempotency: idempotency,
+		Client: true, Trusted: true, Origin: event.OriginBus,
+		Ctx: event.Ctx{Request: r.id, Trace: traceOf(ctx, r.trace)}, Idempotency: idempotency,
 	}
 	if r.actor != "" {
 		call.Actor = &r.actor
@@ -154,17 +158,20 @@ func (v *service) log(e *endpoint, id string, err error, o reply, took time.Dura
 		slog.String("request", id), slog.String("store", v.store.Name()), slog.String("op", e.of.Op),
 		slog.Int("status", max(o.status, 200)), slog.Duration("took", took),
 	}
-	v.server.opts.Logger.LogAttrs(v.server.ctx, level, "request over the bus", append(attrs, errs.Attributes(err)...)...)
+	v.server.opts.Logger.LogAttrs(v.server.ctx, level, "request over the bus",
+		append(attrs, errs.Attributes(err)...)...)
 }
 
 // ops are the writes as package idempotent has them.
-var ops = map[string]idempotent.Op{wire.Save: idempotent.Save, wire.Update: idempotent.Update, wire.Delete: idempotent.Delete}
+var ops = map[string]idempotent.Op{wire.Save: idempotent.Save, wire.Update: idempotent.Update,
+	wire.Delete: idempotent.Delete}
 
 // idempotent handles a request with a key.
 func (v *service) idempotent(ctx context.Context, r *request) (reply, error) {
 	limit := min(idempotent.MaxReply, v.maxReply())
 	o, err := v.server.keyed.Do(ctx, &idempotent.Request{
-		ID: idempotent.KeyID(r.key, v.store.Name()), Fingerprint: r.fingerprint(), Op: ops[r.of.Op], Store: v.store, UUID: r.UUID,
+		ID: idempotent.KeyID(r.key, v.store.Name()), Fingerprint: r.fingerprint(), Op: ops[r.of.Op], Store: v.store,
+		UUID: r.UUID,
 		Perform: func(ctx context.Context, uuid string, i *store.Idempotency) (idempotent.Reply, error) {
 			chosen := *r
 			chosen.UUID = uuid

@@ -156,36 +156,38 @@ func TestServerFailsBetweenTheSteps(t *testing.T) {
 		for _, cut := range []string{"Requests 1", "Books 1", "Requests 2"} {
 			for _, after := range []bool{false, true} {
 				for _, elsewhere := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s %s, cut at %s, after %t, elsewhere %t", c.op, c.body, cut, after, elsewhere), func(t *testing.T) {
-						t.Parallel()
-						fault := &faultyBackend{}
-						w := newFixture(t, nil, func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
-						s := w.serve()
-						w.stage()
-						writes := map[string]int{}
-						fault.set(func(store string, _ driver.Write) (error, error) {
-							writes[store]++
-							if fmt.Sprint(store, " ", writes[store]) != cut {
-								return nil, nil
+					t.Run(fmt.Sprintf("%s %s, cut at %s, after %t, elsewhere %t", c.op, c.body, cut, after, elsewhere),
+						func(t *testing.T) {
+							t.Parallel()
+							fault := &faultyBackend{}
+							w := newFixture(t, nil,
+								func(b driver.Backend) driver.Backend { fault.Backend = b; return fault })
+							s := w.serve()
+							w.stage()
+							writes := map[string]int{}
+							fault.set(func(store string, _ driver.Write) (error, error) {
+								writes[store]++
+								if fmt.Sprint(store, " ", writes[store]) != cut {
+									return nil, nil
+								}
+								if after {
+									return nil, errUnavailable
+								}
+								return errUnavailable, nil
+							})
+							w.want("503", c.op, c.body, key("k")...)
+							fault.set(nil)
+							if elsewhere {
+								w.must(s.Stop(t.Context()))
+								w.now.forward(time.Minute)
+								w.serve()
 							}
-							if after {
-								return nil, errUnavailable
+							first := w.want("", c.op, c.body, key("k")...)
+							if again := w.want("", c.op, c.body, key("k")...); again.body != first.body {
+								t.Errorf("%s, then %s", first.body, again.body)
 							}
-							return errUnavailable, nil
+							w.oneEffectIn(c.uuid, first, c.events)
 						})
-						w.want("503", c.op, c.body, key("k")...)
-						fault.set(nil)
-						if elsewhere {
-							w.must(s.Stop(t.Context()))
-							w.now.forward(time.Minute)
-							w.serve()
-						}
-						first := w.want("", c.op, c.body, key("k")...)
-						if again := w.want("", c.op, c.body, key("k")...); again.body != first.body {
-							t.Errorf("%s, then %s", first.body, again.body)
-						}
-						w.oneEffectIn(c.uuid, first, c.events)
-					})
 				}
 			}
 		}
@@ -227,7 +229,8 @@ func TestAppliedWriteIsFoundAfterLaterWrites(t *testing.T) {
 	w.serve()
 	w.stage()
 	for i, c := range []struct{ op, body, between, status, events string }{
-		{wire.Update, `{"uuid":"emma","object":{"year":1}}`, `{"uuid":"emma","object":{"title":"E"}}`, "", "Saved Updated Updated"},
+		{wire.Update, `{"uuid":"emma","object":{"year":1}}`, `{"uuid":"emma","object":{"title":"E"}}`, "",
+			"Saved Updated Updated"},
 		{wire.Save, `{"uuid":"new","object":{"year":1}}`, `{"uuid":"new","object":{"title":"E"}}`, "", "Saved Updated"},
 		// Deleted by others: whether it was applied is unknown, and it is not applied again.
 		{wire.Update, `{"uuid":"emma","object":{"year":2}}`, "", "409", "Saved Updated Updated Updated Deleted"},
@@ -366,7 +369,8 @@ func TestObjectHoldsFewRequests(t *testing.T) {
 	if n := strings.Count(string(object.Field(stored.Body, "_requests")), ":"); n == 0 || n > 64 {
 		t.Errorf("the object holds %d requests", n)
 	}
-	if a := w.want("", wire.Update, `{"uuid":"emma","object":{"year":0}}`, key("k0")...); a.reply.Revision >= stored.Revision {
+	if a := w.want("", wire.Update, `{"uuid":"emma","object":{"year":0}}`,
+		key("k0")...); a.reply.Revision >= stored.Revision {
 		t.Error("an old request was made again")
 	}
 }

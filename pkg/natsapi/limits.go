@@ -47,7 +47,9 @@ func (l limits) admit(m *nats.Msg, now time.Time) error {
 }
 
 func errLimited(wait time.Duration, limit string, c *ratelimit.Clients) error {
-	e := errs.New(errs.Limited, "this client exceeds "+limit+" a second on average are allowed; wait for as many seconds as Retry-After says", c.PerSecond())
+	e := errs.New(errs.Limited,
+		"this client exceeds "+limit+" a second on average are allowed; wait for as many seconds as Retry-After says",
+		c.PerSecond())
 	e.RetryAfter = wait
 	return e
 }

@@ -42,8 +42,8 @@ func TestRequestsOfAClientAreLimited(t *testing.T) {
 		limits config.BusRates
 		want   int
 	}{
-		"requests": {config.BusRates{Requests: 2}, 20}, "bytes": {config.BusRates{Bytes: 4 << 20}, 40}, "both": {config.BusRates{Requests: 3, Bytes: 2 << 20}, 20},
-		"none": {config.BusRates{}, 100},
+		"requests": {config.BusRates{Requests: 2}, 20}, "bytes": {config.BusRates{Bytes: 4 << 20}, 40},
+		"both": {config.BusRates{Requests: 3, Bytes: 2 << 20}, 20}, "none": {config.BusRates{}, 100},
 	} {
 		l, n := newLimits(c.limits, limits{}), 0
 		var err error
@@ -54,7 +54,8 @@ func TestRequestsOfAClientAreLimited(t *testing.T) {
 			n--
 		}
 		var limited *errs.Error
-		if n != c.want || err != nil && (!errors.As(err, &limited) || limited.Kind != errs.Limited || limited.RetryAfter <= 0) {
+		if n != c.want ||
+			err != nil && (!errors.As(err, &limited) || limited.Kind != errs.Limited || limited.RetryAfter <= 0) {
 			t.Errorf("%s: %d admitted, want %d, then %v", name, n, c.want, err)
 		}
 		if err := l.admit(another, now); err != nil {

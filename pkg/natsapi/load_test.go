@@ -116,7 +116,8 @@ func TestPanicEndsOneRequest(t *testing.T) {
 		request := a.body[strings.LastIndex(a.body, "under request ")+len("under request "):][:36]
 		kit.WaitFor(w, "the log says what and where", func() bool {
 			text := w.logged.String()
-			return strings.Contains(text, "secret of the panic") && strings.Contains(text, request) && strings.Contains(text, "load_test.go")
+			return strings.Contains(text, "secret of the panic") && strings.Contains(text, request) &&
+				strings.Contains(text, "load_test.go")
 		})
 	}
 	w.want("", wire.Save, `{"object":{"title":"fine"}}`)
@@ -202,7 +203,8 @@ func TestNoRequestIsLostWhenOneOfTwoServersStops(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if a, err := w.try(wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d-%d"}}`, g, i)); err != nil || a.status != "" {
+				if a, err := w.try(wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d-%d"}}`, g, i)); err != nil ||
+					a.status != "" {
 					t.Errorf("%+v, %v", a, err)
 				}
 			}

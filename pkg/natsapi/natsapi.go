@@ -64,8 +64,9 @@ type Options struct {
 	MaxQueued   int                // further requests of a store that wait; 0: DefaultMaxQueued
 	Limits      config.BusRates    // of each client
 	Pages       *pagememory.Budget // the memory of lists in flight; nil: one of its own
-	Previous    *Server            // which the new one replaces at Begin, and whose limits continue where they are the same; nil: none
-	Now         func() time.Time   // nil: time.Now
+	// which the new one replaces at Begin, and whose limits continue where they are the same; nil: none
+	Previous *Server
+	Now      func() time.Time // nil: time.Now
 
 	Tracing trace.TracerProvider // makes a span of each request; nil: none
 
@@ -125,9 +126,10 @@ func Start(o Options) (*Server, error) {
 		before = previous.limits
 		o.Previous = nil // or each would keep all those before it, with their stores
 	}
-	s := &Server{opts: o, limits: newLimits(o.Limits, before), metrics: newMetrics(o.Registry), keyed: idempotent.New(idempotent.Options{
-		Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
-	})}
+	s := &Server{opts: o, limits: newLimits(o.Limits, before), metrics: newMetrics(o.Registry),
+		keyed: idempotent.New(idempotent.Options{
+			Requests: o.Requests, Now: o.Now, TakeoverDelay: o.TakeoverDelay, TombstoneRetention: o.TombstoneRetention,
+		})}
 	s.pass(cmp.Or(previous, s))
 	if o.Tracing != nil {
 		s.tracer = o.Tracing.Tracer("belfry/pkg/natsapi")
@@ -138,7 +140,8 @@ func Start(o Options) (*Server, error) {
 		s.services = append(s.services, v)
 		if err := v.subscribe(); err != nil {
 			s.cancel()
-			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "natsapi: subscribing for store %s failed", st.Name()), s.Stop(s.ctx))
+			return nil, errors.Join(errs.Wrap(err, errs.Unavailable, "natsapi: subscribing for store %s failed",
+				st.Name()), s.Stop(s.ctx))
 		}
 	}
 	if err := s.flush(s.ctx); err != nil { // the client subscribes again once it is connected again
@@ -177,14 +180,15 @@ func (s *Server) Stop(ctx context.Context) error {
 		return err
 	}
 	s.pass(nil) // or what keeps this server keeps all those after it
-	return errs.Wrap(s.flush(ctx), errs.Unavailable, "natsapi: flushing the last replies failed; they may not have been sent")
+	return errs.Wrap(s.flush(ctx), errs.Unavailable,
+		"natsapi: flushing the last replies failed; they may not have been sent")
 }
 
 // Begin has a server with a Previous one handle the requests that arrive. Until then the previous one handles them.
 func (s *Server) Begin() { s.pass(s) }
 
-// Retire accepts no more requests: next, which has begun, handles them; nil: they are refused. Wait waits for those that
-// were accepted.
+// Retire accepts no more requests: next, which has begun, handles them; nil: they are refused. Wait waits for those
+// that were accepted.
 //
 // The subscriptions for what next serves stay until Stop, and what arrives on them is for next. The bus selects the
 // receivers of a message some time before it delivers it. If all of them have unsubscribed in between, the client

@@ -25,10 +25,12 @@ import (
 func TestOperations(t *testing.T) {
 	w := open(t)
 	saved := w.want("", wire.Save, `{"object":{"uuid":"emma","title":"Emma <1>","year":1815}}`)
-	if saved.reply.Revision == 0 || !strings.Contains(saved.body, `"title":"Emma <1>"`) || w.outbox.last().Origin != "bus" {
+	if saved.reply.Revision == 0 || !strings.Contains(saved.body, `"title":"Emma <1>"`) ||
+		w.outbox.last().Origin != "bus" {
 		t.Errorf("%s, %+v", saved.body, w.outbox.last())
 	}
-	updated := w.want("", wire.Update, fmt.Sprintf(`{"uuid":"emma","object":{"year":1816},"revision":%d}`, saved.reply.Revision))
+	updated := w.want("", wire.Update,
+		fmt.Sprintf(`{"uuid":"emma","object":{"year":1816},"revision":%d}`, saved.reply.Revision))
 	if !strings.Contains(updated.body, `"year":1816`) || !strings.Contains(updated.body, "Emma") {
 		t.Error(updated.body)
 	}
@@ -66,9 +68,11 @@ func TestARevisionIsANumberOrItsDigits(t *testing.T) {
 	if sent.Revision != fmt.Sprint(saved.reply.Revision) {
 		t.Fatalf("the event has revision %q", sent.Revision)
 	}
-	w.want("412", wire.Update, fmt.Sprintf(`{"uuid":"emma","object":{"year":1},"revision":"%d"}`, saved.reply.Revision-1))
+	w.want("412", wire.Update,
+		fmt.Sprintf(`{"uuid":"emma","object":{"year":1},"revision":"%d"}`, saved.reply.Revision-1))
 	w.want("412", wire.Delete, fmt.Sprintf(`{"uuid":"emma","revision":"%d"}`, saved.reply.Revision-1))
-	first := w.want("", wire.Update, `{"uuid":"emma","object":{"year":1816},"revision":"`+sent.Revision+`"}`, key("k")...)
+	first := w.want("", wire.Update, `{"uuid":"emma","object":{"year":1816},"revision":"`+sent.Revision+`"}`,
+		key("k")...)
 	again := w.want("", wire.Update, `{"uuid":"emma","object":{"year":1816},"revision":`+sent.Revision+`}`, key("k")...)
 	if first.body != again.body {
 		t.Errorf("the same request in other words: %s, then %s", first.body, again.body)
@@ -76,15 +80,19 @@ func TestARevisionIsANumberOrItsDigits(t *testing.T) {
 	w.want("", wire.Delete, fmt.Sprintf(`{"uuid":"emma","revision":"%d"}`, first.reply.Revision))
 
 	w.want("", wire.Save, `{"object":{"uuid":"kim"}}`)
-	for _, wrong := range []string{`"0"`, `""`, `"01"`, `"+1"`, `"-1"`, `" 1"`, `"1.0"`, `"1e3"`, `"0x1"`, `"1_000"`, `"\"1\""`, `"one"`, `1.5`, `1e3`, `-1`, `true`, `null`, `[1]`, `{}`} {
-		for op, body := range map[string]string{wire.Update: `{"uuid":"kim","object":{},"revision":` + wrong + `}`, wire.Delete: `{"uuid":"kim","revision":` + wrong + `}`} {
-			if got := w.want("400", op, body); !strings.Contains(got.body, "string of its decimal digits") || !strings.Contains(got.body, `"pointer":"/revision"`) {
+	for _, wrong := range []string{`"0"`, `""`, `"01"`, `"+1"`, `"-1"`, `" 1"`, `"1.0"`, `"1e3"`, `"0x1"`, `"1_000"`,
+		`"\"1\""`, `"one"`, `1.5`, `1e3`, `-1`, `true`, `null`, `[1]`, `{}`} {
+		for op, body := range map[string]string{wire.Update: `{"uuid":"kim","object":{},"revision":` + wrong + `}`,
+			wire.Delete: `{"uuid":"kim","revision":` + wrong + `}`} {
+			if got := w.want("400", op, body); !strings.Contains(got.body, "string of its decimal digits") ||
+				!strings.Contains(got.body, `"pointer":"/revision"`) {
 				t.Errorf("%s: %s", wrong, got.body)
 			}
 		}
 	}
 	for _, large := range []string{`18446744073709551616`, `"18446744073709551616"`} {
-		if got := w.want("400", wire.Delete, `{"uuid":"kim","revision":`+large+`}`); !strings.Contains(got.body, "larger than any revision") {
+		if got := w.want("400", wire.Delete, `{"uuid":"kim","revision":`+large+`}`); !strings.Contains(got.body,
+			"larger than any revision") {
 			t.Errorf("%s: %s", large, got.body)
 		}
 	}
@@ -99,7 +107,8 @@ func TestLists(t *testing.T) {
 		w.want("", wire.Save, fmt.Sprintf(`{"object":{"uuid":"b%d","year":%d,"_x":1}}`, i, 1800+i))
 	}
 	first := w.want("", wire.List, `{"filter":"year > 1800","sort":"-year","limit":3}`)
-	second := w.want("", wire.List, `{"filter":"year > 1800","sort":"-year","limit":3,"cursor":`+quoted(first.reply.Cursor)+`}`)
+	second := w.want("", wire.List,
+		`{"filter":"year > 1800","sort":"-year","limit":3,"cursor":`+quoted(first.reply.Cursor)+`}`)
 	var uuids []string
 	for _, o := range append(first.reply.Objects, second.reply.Objects...) {
 		uuid, _ := object.Text(object.Field(o, "uuid"))
@@ -110,14 +119,18 @@ func TestLists(t *testing.T) {
 	}
 	w.want("400", wire.List, `{"filter":"title == \"x\""}`)
 
-	back := w.want("", wire.List, `{"filter":"year > 1800","sort":"-year","limit":3,"fields":"year","count":"exact","explain":true,"before":`+quoted(second.reply.Before)+`}`)
-	if len(back.reply.Objects) != 3 || string(back.reply.Objects[0]) != `{"uuid":"b4","year":1804}` || back.reply.Before != "" || back.reply.Cursor == "" {
+	back := w.want("",
+		wire.List, `{"filter":"year > 1800","sort":"-year","limit":3,"fields":"year","count":"exact","explain":true,"before":`+quoted(second.reply.Before)+`}`)
+	if len(back.reply.Objects) != 3 || string(back.reply.Objects[0]) != `{"uuid":"b4","year":1804}` ||
+		back.reply.Before != "" || back.reply.Cursor == "" {
 		t.Errorf("the page before: %s", back.body)
 	}
-	if back.reply.Count == nil || *back.reply.Count != (wire.Count{Value: 4, Accuracy: "exact"}) || !strings.Contains(string(back.reply.Plan), `"range":["year > 1800"]`) {
+	if back.reply.Count == nil || *back.reply.Count != (wire.Count{Value: 4, Accuracy: "exact"}) ||
+		!strings.Contains(string(back.reply.Plan), `"range":["year > 1800"]`) {
 		t.Errorf("its count and its plan: %s", back.body)
 	}
-	if got := w.want("", wire.Get, `{"uuid":"b1","fields":"year"}`); string(got.reply.Object) != `{"uuid":"b1","year":1801}` || got.reply.Revision == 0 {
+	if got := w.want("", wire.Get, `{"uuid":"b1","fields":"year"}`); string(
+		got.reply.Object) != `{"uuid":"b1","year":1801}` || got.reply.Revision == 0 {
 		t.Error(got.body)
 	}
 	w.want("400", wire.Get, `{"uuid":"b1","fields":"a.b.c"}`)
@@ -140,41 +153,46 @@ func TestInvalidRequestsAreRejected(t *testing.T) {
 		status, op, body, says string
 		headers                []string
 	}{
-		"no JSON":               {"400", wire.Save, `title=Emma`, "malformed JSON", nil},
-		"nothing":               {"400", wire.Get, ``, "empty", nil},
-		"an array":              {"400", wire.Save, `[]`, "an array", nil},
-		"twice":                 {"400", wire.Get, `{"uuid":"a","uuid":"b"}`, "duplicate", nil},
-		"an unknown key":        {"400", wire.Save, `{"object":{},"upsert":true}`, `"upsert" is unknown; save takes object, uuid`, nil},
-		"a key of another op":   {"400", wire.Save, `{"object":{},"revision":1}`, `"revision" is unknown`, nil},
-		"too deep":              {"400", wire.Save, `{"object":` + deep + `}`, "nested more than", nil},
-		"a NUL":                 {"400", wire.Save, `{"object":{"title":"\u0000"}}`, "NUL", nil},
-		"no object":             {"400", wire.Save, `{"uuid":"x"}`, `"object" is missing`, nil},
-		"an object of text":     {"400", wire.Save, `{"object":"x"}`, "must be an object", nil},
-		"a bad uuid":            {"400", wire.Get, `{"uuid":"../x"}`, "not a uuid", nil},
-		"an empty uuid":         {"400", wire.Get, `{"uuid":""}`, "not a uuid", nil},
-		"a uuid of numbers":     {"400", wire.Delete, `{"uuid":7}`, "must be a string", nil},
-		"a bad one in it":       {"400", wire.Save, `{"object":{"uuid":7}}`, "must be a string", nil},
-		"which one":             {"400", wire.Update, `{"object":{"title":"x"}}`, "is missing, in the object as well", nil},
-		"revision 0":            {"400", wire.Delete, `{"uuid":"emma","revision":0}`, "above 0", nil},
-		"a revision of text":    {"400", wire.Delete, `{"uuid":"emma","revision":"one"}`, "above 0", nil},
-		"a negative limit":      {"400", wire.List, `{"limit":-1}`, "above 0", nil},
-		"a large limit":         {"400", wire.List, `{"limit":501}`, "1 to 500", nil},
-		"a bad cursor":          {"400", wire.List, `{"cursor":"x"}`, "cursor", nil},
-		"the schema":            {"400", wire.Save, `{"object":{"year":"long ago"}}`, "", nil},
-		"the schema, by a key":  {"400", wire.Save, `{"object":{"year":"long ago"}}`, "", key("schema")},
-		"too large":             {"413", wire.Save, `{"object":{"title":"` + strings.Repeat("x", 270_000) + `"}}`, "takes at most", nil},
-		"an empty key":          {"400", wire.Save, `{"object":{}}`, "printable", key("")},
-		"a long key":            {"400", wire.Save, `{"object":{}}`, "printable", key(long)},
-		"a key with umlauts":    {"400", wire.Save, `{"object":{}}`, "printable", key("schlüssel")},
-		"two keys":              {"400", wire.Save, `{"object":{}}`, "more than once", append(key("a"), key("b")...)},
-		"two keys, other cases": {"400", wire.Save, `{"object":{}}`, "more than once", append(key("a"), "idempotency-key", "b")},
-		"a bad actor":           {"400", wire.Save, `{"object":{}}`, "uuid of a user", []string{wire.HeaderActor, "a b"}},
-		"not there":             {"404", wire.Update, `{"uuid":"none","object":{}}`, "no object", key("none")},
+		"no JSON":  {"400", wire.Save, `title=Emma`, "malformed JSON", nil},
+		"nothing":  {"400", wire.Get, ``, "empty", nil},
+		"an array": {"400", wire.Save, `[]`, "an array", nil},
+		"twice":    {"400", wire.Get, `{"uuid":"a","uuid":"b"}`, "duplicate", nil},
+		"an unknown key": {"400", wire.Save, `{"object":{},"upsert":true}`,
+			`"upsert" is unknown; save takes object, uuid`, nil},
+		"a key of another op": {"400", wire.Save, `{"object":{},"revision":1}`, `"revision" is unknown`, nil},
+		"too deep":            {"400", wire.Save, `{"object":` + deep + `}`, "nested more than", nil},
+		"a NUL":               {"400", wire.Save, `{"object":{"title":"\u0000"}}`, "NUL", nil},
+		"no object":           {"400", wire.Save, `{"uuid":"x"}`, `"object" is missing`, nil},
+		"an object of text":   {"400", wire.Save, `{"object":"x"}`, "must be an object", nil},
+		"a bad uuid":          {"400", wire.Get, `{"uuid":"../x"}`, "not a uuid", nil},
+		"an empty uuid":       {"400", wire.Get, `{"uuid":""}`, "not a uuid", nil},
+		"a uuid of numbers":   {"400", wire.Delete, `{"uuid":7}`, "must be a string", nil},
+		"a bad one in it":     {"400", wire.Save, `{"object":{"uuid":7}}`, "must be a string", nil},
+		"which one": {"400", wire.Update, `{"object":{"title":"x"}}`, "is missing, in the object as well",
+			nil},
+		"revision 0":           {"400", wire.Delete, `{"uuid":"emma","revision":0}`, "above 0", nil},
+		"a revision of text":   {"400", wire.Delete, `{"uuid":"emma","revision":"one"}`, "above 0", nil},
+		"a negative limit":     {"400", wire.List, `{"limit":-1}`, "above 0", nil},
+		"a large limit":        {"400", wire.List, `{"limit":501}`, "1 to 500", nil},
+		"a bad cursor":         {"400", wire.List, `{"cursor":"x"}`, "cursor", nil},
+		"the schema":           {"400", wire.Save, `{"object":{"year":"long ago"}}`, "", nil},
+		"the schema, by a key": {"400", wire.Save, `{"object":{"year":"long ago"}}`, "", key("schema")},
+		"too large": {"413", wire.Save, `{"object":{"title":"` + strings.Repeat("x", 270_000) + `"}}`,
+			"takes at most", nil},
+		"an empty key":       {"400", wire.Save, `{"object":{}}`, "printable", key("")},
+		"a long key":         {"400", wire.Save, `{"object":{}}`, "printable", key(long)},
+		"a key with umlauts": {"400", wire.Save, `{"object":{}}`, "printable", key("schlüssel")},
+		"two keys":           {"400", wire.Save, `{"object":{}}`, "more than once", append(key("a"), key("b")...)},
+		"two keys, other cases": {"400", wire.Save, `{"object":{}}`, "more than once",
+			append(key("a"), "idempotency-key", "b")},
+		"a bad actor": {"400", wire.Save, `{"object":{}}`, "uuid of a user", []string{wire.HeaderActor, "a b"}},
+		"not there":   {"404", wire.Update, `{"uuid":"none","object":{}}`, "no object", key("none")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := w.want(c.status, c.op, c.body, c.headers...)
 			var f wire.Problem
-			if err := json.Unmarshal([]byte(got.body), &f); err != nil || fmt.Sprint(f.Status) != c.status || f.Title == "" || !strings.HasPrefix(f.Type, "urn:belfry:problem:") {
+			if err := json.Unmarshal([]byte(got.body), &f); err != nil || fmt.Sprint(f.Status) != c.status ||
+				f.Title == "" || !strings.HasPrefix(f.Type, "urn:belfry:problem:") {
 				t.Errorf("%s, %v", got.body, err)
 			}
 			if !strings.Contains(got.text, c.says) || !strings.Contains(f.Detail, c.says) {
@@ -193,7 +211,8 @@ func TestInvalidRequestsAreRejected(t *testing.T) {
 func TestServerOwnedFieldsAreNeitherSetNorReturned(t *testing.T) {
 	w := open(t)
 	for _, headers := range [][]string{nil, key("k")} {
-		got := w.want("", wire.Save, `{"object":{"title":"t","notes":"n","copies":[1],"covers":[1],"created":"c","updated":"u","_requests":{"x":1},"_y":1}}`, headers...)
+		got := w.want("",
+			wire.Save, `{"object":{"title":"t","notes":"n","copies":[1],"covers":[1],"created":"c","updated":"u","_requests":{"x":1},"_y":1}}`, headers...)
 		for _, secret := range []string{"notes", "copies", "covers", `"c"`, `"u"`, "_requests", "_y"} {
 			if strings.Contains(got.body, secret) {
 				t.Errorf("%s in %s", secret, got.body)
@@ -263,7 +282,8 @@ func TestTooLargeReplies(t *testing.T) {
 	}
 	stored, err := w.books.Get(t.Context(), "b0")
 	w.must(err)
-	_, err = store.NewWorker(w.books).CompareAndSet(t.Context(), stored, object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
+	_, err = store.NewWorker(w.books).CompareAndSet(t.Context(), stored,
+		object.Object{"copies": []byte(`["` + strings.Repeat("x", 900_000) + `"]`)})
 	w.must(err)
 	if got := w.want("413", wire.List, `{}`); !strings.Contains(got.text, `"b0"`) {
 		t.Error(got.text)
@@ -272,7 +292,8 @@ func TestTooLargeReplies(t *testing.T) {
 		t.Error(got.text)
 	}
 	for _, headers := range [][]string{nil, key("large"), key("large")} {
-		if got := w.want("", wire.Update, `{"object":{"uuid":"b0","year":1}}`, headers...); !got.reply.ObjectOmitted || got.reply.Revision == 0 || len(got.body) > 100 {
+		if got := w.want("", wire.Update, `{"object":{"uuid":"b0","year":1}}`, headers...); !got.reply.ObjectOmitted ||
+			got.reply.Revision == 0 || len(got.body) > 100 {
 			t.Errorf("%.200s", got.body)
 		}
 	}
@@ -310,13 +331,15 @@ func TestTheMicroProtocol(t *testing.T) {
 			t.Fatalf("%+v", stats)
 		}
 		save, get := stats.Endpoints[0], stats.Endpoints[4]
-		return save.NumRequests == 1 && save.NumErrors == 0 && save.ProcessingTime > 0 && save.AverageProcessingTime == save.ProcessingTime &&
+		return save.NumRequests == 1 && save.NumErrors == 0 && save.ProcessingTime > 0 &&
+			save.AverageProcessingTime == save.ProcessingTime &&
 			get.NumRequests == 1 && get.NumErrors == 1 && strings.HasPrefix(get.LastError, `404:`)
 	})
 	if _, err := natsserver.Request(w.conn, "$SRV.PING.store-Requests", nil); !errors.Is(err, nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
-	if _, err := natsserver.Request(w.conn, "store.Requests.list", []byte("{}")); !errors.Is(err, nats.ErrNoResponders) {
+	if _, err := natsserver.Request(w.conn, "store.Requests.list", []byte("{}")); !errors.Is(err,
+		nats.ErrNoResponders) {
 		t.Errorf("the store of requests: %v", err)
 	}
 }
@@ -327,7 +350,8 @@ func TestARetiredServerTakesNothing(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	before := w.serve()
 	stricter := w.options
-	stricter.Stores = []*store.Store{w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
+	stricter.Stores = []*store.Store{
+		w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
 	w.options = stricter
 	w.must(before.Retire(t.Context(), w.serve()))
 	for n := range 30 {
@@ -338,12 +362,13 @@ func TestARetiredServerTakesNothing(t *testing.T) {
 	}
 }
 
-// One server takes over from another: each request is handled by the one before until the next begins, then by the next,
-// on the subscriptions of either; those for what only the other serves are refused.
+// One server takes over from another: each request is handled by the one before until the next begins, then by the
+// next, on the subscriptions of either; those for what only the other serves are refused.
 func TestAServerTakesOver(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	before := w.serve()
-	w.options.Stores = []*store.Store{w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
+	w.options.Stores = []*store.Store{
+		w.books.WithOptions(func(o *store.Options) { o.Schema = mustCompile(t, `{"required":["author"]}`) })}
 	w.options.Previous = before
 	next := w.serve()
 	for n := range 30 {
@@ -361,8 +386,8 @@ func TestAServerTakesOver(t *testing.T) {
 	}
 }
 
-// What arrives where another server has taken over, which serves nothing, is refused; but no reply goes to a subject that
-// is no inbox, such as that of an event.
+// What arrives where another server has taken over, which serves nothing, is refused; but no reply goes to a subject
+// that is no inbox, such as that of an event.
 func TestARetiredServerRepliesToInboxesAlone(t *testing.T) {
 	w := newFixture(t, nil, nil)
 	before := w.serve()

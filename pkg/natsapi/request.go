@@ -143,7 +143,8 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 		return nil
 	}
 	to, common := map[string]*string{
-		"uuid": &r.UUID, "q": &r.Words, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor, "before": &r.Before, "fields": &r.Fields, "count": &r.Count,
+		"uuid": &r.UUID, "q": &r.Words, "filter": &r.Filter, "sort": &r.Sort, "cursor": &r.Cursor, "before": &r.Before,
+		"fields": &r.Fields, "count": &r.Count,
 	}[name]
 	if !common {
 		return nil // a field of this operation alone, which it reads itself
@@ -162,8 +163,8 @@ func (r *request) parseField(name string, value json.RawMessage) error {
 	return err
 }
 
-// parseRevision reads a number, as replies have it, or the decimal digits of one in a string, as events have it: a program whose
-// numbers are floating point ones keeps all digits of these.
+// parseRevision reads a number, as replies have it, or the decimal digits of one in a string, as events have it: a
+// program whose numbers are floating point ones keeps all digits of these.
 func parseRevision(name string, value json.RawMessage) (uint64, error) {
 	digits := string(value)
 	if text, ok := object.Text(value); ok {
@@ -174,7 +175,8 @@ func parseRevision(name string, value json.RawMessage) (uint64, error) {
 	case errors.Is(err, strconv.ErrRange):
 		return 0, invalidField(name, "is larger than any revision: it has at most 64 bits")
 	case err != nil || n == 0 || digits[0] == '0':
-		return 0, invalidField(name, "must be the revision of an object, a whole number above 0 or a string of its decimal digits, as in replies and in events")
+		return 0, invalidField(name, "must be the revision of an object, a whole number above 0 or a string of its "+
+			"decimal digits, as in replies and in events")
 	}
 	return n, nil
 }
@@ -204,12 +206,14 @@ func invalidField(name, format string, args ...any) error {
 		name = strings.ToValidUTF8(name[:64], "") + "..."
 	}
 	return &errs.Error{
-		Kind: errs.Invalid, Message: fmt.Sprintf("%q %s", name, what), Fields: []errs.Field{{Pointer: object.Pointer(name), Message: what}},
+		Kind: errs.Invalid, Message: fmt.Sprintf("%q %s", name, what),
+		Fields: []errs.Field{{Pointer: object.Pointer(name), Message: what}},
 	}
 }
 
 // fingerprint identifies the request and its user, to detect different requests
 // with the same key.
 func (r *request) fingerprint() string {
-	return idempotent.Fingerprint(r.of.Op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10), string(r.Object.Encode()))
+	return idempotent.Fingerprint(r.of.Op, r.actor, r.UUID, strconv.FormatUint(r.Revision, 10),
+		string(r.Object.Encode()))
 }

@@ -41,10 +41,12 @@ func FuzzRequest(f *testing.F) {
 	f.Add(`{"filter":"a == 1","sort":"a","limit":3,"cursor":"x"}`, "k\n", "..")
 	f.Fuzz(func(t *testing.T, body, key, actor string) {
 		for _, of := range requests() {
-			r, err := parse(&of, "id", &nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
+			r, err := parse(&of, "id",
+				&nats.Msg{Data: []byte(body), Header: nats.Header{"idempotency-KEY": {key}, wire.HeaderActor: {actor}}})
 			if err != nil {
 				o := problemReply(err, "id")
-				if o.status != 400 || o.text == "" || strings.ContainsAny(o.text, "\r\n\x00") || len(o.text) > maxHeaderText {
+				if o.status != 400 || o.text == "" || strings.ContainsAny(o.text, "\r\n\x00") ||
+					len(o.text) > maxHeaderText {
 					t.Errorf("%s %q: %+v, %v", of.Op, body, o, err)
 				}
 				continue

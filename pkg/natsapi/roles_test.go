@@ -31,7 +31,8 @@ func production(t *testing.T) string {
 func as(t *testing.T, url, user, variable string) (conn *nats.Conn, refusals chan error) {
 	t.Helper()
 	refusals = make(chan error, 100)
-	conn, err := nats.Connect(url, nats.Timeout(kit.Limit), nats.UserInfo(user, "pw-of-"+variable), nats.CustomInboxPrefix("_INBOX_"+user),
+	conn, err := nats.Connect(url, nats.Timeout(kit.Limit), nats.UserInfo(user, "pw-of-"+variable),
+		nats.CustomInboxPrefix("_INBOX_"+user),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refusals <- err }))
 	if err != nil {
 		t.Fatal(err)
@@ -61,16 +62,20 @@ func TestTheRolesOfNatsConf(t *testing.T) {
 			w.want("", wire.Delete, `{"uuid":"emma"}`)
 
 			// No server answers for Authors here, but requests are permitted; the others are not.
-			if _, err := natsserver.Request(w.conn, "store.Authors.get", []byte("{}")); !errors.Is(err, nats.ErrNoResponders) {
+			if _, err := natsserver.Request(w.conn, "store.Authors.get", []byte("{}")); !errors.Is(err,
+				nats.ErrNoResponders) {
 				t.Errorf("reading authors: %v", err)
 			}
 			for _, subject := range []string{
-				"store.Authors.save", "store.Authors.update", "store.Authors.delete", "store.Users.get", "store.Requests.get",
-				"$SRV.INFO", "events.1.Store.Saved.Books.x", "Store.Saved", "$JS.API.STREAM.PURGE.EVENTS", "_INBOX_front.x",
+				"store.Authors.save", "store.Authors.update", "store.Authors.delete", "store.Users.get",
+				"store.Requests.get",
+				"$SRV.INFO", "events.1.Store.Saved.Books.x", "Store.Saved", "$JS.API.STREAM.PURGE.EVENTS",
+				"_INBOX_front.x",
 			} {
 				w.must(w.conn.Publish(subject, []byte("{}")))
 				w.must(w.conn.FlushTimeout(kit.Limit))
-				if err := <-refused; !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(`publish to "`+subject)) {
+				if err := <-refused; !strings.Contains(strings.ToLower(err.Error()),
+					strings.ToLower(`publish to "`+subject)) {
 					t.Errorf("%s: %v", subject, err)
 				}
 			}
@@ -103,7 +108,8 @@ func TestAListenerUsesTheStoresThatItsAccountImports(t *testing.T) {
 		t.Fatal(err)
 	}
 	const imported = `{service: {account: BELFRY, subject: "dead.listener"}}`
-	text := strings.Replace(string(data), imported, imported+"\n"+`{service: {account: BELFRY, subject: "store.Books.save"}}`, 1)
+	text := strings.Replace(string(data), imported,
+		imported+"\n"+`{service: {account: BELFRY, subject: "store.Books.save"}}`, 1)
 	text = strings.Replace(text, "permissions: $LISTENER}", "}, {user: nobody, password: p, permissions: $LISTENER}", 1)
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -121,7 +127,8 @@ func TestAListenerUsesTheStoresThatItsAccountImports(t *testing.T) {
 	w.want("", wire.Save, `{"object":{"uuid":"emma"}}`, key("k")...)
 	w.want("409", wire.Save, `{"object":{"uuid":"emma"}}`)
 	for _, subject := range []string{"store.Books.get", "store.Books.delete", "store.Authors.save"} {
-		if _, err := natsserver.Request(w.conn, subject, []byte(`{"uuid":"emma"}`)); !errors.Is(err, nats.ErrNoResponders) {
+		if _, err := natsserver.Request(w.conn, subject, []byte(`{"uuid":"emma"}`)); !errors.Is(err,
+			nats.ErrNoResponders) {
 			t.Errorf("%s: %v", subject, err)
 		}
 	}
@@ -133,8 +140,10 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 	w := open(t)
 	received, err := w.conn.SubscribeSync(">")
 	w.must(err)
-	for _, to := range []string{"events.3.Store.Deleted.Books.emma", "Store.Deleted", "store.Books.list", "$JS.API.STREAM.PURGE.EVENTS", "_GR_.a.b.Store.Saved"} {
-		for subject, body := range map[string]string{"store.Books.save": `{"object":{"uuid":"emma"}}`, "store.Books.list": "no JSON", "$SRV.INFO": ""} {
+	for _, to := range []string{"events.3.Store.Deleted.Books.emma", "Store.Deleted", "store.Books.list",
+		"$JS.API.STREAM.PURGE.EVENTS", "_GR_.a.b.Store.Saved"} {
+		for subject, body := range map[string]string{"store.Books.save": `{"object":{"uuid":"emma"}}`,
+			"store.Books.list": "no JSON", "$SRV.INFO": ""} {
 			w.must(w.conn.PublishRequest(subject, to, []byte(body)))
 		}
 	}
@@ -145,7 +154,8 @@ func TestRepliesGoToInboxesOnly(t *testing.T) {
 		if err != nil {
 			break
 		}
-		if !strings.HasPrefix(m.Subject, "_INBOX") && !strings.HasPrefix(m.Subject, "store.Books.") && m.Subject != "$SRV.INFO" || m.Subject == "store.Books.list" && m.Reply == "" {
+		if !strings.HasPrefix(m.Subject, "_INBOX") && !strings.HasPrefix(m.Subject, "store.Books.") &&
+			m.Subject != "$SRV.INFO" || m.Subject == "store.Books.list" && m.Reply == "" {
 			t.Errorf("received on %s: %s", m.Subject, m.Data)
 		}
 	}

@@ -43,9 +43,11 @@ type endpoint struct {
 
 func newService(s *Server, st *store.Store) *service {
 	v := &service{
-		server: s, store: st, started: s.opts.Now().UTC(), admission: newAdmission(s.opts.MaxInFlight, s.opts.MaxQueued, maxQueuedBytes),
+		server: s, store: st, started: s.opts.Now().UTC(),
+		admission: newAdmission(s.opts.MaxInFlight, s.opts.MaxQueued, maxQueuedBytes),
 		identity: micro.ServiceIdentity{
-			Name: "store-" + st.Name(), ID: nuid.Next(), Version: s.opts.Version, Metadata: map[string]string{"store": st.Name()},
+			Name: "store-" + st.Name(), ID: nuid.Next(), Version: s.opts.Version,
+			Metadata: map[string]string{"store": st.Name()},
 		},
 	}
 	for _, r := range s.opts.Set.Requests(st.Name()) {
@@ -153,7 +155,8 @@ func (v *service) accept(e *endpoint, m *nats.Msg, received time.Time) {
 		return
 	}
 	if !v.admission.admit(size) {
-		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus: try again later", v.store.Name())
+		err := errs.New(errs.Unavailable, "store %s has too many requests over the bus: try again later",
+			v.store.Name())
 		v.reply(e, m, received, requestID(m), err, reply{})
 		return
 	}

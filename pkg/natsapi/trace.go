@@ -23,7 +23,8 @@ func (v *service) startSpan(ctx context.Context, e *endpoint, m *nats.Msg) (cont
 	given, _ := header(m.Header, wire.HeaderTrace) // an invalid one is a problem of the request
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": given})
 	return v.server.tracer.Start(ctx, e.stats.Subject, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("messaging.system", "nats"), attribute.String("belfry.store", v.store.Name()), attribute.String("belfry.operation", e.of.Op),
+		attribute.String("messaging.system", "nats"), attribute.String("belfry.store", v.store.Name()),
+		attribute.String("belfry.operation", e.of.Op),
 	))
 }
 

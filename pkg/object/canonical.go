@@ -33,8 +33,8 @@ func (o Object) Canonicalize() {
 	}
 }
 
-// needlessEscape finds the first escape from an index on that Canonical writes otherwise, and how many bytes it has; -1 for
-// none. Backslashes are only in strings.
+// needlessEscape finds the first escape from an index on that Canonical writes otherwise, and how many bytes it has; -1
+// for none. Backslashes are only in strings.
 func needlessEscape(text []byte, from int) (at, size int) {
 	for {
 		next := bytes.IndexByte(text[from:], '\\')

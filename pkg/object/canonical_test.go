@@ -78,7 +78,8 @@ func TestEncodersOfOneTextAgree(t *testing.T) {
 	for _, text := range hardtext.All() {
 		want := string(object.AppendString(nil, text))
 		for encoder, encode := range hardtext.Encoders() {
-			o, err := object.Parse([]byte(`{` + encode(text) + `:` + encode(text) + `,"holder":{` + encode(text) + `:[` + encode(text) + `]}}`))
+			o, err := object.Parse([]byte(`{` + encode(text) + `:` + encode(text) + `,"holder":{` + encode(text) +
+				`:[` + encode(text) + `]}}`))
 			if err != nil {
 				t.Errorf("%q by %s: %v", text, encoder, err)
 				continue
@@ -99,7 +100,8 @@ func TestEncodersOfOneTextAgree(t *testing.T) {
 }
 
 func TestDuplicatesByEscapesAreRefused(t *testing.T) {
-	for _, in := range []string{`{"a/b":1,"a\/b":2}`, `{"o":{"é":1,"\u00e9":2}}`, `{"😀":1,"\ud83d\ude00":1}`, `{"\u0075uid":"x","uuid":"y"}`} {
+	for _, in := range []string{`{"a/b":1,"a\/b":2}`, `{"o":{"é":1,"\u00e9":2}}`, `{"😀":1,"\ud83d\ude00":1}`,
+		`{"\u0075uid":"x","uuid":"y"}`} {
 		if o, err := object.Parse([]byte(in)); err == nil || !strings.Contains(err.Error(), "duplicate") {
 			t.Errorf("%s: %s, %v", in, o.Encode(), err)
 		}
@@ -127,7 +129,8 @@ func TestPlainTextIsNotCopied(t *testing.T) {
 
 // FuzzCanonical compares with what another encoder makes of the same text.
 func FuzzCanonical(f *testing.F) {
-	for _, seed := range []string{`"\u0061\/\ud83d\ude00\ud800"`, `{"a\/":["\u001f\n\u000A",1.0]}`, `"\\\u005c\u0022"`, book} {
+	for _, seed := range []string{`"\u0061\/\ud83d\ude00\ud800"`, `{"a\/":["\u001f\n\u000A",1.0]}`, `"\\\u005c\u0022"`,
+		book} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

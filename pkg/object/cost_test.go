@@ -35,8 +35,8 @@ func members(n int, inner string) string {
 	return b.String() + `"_":` + inner + `}`
 }
 
-// Members cost many times their bytes while they are parsed, so an object, with those around it, has no more than one that a
-// store takes.
+// Members cost many times their bytes while they are parsed, so an object, with those around it, has no more than one
+// that a store takes.
 func TestMembersOfObjectsAreBounded(t *testing.T) {
 	const most = object.MaxMembers
 	for name, c := range map[string]struct {
@@ -49,8 +49,9 @@ func TestMembersOfObjectsAreBounded(t *testing.T) {
 		"too many within another object": {`{"a":` + members(most, "0") + `}`, false},
 		"within an array":                {`{"a":[1,{},` + members(most, "0") + `]}`, false},
 		"nested objects":                 {members(most/2, members(most/2, members(most/2, "0"))), false},
-		"one after the other":            {`{"a":[` + members(most-1, "0") + `,` + members(most-1, "0") + `],"b":` + members(most-2, "0") + `}`, true},
-		"colons in texts":                {`{"a":"` + strings.Repeat(`:\":`, most) + `"}`, true},
+		"one after the other": {`{"a":[` + members(most-1, "0") + `,` + members(most-1, "0") + `],"b":` +
+			members(most-2, "0") + `}`, true},
+		"colons in texts": {`{"a":"` + strings.Repeat(`:\":`, most) + `"}`, true},
 	} {
 		_, err := object.Parse([]byte(c.text))
 		if (err == nil) != c.ok {
@@ -70,7 +71,8 @@ func TestMembersOfObjectsAreBounded(t *testing.T) {
 func TestAMergePatchCostsAsMuchAsItIsLong(t *testing.T) {
 	const levels = object.MaxDepth - 2
 	inner := `"` + strings.Repeat("a", 1<<20) + `"`
-	for name, target := range map[string]string{"new": `{}`, "changed": strings.Repeat(`{"a":`, levels) + `{"b":0}` + strings.Repeat("}", levels)} {
+	for name, target := range map[string]string{"new": `{}`,
+		"changed": strings.Repeat(`{"a":`, levels) + `{"b":0}` + strings.Repeat("}", levels)} {
 		stored := parse(t, target)
 		patch := parse(t, strings.Repeat(`{"a":`, levels)+`{"b":`+inner+`}`+strings.Repeat("}", levels))
 		bytes := allocated(func() {
@@ -80,7 +82,8 @@ func TestAMergePatchCostsAsMuchAsItIsLong(t *testing.T) {
 			}
 		})
 		if most := uint64(8 * len(inner)); bytes > most {
-			t.Errorf("%s: %d bytes are allocated for a patch of %d, at most %d are expected", name, bytes, len(inner), most)
+			t.Errorf("%s: %d bytes are allocated for a patch of %d, at most %d are expected", name, bytes, len(inner),
+				most)
 		}
 	}
 }

@@ -67,8 +67,8 @@ func (d Decimal) Compare(other Decimal) int {
 	return c * d.sign()
 }
 
-// IsCapped reports whether the exponent is larger than is read: another number of this kind may be another one although the
-// two compare as equal.
+// IsCapped reports whether the exponent is larger than is read: another number of this kind may be another one although
+// the two compare as equal.
 func (d Decimal) IsCapped() bool { return d.capped }
 
 func (d Decimal) sign() int {

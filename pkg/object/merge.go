@@ -44,9 +44,9 @@ func MergePatch(target, patch Object) (Object, error) {
 	return merged, nil
 }
 
-// appendPatched appends value changed by a patch, an object at a level of the nesting, and returns whether the result differs. The
-// objects in it are appended to the same text: with one of their own for each level, a patch that is nested deeply would be
-// copied as often.
+// appendPatched appends value changed by a patch, an object at a level of the nesting, and returns whether the result
+// differs. The objects in it are appended to the same text: with one of their own for each level, a patch that is
+// nested deeply would be copied as often.
 func appendPatched(text []byte, value, change json.RawMessage, level int) (_ []byte, differs bool, err error) {
 	if level > MaxDepth {
 		return nil, false, errs.New(errs.Invalid, "the patch is nested more than %d levels deep", MaxDepth)

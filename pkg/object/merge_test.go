@@ -69,8 +69,10 @@ func TestMergePatchExamplesOfTheRFC(t *testing.T) {
 
 func TestMergePatchKeepsText(t *testing.T) {
 	for name, c := range map[string]struct{ target, patch, want string }{
-		"digits":                  {`{"n":1.50,"o":{"m":1E+2}}`, `{"o":{"k":2.0}}`, `{"n":1.50,"o":{"k":2.0,"m":1E+2}}`},
-		"no HTML escapes":         {`{"o":{"s":"<&>"}}`, `{"o":{"t":"<\u2028>"}}`, `{"o":{"s":"<&>","t":"<` + "\u2028" + `>"}}`},
+		"digits": {`{"n":1.50,"o":{"m":1E+2}}`, `{"o":{"k":2.0}}`,
+			`{"n":1.50,"o":{"k":2.0,"m":1E+2}}`},
+		"no HTML escapes": {`{"o":{"s":"<&>"}}`, `{"o":{"t":"<\u2028>"}}`,
+			`{"o":{"s":"<&>","t":"<` + "\u2028" + `>"}}`},
 		"order of what it leaves": {`{"o":{"z":1,"a":2}}`, `{"o":{"z":1,"q":null}}`, `{"o":{"z":1,"a":2}}`},
 		"names by escapes":        {`{"o":{"a":1}}`, `{"o":{"\u0061":2}}`, `{"o":{"a":2}}`},
 		"null inside an array":    {`{}`, `{"l":[null,{"a":null}]}`, `{"l":[null,{"a":null}]}`},

@@ -23,7 +23,8 @@ func Named(value []byte) (uuid string, ok bool) {
 
 // IsNumber reports whether a uuid is one that a number names.
 func IsNumber(uuid string) bool {
-	return isWhole([]byte(uuid)) && (uuid == "0" || uuid[0] != '0') && (len(uuid) < len(maxNumber) || len(uuid) == len(maxNumber) && uuid <= maxNumber)
+	return isWhole([]byte(uuid)) && (uuid == "0" || uuid[0] != '0') &&
+		(len(uuid) < len(maxNumber) || len(uuid) == len(maxNumber) && uuid <= maxNumber)
 }
 
 // IsNumberNamed reports whether a value names an object by a number.

@@ -35,7 +35,8 @@ func TestWhatAValueNames(t *testing.T) {
 		"-" + strings.Repeat("1", 50): {"", "is a longer number"},
 	} {
 		uuid, ok := object.Named([]byte(value))
-		if why := object.WhyUnnamed([]byte(value)); uuid != want.uuid && ok || ok != (want.uuid != "") || !strings.Contains(why, want.why) || (why == "") != (want.why == "") {
+		if why := object.WhyUnnamed([]byte(value)); uuid != want.uuid && ok || ok != (want.uuid != "") ||
+			!strings.Contains(why, want.why) || (why == "") != (want.why == "") {
 			t.Errorf("%s names %q, %v, %q, want %q, %q", value, uuid, ok, why, want.uuid, want.why)
 		}
 		if got, want := object.IsNumberNamed([]byte(value)), ok && value[0] != '"'; got != want {

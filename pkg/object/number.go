@@ -6,7 +6,8 @@ import (
 )
 
 // SameValue reports whether two values, nil for none, are the same JSON value: they differ at most in the order of
-// properties, in how strings are escaped and in how numbers are written. 10, 10.0 and 1e1 are the same, and so are 0 and -0.
+// properties, in how strings are escaped and in how numbers are written. 10, 10.0 and 1e1 are the same, and so are 0
+// and -0.
 func SameValue(a, b []byte) bool { return sameBy(sameNumber, a, b) }
 
 // SameDigits is SameValue of values whose numbers are also written alike: for a writer who means to change the text of

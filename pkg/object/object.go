@@ -50,8 +50,8 @@ func ParseWithin(data []byte, members int) (Object, error) {
 // WithoutMark returns a text without a byte order mark of UTF-8 before it.
 func WithoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
 
-// Decode reads an object that belfry encoded itself (see Encode), perhaps before strings were stored in one form: its values are
-// Canonical. It checks syntax only. The values refer to data, which must not change afterwards.
+// Decode reads an object that belfry encoded itself (see Encode), perhaps before strings were stored in one form: its
+// values are Canonical. It checks syntax only. The values refer to data, which must not change afterwards.
 func Decode(data []byte) (Object, error) { return decode(Canonical(data)) }
 
 func decode(data []byte) (Object, error) {

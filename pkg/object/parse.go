@@ -13,8 +13,8 @@ import (
 // space are the characters that JSON allows between tokens.
 const space = " \t\r\n"
 
-// MaxMembers is how many members an object and those around it may have together: no object of 256 KiB, the largest one that
-// a store takes, has as many. Each takes a hundred bytes and more while it is parsed.
+// MaxMembers is how many members an object and those around it may have together: no object of 256 KiB, the largest one
+// that a store takes, has as many. Each takes a hundred bytes and more while it is parsed.
 const MaxMembers = 45_000
 
 // checkText rejects in one pass texts that the tokenizer would accept: nesting that
@@ -24,8 +24,8 @@ func checkText(data []byte, members int) error { return checkWithin(0, data, mem
 // MaxCopyDepth is how many levels a value may nest that is copied into an element of an array of another object.
 const MaxCopyDepth = MaxDepth - 3
 
-// CheckCopied returns why a value, whose syntax is right, can't be copied into an element of an array of an object: Parse would
-// refuse that object.
+// CheckCopied returns why a value, whose syntax is right, can't be copied into an element of an array of an object:
+// Parse would refuse that object.
 func CheckCopied(value []byte) error { return checkWithin(MaxDepth-MaxCopyDepth, value, MaxMembers) }
 
 // checkWithin is checkText of a value that is so many levels deep.
@@ -42,7 +42,8 @@ func checkWithin(depth int, data []byte, most int) error {
 			return errs.New(errs.Invalid, "malformed JSON: a NUL character at byte %d", i)
 		case inString && c == '\\':
 			if bytes.HasPrefix(data[i+1:], []byte("u0000")) {
-				return errs.New(errs.Invalid, `a NUL character (\u0000) at byte %d: backends can't store it; remove it`, i)
+				return errs.New(errs.Invalid, `a NUL character (\u0000) at byte %d: backends can't store it; remove it`,
+					i)
 			}
 			i++
 		case c == '"':
@@ -54,7 +55,8 @@ func checkWithin(depth int, data []byte, most int) error {
 			}
 		case c == ':':
 			if open++; open > most {
-				return errs.New(errs.Invalid, "an object and those around it have more than %d members at byte %d", most, i)
+				return errs.New(errs.Invalid, "an object and those around it have more than %d members at byte %d",
+					most, i)
 			}
 			members[max(depth, 0)]++
 		case c == '}' || c == ']':

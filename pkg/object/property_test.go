@@ -13,7 +13,8 @@ func TestValidProperty(t *testing.T) {
 			t.Errorf("%q is refused", name)
 		}
 	}
-	for _, name := range []string{"", "_a", "-a", "a b", "a.b", "a/b", "a\n", "a\xff", "\xff", strings.Repeat("é", object.MaxProperty+1)} {
+	for _, name := range []string{"", "_a", "-a", "a b", "a.b", "a/b", "a\n", "a\xff", "\xff",
+		strings.Repeat("é", object.MaxProperty+1)} {
 		if object.ValidProperty(name) {
 			t.Errorf("%q is accepted", name)
 		}

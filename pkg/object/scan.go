@@ -38,8 +38,8 @@ func Field(data []byte, name string) []byte {
 	return found
 }
 
-// Values returns the texts of some top-level fields of an encoded object, in the order of their names; nil for one that is
-// absent. Like Each it trusts the syntax.
+// Values returns the texts of some top-level fields of an encoded object, in the order of their names; nil for one that
+// is absent. Like Each it trusts the syntax.
 func Values(data []byte, names []string) [][]byte {
 	found, absent := make([][]byte, len(names)), len(names)
 	_ = members(data, func(quoted, value []byte) bool {

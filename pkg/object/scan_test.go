@@ -12,10 +12,11 @@ import (
 
 func TestEachVisitsFieldsInOrder(t *testing.T) {
 	var got []string
-	err := object.Each([]byte(`{"b":1,"a\"":"}","o":{"x":"]"},"l":[1,[2]],"n":null}`), func(name string, value []byte) bool {
-		got = append(got, name+"="+string(value))
-		return true
-	})
+	err := object.Each([]byte(`{"b":1,"a\"":"}","o":{"x":"]"},"l":[1,[2]],"n":null}`),
+		func(name string, value []byte) bool {
+			got = append(got, name+"="+string(value))
+			return true
+		})
 	want := []string{`b=1`, `a"="}"`, `o={"x":"]"}`, `l=[1,[2]]`, `n=null`}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
@@ -43,7 +44,8 @@ func TestEachRejectsWhatIsNotAnObject(t *testing.T) {
 
 func TestField(t *testing.T) {
 	data := []byte(`{"uuid":"u","a\n":1,"\u0062":2,"o":{"c":3},"z":null}`)
-	for name, want := range map[string]string{"uuid": `"u"`, "a\n": "1", "b": "2", "o": `{"c":3}`, "z": "null", "c": "", "": "", "uui": ""} {
+	for name, want := range map[string]string{"uuid": `"u"`, "a\n": "1", "b": "2", "o": `{"c":3}`, "z": "null", "c": "",
+		"": "", "uui": ""} {
 		if got := object.Field(data, name); string(got) != want {
 			t.Errorf("Field(%q) = %s, want %s", name, got, want)
 		}
@@ -100,7 +102,8 @@ func TestElements(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	for in, want := range map[string]string{`""`: "", `"abc"`: "abc", `"\u00e9\n\"\\"`: "é\n\"\\", `"\ud83d\ude00"`: "😀"} {
+	for in, want := range map[string]string{`""`: "", `"abc"`: "abc", `"\u00e9\n\"\\"`: "é\n\"\\",
+		`"\ud83d\ude00"`: "😀"} {
 		if got, ok := object.Text([]byte(in)); !ok || got != want {
 			t.Errorf("Text(%s) = %q, %v, want %q", in, got, ok, want)
 		}
@@ -114,7 +117,8 @@ func TestText(t *testing.T) {
 
 // FuzzScan: the trusting readers end and stay inside their input, whatever it is.
 func FuzzScan(f *testing.F) {
-	for _, seed := range []string{book, `[1,"a",[2],{"b":3}]`, `{"a":1,`, `[`, `["`, `{"\`, `{"a":{"b":[}`, `[:]`, `{"a":1 2}`, `[}`, `{]`} {
+	for _, seed := range []string{book, `[1,"a",[2],{"b":3}]`, `{"a":1,`, `[`, `["`, `{"\`, `{"a":{"b":[}`, `[:]`,
+		`{"a":1 2}`, `[}`, `{]`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -28,7 +28,8 @@ func LastTime(text string) (last string, exact bool, err error) {
 	before, leap := withoutLeap(text)
 	at, err := time.Parse(time.RFC3339Nano, before)
 	at = at.UTC()
-	if err == nil && (!written.MatchString(before) || leap && !at.Add(time.Second).Truncate(time.Second).Equal(monthOf(at).AddDate(0, 1, 0))) {
+	if err == nil && (!written.MatchString(before) ||
+		leap && !at.Add(time.Second).Truncate(time.Second).Equal(monthOf(at).AddDate(0, 1, 0))) {
 		err = errors.New("no time of RFC 3339")
 	}
 	if err != nil {
@@ -63,7 +64,8 @@ const dateLength = len(time.DateOnly)
 // written is how RFC 3339 writes a time. time.Parse takes more: T1:00:00, a comma before the fraction, and +24:00.
 var written = regexp.MustCompile(`^[0-9-]{10}T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):\d\d)$`)
 
-// beyondMicroseconds returns the digits of a time's fraction of a second after the sixth: time.Parse drops those after the ninth.
+// beyondMicroseconds returns the digits of a time's fraction of a second after the sixth: time.Parse drops those after
+// the ninth.
 func beyondMicroseconds(text string) string {
 	_, fraction, _ := strings.Cut(text, ".")
 	digits := fraction[:len(fraction)-len(strings.TrimLeft(fraction, "0123456789"))]

@@ -39,7 +39,8 @@ func CheckUUID(s string) error {
 	if ValidUUID(s) {
 		return nil
 	}
-	return errs.New(errs.Invalid, "not a uuid: 1 to %d characters of A-Z a-z 0-9 . _ - @ + are expected, the first of them no dot", MaxUUID)
+	return errs.New(errs.Invalid,
+		"not a uuid: 1 to %d characters of A-Z a-z 0-9 . _ - @ + are expected, the first of them no dot", MaxUUID)
 }
 
 var uuidByte = func() (t [256]bool) {

@@ -13,12 +13,14 @@ import (
 )
 
 func TestValidUUID(t *testing.T) {
-	for _, s := range []string{"a", "0", "_", "-", "@", "+", "a.b", "a..b", "A-Z_a@z+0.9", "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", "me@example.com_email", strings.Repeat("x", object.MaxUUID)} {
+	for _, s := range []string{"a", "0", "_", "-", "@", "+", "a.b", "a..b", "A-Z_a@z+0.9",
+		"0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", "me@example.com_email", strings.Repeat("x", object.MaxUUID)} {
 		if !object.ValidUUID(s) || object.CheckUUID(s) != nil {
 			t.Errorf("%q is refused", s)
 		}
 	}
-	for _, s := range []string{"", ".", "..", ".a", "../a", "a/b", `a\b`, "a b", "a\x00", "a\n", "é", "a%2E", "a*", "a>", "a:b", "a\xff", strings.Repeat("x", object.MaxUUID+1)} {
+	for _, s := range []string{"", ".", "..", ".a", "../a", "a/b", `a\b`, "a b", "a\x00", "a\n", "é", "a%2E", "a*",
+		"a>", "a:b", "a\xff", strings.Repeat("x", object.MaxUUID+1)} {
 		if object.ValidUUID(s) || !errors.Is(object.CheckUUID(s), errs.Invalid) {
 			t.Errorf("%q is accepted", s)
 		}
@@ -42,7 +44,8 @@ func TestNewUUIDsAreValidAndInOrder(t *testing.T) {
 // FuzzUUID: what is accepted is what the rule says, and safe as one element of
 // a path and of a URL.
 func FuzzUUID(f *testing.F) {
-	for _, s := range []string{"", "a", ".a", "a.b", "..", "a/b", "%2e", "a\x00", "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", "é"} {
+	for _, s := range []string{"", "a", ".a", "a.b", "..", "a/b", "%2e", "a\x00",
+		"0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", "é"} {
 		f.Add(s)
 	}
 	rule := regexp.MustCompile(`\A[A-Za-z0-9_@+-][A-Za-z0-9._@+-]{0,199}\z`)

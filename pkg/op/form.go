@@ -28,7 +28,8 @@ func Form[T any](with ...any) *ordered.Object {
 	if !forPrograms[T]() {
 		return Body(html)
 	}
-	return Body(ordered.Of(JSONType, ordered.Of("schema", formSchema(fields, false, with)), FormType, html.Object(FormType)))
+	return Body(ordered.Of(JSONType, ordered.Of("schema", formSchema(fields, false, with)), FormType,
+		html.Object(FormType)))
 }
 
 // HTMLForm is a body that is only an HTML form, with the fields of T.
@@ -120,7 +121,8 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		options := strings.Split(tag, ",")
-		f := field{index: []int{i}, name: options[0], doc: s.Tag.Get("doc"), kind: s.Type.Kind(), ref: s.Tag.Get("ref"), only: s.Tag.Get("only"), rest: options[0] == "*"}
+		f := field{index: []int{i}, name: options[0], doc: s.Tag.Get("doc"), kind: s.Type.Kind(), ref: s.Tag.Get("ref"),
+			only: s.Tag.Get("only"), rest: options[0] == "*"}
 		if enum := s.Tag.Get("enum"); enum != "" {
 			f.enum = strings.Split(enum, ",")
 		}

@@ -46,9 +46,11 @@ func TestFieldsAreReadAsTheirTagsSay(t *testing.T) {
 	if err != nil || in.To != "bob" || in.Text != nil || !in.Urgent || string(in.Stamps) != "[1]" || !in.Undo {
 		t.Errorf("a browser: %+v, %v", in, err)
 	}
-	for _, body := range []string{`{"to":1}`, `{"address":[]}`, `{"text":true}`, `{"urgent":"perhaps"}`, `{"urgent":1}`} {
+	for _, body := range []string{`{"to":1}`, `{"address":[]}`, `{"text":true}`, `{"urgent":"perhaps"}`,
+		`{"urgent":1}`} {
 		var wrong *errs.Error
-		if _, err := decode(t, false, body); !errors.As(err, &wrong) || wrong.Kind != errs.Invalid || len(wrong.Fields) != 1 {
+		if _, err := decode(t, false, body); !errors.As(err, &wrong) || wrong.Kind != errs.Invalid ||
+			len(wrong.Fields) != 1 {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
@@ -74,11 +76,13 @@ func TestTheSchemaOfAFormHasWhatItsTagsSay(t *testing.T) {
 		of   *ordered.Object
 		want []string
 	}{{program, []string{"to", "secret"}}, {browser, []string{"to"}}} {
-		if required, _ := c.of.Get("required").([]string); !slices.Equal(required, c.want) || c.of.Get("additionalProperties") != true {
+		if required, _ := c.of.Get("required").([]string); !slices.Equal(required, c.want) ||
+			c.of.Get("additionalProperties") != true {
 			t.Errorf("required are %v, want %v", required, c.want)
 		}
 	}
-	if program.Object("properties").Object("stamps").Get("$ref") == nil || browser.Object("properties").Object("stamps").Get("$ref") != nil {
+	if program.Object("properties").Object("stamps").Get("$ref") == nil ||
+		browser.Object("properties").Object("stamps").Get("$ref") != nil {
 		t.Error("only programs send a component")
 	}
 	if program.Object("properties").Object("kind").Get("const") != "card" {

@@ -19,7 +19,8 @@ func IsHTML(x *httpkit.Exchange) bool {
 
 // Fields returns the handler of an operation with fields. It reads them from JSON or an HTML form, runs the operation,
 // and lets reply send the outcome or the error. html reports whether the reply to a request is for a browser.
-func Fields[T any](html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, in T) (Outcome, error), reply func(x *httpkit.Exchange, html bool, o Outcome, err error) error) httpkit.Handler {
+func Fields[T any](html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, in T) (Outcome, error),
+	reply func(x *httpkit.Exchange, html bool, o Outcome, err error) error) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		browser, o := html(x), Outcome{}
 		in, err := Read[T](x, browser)

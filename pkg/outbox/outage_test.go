@@ -119,7 +119,8 @@ func (g *guardedRecords) Clear(ctx context.Context, events []driver.Pending) err
 
 func TestEventsAreClearedAfterASyncThatCoversThem(t *testing.T) {
 	o := &syncRecorder{Bus: open(t)}
-	r := start(t, outbox.Options{Publisher: o, MaxEvents: 100, SweepEvery: 5 * time.Millisecond, SweepAge: time.Nanosecond})
+	r := start(t,
+		outbox.Options{Publisher: o, MaxEvents: 100, SweepEvery: 5 * time.Millisecond, SweepAge: time.Nanosecond})
 	s := newRecords("Users")
 	r.Add("Users", &guardedRecords{records: s, bus: o, t: t})
 	w := &writer{t: t, relay: r, store: s}

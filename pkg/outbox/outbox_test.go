@@ -287,7 +287,8 @@ func TestMemoryIsBoundedDuringAnOutage(t *testing.T) {
 func TestARefusedEventDoesNotBlockOthers(t *testing.T) {
 	b := open(t)
 	var lines lines
-	r := start(t, outbox.Options{Publisher: b, SweepEvery: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+	r := start(t, outbox.Options{Publisher: b, SweepEvery: 10 * time.Millisecond,
+		Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	s := newRecords("Users")
 	r.Add("Users", s)
 	w := &writer{t: t, relay: r, store: s}

@@ -73,7 +73,9 @@ func TestSlowStoresAreClearedLessOften(t *testing.T) {
 				n := int(10 * time.Second / c.every)
 				for i := range n {
 					id := fmt.Sprint(i)
-					r.Committed("Users", driver.Pending{Event: driver.Event{ID: id, Subject: event.Subject(event.StoreSaved, "Users", id)}, UUID: id, Revision: 1})
+					r.Committed("Users",
+						driver.Pending{Event: driver.Event{ID: id,
+							Subject: event.Subject(event.StoreSaved, "Users", id)}, UUID: id, Revision: 1})
 					time.Sleep(c.every)
 				}
 				if clears, _ := s.cleared(); clears < c.least || clears > c.most {

@@ -235,7 +235,8 @@ func (s *source) clearNow(published []driver.Pending) (took time.Duration) {
 	s.relay.mu.Unlock()
 	if err != nil {
 		s.relay.counters.clearFailures.Add(1)
-		s.relay.log.Warn("outbox: published events can't be cleared from their records; they will be published again and deduplicated",
+		s.relay.log.Warn("outbox: published events can't be cleared from their records; they will be published again "+
+			"and deduplicated",
 			"store", s.name, "events", len(published), "error", err)
 	}
 	s.relay.notify()
@@ -273,13 +274,15 @@ func (s *source) read(p *pass) bool {
 	events, next, err := s.store.Pending(s.relay.ctx, p.after, pageEvents)
 	if err != nil {
 		if s.relay.ctx.Err() == nil {
-			s.relay.log.Warn("outbox: a store can't be searched for pending events; retrying", "store", s.name, "error", err)
+			s.relay.log.Warn("outbox: a store can't be searched for pending events; retrying", "store", s.name,
+				"error", err)
 		}
 		return false
 	}
 	if p.abandoned {
 		now := time.Now()
-		events = slices.DeleteFunc(events, func(e driver.Pending) bool { return recentlyCreated(e.ID, now, s.relay.opts.SweepAge) })
+		events = slices.DeleteFunc(events,
+			func(e driver.Pending) bool { return recentlyCreated(e.ID, now, s.relay.opts.SweepAge) })
 	}
 	s.relay.mu.Lock()
 	p.page, p.after, p.last, p.ready = events, next, next == nil, true

@@ -41,7 +41,8 @@ func (s *records) writeAs(id, uuid string, size int) driver.Pending {
 	if id == "" {
 		id = fmt.Sprintf("%s-%s-%d", s.name, uuid, s.next)
 	}
-	payload, err := json.Marshal(event.Envelope{ID: id, UUID: uuid, Revision: s.next, Ctx: event.Ctx{UserAgent: string(make([]byte, size))}})
+	payload, err := json.Marshal(event.Envelope{ID: id, UUID: uuid, Revision: s.next,
+		Ctx: event.Ctx{UserAgent: string(make([]byte, size))}})
 	if err != nil {
 		panic(err)
 	}

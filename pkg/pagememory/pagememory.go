@@ -39,7 +39,8 @@ func New(maxPage int) *Budget { return NewWithPatience(maxPage, defaultPatience)
 
 // NewWithPatience returns a budget in which a list waits so long for memory.
 func NewWithPatience(maxPage int, patience time.Duration) *Budget {
-	return &Budget{total: listBytes, share: clientBytes, maxPage: maxPage, patience: patience, byClient: map[string]int{}, freed: make(chan struct{})}
+	return &Budget{total: listBytes, share: clientBytes, maxPage: maxPage, patience: patience,
+		byClient: map[string]int{}, freed: make(chan struct{})}
 }
 
 // Reservation is the memory of one list in flight.

@@ -14,7 +14,8 @@ func TestEveryKindIsTranslatedThereAndBack(t *testing.T) {
 		if kind == errs.Canceled {
 			want = errs.Unavailable
 		}
-		if n.Status < 400 || n.Title == "" || problem.Kind(problem.TypePrefix+n.Type) != want || problem.Kind(n.Type) != want {
+		if n.Status < 400 || n.Title == "" || problem.Kind(problem.TypePrefix+n.Type) != want ||
+			problem.Kind(n.Type) != want {
 			t.Errorf("%s becomes %+v, which becomes %s", kind, n, problem.Kind(n.Type))
 		}
 	}

@@ -3,13 +3,15 @@ package search
 import "strings"
 
 const (
-	// maxWord is the most characters of a word that count, as in Lucene. The time that some stemmers take grows with the square of it.
+	// maxWord is the most characters of a word that count, as in Lucene. The time that some stemmers take grows with
+	// the square of it.
 	maxWord = 255
 
 	// maxJoined is how many characters of words that are joined, as in an address, count for the beginning of them all.
 	maxJoined = 64
 
-	// maxParts is from how many of the words that are joined on: else a text of single letters with dots would have a hundred times as much.
+	// maxParts is from how many of the words that are joined on: else a text of single letters with dots would have a
+	// hundred times as much.
 	maxParts = 8
 
 	// maxBeginning is how many of a beginning count where an index has beginnings.

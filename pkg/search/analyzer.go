@@ -34,10 +34,11 @@ type analyzer struct {
 func init() { //nolint:gochecknoinits // the registry of bleve is global
 	for name := range specs {
 		for _, as := range []string{asWords, asBeginnings, asAllBeginnings} {
-			must(registry.RegisterAnalyzer(analyzerOf(name, as), func(map[string]any, *registry.Cache) (analysis.Analyzer, error) {
-				l, err := languageOf(name)
-				return analyzer{l, as}, err
-			}))
+			must(registry.RegisterAnalyzer(analyzerOf(name, as),
+				func(map[string]any, *registry.Cache) (analysis.Analyzer, error) {
+					l, err := languageOf(name)
+					return analyzer{l, as}, err
+				}))
 		}
 	}
 }
@@ -75,7 +76,8 @@ type stream struct {
 
 func newStream(words int) stream {
 	const letters = 8 // of a word
-	return stream{make(analysis.TokenStream, 0, words), make([]analysis.Token, 0, words), make([]byte, 0, words*letters)}
+	return stream{make(analysis.TokenStream, 0, words), make([]analysis.Token, 0, words),
+		make([]byte, 0, words*letters)}
 }
 
 // add adds a token.
@@ -99,8 +101,8 @@ func (s *stream) token(term []byte, at int) {
 	s.tokens = append(s.tokens, &s.unused[len(s.unused)-1])
 }
 
-// recent are words of the texts that were analyzed last, which bleve has analyzed twice in a row: for two fields. Nothing that is
-// searched for comes here, so the time of a search does not depend on them.
+// recent are words of the texts that were analyzed last, which bleve has analyzed twice in a row: for two fields.
+// Nothing that is searched for comes here, so the time of a search does not depend on them.
 type recent struct {
 	mu  sync.Mutex
 	all []analyzed
@@ -140,7 +142,8 @@ func (a analyzer) analyzed(text string) []word {
 	return words
 }
 
-// beginnings returns what an index has of words besides their stems, in which the beginnings of words are searched, too.
+// beginnings returns what an index has of words besides their stems, in which the beginnings of words are searched,
+// too.
 func (l *language) beginnings(words []word) (all []string) {
 	seen := map[string]bool{}
 	for _, w := range words {
@@ -159,7 +162,8 @@ func (l *language) beginnings(words []word) (all []string) {
 	return all
 }
 
-// allBeginnings adds the beginnings of words, each of them once for a word; those of words that are joined once for a text.
+// allBeginnings adds the beginnings of words, each of them once for a word; those of words that are joined once for a
+// text.
 func (l *language) allBeginnings(words []word, s *stream) {
 	seen := map[string]bool{}
 	var of []string

@@ -15,7 +15,8 @@ import (
 // BenchmarkBuild measures how long an index of 10,000 texts of a hundred words takes to build, and its size.
 func BenchmarkBuild(b *testing.B) {
 	texts := textsOf(10_000, 100)
-	for _, of := range []struct{ name, language, rule string }{{"none shared", "", ""}, {"en shared", "en", ""}, {"de shared", "de", ""}, {"none own", "", "x"}, {"en own", "en", "x"}} {
+	for _, of := range []struct{ name, language, rule string }{{"none shared", "", ""}, {"en shared", "en", ""},
+		{"de shared", "de", ""}, {"none own", "", "x"}, {"en own", "en", "x"}} {
 		b.Run(of.name, func(b *testing.B) {
 			for range b.N {
 				before := processorTime(b)
@@ -45,18 +46,20 @@ func BenchmarkBuild(b *testing.B) {
 				x.close()
 				b.StopTimer()
 				b.ReportMetric(float64(sizeOf(b, folder))/(1<<20), "MiB")
-				b.ReportMetric((processorTime(b) - before).Seconds(), "cpu-s") // the wall clock depends on what else runs
+				// The wall clock depends on what else runs.
+				b.ReportMetric((processorTime(b) - before).Seconds(), "cpu-s")
 				b.StartTimer()
 			}
 		})
 	}
 }
 
-// textsOf makes texts, in which few words are frequent and most are rare, as in those that people write. Some are in upper case,
-// some have accents, and some are joined.
+// textsOf makes texts, in which few words are frequent and most are rare, as in those that people write. Some are in
+// upper case, some have accents, and some are joined.
 func textsOf(n, size int) []string {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same texts each time
-	syllables := strings.Fields("ka lo min ter sa pré ver no tri mel dó run ger wal fen bri cor tas pil hum ée gra stu ox")
+	syllables := strings.Fields("ka lo min ter sa pré ver no tri mel dó run ger wal fen bri cor tas pil hum ée " +
+		"gra stu ox")
 	endings := strings.Fields("s ing ed er ly tion ment ness . .")
 	words := make([]string, 20_000)
 	for i := range words {

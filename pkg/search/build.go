@@ -83,7 +83,9 @@ func (x *storeIndex) take(ctx context.Context, wait bool) bool {
 		return false
 	}
 	x.failed = ""
-	if before, of := x.current.Load(), x.of.Load().Settings; !wait && before != nil && before.is(of) && !b.index.is(of) { // a reload was taken back meanwhile
+	// A reload was taken back meanwhile.
+	if before, of := x.current.Load(), x.of.Load().Settings; !wait && before != nil && before.is(of) &&
+		!b.index.is(of) {
 		b.index.close()
 		x.removeFolder(b.index.folder)
 		return false
@@ -128,7 +130,8 @@ func (x *storeIndex) buildNext(ctx context.Context, js jetstream.JetStream, fold
 }
 
 // begin makes an empty index, and returns where in the log it is to follow it.
-func (x *storeIndex) begin(ctx context.Context, js jetstream.JetStream, log eventlog.State, of *Indexed) (*textIndex, position, error) {
+func (x *storeIndex) begin(ctx context.Context, js jetstream.JetStream, log eventlog.State,
+	of *Indexed) (*textIndex, position, error) {
 	at, err := endOf(ctx, js.Conn(), log)
 	if err != nil {
 		return nil, at, err
@@ -201,7 +204,8 @@ func (x *storeIndex) fill(ctx context.Context, built *textIndex, from unfinished
 				return err
 			}
 			built.at.Store(&from.position)
-			for some := int64(maxWaiting); some > 0; some-- { // else a crash could find neither this index on disk nor the one before
+			// Else a crash could find neither this index on disk nor the one before.
+			for some := int64(maxWaiting); some > 0; some-- {
 				if err := built.awaitDisk(ctx, some); err != nil {
 					return indexError{err}
 				}
@@ -209,7 +213,8 @@ func (x *storeIndex) fill(ctx context.Context, built *textIndex, from unfinished
 			return nil
 		},
 		Together: true, Rate: x.rate, Logger: x.log,
-		Text: walk.Text{Begins: "building the search index", Does: "building the search index", Done: "the search index is built"},
+		Text: walk.Text{Begins: "building the search index", Does: "building the search index",
+			Done: "the search index is built"},
 	}, from.Walk)
 	x.walk.Store(w)
 	return w.Run(ctx)

@@ -10,7 +10,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// callers bounds how many searches each caller has in progress, so that no one has all slots of the processes that search.
+// callers bounds how many searches each caller has in progress, so that no one has all slots of the processes that
+// search.
 type callers struct {
 	mu  sync.Mutex
 	all map[string]*caller // that have one in progress, or wait for one
@@ -66,7 +67,8 @@ func (c *callers) begin(ctx context.Context, who string) (end func(), err error)
 		return func() { <-own.slots; leave() }, nil
 	case <-timer.C:
 		leave()
-		return nil, &errs.Error{Kind: errs.Limited, Message: "q: you have too many searches in progress at once", RetryAfter: slotTimeout}
+		return nil, &errs.Error{Kind: errs.Limited, Message: "q: you have too many searches in progress at once",
+			RetryAfter: slotTimeout}
 	case <-ctx.Done():
 		leave()
 		return nil, errs.Wrap(ctx.Err(), errs.Unavailable, "q: the search was not answered")

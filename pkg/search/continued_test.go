@@ -90,8 +90,8 @@ func (p *place) right(want int) {
 	}
 }
 
-// A process is killed before each of the pages that a build reads. What the disk has of the index then is continued, while objects
-// before and after the place have changed, and others were deleted and created.
+// A process is killed before each of the pages that a build reads. What the disk has of the index then is continued,
+// while objects before and after the place have changed, and others were deleted and created.
 func TestABuildContinuesAfterACrash(t *testing.T) {
 	search.WriteEach(t)
 	for page := int64(1); page <= pages; page++ {

@@ -43,8 +43,10 @@ func TestTheBeginningsOfASearchShareABudget(t *testing.T) {
 	}
 	p.save("two", `{"title":"`+strings.Join(words, " ")+`"}`)
 	p.caughtUp()
-	for _, q := range []string{"zz*", "zz00* zz01* zz02* zz03* zz04* zz05* zz06* zz07* zz08* zz09* zz10*", "aa0000 -zz0* -zz1*"} {
-		if _, err := p.store.List(t.Context(), store.ListOptions{Words: q}); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), "more than 1024 words have such beginnings") {
+	for _, q := range []string{"zz*", "zz00* zz01* zz02* zz03* zz04* zz05* zz06* zz07* zz08* zz09* zz10*",
+		"aa0000 -zz0* -zz1*"} {
+		if _, err := p.store.List(t.Context(), store.ListOptions{Words: q}); errs.KindOf(err) != errs.Invalid ||
+			!strings.Contains(err.Error(), "more than 1024 words have such beginnings") {
 			t.Errorf("%s: %v", q, err)
 		}
 	}
@@ -53,9 +55,11 @@ func TestTheBeginningsOfASearchShareABudget(t *testing.T) {
 	}
 }
 
-// A word of a text, and one that is searched for, is cut: what stemmers do with a long one takes the square of its length.
+// A word of a text, and one that is searched for, is cut: what stemmers do with a long one takes the square of its
+// length.
 func TestWordsAreCut(t *testing.T) {
-	for _, language := range []string{"", "ar", "da", "de", "en", "es", "fi", "fr", "hu", "it", "nl", "no", "pt", "ro", "ru", "sv", "tr"} {
+	for _, language := range []string{"", "ar", "da", "de", "en", "es", "fi", "fr", "hu", "it", "nl", "no", "pt", "ro",
+		"ru", "sv", "tr"} {
 		t.Run(language, func(t *testing.T) {
 			p := newPlace(t, search.Settings{Fields: []string{"title"}, Language: language})
 			long := strings.Repeat("ing", 80_000)
@@ -103,7 +107,8 @@ func (s blockingStore) Get(ctx context.Context, uuid string) (driver.Record, boo
 func TestIndexesFollowTheLogIndependently(t *testing.T) {
 	p := newPlace(t, search.Settings{Fields: []string{"title"}})
 	until := make(chan struct{})
-	slow, err := store.Open(t.Context(), blocking{p.backend, until}, store.Options{Name: "Slow", Outbox: p.relay, Search: []string{"title"}})
+	slow, err := store.Open(t.Context(), blocking{p.backend, until},
+		store.Options{Name: "Slow", Outbox: p.relay, Search: []string{"title"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxGrowth is how many times its bytes a text counts for once it is normalized, if it has more than maxSmall: ordinary texts grow by
-// little, but a ligature has up to eighteen letters.
+// maxGrowth is how many times its bytes a text counts for once it is normalized, if it has more than maxSmall: ordinary
+// texts grow by little, but a ligature has up to eighteen letters.
 const (
 	maxGrowth = 4
 	maxSmall  = 1 << 10
 )
 
-// normalize returns a text in the form in which it is divided into words: composed, with compatible characters such as full-width
-// letters and ligatures as ordinary ones, one kind of apostrophe, and without characters that are not seen.
+// normalize returns a text in the form in which it is divided into words: composed, with compatible characters such as
+// full-width letters and ligatures as ordinary ones, one kind of apostrophe, and without characters that are not seen.
 func normalize(text string) string {
 	if isASCII(text) && !strings.Contains(text, "`") {
 		return text
@@ -46,13 +46,14 @@ func isApostrophe(r rune) bool {
 	return (r >= utf8.RuneSelf || r == '`') && strings.ContainsRune("`´‘’‛ʹʻʼ′՚׳ߴߵꞌ＇｀", r)
 }
 
-// unseen reports whether a character has no width, and separates no words: a soft hyphen, a joiner, a mark of direction, a selector of
-// variants. A space without width does separate words, in scripts that have no other.
+// unseen reports whether a character has no width, and separates no words: a soft hyphen, a joiner, a mark of
+// direction, a selector of variants. A space without width does separate words, in scripts that have no other.
 func unseen(r rune) bool {
 	switch {
 	case r < 0xad, r == 0x200b, 0xfff9 <= r && r <= 0xfffb:
 		return false
-	case 0x600 <= r && r <= 0x605, r == 0x6dd, r == 0x70f, r == 0x890, r == 0x891, r == 0x8e2, r == 0x110bd, r == 0x110cd:
+	case 0x600 <= r && r <= 0x605, r == 0x6dd, r == 0x70f, r == 0x890, r == 0x891, r == 0x8e2, r == 0x110bd,
+		r == 0x110cd:
 		return false // marks before numbers, which are seen
 	}
 	return unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
@@ -60,7 +61,8 @@ func unseen(r rune) bool {
 
 var foldCase = cases.Fold() // stateless
 
-// foldCase returns a word in which the case of letters makes no difference, by all rules of Unicode: ß is ss, and ς is σ.
+// foldCase returns a word in which the case of letters makes no difference, by all rules of Unicode: ß is ss, and ς is
+// σ.
 func (l *language) foldCase(word string) string {
 	if l.dotless {
 		word = strings.Map(func(r rune) rune {
@@ -83,8 +85,8 @@ func (l *language) foldCase(word string) string {
 	return word
 }
 
-// foldAccents returns a word, whose case is folded, without accents, points and other marks, but for letters that are of the
-// alphabet of the language.
+// foldAccents returns a word, whose case is folded, without accents, points and other marks, but for letters that are
+// of the alphabet of the language.
 func (l *language) foldAccents(word string) string {
 	if isASCII(word) {
 		return word
@@ -112,8 +114,9 @@ func (l *language) foldAccents(word string) string {
 	return b.String()
 }
 
-// foldLetter returns a letter without marks, and whether marks after it are not kept either: these are of the scripts in which
-// words are also written without. In others, as those of India, they are vowels, or another sound, as in Japanese.
+// foldLetter returns a letter without marks, and whether marks after it are not kept either: these are of the scripts
+// in which words are also written without. In others, as those of India, they are vowels, or another sound, as in
+// Japanese.
 func foldLetter(r rune) (to string, marked bool) {
 	if to, ok := otherLetters[r]; ok {
 		return to, true
@@ -131,10 +134,11 @@ func foldLetter(r rune) (to string, marked bool) {
 	return string(r), false
 }
 
-// otherLetters are those that have no mark in Unicode, and are written without it, and those of Cyrillic alphabets that are.
+// otherLetters are those that have no mark in Unicode, and are written without it, and those of Cyrillic alphabets that
+// are.
 var otherLetters = map[rune]string{
-	'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ħ': "h", 'ı': "i", 'ł': "l", 'ŧ': "t", 'þ': "th", 'ŋ': "n", 'ƒ': "f", 'ɨ': "i", 'ȷ': "j", 'ʉ': "u",
-	'ё': "е", 'ѐ': "е", 'ѝ': "и",
+	'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ħ': "h", 'ı': "i", 'ł': "l", 'ŧ': "t", 'þ': "th", 'ŋ': "n",
+	'ƒ': "f", 'ɨ': "i", 'ȷ': "j", 'ʉ': "u", 'ё': "е", 'ѐ': "е", 'ѝ': "и",
 	'ـ': "", 'ٱ': "ا", 'ى': "ي", 'ی': "ي", 'ک': "ك", 'ة': "ه", 'ہ': "ه", 'ە': "ه",
 }
 

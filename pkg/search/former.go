@@ -16,8 +16,9 @@ import (
 	"belfry/pkg/errs"
 )
 
-// formerForm is that of the indexes that the version before this one made. They are searched, and follow the log, until one of this
-// form is complete. Their words are those of bleve's analyzers, which such an index names, and which are here for nothing else.
+// formerForm is that of the indexes that the version before this one made. They are searched, and follow the log, until
+// one of this form is complete. Their words are those of bleve's analyzers, which such an index names, and which are
+// here for nothing else.
 const formerForm = 2
 
 const (
@@ -30,24 +31,29 @@ func init() { //nolint:gochecknoinits // the registry of bleve is global
 	must(registry.RegisterTokenFilter(formerCut, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
 		return truncate.NewTruncateTokenFilter(maxWord), nil
 	}))
-	must(registry.RegisterTokenFilter(formerBegins, func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
-		return edgengram.NewEdgeNgramFilter(edgengram.FRONT, minPrefix, maxBeginning), nil
-	}))
+	must(registry.RegisterTokenFilter(formerBegins,
+		func(map[string]any, *registry.Cache) (analysis.TokenFilter, error) {
+			return edgengram.NewEdgeNgramFilter(edgengram.FRONT, minPrefix, maxBeginning), nil
+		}))
 	for language := range specs {
 		if language == "" {
 			continue // the index has this analyzer itself
 		}
-		must(registry.RegisterAnalyzer(formerAnalyzer(language), derived(language, formerCut, func(filters []analysis.TokenFilter, first analysis.TokenFilter) []analysis.TokenFilter {
-			return append([]analysis.TokenFilter{first}, filters...)
-		})))
-		must(registry.RegisterAnalyzer(formerAnalyzer(language)+"-beginnings", derived(formerAnalyzer(language), formerBegins, func(filters []analysis.TokenFilter, last analysis.TokenFilter) []analysis.TokenFilter {
-			return append(slices.Clone(filters), last)
-		})))
+		must(registry.RegisterAnalyzer(formerAnalyzer(language), derived(language, formerCut,
+			func(filters []analysis.TokenFilter, first analysis.TokenFilter) []analysis.TokenFilter {
+				return append([]analysis.TokenFilter{first}, filters...)
+			})))
+		must(registry.RegisterAnalyzer(formerAnalyzer(language)+"-beginnings", derived(formerAnalyzer(language),
+			formerBegins, func(filters []analysis.TokenFilter, last analysis.TokenFilter) []analysis.TokenFilter {
+				return append(slices.Clone(filters), last)
+			})))
 	}
 }
 
 // derived returns what makes an analyzer from another one, whose filters are joined with one more.
-func derived(from, filter string, join func(filters []analysis.TokenFilter, one analysis.TokenFilter) []analysis.TokenFilter) registry.AnalyzerConstructor {
+func derived(from, filter string,
+	join func(filters []analysis.TokenFilter,
+		one analysis.TokenFilter) []analysis.TokenFilter) registry.AnalyzerConstructor {
 	return func(_ map[string]any, cache *registry.Cache) (analysis.Analyzer, error) {
 		found, err := cache.AnalyzerNamed(from)
 		if err != nil {
@@ -61,7 +67,8 @@ func derived(from, filter string, join func(filters []analysis.TokenFilter, one 
 		if err != nil {
 			return nil, err
 		}
-		return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer, TokenFilters: join(of.TokenFilters, one)}, nil
+		return &analysis.DefaultAnalyzer{CharFilters: of.CharFilters, Tokenizer: of.Tokenizer,
+			TokenFilters: join(of.TokenFilters, one)}, nil
 	}
 }
 
@@ -84,7 +91,8 @@ func (x *textIndex) formerPart(t term) ([]part, error) {
 		case len(words) == 1:
 			beginning := strings.ToLower(string(words[0].Term))
 			if x.settings.Rule != "" {
-				return []part{{t.not, []pattern{{beginnings: true, words: [][]string{{cutTo(beginning, maxBeginning)}}}}}}, nil
+				return []part{{t.not,
+					[]pattern{{beginnings: true, words: [][]string{{cutTo(beginning, maxBeginning)}}}}}}, nil
 			}
 			return []part{{t.not, []pattern{{beginning: beginning}}}}, nil
 		case len(words) > 1 && x.settings.Language != "cjk": // whose words are not separated

@@ -55,7 +55,8 @@ func unpack(t *testing.T, name, to string) {
 	}
 }
 
-// TestAnIndexOfTheVersionBeforeAnswersUntilAnotherIsBuilt: also after crashes during the build, and with what is written meanwhile.
+// TestAnIndexOfTheVersionBeforeAnswersUntilAnotherIsBuilt: also after crashes during the build, and with what is
+// written meanwhile.
 func TestAnIndexOfTheVersionBeforeAnswersUntilAnotherIsBuilt(t *testing.T) {
 	bothWays(t, func(t *testing.T, change ...func(*store.Options)) {
 		p := newPlace(t, search.Settings{Fields: []string{"title"}, Language: "en"}, change...)
@@ -85,12 +86,14 @@ func TestAnIndexOfTheVersionBeforeAnswersUntilAnotherIsBuilt(t *testing.T) {
 		}
 		p.failures.Store(math.MaxInt64) // each build fails
 		p.start()
-		finds(map[string]string{"whale": "one two", "WHALES": "one two", `"white whale"`: "two", "müller-straße": "two", "sea*": "one", "whale -white": "one", "whale -sea*": "two", "muller": ""})
+		finds(map[string]string{"whale": "one two", "WHALES": "one two", `"white whale"`: "two", "müller-straße": "two",
+			"sea*": "one", "whale -white": "one", "whale -sea*": "two", "muller": ""})
 		p.save("three", `{"title":"a whale","user":"ada"}`)
 		p.remove("one")
 		kit.WaitFor(t, "the index to follow the log", func() bool { return p.find("whale") == "three two" })
 		p.stop()
-		if err := os.MkdirAll(filepath.Join(folder, "2", "store"), 0o700); err != nil { // of a build that a crash has ended
+		// Of a build that a crash has ended.
+		if err := os.MkdirAll(filepath.Join(folder, "2", "store"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		p.start()

@@ -17,8 +17,9 @@ type wordForm struct {
 	stems  []string
 }
 
-// wordForms are those of the words that were met last in texts: most come again, and what is made of one takes longer than to find it here.
-// Nothing that is searched for comes here, so the time of a search does not depend on what texts have.
+// wordForms are those of the words that were met last in texts: most come again, and what is made of one takes longer
+// than to find it here. Nothing that is searched for comes here, so the time of a search does not depend on what texts
+// have.
 type wordForms struct {
 	mu          sync.Mutex
 	now, before map[string]*wordForm // by words as they are written
@@ -82,7 +83,8 @@ func (l *language) setForms(pieces []word, known *wordForms) {
 			continue
 		case p.alone:
 			folded := l.foldAccents(p.written)
-			p.wordForm = &wordForm{text: p.written, listed: l.stopWords[p.written], folded: folded, normal: folded, stems: []string{folded}}
+			p.wordForm = &wordForm{text: p.written, listed: l.stopWords[p.written], folded: folded, normal: folded,
+				stems: []string{folded}}
 			continue
 		case byWord == nil:
 			byWord = map[string]*wordForm{}
@@ -105,8 +107,8 @@ func (l *language) setForms(pieces []word, known *wordForms) {
 	}
 }
 
-// stemAll sets the stems of words: those of words with accents also as they are without, as some stemmers know accents only, and
-// people leave them out.
+// stemAll sets the stems of words: those of words with accents also as they are without, as some stemmers know accents
+// only, and people leave them out.
 func (l *language) stemAll(all []*wordForm) {
 	texts, of := make([]string, 0, len(all)), make([]*wordForm, 0, len(all))
 	for _, f := range all {

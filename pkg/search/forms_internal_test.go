@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// TestAFormIsKeptOfTextsAlone: searches neither use nor fill the forms that are kept, so their time reveals nothing of what others have written. Memory is bounded.
+// TestAFormIsKeptOfTextsAlone: searches neither use nor fill the forms that are kept, so their time reveals nothing of
+// what others have written. Memory is bounded.
 func TestAFormIsKeptOfTextsAlone(t *testing.T) {
 	l, err := languageOf("hu")
 	if err != nil {

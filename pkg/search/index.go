@@ -58,7 +58,8 @@ type textIndex struct {
 
 // newIndex makes an empty index in a folder that does not exist.
 func newIndex(folder string, s Settings) (*textIndex, error) {
-	b, err := bleve.NewUsing(folder, mappingOf(s), bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore, writing())
+	b, err := bleve.NewUsing(folder, mappingOf(s), bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore,
+		writing())
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "the search index %s can't be made", folder)
 	}
@@ -74,7 +75,8 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 	}
 	var has state
 	data, err := b.GetInternal(stateKey)
-	if err != nil || json.Unmarshal(data, &has) != nil || has.Form != form && has.Form != formerForm || !has.Settings.answer(s) {
+	if err != nil || json.Unmarshal(data, &has) != nil || has.Form != form && has.Form != formerForm ||
+		!has.Settings.answer(s) {
 		_ = b.Close() // nothing was written
 		return nil, false
 	}
@@ -110,7 +112,8 @@ func (x *textIndex) is(s Settings) bool { return x.form == form && reflect.DeepE
 // follows the lost writes again, because they contain the position. If writes waited for the disk, bleve would remove a
 // failed one from the data that is being searched, and the search would panic.
 func writing() map[string]any {
-	return map[string]any{"unsafe_batch": true, "scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": 50, "PersisterNapUnderNumFiles": 1000}}
+	return map[string]any{"unsafe_batch": true,
+		"scorchPersisterOptions": map[string]any{"PersisterNapTimeMSec": 50, "PersisterNapUnderNumFiles": 1000}}
 }
 
 // mappingOf returns how bleve indexes a document of documentOf: nothing of it is stored.
@@ -143,8 +146,8 @@ func mappingOf(s Settings) mapping.IndexMapping {
 // termsField is where a document has the terms by which the rule of lists selects it.
 const termsField = "rule"
 
-// beginningsName is the name of a field for the beginnings of words: it has words as they are written where a stem begins differently,
-// and all beginnings where searches for one are to go through no words of others.
+// beginningsName is the name of a field for the beginnings of words: it has words as they are written where a stem
+// begins differently, and all beginnings where searches for one are to go through no words of others.
 func beginningsName(i int) string { return "b" + strconv.Itoa(i) }
 
 // fieldName is the name of a field in an index: those of objects may have dots, which bleve takes for levels.
@@ -295,7 +298,8 @@ func (x *textIndex) search(ctx context.Context, q query.Query, s store.TextSearc
 	case err != nil && strings.HasPrefix(err.Error(), "TooManyClauses"):
 		return nil, false, errTooManyBeginnings()
 	case ctx.Err() != nil:
-		return nil, false, errs.Wrap(ctx.Err(), errs.Unavailable, "q: the search took too long; look for words that fewer objects have")
+		return nil, false, errs.Wrap(ctx.Err(), errs.Unavailable,
+			"q: the search took too long; look for words that fewer objects have")
 	case err != nil:
 		return nil, false, errs.Wrap(err, errs.Unavailable, "the search index %s can't be read", x.folder)
 	}

@@ -21,8 +21,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// TestAnIndexOfAnotherFormIsBuiltAgain: what another version made of words is not searched by this one's; of the version before there
-// is testdata.
+// TestAnIndexOfAnotherFormIsBuiltAgain: what another version made of words is not searched by this one's; of the
+// version before there is testdata.
 func TestAnIndexOfAnotherFormIsBuiltAgain(t *testing.T) {
 	folder, s := filepath.Join(t.TempDir(), "index"), Settings{Fields: []string{"title"}}
 	x, err := newIndex(folder, s)
@@ -78,7 +78,8 @@ func storeInternal(t *testing.T, index bleve.Index, key, data []byte) {
 	<-onDisk
 }
 
-// TestWhichIndexIsOpened: the one of this form and these settings, else one that can answer until there is; others are removed.
+// TestWhichIndexIsOpened: the one of this form and these settings, else one that can answer until there is; others are
+// removed.
 func TestWhichIndexIsOpened(t *testing.T) {
 	now := Settings{Fields: []string{"title", "text"}, Language: "en", Backend: "one", Rule: "rule"}
 	with := func(change func(s *Settings)) state {
@@ -159,11 +160,13 @@ func TestWhichIndexIsOpened(t *testing.T) {
 	}
 }
 
-// TestWhichBuildIsContinued: the last one of this form and these settings; others are removed, and it is too, once nobody needs it.
+// TestWhichBuildIsContinued: the last one of this form and these settings; others are removed, and it is too, once
+// nobody needs it.
 func TestWhichBuildIsContinued(t *testing.T) {
 	now := Settings{Fields: []string{"title"}}
 	this := unfinished{Form: form, Settings: now}
-	former, other := unfinished{Form: formerForm, Settings: now}, unfinished{Form: form, Settings: Settings{Fields: []string{"text"}}}
+	former, other := unfinished{Form: formerForm, Settings: now},
+		unfinished{Form: form, Settings: Settings{Fields: []string{"text"}}}
 	for name, c := range map[string]struct {
 		states []any // of the folders 1, 2, ...: a state, an unfinished, or nil
 		left   []int
@@ -333,7 +336,9 @@ func TestAnIndexThatIsDamagedIsNotOpened(t *testing.T) {
 		}
 		for page := range 16 { // those of bbolt lack in turn, each of which means something else to it
 			const size = 4096
-			damages[fmt.Sprintf("%d pages", page)] = func(data []byte) []byte { return data[:min(len(data), page*size)] }
+			damages[fmt.Sprintf("%d pages", page)] = func(data []byte) []byte {
+				return data[:min(len(data), page*size)]
+			}
 			damages[fmt.Sprintf("no page %d", page)] = func(data []byte) []byte {
 				clear(data[min(len(data), page*size):min(len(data), (page+1)*size)])
 				return data

@@ -28,7 +28,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// spec says how words are made in a language. Lists of stop words and stemmers are those of bleve, named as it names them.
+// spec says how words are made in a language. Lists of stop words and stemmers are those of bleve, named as it names
+// them.
 type spec struct {
 	stop, normalizer, stemmer string
 	articles                  string            // that are joined by an apostrophe before a word
@@ -50,21 +51,27 @@ var specs = map[string]spec{
 	"":               {},
 	ar.AnalyzerName:  {stop: ar.StopName, normalizer: ar.NormalizeName, stemmer: ar.StemmerName},
 	cjk.AnalyzerName: {cjk: true},
-	da.AnalyzerName:  {stop: da.StopName, stemmer: da.SnowballStemmerName, alphabet: danish, letters: strings.NewReplacer("ä", "æ", "ö", "ø")},
-	de.AnalyzerName:  {stop: de.StopName, normalizer: de.NormalizeName, stemmer: de.LightStemmerName},
-	en.AnalyzerName:  {stop: en.StopName, stemmer: porter.Name, possessive: true},
-	es.AnalyzerName:  {stop: es.StopName, normalizer: es.NormalizeName, stemmer: es.LightStemmerName, alphabet: "ñ"},
-	fi.AnalyzerName:  {stop: fi.StopName, stemmer: fi.SnowballStemmerName, alphabet: swedish, letters: strings.NewReplacer("æ", "ä", "ø", "ö")},
-	fr.AnalyzerName:  {stop: fr.StopName, stemmer: fr.LightStemmerName, articles: fr.ArticlesName},
-	hu.AnalyzerName:  {stop: hu.StopName, stemmer: hu.SnowballStemmerName},
-	it.AnalyzerName:  {stop: it.StopName, stemmer: it.LightStemmerName, articles: it.ArticlesName},
-	nl.AnalyzerName:  {stop: nl.StopName, stemmer: nl.SnowballStemmerName},
-	no.AnalyzerName:  {stop: no.StopName, stemmer: no.SnowballStemmerName, alphabet: danish, letters: strings.NewReplacer("ä", "æ", "ö", "ø")},
-	pt.AnalyzerName:  {stop: pt.StopName, stemmer: pt.LightStemmerName},
-	ro.AnalyzerName:  {stop: ro.StopName, stemmer: ro.SnowballStemmerName, letters: strings.NewReplacer("ș", "ş", "ț", "ţ")}, // as the stemmer has them
-	ru.AnalyzerName:  {stop: ru.StopName, stemmer: ru.SnowballStemmerName, letters: strings.NewReplacer("ё", "е")},
-	sv.AnalyzerName:  {stop: sv.StopName, stemmer: sv.SnowballStemmerName, alphabet: swedish, letters: strings.NewReplacer("æ", "ä", "ø", "ö")},
-	tr.AnalyzerName:  {stop: tr.StopName, stemmer: tr.SnowballStemmerName, dotless: true, suffixes: true},
+	da.AnalyzerName: {stop: da.StopName, stemmer: da.SnowballStemmerName, alphabet: danish,
+		letters: strings.NewReplacer("ä", "æ", "ö", "ø")},
+	de.AnalyzerName: {stop: de.StopName, normalizer: de.NormalizeName, stemmer: de.LightStemmerName},
+	en.AnalyzerName: {stop: en.StopName, stemmer: porter.Name, possessive: true},
+	es.AnalyzerName: {stop: es.StopName, normalizer: es.NormalizeName, stemmer: es.LightStemmerName, alphabet: "ñ"},
+	fi.AnalyzerName: {stop: fi.StopName, stemmer: fi.SnowballStemmerName, alphabet: swedish,
+		letters: strings.NewReplacer("æ", "ä", "ø", "ö")},
+	fr.AnalyzerName: {stop: fr.StopName, stemmer: fr.LightStemmerName, articles: fr.ArticlesName},
+	hu.AnalyzerName: {stop: hu.StopName, stemmer: hu.SnowballStemmerName},
+	it.AnalyzerName: {stop: it.StopName, stemmer: it.LightStemmerName, articles: it.ArticlesName},
+	nl.AnalyzerName: {stop: nl.StopName, stemmer: nl.SnowballStemmerName},
+	no.AnalyzerName: {stop: no.StopName, stemmer: no.SnowballStemmerName, alphabet: danish,
+		letters: strings.NewReplacer("ä", "æ", "ö", "ø")},
+	pt.AnalyzerName: {stop: pt.StopName, stemmer: pt.LightStemmerName},
+	// as the stemmer has them
+	ro.AnalyzerName: {stop: ro.StopName, stemmer: ro.SnowballStemmerName,
+		letters: strings.NewReplacer("ș", "ş", "ț", "ţ")},
+	ru.AnalyzerName: {stop: ru.StopName, stemmer: ru.SnowballStemmerName, letters: strings.NewReplacer("ё", "е")},
+	sv.AnalyzerName: {stop: sv.StopName, stemmer: sv.SnowballStemmerName, alphabet: swedish,
+		letters: strings.NewReplacer("æ", "ä", "ø", "ö")},
+	tr.AnalyzerName: {stop: tr.StopName, stemmer: tr.SnowballStemmerName, dotless: true, suffixes: true},
 }
 
 // language divides texts and searches into words.

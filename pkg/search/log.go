@@ -51,7 +51,8 @@ const (
 func (l *sharedLog) page(ctx context.Context, first uint64) (events []*eventlog.Entry, more bool, err error) {
 	l.reading.Lock()
 	defer l.reading.Unlock()
-	l.recent = slices.DeleteFunc(l.recent, func(p logPage) bool { return !p.more && time.Since(p.read) > pollInterval/2 })
+	l.recent = slices.DeleteFunc(l.recent,
+		func(p logPage) bool { return !p.more && time.Since(p.read) > pollInterval/2 })
 	if i := slices.IndexFunc(l.recent, func(p logPage) bool { return p.first == first }); i >= 0 {
 		return l.recent[i].events, l.recent[i].more, nil
 	}
@@ -86,8 +87,8 @@ func (l *sharedLog) note(sequence uint64, at time.Time) {
 	}
 }
 
-// behind returns how many events were not followed by an index that has followed the log to a sequence, and whether these are too many,
-// or have been there for too long.
+// behind returns how many events were not followed by an index that has followed the log to a sequence, and whether
+// these are too many, or have been there for too long.
 func (l *sharedLog) behind(followed uint64) (events uint64, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

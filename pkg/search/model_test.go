@@ -2,8 +2,8 @@ package search_test
 
 import "testing"
 
-// The model: one object, which clients write, a log, and an index, whose process crashes at any moment. The object is its
-// number of writes, which the index has to have in the end.
+// The model: one object, which clients write, a log, and an index, whose process crashes at any moment. The object is
+// its number of writes, which the index has to have in the end.
 
 const writes = 4
 
@@ -139,7 +139,8 @@ func (p protocol) next(m moment) (all []moment) {
 	return all
 }
 
-// walk visits every moment, and returns how many there are, and one in which nothing is left to do and the index is wrong.
+// walk visits every moment, and returns how many there are, and one in which nothing is left to do and the index is
+// wrong.
 func (p protocol) walk() (int, *moment) {
 	begin := moment{first: 1}
 	seen, left := map[moment]bool{begin: true}, []moment{begin}

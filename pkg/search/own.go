@@ -16,8 +16,9 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// own is a search that knows no other objects than those that are selected: neither what it finds and in which order, nor
-// what that takes depends on others. A score is of one document alone, without how rare words are, or how long texts.
+// own is a search that knows no other objects than those that are selected: neither what it finds and in which order,
+// nor what that takes depends on others. A score is of one document alone, without how rare words are, or how long
+// texts.
 type own struct {
 	places [][]place // of each part to find, those in each field
 	not    [][]place // of each that what is found has not
@@ -61,7 +62,8 @@ func (x *textIndex) searchOwn(ctx context.Context, parts []part, s store.TextSea
 	hits, more, err := o.search(ctx, x, s)
 	switch {
 	case ctx.Err() != nil:
-		return nil, false, errs.Wrap(ctx.Err(), errs.Unavailable, "q: the search took too long; look for words that fewer objects have")
+		return nil, false, errs.Wrap(ctx.Err(), errs.Unavailable,
+			"q: the search took too long; look for words that fewer objects have")
 	case err != nil && errs.KindOf(err) != errs.Invalid:
 		return nil, false, errs.Wrap(err, errs.Unavailable, "the search index %s can't be read", x.folder)
 	}
@@ -215,7 +217,8 @@ func (o *own) page(ctx context.Context, s store.TextSearch) (hits []store.TextHi
 		}
 		rest = rest[n:]
 		if from != nil && alike[0].score == from.score {
-			alike = slices.DeleteFunc(alike, func(h ownHit) bool { return direction*cmp.Compare(h.uuid, from.uuid) <= 0 })
+			alike = slices.DeleteFunc(alike,
+				func(h ownHit) bool { return direction*cmp.Compare(h.uuid, from.uuid) <= 0 })
 		}
 		slices.SortFunc(alike, func(a, b ownHit) int { return direction * cmp.Compare(a.uuid, b.uuid) })
 		for _, h := range alike {

@@ -43,14 +43,16 @@ func as(ctx context.Context, user string) context.Context {
 	return store.WithCall(ctx, store.Call{Client: true, Origin: event.OriginHTTP, User: u})
 }
 
-// Texts of ada, and such of others as change what a search that knows all texts finds first, whether it has a cursor, and what it
-// takes.
+// Texts of ada, and such of others as change what a search that knows all texts finds first, whether it has a cursor,
+// and what it takes.
 var (
 	ofAda = map[string]string{
-		"a1": "ant ant ant bee note", "a2": "ant bee bee bee note", "a3": "note cat", "a4": "note note dog white whale", "a5": "whale white", "a6": "antler antenna " + strings.Repeat("long ", 80),
+		"a1": "ant ant ant bee note", "a2": "ant bee bee bee note", "a3": "note cat", "a4": "note note dog white whale",
+		"a5": "whale white", "a6": "antler antenna " + strings.Repeat("long ", 80),
 	}
 	words = []string{
-		"note", "ant bee", "ant", "no*", "ant*", "zz*", "zebra", "note -cat", "note -zebra", `"white whale"`, `note -"white whale"`, "ant -ze*", "no* an*", "-note", "whale",
+		"note", "ant bee", "ant", "no*", "ant*", "zz*", "zebra", "note -cat", "note -zebra", `"white whale"`,
+		`note -"white whale"`, "ant -ze*", "no* an*", "-note", "whale",
 	}
 )
 
@@ -72,12 +74,14 @@ func (p *place) told(user string) string {
 		for _, limit := range []int{1, 2, 50} {
 			before, cursor := p.service.Scored(), ""
 			for page := 0; page < 20; page++ {
-				l, err := p.store.List(as(p.Context(), user), store.ListOptions{Words: q, Limit: limit, Cursor: cursor, Count: store.CountExact, Explain: true})
+				l, err := p.store.List(as(p.Context(), user),
+					store.ListOptions{Words: q, Limit: limit, Cursor: cursor, Count: store.CountExact, Explain: true})
 				if err != nil {
 					fmt.Fprintf(&b, "%s: %v\n", q, err)
 					break
 				}
-				fmt.Fprintf(&b, "%s, %d: %s; count %v, read %d, more %v, before %v\n", q, limit, uuids(l), *l.Count, l.Plan.Read, l.Next != "", l.Back != "")
+				fmt.Fprintf(&b, "%s, %d: %s; count %v, read %d, more %v, before %v\n", q, limit, uuids(l), *l.Count,
+					l.Plan.Read, l.Next != "", l.Back != "")
 				if cursor = l.Next; cursor == "" {
 					break
 				}
@@ -88,22 +92,27 @@ func (p *place) told(user string) string {
 	return b.String()
 }
 
-// TestSearchesTellNothingOfOthers: what a search finds, in which order, whether there is a cursor, an error, and how many objects and
-// documents that takes are the same whatever others have.
+// TestSearchesTellNothingOfOthers: what a search finds, in which order, whether there is a cursor, an error, and how
+// many objects and documents that takes are the same whatever others have.
 func TestSearchesTellNothingOfOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules policy.Rules
 		mine  string // properties of what ada may list
 		other string // and of what she may not
 	}{
-		"the owner":           {policy.Rules{OwnerField: "user", List: "isOwner"}, `"user":"ada"`, `"user":"bob"`},
-		"the owner's rules":   {policy.Rules{Owner: true}, `"public":true`, `"user":"bob","public":false`},
-		"a list":              {policy.Rules{List: "user.uuid in object.readers"}, `"readers":["x","ada"]`, `"readers":["bob"]`},
-		"a list of objects":   {policy.Rules{List: `object.readers.exists(r, r.id == user.uuid && r.role != "none")`}, `"readers":[{"id":"ada","role":"x"}]`, `"readers":[{"id":"ada","role":"none"},{"id":"bob","role":"x"}]`},
-		"what it is not":      {policy.Rules{List: "object.hiddenFrom != user.uuid"}, `"hiddenFrom":"bob"`, `"hiddenFrom":"ada"`},
-		"of those one's own":  {policy.Rules{OwnerField: "user", List: "isOwner && object.draft == false"}, `"user":"ada","draft":false`, `"user":"ada","draft":true`},
-		"the object alone":    {policy.Rules{List: "size(object.kind) > 3"}, `"kind":"open"`, `"kind":"no"`},
-		"one without a value": {policy.Rules{OwnerField: "user", List: "isOwner || object.public == true"}, `"user":"ada"`, `"x":1`},
+		"the owner":         {policy.Rules{OwnerField: "user", List: "isOwner"}, `"user":"ada"`, `"user":"bob"`},
+		"the owner's rules": {policy.Rules{Owner: true}, `"public":true`, `"user":"bob","public":false`},
+		"a list": {policy.Rules{List: "user.uuid in object.readers"}, `"readers":["x","ada"]`,
+			`"readers":["bob"]`},
+		"a list of objects": {policy.Rules{List: `object.readers.exists(r, r.id == user.uuid && r.role != "none")`},
+			`"readers":[{"id":"ada","role":"x"}]`, `"readers":[{"id":"ada","role":"none"},{"id":"bob","role":"x"}]`},
+		"what it is not": {policy.Rules{List: "object.hiddenFrom != user.uuid"}, `"hiddenFrom":"bob"`,
+			`"hiddenFrom":"ada"`},
+		"of those one's own": {policy.Rules{OwnerField: "user", List: "isOwner && object.draft == false"},
+			`"user":"ada","draft":false`, `"user":"ada","draft":true`},
+		"the object alone": {policy.Rules{List: "size(object.kind) > 3"}, `"kind":"open"`, `"kind":"no"`},
+		"one without a value": {policy.Rules{OwnerField: "user", List: "isOwner || object.public == true"},
+			`"user":"ada"`, `"x":1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, search.Settings{Fields: []string{"title", "more"}, Language: "en"}, under(t, c.rules))
@@ -114,14 +123,17 @@ func TestSearchesTellNothingOfOthers(t *testing.T) {
 			p.caughtUp()
 			before := p.told("ada")
 			for i, text := range ofOthers(1100) {
-				p.save(fmt.Sprintf("o%d", i), fmt.Sprintf(`{%s,"title":%q,"more":"note whale","size":%q}`, c.other, text, size))
+				p.save(fmt.Sprintf("o%d", i),
+					fmt.Sprintf(`{%s,"title":%q,"more":"note whale","size":%q}`, c.other, text, size))
 			}
 			p.caughtUp()
 			if after := p.told("ada"); after != before {
 				t.Errorf("alone\n%swith others\n%s", before, after)
 			}
 			for _, has := range []string{
-				"note, 50: a4 a3 a1 a2; ", "note, 1: a4; count {4 exact}, read 1, more true", "ant bee, 50: a1 a2; ", "zebra, 50: ; count {0 exact}, read 0, more false", "\"white whale\", 50: a4; ", "note -\"white whale\", 50: a3 a1 a2; ",
+				"note, 50: a4 a3 a1 a2; ", "note, 1: a4; count {4 exact}, read 1, more true", "ant bee, 50: a1 a2; ",
+				"zebra, 50: ; count {0 exact}, read 0, more false", "\"white whale\", 50: a4; ",
+				"note -\"white whale\", 50: a3 a1 a2; ",
 				"no*, 50: a4 a3 a1 a2; ", "zz*, 50: ; ", "-note: q: has no word to find",
 			} {
 				if !strings.Contains(before, has) {
@@ -132,9 +144,11 @@ func TestSearchesTellNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestAnotherRule: an index that has the terms of another rule is not searched, but built again, at a reload and at a start.
+// TestAnotherRule: an index that has the terms of another rule is not searched, but built again, at a reload and at a
+// start.
 func TestAnotherRule(t *testing.T) {
-	p := newPlace(t, search.Settings{Fields: []string{"title"}}, under(t, policy.Rules{OwnerField: "user", List: "isOwner"}))
+	p := newPlace(t, search.Settings{Fields: []string{"title"}},
+		under(t, policy.Rules{OwnerField: "user", List: "isOwner"}))
 	p.save("one", `{"user":"ada","title":"whale"}`)
 	p.save("two", `{"user":"bob","readers":["ada"],"title":"whale"}`)
 	p.start()
@@ -150,7 +164,8 @@ func TestAnotherRule(t *testing.T) {
 		t.Errorf("before: %s", got)
 	}
 	before := p.store
-	o := store.Options{Name: "Books", Outbox: p.relay, Search: p.settings.Fields, Searcher: search.NewClient(p.bus.Conn())}
+	o := store.Options{Name: "Books", Outbox: p.relay, Search: p.settings.Fields,
+		Searcher: search.NewClient(p.bus.Conn())}
 	under(t, policy.Rules{OwnerField: "user", List: "user.uuid in object.readers"})(&o)
 	var err error
 	if p.store, err = p.store.Reconfigured(t.Context(), nil, o); err != nil {
@@ -188,7 +203,9 @@ func TestALongBeginning(t *testing.T) {
 	p.save("two", `{"user":"ada","title":"donaudampfschifffahrt"}`)
 	p.start()
 	p.caughtUp()
-	for q, want := range map[string]string{"donau*": "two one", "DONAUdampfschifffahrts*": "one", "donaudampfschifffahrtsgesell*": "one", "donaudampfschifffahrtsgesetz*": "one", "donaudampfschifffahrtsbuch*": ""} {
+	for q, want := range map[string]string{"donau*": "two one", "DONAUdampfschifffahrts*": "one",
+		"donaudampfschifffahrtsgesell*": "one", "donaudampfschifffahrtsgesetz*": "one",
+		"donaudampfschifffahrtsbuch*": ""} {
 		if got := p.find(q); got != want {
 			t.Errorf("%s: %q, expected %q", q, got, want)
 		}
@@ -197,11 +214,13 @@ func TestALongBeginning(t *testing.T) {
 
 // TestTooManyValues: a search is for objects with so many values at most.
 func TestTooManyValues(t *testing.T) {
-	p := newPlace(t, search.Settings{Fields: []string{"title"}}, under(t, policy.Rules{List: "object.team in user.teams"}))
+	p := newPlace(t, search.Settings{Fields: []string{"title"}},
+		under(t, policy.Rules{List: "object.team in user.teams"}))
 	p.save("one", `{"team":7,"title":"whale"}`)
 	p.start()
 	p.caughtUp()
-	for n, want := range map[int]string{1000: "one", 1001: "q: the rule of this store allows you objects with more than 1000 values: too many to search"} {
+	for n, want := range map[int]string{1000: "one",
+		1001: "q: the rule of this store allows you objects with more than 1000 values: too many to search"} {
 		teams := make([]int, n)
 		for i := range teams {
 			teams[i] = i
@@ -209,7 +228,8 @@ func TestTooManyValues(t *testing.T) {
 		u := object.Object{}
 		u.Set("uuid", "ada")
 		u.Set("teams", teams)
-		l, err := p.store.List(store.WithCall(t.Context(), store.Call{Client: true, Origin: event.OriginHTTP, User: u}), store.ListOptions{Words: "whale"})
+		l, err := p.store.List(store.WithCall(t.Context(), store.Call{Client: true, Origin: event.OriginHTTP, User: u}),
+			store.ListOptions{Words: "whale"})
 		got := uuids(l)
 		if err != nil {
 			got = err.Error()
@@ -244,7 +264,8 @@ func TestAReloadThatIsTakenBack(t *testing.T) {
 		folders, err := os.ReadDir(filepath.Join(p.folder, "Books"))
 		return err == nil && len(folders) == 1 && folders[0].Name() == "1"
 	})
-	if l, err := p.store.List(as(t.Context(), "ada"), store.ListOptions{Words: "whale"}); err != nil || uuids(l) != "one" {
+	if l, err := p.store.List(as(t.Context(), "ada"), store.ListOptions{Words: "whale"}); err != nil ||
+		uuids(l) != "one" {
 		t.Errorf("%v %v", l, err)
 	}
 }

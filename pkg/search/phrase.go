@@ -14,8 +14,9 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 )
 
-// phraseQuery finds texts in which words follow each other. The one of bleve goes through every combination of the words that may be at
-// each position: with two at each of thirty positions, as words with accents have, it would not end.
+// phraseQuery finds texts in which words follow each other. The one of bleve goes through every combination of the
+// words that may be at each position: with two at each of thirty positions, as words with accents have, it would not
+// end.
 type phraseQuery struct {
 	field string
 	words [][]string // of each position those that may be there; nothing where a language leaves out a word
@@ -24,7 +25,8 @@ type phraseQuery struct {
 var _ query.Query = (*phraseQuery)(nil)
 
 // Searcher implements query.Query.
-func (q *phraseQuery) Searcher(ctx context.Context, i index.IndexReader, m mapping.IndexMapping, options search.SearcherOptions) (search.Searcher, error) {
+func (q *phraseQuery) Searcher(ctx context.Context, i index.IndexReader, m mapping.IndexMapping,
+	options search.SearcherOptions) (search.Searcher, error) {
 	options.IncludeTermVectors = true
 	all, alike := bleve.NewConjunctionQuery(), firstAlike(q.words)
 	for i, words := range q.words {
@@ -97,8 +99,8 @@ func firstAlike(words [][]string) []int {
 	return first
 }
 
-// sequences returns how often words follow each other in one text. found has where those of each position are, of positions that are alike
-// for the first one. The time grows with how many there are, and with the positions.
+// sequences returns how often words follow each other in one text. found has where those of each position are, of
+// positions that are alike for the first one. The time grows with how many there are, and with the positions.
 func sequences(words [][]string, alike []int, found [][]where) int {
 	for i, some := range found {
 		slices.SortFunc(some, where.compare)

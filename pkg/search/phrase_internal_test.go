@@ -22,7 +22,8 @@ func TestAPhraseTakesNoCombinations(t *testing.T) {
 	if words := l.words(text, nil); len(words[0].stems) != 2 {
 		t.Fatalf("%q has the stems %q", words[0].written, words[0].stems)
 	}
-	for _, q := range []string{`"` + text + `"`, strings.ReplaceAll(text, " ", "-"), strings.ReplaceAll(text, " ", "-") + "*"} {
+	for _, q := range []string{`"` + text + `"`, strings.ReplaceAll(text, " ", "-"),
+		strings.ReplaceAll(text, " ", "-") + "*"} {
 		eachWay(t, "en", []string{text, text + " " + text, "résumés"}, func(t texts) {
 			t.finds(q, "0 1")
 			if took := testing.AllocsPerRun(1, func() { _, _ = t.find(q) }); took > most {
@@ -35,8 +36,10 @@ func TestAPhraseTakesNoCombinations(t *testing.T) {
 // TestAPhraseIsInOneText: not in two of an array, and not in two fields.
 func TestAPhraseIsInOneText(t *testing.T) {
 	for _, language := range []string{"", "en", "fr"} {
-		eachWay(t, language, []string{"white\nwhale", "gray\nthe white whale", "whale\nwhite", "white\ngray whale", "été à mer\nété blanc"}, func(t texts) {
-			for q, want := range map[string]string{`"white whale"`: "1", "white-whale": "1", "white whale": "0 1 2 3", `"été blanc"`: "4", `"ete mer"`: "", `"mer ete"`: ""} {
+		eachWay(t, language, []string{"white\nwhale", "gray\nthe white whale", "whale\nwhite", "white\ngray whale",
+			"été à mer\nété blanc"}, func(t texts) {
+			for q, want := range map[string]string{`"white whale"`: "1", "white-whale": "1", "white whale": "0 1 2 3",
+				`"été blanc"`: "4", `"ete mer"`: "", `"mer ete"`: ""} {
 				t.finds(q, want)
 			}
 		})

@@ -14,10 +14,11 @@ const maxMarked = 64
 // piece is a text between spaces and punctuation.
 type piece struct {
 	written string // as in the text; the case of one that is alone is folded
-	next    string // the punctuation that joins it to the next one, as in first.last, or ends the text; "": it is joined to none
-	segment int    // by the rules of Unicode several pieces are one: those of l'avion, first.last, 1,000
-	alone   bool   // a character of a script that has no spaces between words
-	touches bool   // nothing is between it and the one before
+	// the punctuation that joins it to the next one, as in first.last, or ends the text; "": it is joined to none
+	next    string
+	segment int  // by the rules of Unicode several pieces are one: those of l'avion, first.last, 1,000
+	alone   bool // a character of a script that has no spaces between words
+	touches bool // nothing is between it and the one before
 }
 
 // pieces divides a text that is normalized into words of which nothing else is known.
@@ -59,8 +60,9 @@ func (d *division) join() {
 	}
 }
 
-// plain divides the beginning of a text, as far as it is plain: words of ASCII and what is between them, where Unicode divides all that
-// has another kind. It returns how much that is. Most of most texts is, and the rules of Unicode take several times as long.
+// plain divides the beginning of a text, as far as it is plain: words of ASCII and what is between them, where Unicode
+// divides all that has another kind. It returns how much that is. Most of most texts is, and the rules of Unicode take
+// several times as long.
 func (d *division) plain(text string) int {
 	for i := 0; i < len(text); {
 		from := i
@@ -68,7 +70,8 @@ func (d *division) plain(text string) int {
 			i++
 		}
 		switch {
-		case i == from && (text[i] >= utf8.RuneSelf || text[i] == '_' || i+1 < len(text) && text[i+1] >= utf8.RuneSelf): // it may be a mark
+		// It may be a mark.
+		case i == from && (text[i] >= utf8.RuneSelf || text[i] == '_' || i+1 < len(text) && text[i+1] >= utf8.RuneSelf):
 			return from
 		case i == from:
 			d.joint = append(d.joint, text[i])
@@ -143,7 +146,8 @@ func isCJK(r rune) bool {
 	return r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)
 }
 
-// joins reports whether what is between two pieces joins them, as in an address, the name of a file, or a word with a hyphen.
+// joins reports whether what is between two pieces joins them, as in an address, the name of a file, or a word with a
+// hyphen.
 func joins(between []byte) bool {
 	const most = 3 // as in https://example.com
 	if len(between) == 0 || utf8.RuneCount(between) > most {

@@ -7,8 +7,8 @@ import (
 	segment "github.com/blevesearch/scorch_segment_api/v2"
 )
 
-// place is a part of a search in one field: words that follow each other, of each place those that may be there. A place
-// may be empty, where a language leaves out a word.
+// place is a part of a search in one field: words that follow each other, of each place those that may be there. A
+// place may be empty, where a language leaves out a word.
 type place struct {
 	field  string
 	words  [][]string
@@ -98,7 +98,8 @@ func (p *postings) of(document uint64) (_ segment.Posting, err error) {
 	return p.at, nil
 }
 
-// score returns how well a document matches: by how often it has the words, and how long its text is. 0: it has them not.
+// score returns how well a document matches: by how often it has the words, and how long its text is. 0: it has them
+// not.
 func (r *reading) score(document uint64) (float64, error) {
 	var times, length float64
 	found := make([][]where, len(r.lists))

@@ -103,7 +103,8 @@ func Start(o Options) (*Service, error) {
 
 // add opens the index of a store, and answers searches of it.
 func (s *Service) add(of Indexed) error {
-	x := &storeIndex{folder: filepath.Join(s.opts.Folder, of.Store.Name()), rate: s.opts.Rate, log: s.opts.Logger.With("store", of.Store.Name()), done: make(chan struct{})}
+	x := &storeIndex{folder: filepath.Join(s.opts.Folder, of.Store.Name()), rate: s.opts.Rate,
+		log: s.opts.Logger.With("store", of.Store.Name()), done: make(chan struct{})}
 	x.of.Store(&of)
 	x.open()
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -141,7 +142,8 @@ func (s *Service) Reload(stores []Indexed) error {
 	var kept, ended []*storeIndex
 	s.mu.Lock()
 	for _, x := range s.indexes {
-		if i := slices.IndexFunc(stores, func(of Indexed) bool { return of.Store.Name() == x.of.Load().Store.Name() }); i >= 0 {
+		if i := slices.IndexFunc(stores,
+			func(of Indexed) bool { return of.Store.Name() == x.of.Load().Store.Name() }); i >= 0 {
 			x.of.Store(&stores[i])
 			kept = append(kept, x)
 		} else {
@@ -183,7 +185,8 @@ func (s *Service) all() []*storeIndex {
 	return slices.Clone(s.indexes)
 }
 
-// run builds an index and follows the log with it. Each does so on its own: one that is slow, or can't be written, keeps no other.
+// run builds an index and follows the log with it. Each does so on its own: one that is slow, or can't be written,
+// keeps no other.
 func (s *Service) run(ctx context.Context, x *storeIndex) {
 	var checked time.Time
 	for retry := backoff.New(retryMin, retryMax); ctx.Err() == nil; {

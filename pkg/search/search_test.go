@@ -77,7 +77,8 @@ func newPlace(t *testing.T, s search.Settings, change ...func(*store.Options)) *
 	if p.backend, err = filestore.Open(t.TempDir(), filestore.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if p.bus, err = bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()})}); err != nil {
+	if p.bus, err = bus.Open(t.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()})}); err != nil {
 		t.Fatal(err)
 	}
 	p.relay = outbox.NewRelay(outbox.Options{Publisher: p.bus})
@@ -93,7 +94,8 @@ func newPlace(t *testing.T, s search.Settings, change ...func(*store.Options)) *
 	p.relay.Add("Books", p.store.Driver())
 	t.Cleanup(func() {
 		p.stop()
-		for _, err := range []error{p.relay.Close(context.Background()), p.bus.Close(context.Background()), p.backend.Close()} {
+		for _, err := range []error{p.relay.Close(context.Background()), p.bus.Close(context.Background()),
+			p.backend.Close()} {
 			if err != nil {
 				t.Error(err)
 			}
@@ -105,7 +107,8 @@ func newPlace(t *testing.T, s search.Settings, change ...func(*store.Options)) *
 func (p *place) start() {
 	p.Helper()
 	s, err := search.Start(search.Options{
-		Conn: p.bus.Conn(), JetStream: p.bus.JetStream(), Folder: p.folder, Stores: append([]search.Indexed{{Store: p.store, Settings: p.settings}}, p.others...),
+		Conn: p.bus.Conn(), JetStream: p.bus.JetStream(), Folder: p.folder,
+		Stores: append([]search.Indexed{{Store: p.store, Settings: p.settings}}, p.others...),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -191,20 +194,24 @@ func uuids(l store.List) string {
 func TestWordsFindObjects(t *testing.T) { bothWays(t, wordsFindObjects) }
 
 func wordsFindObjects(t *testing.T, change ...func(*store.Options)) {
-	p := newPlace(t, search.Settings{Fields: []string{"title", "tags", "author.name", "copies.note"}, Language: "en"}, change...)
+	p := newPlace(t, search.Settings{Fields: []string{"title", "tags", "author.name", "copies.note"}, Language: "en"},
+		change...)
 	p.save("moby", `{"title":"Moby-Dick; or, The Whale","author":{"name":"Herman Melville"},"tags":["sea","hunting"]}`)
-	p.save("emma", `{"title":"Emma","author":{"name":"Jane Austen"},"copies":[{"note":"the first edition"},{"note":"worn"}]}`)
+	p.save("emma",
+		`{"title":"Emma","author":{"name":"Jane Austen"},"copies":[{"note":"the first edition"},{"note":"worn"}]}`)
 	p.save("both", `{"title":"Whales and whaling of the seas, whale by whale","tags":"sea"}`)
 	p.save("these", `{"title":"A thesis, noted"}`)
 	p.save("none", `{"title":7,"author":"Herman","tags":[["sea"],{"sea":"sea"}],"copies":{"note":null}}`)
 	p.start()
 	p.caughtUp()
 	for words, found := range map[string]string{
-		"whale": "both moby", "WHALES": "both moby", "whale hunt": "moby", "sea -hunting": "both", "herman": "moby", "melville whale": "moby",
-		`"jane austen"`: "emma", `"austen jane"`: "", "austen jane": "emma", `"first edition"`: "emma", "worn": "emma", "aust*": "emma", "AUST*": "emma", "(aust*": "emma",
+		"whale": "both moby", "WHALES": "both moby", "whale hunt": "moby", "sea -hunting": "both", "herman": "moby",
+		"melville whale": "moby",
+		`"jane austen"`:  "emma", `"austen jane"`: "", "austen jane": "emma", `"first edition"`: "emma", "worn": "emma",
+		"aust*": "emma", "AUST*": "emma", "(aust*": "emma",
 		"the*": "these", "emma the*": "", "whale -the*": "both moby", "-the* note": "",
-		"moby-dick": "moby", "dick-moby": "", "the whale": "both moby", "absent": "", "sea": "both moby", `-"whales and whaling" whale`: "moby", "7": "",
-		"emma\twhale": "", `whale"sea"`: "both moby",
+		"moby-dick": "moby", "dick-moby": "", "the whale": "both moby", "absent": "", "sea": "both moby",
+		`-"whales and whaling" whale`: "moby", "7": "", "emma\twhale": "", `whale"sea"`: "both moby",
 	} {
 		if got := p.find(words); got != found {
 			t.Errorf("%s finds %q, expected %q", words, got, found)
@@ -235,7 +242,8 @@ func TestWhatCanNotBeSearched(t *testing.T) {
 		}
 		return err.Error()
 	}
-	if got := list(store.ListOptions{Words: "x"}); got != "q: no process answers searches: start one with the role search" {
+	if got := list(store.ListOptions{Words: "x"}); got != "q: no process answers searches: start one with the "+
+		"role search" {
 		t.Errorf("without the role: %q", got)
 	}
 	var many strings.Builder
@@ -260,7 +268,8 @@ func TestWhatCanNotBeSearched(t *testing.T) {
 		{store.ListOptions{Words: strings.Repeat("x ", 33)}, "q: has more than 32 words"},
 		{store.ListOptions{Words: strings.Repeat("x", 1025)}, "q: longer than 1024 bytes"},
 		{store.ListOptions{Words: "\xff"}, "q: not valid UTF-8"},
-		{store.ListOptions{Words: "x", Sort: "title"}, "sort: what q finds is in the order of how well it matches; leave out one of both"},
+		{store.ListOptions{Words: "x", Sort: "title"},
+			"sort: what q finds is in the order of how well it matches; leave out one of both"},
 		{store.ListOptions{Words: "x", Cursor: "x"}, "cursor: invalid; start again without it"},
 		{store.ListOptions{Words: "x", Filter: "title"}, "filter: "},
 	} {
@@ -270,7 +279,8 @@ func TestWhatCanNotBeSearched(t *testing.T) {
 	}
 }
 
-// An event that somebody has removed from the middle of the log before the index has followed it: the index is built again.
+// An event that somebody has removed from the middle of the log before the index has followed it: the index is built
+// again.
 func TestAnIndexThatCanNotFollowIsBuiltAgain(t *testing.T) {
 	p := newPlace(t, search.Settings{Fields: []string{"title"}})
 	p.save("one", `{"title":"before"}`)
@@ -407,7 +417,8 @@ func pagesOfWhatIsFound(t *testing.T, change ...func(*store.Options)) {
 	var pages []string
 	var last store.List
 	for cursor := ""; ; {
-		l, err := p.store.List(t.Context(), store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Cursor: cursor, Count: store.CountExact})
+		l, err := p.store.List(t.Context(),
+			store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Cursor: cursor, Count: store.CountExact})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -423,11 +434,14 @@ func pagesOfWhatIsFound(t *testing.T, change ...func(*store.Options)) {
 	if len(pages) != 3 || len(all) != 24 || !slices.IsSorted(all) {
 		t.Errorf("pages: %q", pages)
 	}
-	back, err := p.store.List(t.Context(), store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Before: last.Back})
+	back, err := p.store.List(t.Context(),
+		store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Before: last.Back})
 	if err != nil || uuids(back) != pages[1] || back.Next == "" || back.Back == "" {
 		t.Errorf("the page before the last: %q, %v, expected %q", uuids(back), err, pages[1])
 	}
-	if back, err = p.store.List(t.Context(), store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Before: back.Back}); err != nil || uuids(back) != pages[0] || back.Back != "" {
+	if back, err = p.store.List(t.Context(),
+		store.ListOptions{Words: "whale", Filter: "n != 3", Limit: 10, Before: back.Back}); err != nil ||
+		uuids(back) != pages[0] || back.Back != "" {
 		t.Errorf("the first page: %q, %v, expected %q", uuids(back), err, pages[0])
 	}
 }

@@ -28,10 +28,11 @@ var maxSearches = 2 * runtime.GOMAXPROCS(0)
 
 // reply is the reply to a search.
 type reply struct {
-	Hits    []store.TextHit `json:"hits,omitempty"`
-	More    bool            `json:"more,omitempty"`
-	Error   string          `json:"error,omitempty"`
-	Invalid bool            `json:"invalid,omitempty"` // it is about what was asked for; else the search may be repeated
+	Hits  []store.TextHit `json:"hits,omitempty"`
+	More  bool            `json:"more,omitempty"`
+	Error string          `json:"error,omitempty"`
+	// it is about what was asked for; else the search may be repeated
+	Invalid bool `json:"invalid,omitempty"`
 }
 
 func (s *Service) subscribe(x *storeIndex) (err error) {
@@ -105,10 +106,12 @@ func (x *storeIndex) search(ctx context.Context, s store.TextSearch) ([]store.Te
 	current := x.current.Load()
 	of := x.of.Load().Store.Name()
 	switch {
-	case (current == nil || current.settings.Rule != s.Rule) && s.Rule != "": // how many objects there are is not for all who may search
+	// How many objects there are is not for all who may search.
+	case (current == nil || current.settings.Rule != s.Rule) && s.Rule != "":
 		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; try again", of)
 	case current == nil || current.settings.Rule != s.Rule:
-		return nil, false, errs.New(errs.Unavailable, "q: the text of %s is being indexed; %d objects have been read so far", of, x.progress().Done)
+		return nil, false, errs.New(errs.Unavailable,
+			"q: the text of %s is being indexed; %d objects have been read so far", of, x.progress().Done)
 	}
 	parts, err := current.parts(s.Words)
 	switch {

@@ -30,19 +30,22 @@ const (
 
 // storeIndex is the index of a store.
 type storeIndex struct {
-	of     atomic.Pointer[Indexed] // a reload replaces it
-	folder string                  // of the index, which is in a folder with a number, and of its successor while that is built
+	of atomic.Pointer[Indexed] // a reload replaces it
+	// of the index, which is in a folder with a number, and of its successor while that is built
+	folder string
 	log    *slog.Logger
 	rate   *walk.Rate                               // of builds
 	walk   atomic.Pointer[walk.Walk[driver.Record]] // of the build in progress, or the last one; nil: no build yet
-	failed string                                   // why the last build failed, so that it is logged once; used only by run
-	retry  time.Time                                // before which no build begins, as one has failed
-	stuck  string                                   // why the index can't follow the log, in the same way
+	// why the last build failed, so that it is logged once; used only by run
+	failed string
+	retry  time.Time // before which no build begins, as one has failed
+	stuck  string    // why the index can't follow the log, in the same way
 
 	using   sync.RWMutex              // held for reading while current is searched
 	current atomic.Pointer[textIndex] // nil: no index yet
 
-	unfinished string // the folder of an index whose build has ended early, and can be continued; "": no such build. Used only by run
+	// the folder of an index whose build has ended early, and can be continued; "": no such build. Used only by run
+	unfinished string
 
 	sub    *nats.Subscription
 	cancel context.CancelFunc // of what follows the log
@@ -53,8 +56,8 @@ type storeIndex struct {
 	building sync.WaitGroup
 }
 
-// open opens the index, if there is one that was built to the end with these settings, else one that answers until there is, and
-// removes others, but for one whose build can be continued.
+// open opens the index, if there is one that was built to the end with these settings, else one that answers until
+// there is, and removes others, but for one whose build can be continued.
 func (x *storeIndex) open() {
 	of := x.of.Load()
 	for _, number := range slices.Backward(x.numbers()) {
@@ -114,15 +117,16 @@ func (at *position) in(log eventlog.State) bool {
 	return at.Log.Equal(log.Created) && log.First <= at.Sequence+1 && at.Sequence <= log.Last
 }
 
-// outdated reports whether another index is needed, because of another version of belfry, a restart or a reload: that is built while this one
-// answers, and follows the log.
+// outdated reports whether another index is needed, because of another version of belfry, a restart or a reload: that
+// is built while this one answers, and follows the log.
 func (x *storeIndex) outdated() bool {
 	current := x.current.Load()
 	return current != nil && !current.is(x.of.Load().Settings)
 }
 
 // errGap says that somebody has removed events from the log that the index has not followed.
-var errGap = errs.New(errs.Unavailable, "the log lacks events that the search index has not followed: it is built again")
+var errGap = errs.New(errs.Unavailable,
+	"the log lacks events that the search index has not followed: it is built again")
 
 // apply follows events. Those of other stores move the position.
 func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
@@ -192,7 +196,8 @@ func (x *storeIndex) progress() walk.Progress {
 
 func (x *storeIndex) status() Status {
 	of, p := x.of.Load().Store.Name(), x.progress()
-	s := Status{Status: walk.Status{Kind: walk.Search, Name: of, Store: of, Running: x.busy.Load(), Began: p.Began, Total: p.Total, Counts: p.Counts}}
+	s := Status{Status: walk.Status{Kind: walk.Search, Name: of, Store: of, Running: x.busy.Load(), Began: p.Began,
+		Total: p.Total, Counts: p.Counts}}
 	x.using.RLock()
 	defer x.using.RUnlock()
 	current := x.current.Load()

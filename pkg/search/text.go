@@ -7,9 +7,9 @@ import (
 	"belfry/pkg/object"
 )
 
-// documentOf returns the texts of an object as an index has them, and how many bytes they have. The text of a field is that
-// of a string, or those of the elements of an array; that of a field one level down, of the object in the field, or of those
-// in an array.
+// documentOf returns the texts of an object as an index has them, and how many bytes they have. The text of a field is
+// that of a string, or those of the elements of an array; that of a field one level down, of the object in the field,
+// or of those in an array.
 func documentOf(fields []string, body []byte) (map[string]any, int) {
 	document, size := map[string]any{}, 0
 	for i, field := range fields {

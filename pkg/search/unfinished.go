@@ -61,7 +61,8 @@ func isUnfinished(folder string, s Settings) bool {
 
 // continued opens the index of a build that ended early, if the log still has the events since its beginning. Else it
 // removes it.
-func (x *storeIndex) continued(ctx context.Context, conn *nats.Conn, folder string, log eventlog.State) (built *textIndex, of unfinished, err error) {
+func (x *storeIndex) continued(ctx context.Context, conn *nats.Conn, folder string,
+	log eventlog.State) (built *textIndex, of unfinished, err error) {
 	if folder == "" {
 		return nil, of, nil
 	}
@@ -113,7 +114,8 @@ func (x *storeIndex) next() string {
 	return x.numbered(next)
 }
 
-// leave closes an index whose build has ended early. It keeps it for the next build, unless that might fail for the same reason.
+// leave closes an index whose build has ended early. It keeps it for the next build, unless that might fail for the
+// same reason.
 func (x *storeIndex) leave(built *textIndex, keep bool) (kept bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

@@ -21,11 +21,12 @@ const (
 	minPrefix = 2 // characters
 )
 
-// maxBeginnings is how many words of an index may begin as asked for, for all beginnings and fields of a search together: each is
-// searched, with memory of its own.
+// maxBeginnings is how many words of an index may begin as asked for, for all beginnings and fields of a search
+// together: each is searched, with memory of its own.
 const maxBeginnings = 1024
 
-// limitBeginnings sets that for all indexes, before any is searched: for words that come between counting and searching.
+// limitBeginnings sets that for all indexes, before any is searched: for words that come between counting and
+// searching.
 var limitBeginnings = sync.OnceFunc(func() { searcher.DisjunctionMaxClauseCount = 2 * maxBeginnings })
 
 // beginnings limits the number of words that the beginnings of a search match.
@@ -53,7 +54,8 @@ func (b *beginnings) count(field, beginning string) error {
 }
 
 func errTooManyBeginnings() error {
-	return errs.New(errs.Invalid, "q: more than %d words have such beginnings; give more of their characters, or fewer beginnings", maxBeginnings)
+	return errs.New(errs.Invalid,
+		"q: more than %d words have such beginnings; give more of their characters, or fewer beginnings", maxBeginnings)
 }
 
 // term is a part of a search.
@@ -70,7 +72,8 @@ func parseWords(text string) (all []term, err error) {
 	words := 0
 	for rest := strings.TrimSpace(text); rest != ""; rest = strings.TrimSpace(rest) {
 		var t term
-		if after, has := strings.CutPrefix(rest, "-"); has && after != "" && !strings.HasPrefix(after, "-") && !startsWithSpace(after) {
+		if after, has := strings.CutPrefix(rest, "-"); has && after != "" && !strings.HasPrefix(after, "-") &&
+			!startsWithSpace(after) {
 			t.not, rest = true, after
 		}
 		if after, has := strings.CutPrefix(rest, `"`); has {
@@ -122,7 +125,8 @@ func startsWithSpace(text string) bool {
 }
 
 func errShortBeginning(text string) error {
-	return errs.New(errs.Invalid, "q: %.32q* is the beginning of too many words; give at least %d characters", text, minPrefix)
+	return errs.New(errs.Invalid, "q: %.32q* is the beginning of too many words; give at least %d characters", text,
+		minPrefix)
 }
 
 func errSeveralWords(text string) error {
@@ -139,7 +143,8 @@ type part struct {
 type pattern struct {
 	beginnings bool // it is in the field with the beginnings of words
 	beginning  string
-	words      [][]string // if there is no beginning: words that follow each other, of each position those that may be there
+	// if there is no beginning: words that follow each other, of each position those that may be there
+	words [][]string
 }
 
 // parts reads the parts of a search. Words that the language leaves out, such as "the", are ignored. Invalid without a
@@ -178,7 +183,8 @@ func (x *textIndex) part(t term) ([]part, error) {
 		return nil, err
 	}
 	words := l.words(t.text, nil)
-	if len(words) == 0 || !t.prefix || words[len(words)-1].alone { // the characters of such a script are no beginning of more
+	// The characters of such a script are no beginning of more.
+	if len(words) == 0 || !t.prefix || words[len(words)-1].alone {
 		return partOf(t.not, phrase(l.terms(words, true))), nil
 	}
 	first := len(words) - 1 // of those that are joined

@@ -29,7 +29,8 @@ func eachWay(t *testing.T, language string, of []string, test func(t texts)) {
 	t.Helper()
 	for name, rule := range map[string]string{"shared": "", "own": "rule"} {
 		t.Run(strings.TrimSpace(language+" "+name), func(t *testing.T) {
-			x, err := newIndex(filepath.Join(t.TempDir(), "index"), Settings{Fields: []string{"text"}, Language: language, Rule: rule})
+			x, err := newIndex(filepath.Join(t.TempDir(), "index"),
+				Settings{Fields: []string{"text"}, Language: language, Rule: rule})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,13 +98,17 @@ func (t texts) finds(q, want string) {
 func spellings(language, word string) []string {
 	upper, lower := strings.ToUpper(word), strings.ToLower(word)
 	if language == "tr" {
-		upper, lower = strings.ToUpperSpecial(unicode.TurkishCase, word), strings.ToLowerSpecial(unicode.TurkishCase, word)
+		upper, lower = strings.ToUpperSpecial(unicode.TurkishCase, word),
+			strings.ToLowerSpecial(unicode.TurkishCase, word)
 	}
 	runes := []rune(norm.NFC.String(word))
 	all := []string{
-		word, norm.NFD.String(word), norm.NFKD.String(word), upper, norm.NFD.String(upper), lower, norm.NFD.String(lower), strings.ReplaceAll(upper, "SS", "ẞ"),
-		strings.ReplaceAll(word, "'", "’"), strings.ReplaceAll(word, "'", "`"), strings.ReplaceAll(strings.ReplaceAll(word, "fi", "ﬁ"), "ff", "ﬀ"), fullWidth(word), fullWidth(upper),
-		string(runes[:1]) + "\u00ad" + string(runes[1:]), string(runes[:2]) + "\u200d" + string(runes[2:]), string(runes[:2]) + "\u2060" + string(runes[2:]) + "\ufe0f", "\u200f" + word,
+		word, norm.NFD.String(word), norm.NFKD.String(word), upper, norm.NFD.String(upper), lower,
+		norm.NFD.String(lower), strings.ReplaceAll(upper, "SS", "ẞ"),
+		strings.ReplaceAll(word, "'", "’"), strings.ReplaceAll(word, "'", "`"),
+		strings.ReplaceAll(strings.ReplaceAll(word, "fi", "ﬁ"), "ff", "ﬀ"), fullWidth(word), fullWidth(upper),
+		string(runes[:1]) + "\u00ad" + string(runes[1:]), string(runes[:2]) + "\u200d" + string(runes[2:]),
+		string(runes[:2]) + "\u2060" + string(runes[2:]) + "\ufe0f", "\u200f" + word,
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -121,24 +126,27 @@ func fullWidth(word string) string {
 // TestAWordIsFoundHoweverItIsWritten: in each language, by the whole word, by each beginning, and in a phrase.
 func TestAWordIsFoundHoweverItIsWritten(t *testing.T) {
 	for language, words := range map[string][]string{
-		"":    {"café", "Ångström", "İzmir", "ISPARTA", "Straße", "Łódź", "smørrebrød", "ёлка", "Йогурт", "ὈΔΥΣΣΕΎΣ", "final", "staffing", "O'Brien", "first.last", "report_final.pdf", "ǅungla", "Nguyễn", "हिन्दी", "می\u200cخواهم", "שָׁלוֹם", "2024", "1.20"},
+		"": {"café", "Ångström", "İzmir", "ISPARTA", "Straße", "Łódź", "smørrebrød", "ёлка", "Йогурт", "ὈΔΥΣΣΕΎΣ",
+			"final", "staffing", "O'Brien", "first.last", "report_final.pdf", "ǅungla", "Nguyễn", "हिन्दी",
+			"می\u200cخواهم", "שָׁלוֹם", "2024", "1.20"},
 		"ar":  {"أحمد", "الكتاب", "مُحَمَّد", "مدرسة", "café"},
 		"cjk": {"Straße", "iphone", "café"},
 		"da":  {"smørrebrød", "Åbenrå", "ærlighed", "idéer"},
 		"de":  {"Müller", "Straße", "Übergrößen", "Mueller", "Aufgaben", "ueber-all"},
-		"en":  {"running", "résumés", "naïve", "whale's", "O'Brien", "ISTANBUL", "happiness", "first.last", "universities"},
-		"es":  {"corazón", "España", "niños", "pingüino", "árboles"},
-		"fi":  {"käyttäjä", "Älykkyys", "öljyä", "Ångström"},
-		"fr":  {"garçon", "l'avion", "L'Été-Indien", "élèves", "cœur", "première", "français", "qu'elles-mêmes"},
-		"hu":  {"kőművesek", "árvíztűrő", "Üzletek", "gyerekeknek"},
-		"it":  {"dell'acqua", "perché-no", "università", "città"},
-		"nl":  {"reünie", "coöperatie", "ideeën"},
-		"no":  {"blåbærsyltetøy", "Ålesund", "øyene"},
-		"pt":  {"ações", "quilométricas", "coração", "ônibus"},
-		"ro":  {"absența", "absenţi", "București", "învățător", "țară"},
-		"ru":  {"Ёлками", "километрах", "съёмка", "ЙОГУРТЫ", "за́мок"},
-		"sv":  {"smörgåsar", "Ålder", "öppningar", "idéer"},
-		"tr":  {"İzmir", "ISPARTA", "ağacı", "Kıbrıs'ta", "çiçekler", "IŞIK", "Türkiye'nin"},
+		"en": {"running", "résumés", "naïve", "whale's", "O'Brien", "ISTANBUL", "happiness", "first.last",
+			"universities"},
+		"es": {"corazón", "España", "niños", "pingüino", "árboles"},
+		"fi": {"käyttäjä", "Älykkyys", "öljyä", "Ångström"},
+		"fr": {"garçon", "l'avion", "L'Été-Indien", "élèves", "cœur", "première", "français", "qu'elles-mêmes"},
+		"hu": {"kőművesek", "árvíztűrő", "Üzletek", "gyerekeknek"},
+		"it": {"dell'acqua", "perché-no", "università", "città"},
+		"nl": {"reünie", "coöperatie", "ideeën"},
+		"no": {"blåbærsyltetøy", "Ålesund", "øyene"},
+		"pt": {"ações", "quilométricas", "coração", "ônibus"},
+		"ro": {"absența", "absenţi", "București", "învățător", "țară"},
+		"ru": {"Ёлками", "километрах", "съёмка", "ЙОГУРТЫ", "за́мок"},
+		"sv": {"smörgåsar", "Ålder", "öppningar", "idéer"},
+		"tr": {"İzmir", "ISPARTA", "ağacı", "Kıbrıs'ta", "çiçekler", "IŞIK", "Türkiye'nin"},
 	} {
 		var all []string
 		for _, word := range words {
@@ -155,7 +163,8 @@ func TestAWordIsFoundHoweverItIsWritten(t *testing.T) {
 					runes := []rune(norm.NFC.String(s))
 					for end := 2; end < len(runes); end++ {
 						some := string(runes[:end])
-						if r := runes[end-1]; len(letters(some)) < 2 || !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) {
+						if r := runes[end-1]; len(letters(some)) < 2 ||
+							!unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) {
 							continue
 						}
 						queries = append(queries, some+"*")
@@ -200,31 +209,56 @@ func TestWhatIsTheSameWord(t *testing.T) {
 		finds    map[string]string
 	}{
 		{"", []string{"café", "cafe", "елка", "ёлка", "Straße", "strasse", "йод", "иод"}, map[string]string{
-			"cafe": "0 1", "CAFÉ": "0 1", "caf*": "0 1", "елка": "2 3", "Ёл*": "2 3", "STRASSE": "4 5", "straẞe": "4 5", "йод": "6", "иод": "7",
+			"cafe": "0 1", "CAFÉ": "0 1", "caf*": "0 1", "елка": "2 3", "Ёл*": "2 3", "STRASSE": "4 5", "straẞe": "4 5",
+			"йод": "6", "иод": "7",
 		}},
-		{"", []string{"\u212bngström \u2126", "ångström ω", "ﬁnal ﬀ", "Ǆ", "ǅ", "ǆ", "ㄱ Ⅷ", "٢٠٢٤", "ﾃｽﾄ", "かき", "がき", "हिन्दी", "हन्द", "ภาษาไทย", "a\u00adb\u200cc", "ŉ Dag", "'n dag", "५ 𞥕 𑁫"}, map[string]string{
-			"angstrom": "0 1", "Ω": "0 1", "final": "2", "ff": "2", "DŽ": "3 4 5", "dž": "3 4 5", "dz": "3 4 5", "VIII": "6", "2024": "7", "20*": "7", "テスト": "8", "かき": "9", "がき": "10", "हिन्दी": "11", "हन्द": "12",
-			"ไทย": "13", "ภาษา": "13", "abc": "14", "ŉ dag": "15 16", "’n": "15 16", "5": "17", `"५ 5 5"`: "17", "ΟΔΟΣ": none,
+		{"", []string{"\u212bngström \u2126", "ångström ω", "ﬁnal ﬀ", "Ǆ", "ǅ", "ǆ", "ㄱ Ⅷ", "٢٠٢٤", "ﾃｽﾄ", "かき", "がき",
+			"हिन्दी", "हन्द", "ภาษาไทย", "a\u00adb\u200cc", "ŉ Dag", "'n dag", "५ 𞥕 𑁫"}, map[string]string{
+			"angstrom": "0 1", "Ω": "0 1", "final": "2", "ff": "2", "DŽ": "3 4 5", "dž": "3 4 5", "dz": "3 4 5",
+			"VIII": "6", "2024": "7", "20*": "7", "テスト": "8", "かき": "9", "がき": "10", "हिन्दी": "11", "हन्द": "12",
+			"ไทย": "13", "ภาษา": "13", "abc": "14", "ŉ dag": "15 16", "’n": "15 16", "5": "17", `"५ 5 5"`: "17",
+			"ΟΔΟΣ": none,
 		}},
-		{"", []string{"ΟΔΥΣΣΕΥΣ", "Ὀδυσσεύς", "οδυσσευσ"}, map[string]string{"οδυσσευς": "0 1 2", "ΟΔΥΣΣΕΎΣ": "0 1 2", "οδυσσευ*": "0 1 2"}},
-		{"", []string{"‘white whale’", "“white” whale", "whale–white"}, map[string]string{"“white whale”": "0 1", "＂white whale＂": "0 1", "«whale white»": "2", "whale ” white": "0 1 2", "„white whale“": "0 1", "whale－white": "2", "wha＊": "0 1 2"}},
-		{"de", []string{"Müller", "Mueller", "Muller", "schön", "schon", "für Uber", "Aufgabe"}, map[string]string{"muller": "0 1 2", "müller": "0 1 2", "Mueller": "0 1 2", "Muel*": "0 1 2", "Mül*": "0 1 2", "schoen": "3 4", "fur uber": "5", "Aufgaben*": "6"}},
-		{"sv", []string{"rå", "ra", "smörgås", "smorgas", "idé", "kärlek", "kærlek"}, map[string]string{"rå": "0", "ra": "1", "smörgås": "2", "smorgas": "3", "ide": "4", "kærlek": "5 6", "kärl*": "5 6"}},
-		{"da", []string{"smörrebröd", "smørrebrød", "bår", "bar"}, map[string]string{"smørrebrød": "0 1", "smör*": "0 1", "bår": "2", "bar": "3"}},
-		{"es", []string{"año", "ano", "corazón", "también vive", "él"}, map[string]string{"año": "0", "ano": "1", "corazon": "2", "CORAZ*": "2", "tambien vive": "3", "también vive": "3", "también": "q: has no word to find"}},
-		{"fr", []string{"l'avion", "L’AVION", "avion", "d'Avignon", "la même chose", "aujourd'hui"}, map[string]string{"avion": "0 1 2", "l'avion": "0 1 2", "d’avion": "0 1 2", "l'av*": "0 1 2 3", "l'a*": "0 1", "meme chose": "4", "même chose": "4", "hui": "5", "aujourd’hui": "5"}},
-		{"it", []string{"dell'università", "universita"}, map[string]string{"università": "0 1", "nell'UNIVERSITA": "0 1", "dell'un*": "0 1"}},
-		{"tr", []string{"İSTANBUL", "istanbul", "IŞIK", "ışık", "isik", "Ankara'da", "Ankara’nın", "O'Brien"}, map[string]string{
-			"İstanbul": "0 1", "ISTANBUL": "0 1", "ıstanbul": "0 1", "ışık": "2 3 4", "IŞI*": "2 3 4", "KIRK": "q: has no word to find", "Ankara": "5 6", "Ankara'ya": "5 6", "O’Brien": "7", "brien": "7",
-		}},
-		{"ro", []string{"ţară", "țară", "tara", "şi"}, map[string]string{"țară": "0 1 2", "TARA": "0 1 2", "ța*": "0 1 2", "și": "q: has no word to find"}},
-		{"ru", []string{"ёлками", "елка", "ещё"}, map[string]string{"ёлка": "0 1", "ЕЛКАМИ": "0 1", "ещё": "q: has no word to find", "еще": "q: has no word to find"}},
-		{"ar", []string{"أحمد", "احمد", "الكتاب", "كُتُب"}, map[string]string{"احمد": "0 1", "أح*": "0 1", "كتاب": "2", "كتا*": "2", "كتب": "3"}},
-		{"en", []string{"running", "runs", "the runway", "they don't", "happiness", "O'Brien's hat", "résumé"}, map[string]string{
-			"running*": "0 1", "runni*": "0", "run*": "0 1 2", "don’t": "q: has no word to find", "happines*": "4", "OBRIEN": none, "o’brien": "5", "brien": "5", "obr*": none, "o'br*": "5", "resume": "6", "RESUMES": "6",
-		}},
+		{"", []string{"ΟΔΥΣΣΕΥΣ", "Ὀδυσσεύς", "οδυσσευσ"},
+			map[string]string{"οδυσσευς": "0 1 2", "ΟΔΥΣΣΕΎΣ": "0 1 2", "οδυσσευ*": "0 1 2"}},
+		{"", []string{"‘white whale’", "“white” whale", "whale–white"}, map[string]string{"“white whale”": "0 1",
+			"＂white whale＂": "0 1", "«whale white»": "2", "whale ” white": "0 1 2", "„white whale“": "0 1",
+			"whale－white": "2", "wha＊": "0 1 2"}},
+		{"de", []string{"Müller", "Mueller", "Muller", "schön", "schon", "für Uber",
+			"Aufgabe"}, map[string]string{"muller": "0 1 2", "müller": "0 1 2", "Mueller": "0 1 2", "Muel*": "0 1 2",
+			"Mül*": "0 1 2", "schoen": "3 4", "fur uber": "5", "Aufgaben*": "6"}},
+		{"sv", []string{"rå", "ra", "smörgås", "smorgas", "idé", "kärlek", "kærlek"}, map[string]string{"rå": "0",
+			"ra": "1", "smörgås": "2", "smorgas": "3", "ide": "4", "kærlek": "5 6", "kärl*": "5 6"}},
+		{"da", []string{"smörrebröd", "smørrebrød", "bår", "bar"},
+			map[string]string{"smørrebrød": "0 1", "smör*": "0 1", "bår": "2", "bar": "3"}},
+		{"es", []string{"año", "ano", "corazón", "también vive", "él"}, map[string]string{"año": "0", "ano": "1",
+			"corazon": "2", "CORAZ*": "2", "tambien vive": "3", "también vive": "3",
+			"también": "q: has no word to find"}},
+		{"fr", []string{"l'avion", "L’AVION", "avion", "d'Avignon", "la même chose",
+			"aujourd'hui"}, map[string]string{"avion": "0 1 2", "l'avion": "0 1 2", "d’avion": "0 1 2",
+			"l'av*": "0 1 2 3", "l'a*": "0 1", "meme chose": "4", "même chose": "4", "hui": "5", "aujourd’hui": "5"}},
+		{"it", []string{"dell'università", "universita"},
+			map[string]string{"università": "0 1", "nell'UNIVERSITA": "0 1", "dell'un*": "0 1"}},
+		{"tr", []string{"İSTANBUL", "istanbul", "IŞIK", "ışık", "isik", "Ankara'da", "Ankara’nın", "O'Brien"},
+			map[string]string{
+				"İstanbul": "0 1", "ISTANBUL": "0 1", "ıstanbul": "0 1", "ışık": "2 3 4", "IŞI*": "2 3 4",
+				"KIRK": "q: has no word to find", "Ankara": "5 6", "Ankara'ya": "5 6", "O’Brien": "7", "brien": "7",
+			}},
+		{"ro", []string{"ţară", "țară", "tara", "şi"},
+			map[string]string{"țară": "0 1 2", "TARA": "0 1 2", "ța*": "0 1 2", "și": "q: has no word to find"}},
+		{"ru", []string{"ёлками", "елка", "ещё"}, map[string]string{"ёлка": "0 1", "ЕЛКАМИ": "0 1",
+			"ещё": "q: has no word to find", "еще": "q: has no word to find"}},
+		{"ar", []string{"أحمد", "احمد", "الكتاب", "كُتُب"},
+			map[string]string{"احمد": "0 1", "أح*": "0 1", "كتاب": "2", "كتا*": "2", "كتب": "3"}},
+		{"en", []string{"running", "runs", "the runway", "they don't", "happiness", "O'Brien's hat", "résumé"},
+			map[string]string{
+				"running*": "0 1", "runni*": "0", "run*": "0 1 2", "don’t": "q: has no word to find", "happines*": "4",
+				"OBRIEN": none, "o’brien": "5", "brien": "5", "obr*": none, "o'br*": "5", "resume": "6", "RESUMES": "6",
+			}},
 		{"cjk", []string{"吾輩は猫である", "猫", "犬と猫の話", "犬", "ｱｲｽﾃｨｰ", "학교에서", "iPhone発売"}, map[string]string{
-			"猫": "0 1 2", "猫*": "0 1 2", "は猫": "0", `"は猫で"`: "0", "猫は": none, "吾輩": "0", "犬 猫": "2", "犬": "2 3", "-猫 犬": "3", "アイスティー": "4", "アイ*": "4", "학교": "5", "iphone": "6", "iPh*": "6", "iphone発売": "6", "発売iph*": "6", "-猫iph* 犬": `q: "猫iph"* is several words; give the beginning of one`,
+			"猫": "0 1 2", "猫*": "0 1 2", "は猫": "0", `"は猫で"`: "0", "猫は": none, "吾輩": "0", "犬 猫": "2", "犬": "2 3",
+			"-猫 犬": "3", "アイスティー": "4", "アイ*": "4", "학교": "5", "iphone": "6", "iPh*": "6", "iphone発売": "6",
+			"発売iph*": "6", "-猫iph* 犬": `q: "猫iph"* is several words; give the beginning of one`,
 		}},
 	} {
 		eachWay(t, c.language, c.texts, func(t texts) {
@@ -237,18 +271,25 @@ func TestWhatIsTheSameWord(t *testing.T) {
 
 // TestWordsThatAreJoinedAreFoundByTheirParts: an address, the name of a file, a number, a path, a word with a hyphen.
 func TestWordsThatAreJoinedAreFoundByTheirParts(t *testing.T) {
-	of := []string{"first.last@example.com", "report_final.pdf", "1111,2222", "https://www.example.org/docs/a_page?id=7", "white-whale", "1.2.30", "C++ and C#", "O’Brien", "src/main/Whale.java", "white shirt, whale"}
+	of := []string{"first.last@example.com", "report_final.pdf", "1111,2222",
+		"https://www.example.org/docs/a_page?id=7", "white-whale", "1.2.30", "C++ and C#", "O’Brien",
+		"src/main/Whale.java", "white shirt, whale"}
 	for _, language := range []string{"", "en", "de", "fr", "tr"} {
 		eachWay(t, language, of, func(t texts) {
 			for q, want := range map[string]string{
-				"first": "0", "last": "0", "example": "0 3", "com": "0", "first.last": "0", "First.Last@Example.com": "0", `"last example"`: "0", "last.first": "", "first.la*": "0", "first.l*": "0", "last@exa*": "0", "last@e*": "0",
-				"report": "1", "final": "1", "pdf": "1", "final.pdf": "1", "report_final.pdf": "1", "report_f*": "1", "report_final.p*": "1", "report-final": "1", "final_report": "",
+				"first": "0", "last": "0", "example": "0 3", "com": "0", "first.last": "0",
+				"First.Last@Example.com": "0", `"last example"`: "0", "last.first": "", "first.la*": "0",
+				"first.l*": "0", "last@exa*": "0", "last@e*": "0",
+				"report": "1", "final": "1", "pdf": "1", "final.pdf": "1", "report_final.pdf": "1", "report_f*": "1",
+				"report_final.p*": "1", "report-final": "1", "final_report": "",
 				"1111": "2", "2222": "2", "1111,2222": "2", "1111,2*": "2", "11*": "2",
-				"docs": "3", "page": "3", "www.example.org/docs": "3", "https://www.exa*": "3", "docs/a_p*": "3", "example.org": "3",
-				"whale": "4 8 9", "white-whale": "4", "white-wha*": "4", "white-w*": "4", "white–wha*": "4", "-white-wha* white": "9", "whale white": "4 9", "white whale": "4 9", `"white whale"`: "4",
+				"docs": "3", "page": "3", "www.example.org/docs": "3", "https://www.exa*": "3", "docs/a_p*": "3",
+				"example.org": "3",
+				"whale":       "4 8 9", "white-whale": "4", "white-wha*": "4", "white-w*": "4", "white–wha*": "4",
+				"-white-wha* white": "9", "whale white": "4 9", "white whale": "4 9", `"white whale"`: "4",
 				"1.2.30": "5", "30": "5", "1.2.3*": "5", "1.2": "5", "1.*": "5", "1.3": "",
-				"C++": "6", "C#": "6", "c*": `q: "c"* is the beginning of too many words; give at least 2 characters`, "c+*": "6",
-				"O'Brien": "7", "brien": "7", "O'Bri*": "7", "o’b*": "7", "o’*": "7",
+				"C++": "6", "C#": "6", "c*": `q: "c"* is the beginning of too many words; give at least 2 characters`,
+				"c+*": "6", "O'Brien": "7", "brien": "7", "O'Bri*": "7", "o’b*": "7", "o’*": "7",
 				"main/whale": "8", "whale.java": "8", "main/Wha*": "8", "java": "8",
 			} {
 				if language == "fr" && strings.ContainsAny(q, "+#") {
@@ -263,7 +304,9 @@ func TestWordsThatAreJoinedAreFoundByTheirParts(t *testing.T) {
 // TestWithoutAWordNothingIsSearched: what has no word, or none but those that the language leaves out, is an error.
 func TestWithoutAWordNothingIsSearched(t *testing.T) {
 	eachWay(t, "en", []string{"the whale"}, func(t texts) {
-		for _, q := range []string{"", " ", "-", "--", "---", "...", "🍕", "🍕*", "the", "THE", `"the"`, "-the", "-whale", `-"white whale"`, "the -whale", `""`, `"" ""`, "*", "(*", "don't", "the of", "\u00ad", "\u200b", "'", "-*"} {
+		for _, q := range []string{"", " ", "-", "--", "---", "...", "🍕", "🍕*", "the", "THE", `"the"`, "-the", "-whale",
+			`-"white whale"`, "the -whale", `""`, `"" ""`, "*", "(*", "don't", "the of", "\u00ad", "\u200b", "'",
+			"-*"} {
 			if _, err := t.find(q); !errors.Is(err, errs.Invalid) || err.Error() != "q: has no word to find" {
 				t.Errorf("%q: %v", q, err)
 			}
@@ -289,7 +332,9 @@ func TestDigitsOfAllScripts(t *testing.T) {
 
 // FuzzWords: no text has a language fail, and none has words that are longer than counts.
 func FuzzWords(f *testing.F) {
-	for _, text := range []string{"", "İ", "l'", "’s", "'", "a'b'c", "ǰ", "\u0345", strings.Repeat("ΐ", 300), strings.Repeat("a.", 300), strings.Repeat("e\u0301", 300), "猫" + strings.Repeat("\u20dd", 1000), "한글 カナ ー", "\u0e33\u0e33", "ﷺ", "\xff", "1,2_3"} {
+	for _, text := range []string{"", "İ", "l'", "’s", "'", "a'b'c", "ǰ", "\u0345", strings.Repeat("ΐ", 300),
+		strings.Repeat("a.", 300), strings.Repeat("e\u0301", 300), "猫" + strings.Repeat("\u20dd", 1000), "한글 カナ ー",
+		"\u0e33\u0e33", "ﷺ", "\xff", "1,2_3"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -330,7 +375,8 @@ func TestALongTextHasFewTerms(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, as := range []string{asWords, asBeginnings, asAllBeginnings} {
-				if n, size := len((analyzer{l, as}).Analyze([]byte(text))), len(normalize(text)); n > 5*size || n > size && as != asAllBeginnings {
+				if n, size := len((analyzer{l, as}).Analyze([]byte(text))), len(normalize(text)); n > 5*size ||
+					n > size && as != asAllBeginnings {
 					t.Errorf("%s, %s%s: %d terms of %d bytes of text", name, language, as, n, len(text))
 				}
 			}
@@ -365,7 +411,9 @@ func joinedLetters(n, some int) string {
 
 // TestPlainTextIsDividedByTheRulesOfUnicode: what is divided without them is what they divide.
 func TestPlainTextIsDividedByTheRulesOfUnicode(t *testing.T) {
-	parts := []string{"a", "Word", "x9", "12", " ", " ", " ", "\n", "\r\n", ".", ",", ":", ";", "'", `"`, "_", "-", "/", "@", "\t", "\x00", "é", "e\u0301", "\u0301", "猫", "カナ", "ไทย", "한", "ש", "ß", "…", "\u00a0", "\u3000", "·", "٢", "🇩🇪", "🍕", "\ufffd", "\u200b", "’"}
+	parts := []string{"a", "Word", "x9", "12", " ", " ", " ", "\n", "\r\n", ".", ",", ":", ";", "'", `"`, "_", "-", "/",
+		"@", "\t", "\x00", "é", "e\u0301", "\u0301", "猫", "カナ", "ไทย", "한", "ש", "ß", "…", "\u00a0", "\u3000", "·", "٢",
+		"🇩🇪", "🍕", "\ufffd", "\u200b", "’"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for name := range specs {
 		l, err := languageOf(name)

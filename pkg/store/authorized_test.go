@@ -20,7 +20,8 @@ func (r *refusing) Intercept(_ context.Context, q store.InterceptRequest) (objec
 }
 
 func TestGetAuthorizedReturnsAllFieldsToAuthorizedCallers(t *testing.T) {
-	rules, problems := policy.Compile(policy.Rules{Get: `object.title == "x"`, Update: `input.all(name, name == "covers")`})
+	rules, problems := policy.Compile(policy.Rules{Get: `object.title == "x"`,
+		Update: `input.all(name, name == "covers")`})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -42,7 +43,8 @@ func TestGetAuthorizedReturnsAllFieldsToAuthorizedCallers(t *testing.T) {
 		"rule of get":    {theirs, "b", policy.Get, `{}`, errs.Unauthenticated},
 		"rule of update": {theirs, "a", policy.Update, `{"title":"z"}`, errs.Unauthenticated},
 	} {
-		if _, err := s.GetAuthorized(test.ctx, test.uuid, test.op, parse(t, test.input)); err == nil || errs.KindOf(err) != test.want {
+		if _, err := s.GetAuthorized(test.ctx, test.uuid, test.op, parse(t, test.input)); err == nil ||
+			errs.KindOf(err) != test.want {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -77,7 +79,8 @@ func TestGetAuthorizedCallsTheInterceptorForGetOnly(t *testing.T) {
 }
 
 func TestRulesSeeNoInternalFieldsOfAMutation(t *testing.T) {
-	rules, problems := policy.Compile(policy.Rules{Update: `input.all(name, name == "covers") && (input.covers == null || input.covers.size() == 1)`})
+	rules, problems := policy.Compile(
+		policy.Rules{Update: `input.all(name, name == "covers") && (input.covers == null || input.covers.size() == 1)`})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -112,7 +115,8 @@ func TestEventsListPropertiesWithBinaries(t *testing.T) {
 		}
 		for _, e := range out.events {
 			if string(e.Binaries) != want || object.Field(e.Object, store.BinariesField) != nil {
-				t.Errorf("%s of a store that is holding: %v says %q, with the object %s", e.Event, holding, e.Binaries, e.Object)
+				t.Errorf("%s of a store that is holding: %v says %q, with the object %s", e.Event, holding, e.Binaries,
+					e.Object)
 			}
 		}
 	}

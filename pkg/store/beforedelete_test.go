@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// TestBeforeDelete: what is asked last before a client deletes an object can refuse it, and is not asked for what is refused already,
-// nor for what belfry itself deletes.
+// TestBeforeDelete: what is asked last before a client deletes an object can refuse it, and is not asked for what is
+// refused already, nor for what belfry itself deletes.
 func TestBeforeDelete(t *testing.T) {
 	var asked []string
 	refused := errors.New("not now")

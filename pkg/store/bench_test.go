@@ -11,11 +11,13 @@ import (
 	"belfry/test/model"
 )
 
-// BenchmarkClient measures what a store adds to its driver for clients: rules of operations and of fields, private fields,
-// a mapping and an index.
+// BenchmarkClient measures what a store adds to its driver for clients: rules of operations and of fields, private
+// fields, a mapping and an index.
 func BenchmarkClient(b *testing.B) {
-	rules, problems := policy.Compile(policy.Rules{OwnerField: "user", Create: "user != null", Get: "object.public || isOwner", List: "object.public || isOwner"})
-	fields, more := policy.CompileFields(policy.Rules{OwnerField: "user"}, map[string]policy.FieldRule{"phone": {Read: "isOwner"}})
+	rules, problems := policy.Compile(policy.Rules{OwnerField: "user", Create: "user != null",
+		Get: "object.public || isOwner", List: "object.public || isOwner"})
+	fields, more := policy.CompileFields(policy.Rules{OwnerField: "user"},
+		map[string]policy.FieldRule{"phone": {Read: "isOwner"}})
 	if len(problems)+len(more) > 0 {
 		b.Fatal(problems, more)
 	}
@@ -26,7 +28,8 @@ func BenchmarkClient(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx := store.WithCall(b.Context(), store.Call{Client: true, User: parse(b, `{"uuid":"ada"}`), Origin: event.OriginHTTP})
+	ctx := store.WithCall(b.Context(),
+		store.Call{Client: true, User: parse(b, `{"uuid":"ada"}`), Origin: event.OriginHTTP})
 	text := `{"title":"Emma","author":"a","year":%d,"public":true,"phone":"1","secret":"x"}`
 	for i := range 100 {
 		if _, err := s.Save(b.Context(), parse(b, fmt.Sprintf(text, i)), fmt.Sprintf("b%02d", i)); err != nil {
@@ -44,7 +47,10 @@ func BenchmarkClient(b *testing.B) {
 		})
 	}
 	run("get", func(int) error { _, err := s.Get(ctx, "b50"); return err })
-	run("list", func(int) error { _, err := s.List(ctx, store.ListOptions{Filter: "year >= 0", Limit: 20}); return err })
+	run("list", func(int) error {
+		_, err := s.List(ctx, store.ListOptions{Filter: "year >= 0", Limit: 20})
+		return err
+	})
 	run("listByUUID", func(int) error { _, err := s.List(ctx, store.ListOptions{Limit: 20}); return err })
 	run("update", func(i int) error {
 		_, err := s.Update(b.Context(), parse(b, fmt.Sprintf(`{"n":%d}`, i%10)), store.UpdateOptions{UUID: "b50"})

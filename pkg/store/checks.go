@@ -104,7 +104,8 @@ func (c *checks) checkLimits(stored, next object.Object) error {
 func (c *checks) checkUnique(stored, o object.Object) error {
 	for i := range c.unique {
 		for _, field := range c.unique[i].fields {
-			if value := o[field]; len(value) > 0 && (value[0] == '[' || value[0] == '{') && !isUnchanged(stored, o, field) {
+			if value := o[field]; len(value) > 0 && (value[0] == '[' || value[0] == '{') &&
+				!isUnchanged(stored, o, field) {
 				const message = "must be a string, a number, true, false or null, since it is unique"
 				return &errs.Error{
 					Kind: errs.Invalid, Message: "the object has a value that can't be unique",

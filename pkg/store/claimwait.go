@@ -47,8 +47,8 @@ func (c *Claims) Proceed() {
 // Refuses reports whether writes that give an object a value are refused until the claims are complete.
 func (c *Claims) Refuses() bool { return c.refuses }
 
-// awaitComplete returns once a write may give objects values. All writes together wait for at most collectWait after the
-// store has begun to make claims, so that a small store has no time in which its claims are pending.
+// awaitComplete returns once a write may give objects values. All writes together wait for at most collectWait after
+// the store has begun to make claims, so that a small store has no time in which its claims are pending.
 func (c *Claims) awaitComplete(ctx context.Context) error {
 	if c.Trusted() {
 		return nil

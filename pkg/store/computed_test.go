@@ -58,7 +58,8 @@ func TestComputedFieldsFollowEachWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.NewWorker(s).CompareAndSet(t.Context(), o, object.Object{"books": []byte(`[{"uuid":"x"},{"uuid":"y"}]`), "count": []byte("9")}); err != nil {
+	if _, err := store.NewWorker(s).CompareAndSet(t.Context(), o,
+		object.Object{"books": []byte(`[{"uuid":"x"},{"uuid":"y"}]`), "count": []byte("9")}); err != nil {
 		t.Fatal(err)
 	}
 	check(`"Ada Lovelace"`, "2")
@@ -85,7 +86,9 @@ func TestComputedFieldsFollowEachWrite(t *testing.T) {
 func TestRecompute(t *testing.T) {
 	before, out := open(t, store.Options{Computed: computed(t, map[string]string{"n": "a + 1"})})
 	o := save(t, before, "x", `{"a":1}`)
-	s := before.WithOptions(func(o *store.Options) { o.Computed = computed(t, map[string]string{"n": "a + 2", "m": "a"}) })
+	s := before.WithOptions(func(o *store.Options) {
+		o.Computed = computed(t, map[string]string{"n": "a + 2", "m": "a"})
+	})
 	if wrong, err := s.Miscomputed(o); err != nil || len(wrong) != 2 {
 		t.Fatalf("%v, %v", wrong, err)
 	}

@@ -15,17 +15,23 @@ import (
 // TestCounts: what is counted by keys, and by objects, is what lists have.
 func TestCounts(t *testing.T) {
 	s, _ := open(t, store.Options{Indexes: []query.Index{
-		query.NewIndex([]string{"year"}), query.NewIndex([]string{"author", "year"}), query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"title"}),
+		query.NewIndex([]string{"year"}), query.NewIndex([]string{"author", "year"}),
+		query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"title"}),
 	}})
 	long := strings.Repeat("x", 300)
 	for i := range 40 {
-		save(t, s, fmt.Sprintf("n%02d", i), fmt.Sprintf(`{"year":%d,"author":%q,"tags":["t%d","all"],"title":%q}`, i%5, []string{"ada", "bob"}[i%2], i%3, long+fmt.Sprint(i%2)))
+		save(t, s, fmt.Sprintf("n%02d", i), fmt.Sprintf(`{"year":%d,"author":%q,"tags":["t%d","all"],"title":%q}`, i%5,
+			[]string{"ada", "bob"}[i%2], i%3, long+fmt.Sprint(i%2)))
 	}
 	for filter, want := range map[string]int64{
-		"": 40, "year == 1": 8, "year in [1, 2]": 16, "year == 1 || year == 2": 16, "year == 1 || year < 2": 16, "year != 1": 32, "year > 9": 0,
-		`author == "ada" && year >= 3`: 8, `author == "ada" || year == 1`: 24, `"t1" in tags`: 13, `"t1" in tags || "all" in tags`: 40,
-		`year == 1 && "t1" in tags`: 3, `year in [1, 2] && "t1" in tags && "all" in tags`: 6, `year == 1 && ("t1" in tags || "t2" in tags)`: 5,
-		`title == "` + long + `0"`: 20, `uuid in ["n01", "n02", "zz"]`: 2, `year in []`: 0, `year == 1 && title.startsWith("x")`: 8,
+		"": 40, "year == 1": 8, "year in [1, 2]": 16, "year == 1 || year == 2": 16, "year == 1 || year < 2": 16,
+		"year != 1": 32, "year > 9": 0,
+		`author == "ada" && year >= 3`: 8, `author == "ada" || year == 1`: 24, `"t1" in tags`: 13,
+		`"t1" in tags || "all" in tags`: 40,
+		`year == 1 && "t1" in tags`:     3, `year in [1, 2] && "t1" in tags && "all" in tags`: 6,
+		`year == 1 && ("t1" in tags || "t2" in tags)`: 5,
+		`title == "` + long + `0"`:                    20, `uuid in ["n01", "n02", "zz"]`: 2, `year in []`: 0,
+		`year == 1 && title.startsWith("x")`: 8,
 	} {
 		for _, mode := range []store.CountMode{store.CountExact, store.CountEstimate} {
 			list, err := s.List(t.Context(), store.ListOptions{Filter: filter, Limit: 1, Count: mode})
@@ -49,12 +55,13 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestCountsTellNothingOfWhatIsHidden: whatever the mode, a user's count is of what they may see, by a rule that an index
-// supports and by one that none does.
+// TestCountsTellNothingOfWhatIsHidden: whatever the mode, a user's count is of what they may see, by a rule that an
+// index supports and by one that none does.
 func TestCountsTellNothingOfWhatIsHidden(t *testing.T) {
 	all, _ := open(t, store.Options{Indexes: noteIndexes})
 	for i := range 30 {
-		save(t, all, fmt.Sprintf("n%02d", i), fmt.Sprintf(`{"user":%q,"public":%t,"year":1,"kind":%d}`, []string{"ada", "bob"}[i%2], i%10 == 0, i%3))
+		save(t, all, fmt.Sprintf("n%02d", i),
+			fmt.Sprintf(`{"user":%q,"public":%t,"year":1,"kind":%d}`, []string{"ada", "bob"}[i%2], i%10 == 0, i%3))
 	}
 	for name, c := range map[string]struct {
 		rules          policy.Rules
@@ -68,7 +75,8 @@ func TestCountsTellNothingOfWhatIsHidden(t *testing.T) {
 		for who, of := range map[string]struct {
 			ctx  context.Context
 			want int64
-		}{"ada": {as(t.Context(), "ada"), c.ada}, "eve": {as(t.Context(), "eve"), c.eve}, "nobody": {client(t.Context()), c.none}} {
+		}{"ada": {as(t.Context(), "ada"), c.ada}, "eve": {as(t.Context(), "eve"), c.eve},
+			"nobody": {client(t.Context()), c.none}} {
 			for _, mode := range []store.CountMode{store.CountExact, store.CountEstimate} {
 				for _, filter := range []string{"", "year == 1", "year > 0"} {
 					list, err := s.List(of.ctx, store.ListOptions{Filter: filter, Limit: 1, Count: mode})
@@ -89,7 +97,8 @@ func TestCountsTellNothingOfWhatIsHidden(t *testing.T) {
 
 // TestACountReadsOnlySoMuch: a count whose objects must be read says that there are at least so many.
 func TestACountReadsOnlySoMuch(t *testing.T) {
-	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Get: "object.n >= 0"}), Indexes: []query.Index{query.NewIndex([]string{"n"})}})
+	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Get: "object.n >= 0"}),
+		Indexes: []query.Index{query.NewIndex([]string{"n"})}})
 	text := strings.Repeat("x", 60<<10)
 	const size = 150 // more than 4 MiB
 	for i := range size {
@@ -107,24 +116,30 @@ func TestACountReadsOnlySoMuch(t *testing.T) {
 
 func TestPlans(t *testing.T) {
 	all, _ := open(t, store.Options{Indexes: []query.Index{
-		query.NewIndex([]string{"author", "-year"}), query.NewIndex([]string{"year"}), query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"user"}),
+		query.NewIndex([]string{"author", "-year"}), query.NewIndex([]string{"year"}),
+		query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"user"}),
 	}})
 	for i := range 6 {
 		save(t, all, fmt.Sprint("n", i), fmt.Sprintf(`{"author":"ada","year":%d,"tags":["red"],"user":"ada"}`, 1840+i))
 	}
 	for _, c := range []struct{ filter, sort, want string }{
 		{``, ``, `"reads":[{}],"order":["uuid"],"read":2,`},
-		{`author == "ada" && year > 1843`, ``, `"reads":[{"index":["author","-year"],"range":["author == \"ada\"","year > 1843"]}],"order":["-year","uuid"],"read":2,`},
-		{`author == "ada"`, `year`, `"reads":[{"index":["author","-year"],"range":["author == \"ada\""],"backward":true}],"order":["year","-uuid"],"read":2,`},
+		{`author == "ada" && year > 1843`,
+			``, `"reads":[{"index":["author","-year"],"range":["author == \"ada\"","year > 1843"]}],"order":["-year","uuid"],"read":2,`},
+		{`author == "ada"`,
+			`year`, `"reads":[{"index":["author","-year"],"range":["author == \"ada\""],"backward":true}],"order":["year","-uuid"],"read":2,`},
 		{`year in [1841, 1843] && "red" in tags`, `year`,
 			`"reads":[{"index":["year"],"range":["year == 1841"],"intersected":[{"index":["tags[]"],"range":["\"red\" in tags"]}]},` +
 				`{"index":["year"],"range":["year == 1843"],"intersected":[{"index":["tags[]"],"range":["\"red\" in tags"]}]}],"combined":"merged","order":["year","uuid"],"read":2,"bytes":296,"keys":2,`},
 		{`year in [1841, 1843] && !("red" in tags)`, `year`,
 			`"reads":[{"index":["year"],"range":["year == 1841"]},{"index":["year"],"range":["year == 1843"]}],"combined":"merged","order":["year","uuid"],"checked":["!(\"red\" in tags)"],"read":2,`},
-		{`"red" in tags || year < 1841`, ``, `"reads":[{"index":["tags[]"],"range":["\"red\" in tags"],"alternative":1},{"index":["year"],"range":["year < 1841"],"alternative":2}],"combined":"inTurn",`},
+		{`"red" in tags || year < 1841`,
+			``, `"reads":[{"index":["tags[]"],"range":["\"red\" in tags"],"alternative":1},{"index":["year"],"range":["year < 1841"],"alternative":2}],"combined":"inTurn",`},
 		{`uuid == "n1"`, ``, `"reads":[{"uuid":"n1"}],"order":["uuid"],"read":1,`},
-		{`year != 1841`, ``, `"range":["year < 1841 in the order of all types"]},{"index":["year"],"range":["year > 1841 in the order of all types"]}`},
-		{`has(author) && year >= 0`, `author`, `"range":["has(author)"]}],"order":["author","-year","uuid"],"checked":["year >= 0"]`},
+		{`year != 1841`,
+			``, `"range":["year < 1841 in the order of all types"]},{"index":["year"],"range":["year > 1841 in the order of all types"]}`},
+		{`has(author) && year >= 0`, `author`,
+			`"range":["has(author)"]}],"order":["author","-year","uuid"],"checked":["year >= 0"]`},
 		{`!has(year)`, ``, `"range":["!has(year)"]`},
 	} {
 		page, err := all.List(t.Context(), store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: 2, Explain: true})
@@ -135,16 +150,21 @@ func TestPlans(t *testing.T) {
 			t.Errorf("filter %s sort %s: %s, want %s", c.filter, c.sort, got, c.want)
 		}
 	}
-	owned := all.WithOptions(func(o *store.Options) { o.Policy = compile(t, policy.Rules{OwnerField: "user", Get: "isOwner"}) })
+	owned := all.WithOptions(func(o *store.Options) {
+		o.Policy = compile(t, policy.Rules{OwnerField: "user", Get: "isOwner"})
+	})
 	page, err := owned.List(as(t.Context(), "ada"), store.ListOptions{Explain: true})
 	if err != nil || page.Plan.Rule != "reads" || page.Plan.Returned != 6 || page.Plan.Reads[0].Index[0] != "user" {
 		t.Errorf("%+v, %v", page.Plan, err)
 	}
 	save(t, all, "m1", `{"tags":["red"],"user":"bob"}`)
 	save(t, all, "m2", `{"tags":["blue"],"user":"ada"}`)
-	page, err = owned.List(as(t.Context(), "ada"), store.ListOptions{Filter: `"red" in tags`, Explain: true, Count: store.CountExact})
-	if err != nil || page.Plan.Rule != "reads" || page.Plan.Read != 6 || page.Plan.Returned != 6 || page.Count.Value != 6 || page.Plan.Keys == 0 ||
-		len(page.Plan.Reads) != 1 || page.Plan.Reads[0].Index[0] != "tags[]" || page.Plan.Reads[0].Intersected[0].Index[0] != "user" {
+	page, err = owned.List(as(t.Context(), "ada"),
+		store.ListOptions{Filter: `"red" in tags`, Explain: true, Count: store.CountExact})
+	if err != nil || page.Plan.Rule != "reads" || page.Plan.Read != 6 || page.Plan.Returned != 6 ||
+		page.Count.Value != 6 || page.Plan.Keys == 0 ||
+		len(page.Plan.Reads) != 1 || page.Plan.Reads[0].Index[0] != "tags[]" ||
+		page.Plan.Reads[0].Intersected[0].Index[0] != "user" {
 		t.Errorf("what the user owns of what the filter finds: %+v, %v", page.Plan, err)
 	}
 }

@@ -31,7 +31,8 @@ func TestADefaultIsNoFieldThatTheClientWrites(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = backend.Close() })
 	s, err := store.Open(t.Context(), backend, store.Options{
-		Name: "Notes", Policy: allowed, Fields: fields, Schema: compiled, Defaults: compiled, Arrays: []string{"copies"},
+		Name: "Notes", Policy: allowed, Fields: fields, Schema: compiled, Defaults: compiled,
+		Arrays: []string{"copies"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +43,8 @@ func TestADefaultIsNoFieldThatTheClientWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := string(saved.Body)
-	if !strings.Contains(body, `"state":"draft"`) || saved.UUID == "mine" || strings.Contains(body, "never") || strings.Contains(body, "copies") || strings.Contains(body, "eve") {
+	if !strings.Contains(body, `"state":"draft"`) || saved.UUID == "mine" || strings.Contains(body, "never") ||
+		strings.Contains(body, "copies") || strings.Contains(body, "eve") {
 		t.Errorf("%s", body)
 	}
 	stored, err := s.Get(t.Context(), saved.UUID)

@@ -18,7 +18,8 @@ import (
 // old puts a record as belfry wrote it when strings were stored as they were sent.
 func old(t *testing.T, s *store.Store, uuid, body string) {
 	t.Helper()
-	if _, err := store.NewWorker(s).CopyRecord(t.Context(), driver.Record{UUID: uuid, Revision: 1, Body: []byte(body)}, nil); err != nil {
+	if _, err := store.NewWorker(s).CopyRecord(t.Context(), driver.Record{UUID: uuid, Revision: 1, Body: []byte(body)},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -26,7 +27,8 @@ func old(t *testing.T, s *store.Store, uuid, body string) {
 // TestEveryWayInStoresStringsInOneForm: clients, the program, workers, defaults, computed fields and interceptors.
 func TestEveryWayInStoresStringsInOneForm(t *testing.T) {
 	compiled, err := schema.Compile("it.json", []byte(`{"properties":{
-		"preset":{"default":"\u00e9\/<"},"list":{"items":{"properties":{"preset":{"default":"\u00e9\/<"}}}}}}`), schema.Defaults)
+		"preset":{"default":"\u00e9\/<"},"list":{"items":{"properties":{"preset":{"default":"\u00e9\/<"}}}}}}`),
+		schema.Defaults)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,8 @@ func TestEveryWayInStoresStringsInOneForm(t *testing.T) {
 	raw := json.RawMessage(sent)
 	amend := &amending{object.Object{"amended": raw}}
 	s, out := open(t, store.Options{
-		Interceptor: amend, Defaults: compiled, Arrays: []string{"copies"}, Computed: computed(t, map[string]string{"twice": "text + text"}),
+		Interceptor: amend, Defaults: compiled, Arrays: []string{"copies"},
+		Computed: computed(t, map[string]string{"twice": "text + text"}),
 	})
 	check := func(fields ...string) {
 		t.Helper()
@@ -66,8 +69,10 @@ func TestEveryWayInStoresStringsInOneForm(t *testing.T) {
 
 	amend.patch = nil
 	must(s.Update(ctx, object.Object{"put": raw}, store.UpdateOptions{UUID: "a"}))
-	must(s.Update(ctx, object.Object{"deep": json.RawMessage(`{"\u0061":{"b":` + sent + `}}`)}, store.UpdateOptions{UUID: "a", Patch: true}))
-	must(s.Update(ctx, object.Object{"deep": json.RawMessage(`{"a":{"c":` + sent + `}}`)}, store.UpdateOptions{UUID: "a", Patch: true}))
+	must(s.Update(ctx, object.Object{"deep": json.RawMessage(`{"\u0061":{"b":` + sent + `}}`)},
+		store.UpdateOptions{UUID: "a", Patch: true}))
+	must(s.Update(ctx, object.Object{"deep": json.RawMessage(`{"a":{"c":` + sent + `}}`)},
+		store.UpdateOptions{UUID: "a", Patch: true}))
 	must(s.Mutate(t.Context(), "a", func(store.Stored) (store.Mutation, error) {
 		return store.Mutation{Fields: object.Object{"mutated": raw}}, nil
 	}))
@@ -75,7 +80,8 @@ func TestEveryWayInStoresStringsInOneForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"copies": json.RawMessage(`[` + sent + `]`)}))
+	must(store.NewWorker(s).CompareAndSet(t.Context(), base,
+		object.Object{"copies": json.RawMessage(`[` + sent + `]`)}))
 	check("put", "mutated")
 	must(s.Update(t.Context(), object.Object{"own": raw}, store.UpdateOptions{UUID: "a"}))
 	check("put", "mutated", "own")
@@ -93,7 +99,8 @@ func TestAnOldRecordIsRewrittenByItsNextWrite(t *testing.T) {
 	if err != nil || o.Revision != 1 {
 		t.Fatalf("at revision %d, %v", o.Revision, err)
 	}
-	if _, err := s.Update(client(t.Context()), parse(t, `{"plain":"y","kéy":"a"}`), store.UpdateOptions{UUID: "a", If: 1}); err != nil {
+	if _, err := s.Update(client(t.Context()), parse(t, `{"plain":"y","kéy":"a"}`),
+		store.UpdateOptions{UUID: "a", If: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if o, err = s.Get(t.Context(), "a"); err != nil {
@@ -103,7 +110,8 @@ func TestAnOldRecordIsRewrittenByItsNextWrite(t *testing.T) {
 	if strings.Contains(string(o.Body), `\`) {
 		t.Errorf("stored %s", o.Body)
 	}
-	if previous := out.last().Previous; len(previous) != 2 || string(previous["plain"]) != `"x"` { // and updated, which it lacked
+	// And updated, which it lacked.
+	if previous := out.last().Previous; len(previous) != 2 || string(previous["plain"]) != `"x"` {
 		if _, had := previous["kéy"]; had || previous["o"] != nil {
 			t.Errorf("changed, by the event: %s", previous)
 		}
@@ -136,7 +144,8 @@ func TestLimitsCountTextsAsTheyAreStored(t *testing.T) {
 // TestObjectsAreFoundByTextsInAnyEncoding: what one encoder has written, another one finds, by ==, in, elements and
 // beginnings.
 func TestObjectsAreFoundByTextsInAnyEncoding(t *testing.T) {
-	s, _ := open(t, store.Options{Indexes: []query.Index{query.NewIndex([]string{"text"}), query.NewIndex([]string{"tags[]"})}})
+	s, _ := open(t,
+		store.Options{Indexes: []query.Index{query.NewIndex([]string{"text"}), query.NewIndex([]string{"tags[]"})}})
 	encoders := hardtext.Encoders()
 	for _, text := range hardtext.All() {
 		for name, encode := range encoders {
@@ -147,7 +156,8 @@ func TestObjectsAreFoundByTextsInAnyEncoding(t *testing.T) {
 			}
 			for other, encode := range encoders {
 				literal := encode(text)
-				for _, filter := range []string{"text == " + literal, "text in [" + literal + "]", literal + " in tags", "text.startsWith(" + literal + ")", literal + " == object.text"} {
+				for _, filter := range []string{"text == " + literal, "text in [" + literal + "]", literal + " in tags",
+					"text.startsWith(" + literal + ")", literal + " == object.text"} {
 					if len(filter) > 4<<10 {
 						continue
 					}

@@ -13,17 +13,19 @@ import (
 
 // events makes the events and the announcements of a store.
 type events struct {
-	store    string
-	rules    *access.Rules
-	now      func() time.Time
-	carried  []string  // fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
+	store string
+	rules *access.Rules
+	now   func() time.Time
+	// fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
+	carried  []string
 	binaries bool      // an event says which properties hold binaries
 	live     Announcer // nil: no announcements
 }
 
 func newEvents(o *Options, rules *access.Rules, x *indexing) *events {
 	e := &events{
-		store: o.Name, rules: rules, now: o.Now, carried: slices.Clone(x.mapped), binaries: o.IndexBinaries, live: o.Announce,
+		store: o.Name, rules: rules, now: o.Now, carried: slices.Clone(x.mapped), binaries: o.IndexBinaries,
+		live: o.Announce,
 	}
 	if owner := rules.Owner(); owner != "" {
 		e.carried = append(e.carried, owner)

@@ -44,8 +44,9 @@ func ParseExpand(text string, known map[string]*Store) (all []Expansion, err err
 		name = strings.TrimSpace(name)
 		switch {
 		case known[name] == nil && len(known) == 0:
-			return nil, errs.New(errs.Invalid, "expand: this store has no field that names objects which can be read: none "+
-				"is the key of a mapping to a store whose objects can be read")
+			return nil, errs.New(errs.Invalid,
+				"expand: this store has no field that names objects which can be read: none "+
+					"is the key of a mapping to a store whose objects can be read")
 		case known[name] == nil:
 			return nil, errs.New(errs.Invalid, "expand: %.64q can't be expanded; what can be is %s",
 				name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
@@ -296,8 +297,9 @@ func errTooManyReads(uuid string) error {
 // tooLarge returns the error of an object that is too large with those that it names.
 func (e *expander) tooLarge(uuid string) error {
 	if e.bytes <= e.limit && e.read.bytes > maxExpandBytes {
-		return errs.New(errs.TooLarge, "expand: the objects that %s names have more than %d bytes, which is more than one "+
-			"request reads: get them one by one", uuid, maxExpandBytes)
+		return errs.New(errs.TooLarge,
+			"expand: the objects that %s names have more than %d bytes, which is more than one "+
+				"request reads: get them one by one", uuid, maxExpandBytes)
 	}
 	return errs.New(errs.TooLarge, "expand: the object %s with those that it names has more than %d bytes: choose "+
 		"fields of these, as in fields=author.name", uuid, e.limit)

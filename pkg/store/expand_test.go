@@ -46,8 +46,8 @@ func (uuid refusesGet) Intercept(_ context.Context, r store.InterceptRequest) (o
 	return nil, nil
 }
 
-// TestExpansionsObeyTheRulesOfTheOtherStore: what is expanded is what a get of it would show; what is missing, what the policy
-// denies and what an interceptor refuses is absent alike.
+// TestExpansionsObeyTheRulesOfTheOtherStore: what is expanded is what a get of it would show; what is missing, what the
+// policy denies and what an interceptor refuses is absent alike.
 func TestExpansionsObeyTheRulesOfTheOtherStore(t *testing.T) {
 	books, people, known := expandable(t, store.Options{
 		Policy: compile(t, policy.Rules{Get: `object.shown == true`}), Private: []string{"pin"},
@@ -55,14 +55,17 @@ func TestExpansionsObeyTheRulesOfTheOtherStore(t *testing.T) {
 		Interceptor: refusesGet("refused"),
 	})
 	for uuid, body := range map[string]string{
-		"jane": `{"shown":true,"name":"Jane","phone":1,"pin":2}`, "kim": `{"shown":true,"name":"Kim"}`, "hidden": `{"name":"Hidden"}`, "refused": `{"shown":true,"name":"R"}`,
+		"jane": `{"shown":true,"name":"Jane","phone":1,"pin":2}`, "kim": `{"shown":true,"name":"Kim"}`,
+		"hidden": `{"name":"Hidden"}`, "refused": `{"shown":true,"name":"R"}`,
 	} {
 		save(t, people, uuid, body)
 	}
-	for i, author := range []string{`"jane"`, `"hidden"`, `"refused"`, `"nobody"`, `7.5`, `["jane","hidden","kim","jane"]`} {
+	for i, author := range []string{`"jane"`, `"hidden"`, `"refused"`, `"nobody"`, `7.5`,
+		`["jane","hidden","kim","jane"]`} {
 		save(t, books, fmt.Sprint("b", i), fmt.Sprintf(`{"year":%d,"author":%s,"readers":["kim"]}`, i, author))
 	}
-	jane, forBob, kim := `{"uuid":"jane","name":"Jane","phone":1,"shown":true}`, `{"uuid":"jane","name":"Jane","shown":true}`, `{"uuid":"kim","name":"Kim","shown":true}`
+	jane, forBob, kim := `{"uuid":"jane","name":"Jane","phone":1,"shown":true}`,
+		`{"uuid":"jane","name":"Jane","shown":true}`, `{"uuid":"kim","name":"Kim","shown":true}`
 	for who, c := range map[string]struct {
 		ctx    context.Context
 		author [6]string // what is expanded
@@ -71,7 +74,8 @@ func TestExpansionsObeyTheRulesOfTheOtherStore(t *testing.T) {
 		"ada": {as(t.Context(), "ada"), [6]string{jane, "", "", "", "", "[" + jane + "," + kim + "]"}, "[" + kim + "]"},
 		"bob": {as(t.Context(), "bob"), [6]string{forBob, "", "", "", "", "[" + forBob + "," + kim + "]"}, ""},
 	} {
-		list, err := books.List(c.ctx, store.ListOptions{Sort: "year", Expand: expansions(t, "author, readers", known), Explain: true})
+		list, err := books.List(c.ctx,
+			store.ListOptions{Sort: "year", Expand: expansions(t, "author, readers", known), Explain: true})
 		if err != nil || len(list.Objects) != 6 {
 			t.Fatalf("%s: %d objects, %v", who, len(list.Objects), err)
 		}
@@ -126,7 +130,8 @@ func TestExpansionsAndProjections(t *testing.T) {
 		if err != nil || string(list.Objects[0].Body) != want {
 			t.Errorf("%s: %s, %v, want %s", fields, list.Encode("items"), err, want)
 		}
-		one, err := books.GetView(t.Context(), "emma", store.View{Fields: fields, Expand: expansions(t, "author", known)})
+		one, err := books.GetView(t.Context(), "emma",
+			store.View{Fields: fields, Expand: expansions(t, "author", known)})
 		if err != nil || string(one.Body) != want {
 			t.Errorf("%s: %s, %v, want %s", fields, one.Body, err, want)
 		}
@@ -144,8 +149,10 @@ func TestExpansionsAndProjections(t *testing.T) {
 
 func TestParseExpand(t *testing.T) {
 	_, _, known := expandable(t, store.Options{})
-	for text, says := range map[string]string{"title": "author, readers", "author,author": "twice", "author,": "can't be expanded", "author.name": "can't be"} {
-		if _, err := store.ParseExpand(text, known); errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), says) {
+	for text, says := range map[string]string{"title": "author, readers", "author,author": "twice",
+		"author,": "can't be expanded", "author.name": "can't be"} {
+		if _, err := store.ParseExpand(text, known); errs.KindOf(err) != errs.Invalid ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -157,7 +164,8 @@ func TestParseExpand(t *testing.T) {
 	}
 }
 
-// TestAPageEndsBeforeItExpandsTooMuch: in both directions no object is lost between pages, and none has a part of what it names.
+// TestAPageEndsBeforeItExpandsTooMuch: in both directions no object is lost between pages, and none has a part of what
+// it names.
 func TestAPageEndsBeforeItExpandsTooMuch(t *testing.T) {
 	books, people, known := expandable(t, store.Options{})
 	large := strings.Repeat("x", 120<<10)
@@ -170,7 +178,10 @@ func TestAPageEndsBeforeItExpandsTooMuch(t *testing.T) {
 		many = append(many, fmt.Sprintf("n%03d-%%d", i))
 	}
 	for i := range 3 { // each names 200 objects, which are not there
-		save(t, books, fmt.Sprintf("c%d", i), fmt.Sprintf(`{"year":%d,"author":["`+strings.ReplaceAll(strings.Join(many, `","`), "%d", fmt.Sprint(i))+`"]}`, 100+i))
+		save(t, books,
+			fmt.Sprintf("c%d",
+				i), fmt.Sprintf(`{"year":%d,"author":["`+
+				strings.ReplaceAll(strings.Join(many, `","`), "%d", fmt.Sprint(i))+`"]}`, 100+i))
 	}
 	o := store.ListOptions{Sort: "year", Limit: 500, Expand: expansions(t, "author", known)}
 	var pages []store.List
@@ -205,7 +216,8 @@ func TestAPageEndsBeforeItExpandsTooMuch(t *testing.T) {
 		}
 		before := listedUUIDs(page)
 		left := len(seen) - len(listedUUIDs(pages[len(pages)-1]))
-		if got, want := strings.Join(before, " "), strings.Join(seen[left-len(before):left], " "); got != want || got == "" {
+		if got, want := strings.Join(before, " "), strings.Join(seen[left-len(before):left], " "); got != want ||
+			got == "" {
 			t.Fatalf("before are %s, want %s", got, want)
 		}
 		seen = append(seen[:left-len(before)], seen[left:]...)
@@ -216,7 +228,8 @@ func TestAPageEndsBeforeItExpandsTooMuch(t *testing.T) {
 	kind(t, err, errs.TooLarge)
 	_, err = books.List(t.Context(), store.ListOptions{Filter: `uuid == "d"`, Expand: expansions(t, "author", known)})
 	kind(t, err, errs.TooLarge)
-	one, err := books.GetView(t.Context(), "d", store.View{Fields: "author.none", Expand: expansions(t, "author", known)})
+	one, err := books.GetView(t.Context(), "d",
+		store.View{Fields: "author.none", Expand: expansions(t, "author", known)})
 	if err != nil || len(one.Body) > 5000 {
 		t.Errorf("%d bytes, %v", len(one.Body), err)
 	}
@@ -243,8 +256,8 @@ func (s countingStore) GetMany(ctx context.Context, uuids []string) ([]driver.Re
 	return driver.GetMany(ctx, s.Store, uuids)
 }
 
-// TestExpansionsReadOnlySoMuch: objects of which a projection keeps little are read all the same: a few at once, and no more for a
-// page than so many bytes.
+// TestExpansionsReadOnlySoMuch: objects of which a projection keeps little are read all the same: a few at once, and no
+// more for a page than so many bytes.
 func TestExpansionsReadOnlySoMuch(t *testing.T) {
 	var chunks []int
 	file, err := filestore.Open(t.TempDir(), filestore.Options{})
@@ -278,7 +291,8 @@ func TestExpansionsReadOnlySoMuch(t *testing.T) {
 		t.Errorf("%d objects of 250 KiB are read at once", n)
 	}
 	save(t, books, "all", fmt.Sprintf(`{"author":[%s]}`, quotedNames(size)))
-	_, err = books.GetView(t.Context(), "all", store.View{Fields: "author.name", Expand: expansions(t, "author", known)})
+	_, err = books.GetView(t.Context(), "all",
+		store.View{Fields: "author.name", Expand: expansions(t, "author", known)})
 	if kind(t, err, errs.TooLarge); !strings.Contains(err.Error(), "one by one") {
 		t.Error(err)
 	}

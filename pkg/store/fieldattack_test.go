@@ -33,8 +33,8 @@ func TestFieldsThatAnInterceptorHidesAreNotTried(t *testing.T) {
 		who, text string
 		denied    bool
 	}{
-		{"bob", `{"grade":"the-grade"}`, true}, {"bob", `{"grade":"a guess"}`, true}, {"bob", `{"rank":1}`, false}, {"bob", `{"rank":2}`, true},
-		{"eve", `{"grade":"the-grade"}`, false}, {"eve", `{"grade":"a guess"}`, true},
+		{"bob", `{"grade":"the-grade"}`, true}, {"bob", `{"grade":"a guess"}`, true}, {"bob", `{"rank":1}`, false},
+		{"bob", `{"rank":2}`, true}, {"eve", `{"grade":"the-grade"}`, false}, {"eve", `{"grade":"a guess"}`, true},
 	} {
 		for _, patch := range []bool{false, true} {
 			_, err := s.Update(as(t.Context(), of.who), parse(t, of.text), store.UpdateOptions{UUID: "a", Patch: patch})
@@ -54,7 +54,8 @@ func TestProblemsOfFieldsThatAreHiddenTellNothingOfTheirContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ := open(t, store.Options{
-		Policy: compile(t, policy.Rules{OwnerField: "user", Get: "object.name != 'hid'"}), ClientUUIDs: true, Schema: compiled, Private: []string{"secret"},
+		Policy: compile(t, policy.Rules{OwnerField: "user", Get: "object.name != 'hid'"}), ClientUUIDs: true,
+		Schema: compiled, Private: []string{"secret"},
 		Fields: fieldsOf(t, map[string]policy.FieldRule{"diary": {Read: "isOwner"}}),
 	})
 	// Saved under an earlier schema.
@@ -69,7 +70,8 @@ func TestProblemsOfFieldsThatAreHiddenTellNothingOfTheirContent(t *testing.T) {
 		{"ada", "a", `{"x":1}`, false, "/diary/2 May must have at most 5 characters, has 8", ""},
 		{"bob", "a", `{"x":1}`, false, "/diary does not fit the schema", "May 5 8"},
 		{"bob", "a", `{"diary":{"new":"1"}}`, true, "/diary does not fit the schema", "May 2 3"},
-		{"bob", "a", `{"diary":{"new":"of-bob"}}`, false, "/diary/new must have at most 5 characters, has 6", ""}, // it is all theirs
+		// it is all theirs
+		{"bob", "a", `{"diary":{"new":"of-bob"}}`, false, "/diary/new must have at most 5 characters, has 6", ""},
 		{"bob", "a", `{"name":"long"}`, false, "/name must have at most 3 characters, has 4", ""},
 		{"bob", "a", `{"x":1}`, false, "/secret does not fit the schema", "7"},
 		{"ada", "a", `{"x":1}`, false, "/secret does not fit the schema", "7"},
@@ -77,7 +79,8 @@ func TestProblemsOfFieldsThatAreHiddenTellNothingOfTheirContent(t *testing.T) {
 		{"bob", "hid", `{"name":"long"}`, false, "/name must have at most 3 characters, has 4", ""},
 		{"ada", "hid", `{"x":1}`, false, "/diary does not fit the schema", "May"}, // nobody gets it
 	} {
-		_, err := s.Update(as(t.Context(), of.who), parse(t, of.text), store.UpdateOptions{UUID: of.uuid, Patch: of.patch})
+		_, err := s.Update(as(t.Context(), of.who), parse(t, of.text),
+			store.UpdateOptions{UUID: of.uuid, Patch: of.patch})
 		var e *errs.Error
 		if !errors.As(err, &e) || e.Kind != errs.Invalid {
 			t.Fatalf("%s by %s: %v", of.text, of.who, err)
@@ -119,7 +122,9 @@ func TestProblemsOfFieldsThatArePrivateTellNobodyOfTheirContent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _ := open(t, store.Options{Schema: compiled, Private: []string{"secret"}, Fields: fieldsOf(t, map[string]policy.FieldRule{"diary": {Read: "isOwner"}}), Policy: compile(t, policy.Rules{OwnerField: "user"})})
+	s, _ := open(t, store.Options{Schema: compiled, Private: []string{"secret"},
+		Fields: fieldsOf(t, map[string]policy.FieldRule{"diary": {Read: "isOwner"}}),
+		Policy: compile(t, policy.Rules{OwnerField: "user"})})
 	text := `{"user":"ada","secret":{"1 May":"too-long"},"diary":{"2 May":"too-long"}}`
 	save(t, s.WithOptions(func(o *store.Options) { o.Schema = nil }), "a", text)
 	stored, err := s.Get(t.Context(), "a")
@@ -148,7 +153,8 @@ func TestProblemsOfFieldsThatArePrivateTellNobodyOfTheirContent(t *testing.T) {
 		}
 		found[name] = e.Fields
 	}
-	want := []errs.Field{{Pointer: "/diary/2 May", Message: "must have at most 5 characters, has 8", Keyword: "maxLength"}, {Pointer: "/secret", Message: "does not fit the schema"}}
+	want := []errs.Field{{Pointer: "/diary/2 May", Message: "must have at most 5 characters, has 8",
+		Keyword: "maxLength"}, {Pointer: "/secret", Message: "does not fit the schema"}}
 	for name, fields := range found {
 		slices.SortFunc(fields, func(a, b errs.Field) int { return strings.Compare(a.Pointer, b.Pointer) })
 		if !slices.Equal(fields, want) {
@@ -159,7 +165,8 @@ func TestProblemsOfFieldsThatArePrivateTellNobodyOfTheirContent(t *testing.T) {
 
 // However many objects fail, and however long the names of their properties are, a report stays small.
 func TestAReportOfASchemaIsBounded(t *testing.T) {
-	compiled, err := schema.Compile("it.json", []byte(`{"additionalProperties":{"additionalProperties":{"type":"string"}}}`))
+	compiled, err := schema.Compile("it.json",
+		[]byte(`{"additionalProperties":{"additionalProperties":{"type":"string"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +184,8 @@ func TestAReportOfASchemaIsBounded(t *testing.T) {
 		pages = append(pages, r.Objects)
 		return nil
 	})
-	if err != nil || report.Objects != 505 || report.Failing != 505 || len(report.First) != 10 || !slices.Equal(pages, []int{500, 505}) {
+	if err != nil || report.Objects != 505 || report.Failing != 505 || len(report.First) != 10 ||
+		!slices.Equal(pages, []int{500, 505}) {
 		t.Errorf("%+v, %v, after %v", report, err, pages)
 	}
 	text, err := json.Marshal(report)
@@ -185,7 +193,8 @@ func TestAReportOfASchemaIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	stop := errors.New("enough")
-	if _, err := s.CheckSchema(t.Context(), compiled, func(store.SchemaReport) error { return stop }); !errors.Is(err, stop) {
+	if _, err := s.CheckSchema(t.Context(), compiled, func(store.SchemaReport) error { return stop }); !errors.Is(err,
+		stop) {
 		t.Errorf("a check that is stopped: %v", err)
 	}
 }

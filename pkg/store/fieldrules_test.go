@@ -28,7 +28,8 @@ func fieldsOf(t *testing.T, rules map[string]policy.FieldRule) *policy.Fields {
 func TestFieldsThatARuleHidesAreInNoReply(t *testing.T) {
 	s, out := open(t, store.Options{
 		Policy: compile(t, policy.Rules{OwnerField: "user", Create: "true"}), Private: []string{"secret"},
-		Fields:      fieldsOf(t, map[string]policy.FieldRule{"phone": {Read: "isOwner"}, "mail": {Read: "user != null"}, "odd": {Read: "object.none == 1"}}),
+		Fields: fieldsOf(t, map[string]policy.FieldRule{"phone": {Read: "isOwner"}, "mail": {Read: "user != null"},
+			"odd": {Read: "object.none == 1"}}),
 		ClientUUIDs: true,
 	})
 	save(t, s, "a", `{"user":"ada","phone":"1","mail":"2","odd":"3","secret":"4","name":"5"}`)
@@ -94,9 +95,11 @@ func TestFieldsThatARuleHidesAreNotAddedByAnInterceptor(t *testing.T) {
 // Who may not read a field does not learn its value by writing: any value counts as a change.
 func TestFieldsAreWrittenByThoseForWhomTheirRuleHolds(t *testing.T) {
 	s, _ := open(t, store.Options{
-		Policy: compile(t, policy.Rules{OwnerField: "user", Create: "true", Get: "isOwner || object.open == true"}), ClientUUIDs: true,
-		Fields: fieldsOf(t, map[string]policy.FieldRule{
-			"role": {Write: "user.uuid == 'root'"}, "diary": {Read: "isOwner", Write: "isOwner"}, "drop": {Read: "isOwner"},
+		Policy: compile(t,
+			policy.Rules{OwnerField: "user", Create: "true", Get: "isOwner || object.open == true"}),
+		ClientUUIDs: true, Fields: fieldsOf(t, map[string]policy.FieldRule{
+			"role": {Write: "user.uuid == 'root'"}, "diary": {Read: "isOwner", Write: "isOwner"},
+			"drop": {Read: "isOwner"},
 		}),
 	})
 	save(t, s, "a", `{"user":"ada","role":{"a":1,"b":"x"},"diary":"d","open":true}`)
@@ -126,7 +129,8 @@ func TestFieldsAreWrittenByThoseForWhomTheirRuleHolds(t *testing.T) {
 		{"ada", "shut", `{"role":"r"}`, false, ""},
 	} {
 		err := update(of.who, of.uuid, of.text, of.patch)
-		if of.names == "" && err != nil || of.names != "" && (!errors.Is(err, errs.Denied) || !strings.Contains(err.Error(), fmt.Sprintf("%q", of.names))) {
+		if of.names == "" && err != nil || of.names != "" &&
+			(!errors.Is(err, errs.Denied) || !strings.Contains(err.Error(), fmt.Sprintf("%q", of.names))) {
 			t.Errorf("%s of %s by %s: %v", of.text, of.uuid, of.who, err)
 		}
 	}
@@ -179,8 +183,10 @@ func TestFieldsThatARuleHidesDecideNoList(t *testing.T) {
 		return query.Index{Name: strings.Join(fields, ","), Fields: fields}
 	}
 	s, _ := open(t, store.Options{
-		Indexes: []query.Index{index("salary"), index("phone"), index("team", "salary"), index("team", "name", "salary")},
-		Fields:  fieldsOf(t, map[string]policy.FieldRule{"phone": {Read: "isOwner"}, "salary": {Read: "user.uuid == 'root'"}}),
+		Indexes: []query.Index{index("salary"), index("phone"), index("team", "salary"),
+			index("team", "name", "salary")},
+		Fields: fieldsOf(t,
+			map[string]policy.FieldRule{"phone": {Read: "isOwner"}, "salary": {Read: "user.uuid == 'root'"}}),
 	})
 	save(t, s, "a", `{"team":"x","salary":2,"phone":"1","name":"n"}`)
 	save(t, s, "b", `{"team":"x","salary":1,"phone":"2","name":"n"}`)
@@ -217,11 +223,12 @@ func TestFieldsThatARuleHidesDecideNoList(t *testing.T) {
 	}
 }
 
-// Where the budget of a request ends in the rules of fields, the page of a list ends with a cursor; a get is refused, and
-// the reply to a write has the uuid alone.
+// Where the budget of a request ends in the rules of fields, the page of a list ends with a cursor; a get is refused,
+// and the reply to a write has the uuid alone.
 func TestFieldsWhoseRulesCostTooMuch(t *testing.T) {
 	s, _ := open(t, store.Options{
-		Fields: fieldsOf(t, map[string]policy.FieldRule{"x": {Read: "object.list.all(a, object.list.all(b, a != b + 1000))"}}),
+		Fields: fieldsOf(t,
+			map[string]policy.FieldRule{"x": {Read: "object.list.all(a, object.list.all(b, a != b + 1000))"}}),
 	})
 	for i := range 10 {
 		save(t, s, fmt.Sprint(i), `{"x":1,"list":[`+strings.Repeat("1,", 600)+`1]}`)

@@ -67,7 +67,8 @@ func TestAUUIDIsFreshWhileNobodyElseKnowsIt(t *testing.T) {
 		{"announced to nobody", store.Options{Announce: &audience{}}, client(t.Context()), `{}`, "", true},
 		{"announced", store.Options{Announce: &audience{listens: true}}, client(t.Context()), `{}`, "", false},
 		{"intercepted", store.Options{Interceptor: &amending{}}, client(t.Context()), `{}`, "", false},
-		{"of the server, whose writes are not intercepted", store.Options{Interceptor: &amending{}}, t.Context(), `{}`, "", true},
+		{"of the server, whose writes are not intercepted", store.Options{Interceptor: &amending{}}, t.Context(), `{}`,
+			"", true},
 	} {
 		var last driver.Write
 		c.options.Name = fmt.Sprint("Books", n)

@@ -74,7 +74,8 @@ func TestClientsDoNotChooseTheOwner(t *testing.T) {
 	is(t, saved.Body, map[string]string{"user": `"ada"`})
 	for _, patch := range []bool{false, true} {
 		for _, given := range []string{`{"user":"bob"}`, `{"user":null}`} {
-			updated, err := s.Update(as(t.Context(), "ada"), parse(t, given), store.UpdateOptions{UUID: saved.UUID, Patch: patch})
+			updated, err := s.Update(as(t.Context(), "ada"), parse(t, given),
+				store.UpdateOptions{UUID: saved.UUID, Patch: patch})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +88,8 @@ func TestARevisionIsShownOnlyToThoseWhoMayWrite(t *testing.T) {
 	s, _ := open(t, store.Options{Policy: compile(t, policy.Rules{Owner: true})})
 	stored := save(t, s, "a", `{"user":"ada"}`)
 	for who, want := range map[string]errs.Kind{"bob": errs.Denied, "ada": errs.Mismatch} {
-		_, err := s.Update(as(t.Context(), who), parse(t, `{"n":2}`), store.UpdateOptions{UUID: "a", If: stored.Revision + 1})
+		_, err := s.Update(as(t.Context(), who), parse(t, `{"n":2}`),
+			store.UpdateOptions{UUID: "a", If: stored.Revision + 1})
 		kind(t, err, want)
 		kind(t, s.Delete(as(t.Context(), who), "a", stored.Revision+1), want)
 	}
@@ -174,7 +176,8 @@ func TestListHidesPrivateAndInternalFields(t *testing.T) {
 	})
 	save(t, s, "a", `{"n":1,"password":"hunter2","_x":1}`)
 	for _, o := range []store.ListOptions{{}, {Filter: "n == 1"}} {
-		if _, bodies := listed(t, client(t.Context()), s, o); strings.Contains(bodies, "hunter2") || strings.Contains(bodies, "_x") || !strings.Contains(bodies, `"n":1`) {
+		if _, bodies := listed(t, client(t.Context()), s, o); strings.Contains(bodies, "hunter2") ||
+			strings.Contains(bodies, "_x") || !strings.Contains(bodies, `"n":1`) {
 			t.Errorf("a client's list shows %s", bodies)
 		}
 		if _, bodies := listed(t, t.Context(), s, o); !strings.Contains(bodies, "hunter2") {
@@ -254,7 +257,8 @@ func TestEveryWriteOfFieldsStampsUpdated(t *testing.T) {
 			return s.Update(t.Context(), parse(t, `{"n":2,"updated":"x"}`), store.UpdateOptions{UUID: "a"})
 		},
 		"patch": func() (store.Stored, error) {
-			return s.Update(client(t.Context()), parse(t, `{"updated":null}`), store.UpdateOptions{UUID: "a", Patch: true})
+			return s.Update(client(t.Context()), parse(t, `{"updated":null}`),
+				store.UpdateOptions{UUID: "a", Patch: true})
 		},
 		"mutate": func() (store.Stored, error) {
 			return s.Mutate(t.Context(), "a", func(store.Stored) (store.Mutation, error) {
@@ -268,7 +272,8 @@ func TestEveryWriteOfFieldsStampsUpdated(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		is(t, stored.Body, map[string]string{"created": created, "updated": string(object.TimeValue(now))})
-		if stored.Revision != store.RevisionAt(now) || out.last().Revision != stored.Revision || out.last().Time != object.FormatTime(now) {
+		if stored.Revision != store.RevisionAt(now) || out.last().Revision != stored.Revision ||
+			out.last().Time != object.FormatTime(now) {
 			t.Errorf("%s: revision %d, event %+v", name, stored.Revision, out.last())
 		}
 	}
@@ -361,7 +366,8 @@ func TestAWriteThatHasBegunIsCompletedWhenItsCallerGivesUp(t *testing.T) {
 
 func TestOptionsAreCopied(t *testing.T) {
 	o := store.Options{
-		Private: []string{"secret"}, Maps: []store.Mapping{books}, Indexes: []query.Index{{Name: "n", Fields: []string{"n"}}},
+		Private: []string{"secret"}, Maps: []store.Mapping{books},
+		Indexes: []query.Index{{Name: "n", Fields: []string{"n"}}},
 	}
 	s, _ := open(t, o)
 	o.Private[0], o.Maps[0].Key, o.Indexes[0].Name = "n", "n", "x"

@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// TestHideForbidden: where objects are hidden, a client who may neither get one nor do what they ask is told what they would be
-// told if there were none, whatever they ask and however wrong it is.
+// TestHideForbidden: where objects are hidden, a client who may neither get one nor do what they ask is told what they
+// would be told if there were none, whatever they ask and however wrong it is.
 func TestHideForbidden(t *testing.T) {
 	s, _ := open(t, store.Options{
 		Policy:        compile(t, policy.Rules{Owner: true}),
@@ -29,7 +29,10 @@ func TestHideForbidden(t *testing.T) {
 		}
 	}
 	asks := map[string]func(ctx context.Context, uuid string) error{
-		"get":                           func(ctx context.Context, uuid string) error { _, err := s.Get(ctx, uuid); return err },
+		"get": func(ctx context.Context, uuid string) error {
+			_, err := s.Get(ctx, uuid)
+			return err
+		},
 		"update":                        update(`{"x":1}`, store.UpdateOptions{}),
 		"patch":                         update(`{"x":1}`, store.UpdateOptions{Patch: true}),
 		"update at a revision":          update(`{"x":1}`, store.UpdateOptions{If: 1}),
@@ -37,9 +40,11 @@ func TestHideForbidden(t *testing.T) {
 		"a check of an update": func(ctx context.Context, uuid string) error {
 			return s.CheckUpdate(ctx, parse(t, wide), store.UpdateOptions{UUID: uuid})
 		},
-		"delete":               func(ctx context.Context, uuid string) error { return s.Delete(ctx, uuid, 0) },
-		"delete at a revision": func(ctx context.Context, uuid string) error { return s.Delete(ctx, uuid, math.MaxUint64) },
-		"a check of a delete":  s.CheckDelete,
+		"delete": func(ctx context.Context, uuid string) error { return s.Delete(ctx, uuid, 0) },
+		"delete at a revision": func(ctx context.Context, uuid string) error {
+			return s.Delete(ctx, uuid, math.MaxUint64)
+		},
+		"a check of a delete": s.CheckDelete,
 		"all of it": func(ctx context.Context, uuid string) error {
 			_, err := s.GetAuthorized(ctx, uuid, policy.Update, parse(t, `{}`))
 			return err
@@ -48,7 +53,8 @@ func TestHideForbidden(t *testing.T) {
 	for name, ask := range asks {
 		for who, ctx := range map[string]context.Context{"nobody": client(t.Context()), "bob": as(t.Context(), "bob")} {
 			there, none := ask(ctx, "a"), ask(ctx, "b")
-			if !errors.Is(there, errs.NotFound) || errors.Is(there, errs.Denied) || there.Error() != strings.ReplaceAll(none.Error(), `"b"`, `"a"`) {
+			if !errors.Is(there, errs.NotFound) || errors.Is(there, errs.Denied) ||
+				there.Error() != strings.ReplaceAll(none.Error(), `"b"`, `"a"`) {
 				t.Errorf("%s by %s: %v, and of an object that does not exist: %v", name, who, there, none)
 			}
 		}

@@ -17,7 +17,8 @@ import (
 // onced is the context of a client whose write may be repeated.
 func onced(t *testing.T, once store.Idempotency) context.Context {
 	t.Helper()
-	return store.WithCall(t.Context(), store.Call{Client: true, Trusted: true, Origin: event.OriginBus, Idempotency: &once})
+	return store.WithCall(t.Context(),
+		store.Call{Client: true, Trusted: true, Origin: event.OriginBus, Idempotency: &once})
 }
 
 // ahead is a revision that no write of a test has reached.
@@ -34,17 +35,20 @@ func TestIdempotentSave(t *testing.T) {
 	if err != nil || string(again.Body) != string(first.Body) || len(out.events) != 1 {
 		t.Errorf("%s, %v, %d events", again.Body, err, len(out.events))
 	}
-	if _, err := s.Save(onced(t, store.Idempotency{ID: "other", Revision: ahead() + 1}), parse(t, `{}`), "emma"); !errors.Is(err, errs.Exists) {
+	if _, err := s.Save(onced(t, store.Idempotency{ID: "other", Revision: ahead() + 1}), parse(t, `{}`),
+		"emma"); !errors.Is(err, errs.Exists) {
 		t.Error(err)
 	}
 	// However late it arrives, it must not replace a later tombstone.
 	if err := s.Delete(t.Context(), "emma", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Save(onced(t, once), parse(t, `{}`), "emma"); !errors.Is(err, store.ErrSuperseded) || !errors.Is(err, errs.Conflict) {
+	if _, err := s.Save(onced(t, once), parse(t, `{}`), "emma"); !errors.Is(err, store.ErrSuperseded) ||
+		!errors.Is(err, errs.Conflict) {
 		t.Error(err)
 	}
-	if _, err := s.Save(onced(t, store.Idempotency{ID: "later", Revision: ahead() + 2}), parse(t, `{}`), "emma"); err != nil {
+	if _, err := s.Save(onced(t, store.Idempotency{ID: "later", Revision: ahead() + 2}), parse(t, `{}`),
+		"emma"); err != nil {
 		t.Error(err)
 	}
 }
@@ -57,7 +61,8 @@ func TestIdempotentUpdate(t *testing.T) {
 	}
 	once := store.Idempotency{ID: "k", Incarnation: store.Incarnation(stored.Body)}
 	update := func() (store.Stored, error) {
-		return s.Update(onced(t, once), parse(t, `{"year":1815}`), store.UpdateOptions{UUID: "emma", If: stored.Revision})
+		return s.Update(onced(t, once), parse(t, `{"year":1815}`),
+			store.UpdateOptions{UUID: "emma", If: stored.Revision})
 	}
 	first, err := update()
 	if err != nil || strings.Contains(string(first.Body), "_requests") {
@@ -97,11 +102,13 @@ func TestIdempotentDelete(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	moved := store.Idempotency{ID: "k", Revision: ahead() + 1, Earlier: []uint64{1, once.Revision}, Incarnation: once.Incarnation}
+	moved := store.Idempotency{ID: "k", Revision: ahead() + 1, Earlier: []uint64{1, once.Revision},
+		Incarnation: once.Incarnation}
 	if err := s.Delete(onced(t, moved), "emma", 0); err != nil || len(out.events) != 2 {
 		t.Errorf("%v, %d events", err, len(out.events))
 	}
-	if err := s.Delete(onced(t, store.Idempotency{ID: "k", Revision: ahead() + 2, Incarnation: once.Incarnation}), "emma", 0); !errors.Is(err, store.ErrSuperseded) {
+	if err := s.Delete(onced(t, store.Idempotency{ID: "k", Revision: ahead() + 2, Incarnation: once.Incarnation}),
+		"emma", 0); !errors.Is(err, store.ErrSuperseded) {
 		t.Error(err)
 	}
 	left, deleted, err := s.Deleted(t.Context(), "emma")
@@ -169,7 +176,8 @@ func TestNoEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored, err = store.NewWorker(s).CompareAndSet(t.Context(), stored, object.Object{"n": []byte("2")}); err != nil {
+	if stored, err = store.NewWorker(s).CompareAndSet(t.Context(), stored,
+		object.Object{"n": []byte("2")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Delete(t.Context(), "a", stored.Revision); err != nil {

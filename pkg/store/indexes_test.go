@@ -48,7 +48,8 @@ func (f *shelf) Open(ctx context.Context, spec driver.Spec) (driver.Store, error
 	return f.Backend.Open(ctx, spec)
 }
 
-func (f *shelf) open(open func(context.Context, driver.Backend, store.Options) (*store.Store, error), o store.Options) *store.Store {
+func (f *shelf) open(open func(context.Context, driver.Backend, store.Options) (*store.Store, error),
+	o store.Options) *store.Store {
 	f.Helper()
 	o.Name, o.Outbox = "Books", &outbox{}
 	s, err := open(f.Context(), f, o)
@@ -137,7 +138,8 @@ func TestAListWhoseIndexIsBeingBuiltIsUnavailable(t *testing.T) {
 	if got := indexedUUIDs(t, s, store.ListOptions{}); len(got) != 6 {
 		t.Errorf("all: %v", got)
 	}
-	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "a1"`}); !slices.Equal(got, []string{"b1", "b3", "b5"}) {
+	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "a1"`}); !slices.Equal(got,
+		[]string{"b1", "b3", "b5"}) {
 		t.Errorf("by author: %v", got)
 	}
 	save(t, s, "b6", `{"author":"a1","year":1990}`)
@@ -145,7 +147,8 @@ func TestAListWhoseIndexIsBeingBuiltIsUnavailable(t *testing.T) {
 	if got := indexedUUIDs(t, s, byYear); !slices.Equal(got, []string{"b6", "b5", "b4", "b3", "b2", "b1", "b0"}) {
 		t.Errorf("by year: %v", got)
 	}
-	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "a1"`, Sort: "year"}); !slices.Equal(got, []string{"b6", "b5", "b3", "b1"}) {
+	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "a1"`, Sort: "year"}); !slices.Equal(got,
+		[]string{"b6", "b5", "b3", "b1"}) {
 		t.Errorf("by author and year: %v", got)
 	}
 }
@@ -157,7 +160,8 @@ func TestARuleWhoseIndexIsBeingBuiltIsEvaluatedForEachObject(t *testing.T) {
 	for i := range 9 {
 		save(t, former, fmt.Sprint("b", i), fmt.Sprintf(`{"public":%t}`, i%3 == 0))
 	}
-	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOn("public"), Policy: compile(t, policy.Rules{List: "object.public == true"})})
+	s := f.open(store.OpenOnline,
+		store.Options{Indexes: indexesOn("public"), Policy: compile(t, policy.Rules{List: "object.public == true"})})
 	for range 2 {
 		l, err := s.List(as(t.Context(), "ada"), store.ListOptions{Explain: true})
 		if err != nil || !slices.Equal(listedUUIDs(l), []string{"b0", "b3", "b6"}) {
@@ -177,7 +181,8 @@ func TestInDevelopmentAListWhoseIndexIsBeingBuiltReadsAllObjects(t *testing.T) {
 	save(t, former, "a", `{"year":2}`)
 	s := f.open(store.OpenOnline, store.Options{Indexes: indexesOn("year"), Unindexed: true})
 	l, err := s.List(t.Context(), store.ListOptions{Sort: "year"})
-	if err != nil || !slices.Equal(listedUUIDs(l), []string{"b", "a"}) || !strings.Contains(l.Warning, "is being built") {
+	if err != nil || !slices.Equal(listedUUIDs(l), []string{"b", "a"}) ||
+		!strings.Contains(l.Warning, "is being built") {
 		t.Errorf("%v, %q, %v", listedUUIDs(l), l.Warning, err)
 	}
 	l, err = s.List(t.Context(), store.ListOptions{Sort: "title"})
@@ -256,7 +261,8 @@ func TestWhatOtherProcessesDoToAnIndexIsNoticed(t *testing.T) {
 func TestIndexesAreAskedForRarely(t *testing.T) {
 	f := newShelf(t)
 	var asked atomic.Int64
-	s, err := store.Open(t.Context(), askedBackend{f, &asked}, store.Options{Name: "Books", Outbox: &outbox{}, Indexes: indexesOn("year")})
+	s, err := store.Open(t.Context(), askedBackend{f, &asked},
+		store.Options{Name: "Books", Outbox: &outbox{}, Indexes: indexesOn("year")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,9 +306,11 @@ func TestReconfiguredChangesIndexes(t *testing.T) {
 		t.Error("the same indexes are opened again")
 	}
 	other := f.reconfigured(same, store.Options{
-		Indexes: indexesOn("year", "title"), IndexBinaries: true, Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author"}},
+		Indexes: indexesOn("year", "title"), IndexBinaries: true,
+		Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author"}},
 	})
-	if names, err := other.Building(t.Context()); err != nil || !slices.Equal(names, []string{"key author", "files", "title"}) {
+	if names, err := other.Building(t.Context()); err != nil ||
+		!slices.Equal(names, []string{"key author", "files", "title"}) {
 		t.Errorf("%q are being built, %v", names, err)
 	}
 	if got := indexedUUIDs(t, other, store.ListOptions{Sort: "year"}); len(got) != 1 {
@@ -314,7 +322,8 @@ func TestReconfiguredChangesIndexes(t *testing.T) {
 	s.Indexes().Succeed(other.Indexes())
 	save(t, s, "b", `{"author":"lem","year":1962}`)
 	save(t, other, "c", `{"author":"lem","year":1963}`)
-	if _, err := s.Update(t.Context(), parse(t, `{"year":1964}`), store.UpdateOptions{UUID: "c", Patch: true}); err != nil {
+	if _, err := s.Update(t.Context(), parse(t, `{"year":1964}`),
+		store.UpdateOptions{UUID: "c", Patch: true}); err != nil {
 		t.Error(err)
 	}
 	if got := indexedUUIDs(t, s, store.ListOptions{Filter: `author == "lem"`}); len(got) < 2 {
@@ -342,7 +351,8 @@ func TestReconfiguredFailsAndChangesNothing(t *testing.T) {
 	s.Claims().Trust(true)
 	save(t, s, "a", `{"year":1,"slug":"a"}`)
 	f.refuses = true
-	for _, o := range []store.Options{{Indexes: indexesOn("author"), Unique: [][]string{{"slug"}}}, {Indexes: indexesOn("year"), Unique: [][]string{{"title"}}}} {
+	for _, o := range []store.Options{{Indexes: indexesOn("author"), Unique: [][]string{{"slug"}}},
+		{Indexes: indexesOn("year"), Unique: [][]string{{"title"}}}} {
 		o.Name = "Books"
 		if _, err := s.Reconfigured(t.Context(), f, o); !errors.Is(err, errs.Unavailable) {
 			t.Errorf("the backend is down: %v", err)

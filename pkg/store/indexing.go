@@ -17,8 +17,8 @@ type indexing struct {
 	mapped   []string // the distinct keys of mappings
 	binaries bool     // objects are indexed by the binaries they hold
 
-	// Those that Open made, also those that this configuration does not use: another one, of now or of later, uses them,
-	// and relies on them to have every object.
+	// Those that Open made, also those that this configuration does not use: another one, of now or of later, uses
+	// them, and relies on them to have every object.
 	lists []query.Index
 }
 

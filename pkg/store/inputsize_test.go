@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// What is far too large is refused before a patch is merged and rules are evaluated on it: anybody may send it. What is somewhat
-// too large may be a patch that removes fields.
+// What is far too large is refused before a patch is merged and rules are evaluated on it: anybody may send it. What is
+// somewhat too large may be a patch that removes fields.
 func TestWhatIsFarTooLargeIsRefusedBeforeItsRules(t *testing.T) {
 	const most = 1000
 	s, _ := open(t, store.Options{
@@ -43,7 +43,8 @@ func TestWhatIsFarTooLargeIsRefusedBeforeItsRules(t *testing.T) {
 		all[i] = fmt.Sprintf(`"field-%02d":0`, i)
 	}
 	save(t, s, "z", "{"+strings.Join(all, ",")+"}")
-	removes := strings.ReplaceAll("{"+strings.Join(all, ",")+`,"left":"`+strings.Repeat("a", most/2)+`"}`, ":0", ":null")
+	removes := strings.ReplaceAll("{"+strings.Join(all, ",")+`,"left":"`+strings.Repeat("a", most/2)+`"}`, ":0",
+		":null")
 	if _, err := s.Update(t.Context(), parse(t, removes), store.UpdateOptions{UUID: "z", Patch: true}); err != nil {
 		t.Errorf("a patch of %d bytes: %v", len(removes), err)
 	}

@@ -10,10 +10,12 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// belfry finds objects by an index of an internal field. A client who could filter or sort by it would learn its values.
+// belfry finds objects by an index of an internal field. A client who could filter or sort by it would learn its
+// values.
 func TestClientsCantListByInternalFields(t *testing.T) {
 	s, _ := open(t, store.Options{Indexes: []query.Index{
-		{Name: "_due", Fields: []string{"_due"}}, {Name: "year", Fields: []string{"year"}}, {Name: "_due,year", Fields: []string{"_due", "year"}},
+		{Name: "_due", Fields: []string{"_due"}}, {Name: "year", Fields: []string{"year"}},
+		{Name: "_due,year", Fields: []string{"_due", "year"}},
 	}})
 	for uuid, due := range map[string]string{"a": "2030", "b": "2031", "c": ""} {
 		save(t, s, uuid, `{"year":1}`)
@@ -35,9 +37,12 @@ func TestClientsCantListByInternalFields(t *testing.T) {
 	}
 	client := as(t.Context(), "ada")
 	for _, o := range []store.ListOptions{
-		{Filter: `_due <= "2030"`}, {Filter: `_due == "2030"`}, {Filter: `has(_due)`}, {Filter: `object._due > "2"`}, {Filter: `object["_due"] > "2"`}, {Filter: `_due.x == 1`},
-		{Filter: `_due > "2" && year == 1`}, {Filter: `year == 1 || _due > "2"`}, {Filter: `!(_due > "2")`}, {Filter: `"x" in _due`}, {Filter: `_due in ["2030", "2031"]`},
-		{Sort: "_due"}, {Sort: "-_due"}, {Filter: "year == 1", Sort: "_due"}, {Filter: `uuid == "a" && _due == "2030"`}, {Filter: `uuid in ["a", "b"] && has(_due)`}, {Filter: `uuid == "a"`, Sort: "_due"},
+		{Filter: `_due <= "2030"`}, {Filter: `_due == "2030"`}, {Filter: `has(_due)`}, {Filter: `object._due > "2"`},
+		{Filter: `object["_due"] > "2"`}, {Filter: `_due.x == 1`},
+		{Filter: `_due > "2" && year == 1`}, {Filter: `year == 1 || _due > "2"`}, {Filter: `!(_due > "2")`},
+		{Filter: `"x" in _due`}, {Filter: `_due in ["2030", "2031"]`},
+		{Sort: "_due"}, {Sort: "-_due"}, {Filter: "year == 1", Sort: "_due"}, {Filter: `uuid == "a" && _due == "2030"`},
+		{Filter: `uuid in ["a", "b"] && has(_due)`}, {Filter: `uuid == "a"`, Sort: "_due"},
 		{Filter: `uuid == "a" || _due == "2031"`},
 	} {
 		if list, err := s.List(client, o); errs.KindOf(err) != errs.Invalid {
@@ -52,7 +57,8 @@ func TestClientsCantListByInternalFields(t *testing.T) {
 	if err != nil || len(list.Objects) != 3 {
 		t.Fatalf("%d objects, %v", len(list.Objects), err)
 	}
-	if slices.ContainsFunc(list.Plan.Reads, func(r query.ExplainedRead) bool { return slices.Contains(r.Index, "_due") }) {
+	if slices.ContainsFunc(list.Plan.Reads,
+		func(r query.ExplainedRead) bool { return slices.Contains(r.Index, "_due") }) {
 		t.Errorf("read %+v", list.Plan)
 	}
 }

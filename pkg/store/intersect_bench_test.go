@@ -16,8 +16,8 @@ import (
 	"belfry/pkg/store/storetest"
 )
 
-// BenchmarkIntersection compares the first page of lists by two conditions, which so many of the objects meet: as the best and the
-// worst of both indexes answers it, and as their intersection.
+// BenchmarkIntersection compares the first page of lists by two conditions, which so many of the objects meet: as the
+// best and the worst of both indexes answers it, and as their intersection.
 func BenchmarkIntersection(b *testing.B) {
 	const objects, page = 200_000, 50
 	backend, err := filestore.Open(b.TempDir(), filestore.Options{})
@@ -61,13 +61,15 @@ func BenchmarkIntersection(b *testing.B) {
 	}
 	writers.Wait()
 	for _, c := range [][2]string{
-		{"percent", "percent2"}, {"percent", "tenth"}, {"percent", "half"}, {"percent", "all"}, {"tenth", "half"}, {"half", "all"}, {"few", "half"},
+		{"percent", "percent2"}, {"percent", "tenth"}, {"percent", "half"}, {"percent", "all"}, {"tenth", "half"},
+		{"half", "all"}, {"few", "half"},
 	} {
 		for _, name := range []string{"best", "worst", "both"} {
 			b.Run(fmt.Sprintf("%s,%s/%s", c[0], c[1], name), func(b *testing.B) {
 				for b.Loop() {
 					filter := fmt.Sprintf("%s == 0 && %s == 0", c[0], c[1])
-					list, err := stores[name].List(b.Context(), store.ListOptions{Filter: filter, Limit: page, Explain: true})
+					list, err := stores[name].List(b.Context(),
+						store.ListOptions{Filter: filter, Limit: page, Explain: true})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -16,8 +16,10 @@ import (
 
 // crossIndexes are such that lists by several fields are intersections, by uuid and by year.
 var crossIndexes = []query.Index{
-	query.NewIndex([]string{"a"}), query.NewIndex([]string{"b"}), query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"user"}),
-	query.NewIndex([]string{"a", "year"}), query.NewIndex([]string{"b", "year"}), query.NewIndex([]string{"tags[]", "year"}), query.NewIndex([]string{"user", "year"}),
+	query.NewIndex([]string{"a"}), query.NewIndex([]string{"b"}), query.NewIndex([]string{"tags[]"}),
+	query.NewIndex([]string{"user"}),
+	query.NewIndex([]string{"a", "year"}), query.NewIndex([]string{"b", "year"}),
+	query.NewIndex([]string{"tags[]", "year"}), query.NewIndex([]string{"user", "year"}),
 	query.NewIndex([]string{"year"}),
 }
 
@@ -42,7 +44,9 @@ func TestIntersectionsEndAfterSoManyKeys(t *testing.T) {
 			a, b = 1, 1
 		}
 		uuid := fmt.Sprintf("n%03d", i)
-		stored := save(t, s, uuid, fmt.Sprintf(`{"a":%d,"b":%d,"tags":[%d,%d],"year":%d,"user":%q}`, a, b, a, 2+r.IntN(2), i%7, []string{"ada", "bob"}[i/2%2]))
+		stored := save(t, s,
+			uuid, fmt.Sprintf(`{"a":%d,"b":%d,"tags":[%d,%d],"year":%d,"user":%q}`, a, b, a, 2+r.IntN(2), i%7,
+				[]string{"ada", "bob"}[i/2%2]))
 		objects[uuid] = parse(t, string(stored.Body))
 	}
 	defer store.SetMaxListKeys(70)()
@@ -52,7 +56,8 @@ func TestIntersectionsEndAfterSoManyKeys(t *testing.T) {
 	short := 0
 	for _, sort := range []string{"", "year", "-year"} {
 		for _, filter := range []string{
-			`a == 1 && b == 1`, `b == 1 && 1 in tags`, `a == 1 && b == 1 && 3 in tags`, `a == 1 && (b == 1 || b == 2)`, `a in [1, 3] && b == 1 && 1 in tags`,
+			`a == 1 && b == 1`, `b == 1 && 1 in tags`, `a == 1 && b == 1 && 3 in tags`, `a == 1 && (b == 1 || b == 2)`,
+			`a in [1, 3] && b == 1 && 1 in tags`,
 			`a == 1 && 3 in tags || b == 1 && 2 in tags`, `a == 1 && b == 1 || user == "ada" && 3 in tags`,
 		} {
 			p, err := planOf(filter, sort, crossIndexes)
@@ -84,11 +89,13 @@ func TestIntersectionsEndAfterSoManyKeys(t *testing.T) {
 	if short < 20 {
 		t.Errorf("%d pages ended early", short)
 	}
-	list, err := s.List(t.Context(), store.ListOptions{Filter: `a == 1 && b == 1 && 3 in tags`, Limit: 1, Count: store.CountExact})
+	list, err := s.List(t.Context(),
+		store.ListOptions{Filter: `a == 1 && b == 1 && 3 in tags`, Limit: 1, Count: store.CountExact})
 	if err != nil || list.Count.Accuracy != store.Exact {
 		t.Errorf("counted by keys: %+v, %v", list.Count, err)
 	}
-	list, err = owned.List(as(t.Context(), "ada"), store.ListOptions{Filter: `a == 1 && b == 1`, Limit: 1, Count: store.CountExact})
+	list, err = owned.List(as(t.Context(), "ada"),
+		store.ListOptions{Filter: `a == 1 && b == 1`, Limit: 1, Count: store.CountExact})
 	if err != nil || list.Count.Accuracy != store.AtLeast {
 		t.Errorf("counted by objects: %+v, %v", list.Count, err)
 	}
@@ -102,15 +109,18 @@ func TestAnIntersectionHasACursorOnlyIfItHasMore(t *testing.T) {
 	}
 	for _, sort := range []string{"", "year"} {
 		for limit, more := range map[int]bool{4: true, 5: false, 6: false} {
-			page, err := s.List(t.Context(), store.ListOptions{Filter: `a == 1 && b == 1`, Sort: sort, Limit: limit, Explain: true})
+			page, err := s.List(t.Context(),
+				store.ListOptions{Filter: `a == 1 && b == 1`, Sort: sort, Limit: limit, Explain: true})
 			if err != nil || len(page.Objects) != min(limit, 5) || (page.Next != "") != more || page.Plan.Keys == 0 {
-				t.Errorf("limit %d: %d objects, cursor %q, %d keys, %v", limit, len(page.Objects), page.Next, page.Plan.Keys, err)
+				t.Errorf("limit %d: %d objects, cursor %q, %d keys, %v", limit, len(page.Objects), page.Next,
+					page.Plan.Keys, err)
 			}
 		}
 	}
 }
 
-// TestForgedCursorsOfIntersectionsAreHarmless: whatever place a client makes up, it gets an error or objects that match.
+// TestForgedCursorsOfIntersectionsAreHarmless: whatever place a client makes up, it gets an error or objects that
+// match.
 func TestForgedCursorsOfIntersectionsAreHarmless(t *testing.T) {
 	s, _ := open(t, store.Options{Indexes: crossIndexes})
 	for i := range 40 {
@@ -146,7 +156,8 @@ func TestForgedCursorsOfIntersectionsAreHarmless(t *testing.T) {
 }
 
 // allPages returns the uuids of all pages, and how many pages ended early; the way back has the same.
-func allPages(ctx context.Context, t *testing.T, s *store.Store, o store.ListOptions, about string) (found []string, short int) {
+func allPages(ctx context.Context, t *testing.T, s *store.Store, o store.ListOptions,
+	about string) (found []string, short int) {
 	t.Helper()
 	list := func() store.List {
 		page, err := s.List(ctx, o)

@@ -25,8 +25,8 @@ func schemaOf(t *testing.T, text string) *schema.Schema {
 	return compiled
 }
 
-// closedSchemas are schemas as people publish them, which know nothing of belfry and allow nothing else, with an instance, a
-// merge patch that keeps it valid, and one that does not.
+// closedSchemas are schemas as people publish them, which know nothing of belfry and allow nothing else, with an
+// instance, a merge patch that keeps it valid, and one that does not.
 var closedSchemas = map[string]struct{ schema, instance, patch, wrong string }{
 	"a manifest of a package": {
 		`{"$schema":"https://json-schema.org/draft-07/schema#","type":"object","required":["name","version"],"additionalProperties":false,"properties":{
@@ -61,7 +61,8 @@ var closedSchemas = map[string]struct{ schema, instance, patch, wrong string }{
 		`{"type":"object","required":["type","geometry","properties"],"properties":{"type":{"const":"Feature"},"id":{"oneOf":[{"type":"number"},{"type":"string"}]},
 			"properties":{"oneOf":[{"type":"null"},{"type":"object"}]},"bbox":{"type":"array","minItems":4,"items":{"type":"number"}},
 			"geometry":{"oneOf":[{"type":"null"},{"type":"object","required":["type","coordinates"],"properties":{"type":{"enum":["Point"]},"coordinates":{"type":"array","minItems":2}}}]}},"additionalProperties":false}`,
-		`{"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},"properties":null}`, `{"id":7}`, `{"crs":"x"}`,
+		`{"type":"Feature","geometry":{"type":"Point","coordinates":[1,2]},"properties":null}`, `{"id":7}`,
+		`{"crs":"x"}`,
 	},
 	"an operation of an API": {
 		`{"$schema":"https://json-schema.org/draft/2020-12/schema","$ref":"#/$defs/operation","$defs":{"operation":{"type":"object","properties":{"summary":{"type":"string"},
@@ -69,12 +70,17 @@ var closedSchemas = map[string]struct{ schema, instance, patch, wrong string }{
 			"responses":{"type":"object","patternProperties":{"^[1-5][0-9X]{2}$":{"type":"object"}},"additionalProperties":false,"minProperties":1},"extensions":{"patternProperties":{"^x-":true}}}}`,
 		`{"responses":{"200":{}}}`, `{"x-rate":5,"summary":"s"}`, `{"deprecate":true}`,
 	},
-	"a map of numbers":        {`{"type":"object","additionalProperties":{"type":"integer"}}`, `{"a":1}`, `{"b":2}`, `{"c":"x"}`},
-	"a map by pattern":        {`{"patternProperties":{"":{"type":"array"}}}`, `{"a":[]}`, `{"b":[1]}`, `{"c":{}}`},
-	"a map of two":            {`{"additionalProperties":{"type":"boolean"},"minProperties":1,"maxProperties":2}`, `{"a":true}`, `{"b":true}`, `{"b":true,"c":true}`},
-	"capital names":           {`{"propertyNames":{"pattern":"^[A-Z]+$"},"minProperties":1}`, `{"A":1}`, `{"B":1}`, `{"b":1}`},
-	"one of two closed kinds": {`{"oneOf":[{"properties":{"kind":{"const":"circle"},"r":{"type":"number"}},"required":["kind","r"],"additionalProperties":false},{"properties":{"kind":{"const":"square"},"a":{"type":"number"}},"required":["kind","a"],"additionalProperties":false}]}`, `{"kind":"circle","r":1}`, `{"r":2.5}`, `{"a":1}`},
-	"any of two closed kinds": {`{"anyOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}},"additionalProperties":false}]}`, `{"a":1}`, `{"a":2}`, `{"b":1}`},
+	"a map of numbers": {`{"type":"object","additionalProperties":{"type":"integer"}}`, `{"a":1}`, `{"b":2}`,
+		`{"c":"x"}`},
+	"a map by pattern": {`{"patternProperties":{"":{"type":"array"}}}`, `{"a":[]}`, `{"b":[1]}`, `{"c":{}}`},
+	"a map of two": {`{"additionalProperties":{"type":"boolean"},"minProperties":1,"maxProperties":2}`,
+		`{"a":true}`, `{"b":true}`, `{"b":true,"c":true}`},
+	"capital names": {`{"propertyNames":{"pattern":"^[A-Z]+$"},"minProperties":1}`, `{"A":1}`, `{"B":1}`,
+		`{"b":1}`},
+	"one of two closed kinds": {
+		`{"oneOf":[{"properties":{"kind":{"const":"circle"},"r":{"type":"number"}},"required":["kind","r"],"additionalProperties":false},{"properties":{"kind":{"const":"square"},"a":{"type":"number"}},"required":["kind","a"],"additionalProperties":false}]}`, `{"kind":"circle","r":1}`, `{"r":2.5}`, `{"a":1}`},
+	"any of two closed kinds": {
+		`{"anyOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}},"additionalProperties":false}]}`, `{"a":1}`, `{"a":2}`, `{"b":1}`},
 	"a condition": {
 		`{"properties":{"country":{"enum":["US","NL"]},"code":{"type":"string"}},"required":["country","code"],"if":{"properties":{"country":{"const":"US"}}},"then":{"properties":{"code":{"pattern":"^[0-9]{5}$"}}},"else":{"properties":{"code":{"pattern":"[A-Z]"}}},"unevaluatedProperties":false}`,
 		`{"country":"US","code":"12345"}`, `{"country":"NL","code":"1234AB"}`, `{"code":"x"}`,
@@ -83,15 +89,20 @@ var closedSchemas = map[string]struct{ schema, instance, patch, wrong string }{
 		`{"properties":{"card":{"type":"number"},"address":{"type":"string"},"phone":{}},"dependentRequired":{"card":["address"],"address":["created"]},"dependentSchemas":{"phone":{"required":["address","updated"]}},"additionalProperties":false}`,
 		`{"card":1,"address":"here"}`, `{"phone":1}`, `{"address":null}`,
 	},
-	"what must not be":           {`{"not":{"anyOf":[{"required":["secret"]},{"properties":{"mode":{"const":"off"}},"required":["mode"]}]},"properties":{"mode":{}},"additionalProperties":{"type":"string"}}`, `{"mode":"on","a":"x"}`, `{"mode":"auto"}`, `{"mode":"off"}`},
-	"a tree":                     {`{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://example.org/tree","$dynamicAnchor":"node","type":"object","properties":{"data":true,"children":{"type":"array","items":{"$dynamicRef":"#node"}}},"unevaluatedProperties":false}`, `{"data":1,"children":[{"data":2}]}`, `{"children":[]}`, `{"children":[{"uuid":"x"}]}`},
-	"requires what belfry keeps": {`{"required":["uuid","created","updated","user","total","files","copies","title"],"properties":{"title":{"type":"string"}},"additionalProperties":false}`, `{"title":"x"}`, `{"title":"y"}`, `{"title":1}`},
+	"what must not be": {
+		`{"not":{"anyOf":[{"required":["secret"]},{"properties":{"mode":{"const":"off"}},"required":["mode"]}]},"properties":{"mode":{}},"additionalProperties":{"type":"string"}}`, `{"mode":"on","a":"x"}`, `{"mode":"auto"}`, `{"mode":"off"}`},
+	"a tree": {
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema","$id":"https://example.org/tree","$dynamicAnchor":"node","type":"object","properties":{"data":true,"children":{"type":"array","items":{"$dynamicRef":"#node"}}},"unevaluatedProperties":false}`, `{"data":1,"children":[{"data":2}]}`, `{"children":[]}`, `{"children":[{"uuid":"x"}]}`},
+	"requires what belfry keeps": {
+		`{"required":["uuid","created","updated","user","total","files","copies","title"],"properties":{"title":{"type":"string"}},"additionalProperties":false}`, `{"title":"x"}`, `{"title":"y"}`, `{"title":1}`},
 	"names what belfry keeps": {
 		`{"properties":{"uuid":{"type":"string","maxLength":40},"created":{"type":"string","maxLength":1},"updated":false,"user":{"type":"string","pattern":"^nobody$"},"total":{"type":"number","maximum":0},"files":{"type":"array","maxItems":0},"title":{}},"additionalProperties":false}`,
 		`{"title":"x"}`, `{"title":"y"}`, `{"titel":1}`,
 	},
-	"a log entry": {`{"type":"object","required":["level"],"properties":{"level":{"enum":["info","warn"]},"at":{"type":"string"}},"additionalProperties":false,"minProperties":1,"maxProperties":2}`, `{"level":"info"}`, `{"at":"now"}`, `{"level":"loud"}`},
-	"an icon":     {`{"required":["src"],"properties":{"src":{"type":"string"},"sizes":{"type":"string"},"purpose":{"type":"array","uniqueItems":true}},"additionalProperties":false}`, `{"src":"a.png"}`, `{"purpose":["any"]}`, `{"purpose":["a","a"]}`},
+	"a log entry": {
+		`{"type":"object","required":["level"],"properties":{"level":{"enum":["info","warn"]},"at":{"type":"string"}},"additionalProperties":false,"minProperties":1,"maxProperties":2}`, `{"level":"info"}`, `{"at":"now"}`, `{"level":"loud"}`},
+	"an icon": {
+		`{"required":["src"],"properties":{"src":{"type":"string"},"sizes":{"type":"string"},"purpose":{"type":"array","uniqueItems":true}},"additionalProperties":false}`, `{"src":"a.png"}`, `{"purpose":["any"]}`, `{"purpose":["a","a"]}`},
 	"one of two kinds, of which one has a uuid": {
 		`{"oneOf":[{"properties":{"uuid":{"type":"string"},"kind":{"const":"a"}},"required":["kind"],"additionalProperties":false},{"properties":{"kind":{"const":"b"},"n":{}},"required":["kind"],"additionalProperties":false}]}`,
 		`{"kind":"b","n":1}`, `{"n":2}`, `{"x":1}`,
@@ -107,8 +118,8 @@ var closedSchemas = map[string]struct{ schema, instance, patch, wrong string }{
 	"a frozen document": {`{"enum":[{"a":1},{"a":2}]}`, `{"a":1}`, `{"a":2}`, `{"a":3}`},
 }
 
-// Valid instances of closed schemas are created, updated and read, with everything that belfry adds; what is not valid is
-// refused as ever.
+// Valid instances of closed schemas are created, updated and read, with everything that belfry adds; what is not valid
+// is refused as ever.
 func TestClosedSchemasOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range closedSchemas {
@@ -116,7 +127,8 @@ func TestClosedSchemasOfOthers(t *testing.T) {
 			t.Parallel()
 			compiled := schemaOf(t, c.schema)
 			s, _ := open(t, store.Options{
-				Schema: compiled, Policy: compile(t, policy.Rules{Owner: true}), Arrays: []string{"copies"}, Binaries: []string{"files"},
+				Schema: compiled, Policy: compile(t, policy.Rules{Owner: true}), Arrays: []string{"copies"},
+				Binaries: []string{"files"},
 				Reserved: []string{"admin"}, Maintained: []string{"password"}, Computed: total(t),
 			})
 			ada := as(t.Context(), "ada")
@@ -125,15 +137,18 @@ func TestClosedSchemasOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			// As workers, uploads and logins write.
-			mustMutate(t, s, saved.UUID, `{"files":[{"hash":"x","name":"a"}],"_binaries":{"files":"media"},"_mark":1,"admin":true,"password":"x"}`)
+			mustMutate(t, s,
+				saved.UUID, `{"files":[{"hash":"x","name":"a"}],"_binaries":{"files":"media"},"_mark":1,"admin":true,"password":"x"}`)
 			now, err := s.Get(t.Context(), saved.UUID)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.NewWorker(s).CompareAndSet(t.Context(), now, object.Object{"copies": []byte(`[{"uuid":"c"}]`)}); err != nil {
+			if _, err := store.NewWorker(s).CompareAndSet(t.Context(), now,
+				object.Object{"copies": []byte(`[{"uuid":"c"}]`)}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Update(ada, parse(t, c.patch), store.UpdateOptions{UUID: saved.UUID, Patch: true}); err != nil {
+			if _, err := s.Update(ada, parse(t, c.patch),
+				store.UpdateOptions{UUID: saved.UUID, Patch: true}); err != nil {
 				t.Errorf("a valid patch: %v", err)
 			}
 			read, err := s.Get(ada, saved.UUID)
@@ -144,7 +159,8 @@ func TestClosedSchemasOfOthers(t *testing.T) {
 			if _, err := s.Update(ada, parse(t, string(read.Body)), store.UpdateOptions{UUID: saved.UUID}); err != nil {
 				t.Errorf("what was read: %v", err)
 			}
-			if _, err := s.Update(ada, parse(t, c.wrong), store.UpdateOptions{UUID: saved.UUID, Patch: true}); !errors.Is(err, errs.Invalid) {
+			if _, err := s.Update(ada, parse(t, c.wrong),
+				store.UpdateOptions{UUID: saved.UUID, Patch: true}); !errors.Is(err, errs.Invalid) {
 				t.Errorf("a wrong patch: %v", err)
 			}
 			report, err := s.CheckSchema(t.Context(), compiled, nil)
@@ -156,7 +172,8 @@ func TestClosedSchemasOfOthers(t *testing.T) {
 			}
 			whole := parse(t, c.instance)
 			whole["uuid"] = []byte(`"u"`)
-			judge := store.InputValidator(store.Options{Schema: compiled, Policy: compile(t, policy.Rules{Owner: true}), Arrays: []string{"copies"}, Binaries: []string{"files"}, Computed: total(t)})
+			judge := store.InputValidator(store.Options{Schema: compiled, Policy: compile(t, policy.Rules{Owner: true}),
+				Arrays: []string{"copies"}, Binaries: []string{"files"}, Computed: total(t)})
 			if err := judge.Validate(t.Context(), whole.Encode()); err != nil {
 				t.Errorf("a judge: %v", err)
 			}
@@ -183,14 +200,17 @@ func mustMutate(t *testing.T, s *store.Store, uuid, fields string) {
 // A uuid that the schema names is judged; files where it names something else are.
 func TestWhatASchemaNamesIsJudged(t *testing.T) {
 	t.Parallel()
-	s, _ := open(t, store.Options{Schema: schemaOf(t, `{"properties":{"uuid":{"pattern":"^[a-z]$"},"title":{"type":"string"}},"patternProperties":{"^n-":{"type":"number"}},"additionalProperties":false}`)})
+	s, _ := open(t,
+		store.Options{Schema: schemaOf(t,
+			`{"properties":{"uuid":{"pattern":"^[a-z]$"},"title":{"type":"string"}},"patternProperties":{"^n-":{"type":"number"}},"additionalProperties":false}`)})
 	save(t, s, "a", `{}`)
 	if _, err := s.Save(t.Context(), parse(t, `{}`), "abc"); !errors.Is(err, errs.Invalid) {
 		t.Errorf("a uuid that does not match: %v", err)
 	}
 	for property, refused := range map[string]bool{"title": true, "n-1": true, "photos": false} {
 		_, err := s.Mutate(t.Context(), "a", func(store.Stored) (store.Mutation, error) {
-			return store.Mutation{Fields: object.Object{property: []byte(`[{"hash":"x"}]`), store.BinariesField: fmt.Appendf(nil, `{%q:"media"}`, property)}}, nil
+			return store.Mutation{Fields: object.Object{property: []byte(`[{"hash":"x"}]`),
+				store.BinariesField: fmt.Appendf(nil, `{%q:"media"}`, property)}}, nil
 		})
 		if errors.Is(err, errs.Invalid) != refused || !refused && err != nil {
 			t.Errorf("files in %s: %v", property, err)
@@ -201,8 +221,8 @@ func TestWhatASchemaNamesIsJudged(t *testing.T) {
 	mustMutate(t, s, "a", `{"photos":null}`)
 }
 
-// An object that its schema has come to refuse keeps its files and gets new ones, as it is disabled and enabled: the schema
-// sees nothing of them. Its size counts.
+// An object that its schema has come to refuse keeps its files and gets new ones, as it is disabled and enabled: the
+// schema sees nothing of them. Its size counts.
 func TestFilesDoNotDependOnTheSchema(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, store.Options{Binaries: []string{"files"}, MaxSize: 500})
@@ -235,13 +255,21 @@ func TestLimitsOfWhatIsAddedSpareWhatIsUnchanged(t *testing.T) {
 		value, more string // as it was, and one that is refused
 		reordered   string // another text of the same value; "": the value itself
 	}{
-		"elements":              {store.Options{Indexes: indexesOf("tags[]")}, "tags", list(300, `"t%d"`), list(301, `"t%d"`), strings.Replace(list(300, `"t%d"`), ",", " ,\n", 3)},
-		"elements of a part":    {store.Options{Indexes: indexesOf("a.tags[],title")}, "a", `{"tags":` + list(2000, `%d`) + `}`, `{"tags":` + list(257, `%d`) + `}`, ""},
-		"elements, two indexes": {store.Options{Indexes: indexesOf("tags[]", "title,tags[]")}, "tags", list(1000, `"t%d"`), list(999, `"t%d"`), ""},
-		"targets":               {store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Shelves", Key: "shelves", Array: "books"}}}, "shelves", list(300, `"s%d"`), list(257, `"s%d"`), ""},
-		"a list to be unique":   {store.Options{Unique: [][]string{{"code"}}}, "code", `["a"]`, `["b"]`, `[ "a" ]`},
-		"an object, unique":     {store.Options{Unique: [][]string{{"code", "title"}}}, "code", `{"a":1,"b":2}`, `{"a":2}`, `{"b":2,"a":1}`},
-		"a deep copy":           {store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Shelves", Key: "shelf", Array: "books", Fields: []string{"deep"}}}}, "deep", deep, strings.Repeat("[", 62) + "1" + strings.Repeat("]", 62), ""},
+		"elements": {store.Options{Indexes: indexesOf("tags[]")}, "tags", list(300, `"t%d"`),
+			list(301, `"t%d"`), strings.Replace(list(300, `"t%d"`), ",", " ,\n", 3)},
+		"elements of a part": {store.Options{Indexes: indexesOf("a.tags[],title")}, "a",
+			`{"tags":` + list(2000, `%d`) + `}`, `{"tags":` + list(257, `%d`) + `}`, ""},
+		"elements, two indexes": {store.Options{Indexes: indexesOf("tags[]", "title,tags[]")}, "tags",
+			list(1000, `"t%d"`), list(999, `"t%d"`), ""},
+		"targets": {
+			store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Shelves", Key: "shelves", Array: "books"}}},
+			"shelves", list(300, `"s%d"`), list(257, `"s%d"`), ""},
+		"a list to be unique": {store.Options{Unique: [][]string{{"code"}}}, "code", `["a"]`, `["b"]`, `[ "a" ]`},
+		"an object, unique": {store.Options{Unique: [][]string{{"code", "title"}}}, "code", `{"a":1,"b":2}`,
+			`{"a":2}`, `{"b":2,"a":1}`},
+		"a deep copy": {store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Shelves", Key: "shelf",
+			Array: "books", Fields: []string{"deep"}}}}, "deep", deep,
+			strings.Repeat("[", 62) + "1" + strings.Repeat("]", 62), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,14 +290,17 @@ func TestLimitsOfWhatIsAddedSpareWhatIsUnchanged(t *testing.T) {
 			if c.reordered != "" {
 				same = c.reordered
 			}
-			if _, err := s.Update(t.Context(), parse(t, fmt.Sprintf(`{%q:%s}`, c.field, same)), store.UpdateOptions{UUID: "a"}); err != nil {
+			if _, err := s.Update(t.Context(), parse(t, fmt.Sprintf(`{%q:%s}`, c.field, same)),
+				store.UpdateOptions{UUID: "a"}); err != nil {
 				t.Errorf("the same value: %v", err)
 			}
 			mustMutate(t, s, "a", `{"files":[{"hash":"x"}],"_binaries":{"files":"media"}}`)
-			if _, err := s.Update(t.Context(), parse(t, fmt.Sprintf(`{%q:%s}`, c.field, c.more)), store.UpdateOptions{UUID: "a"}); !errors.Is(err, errs.Invalid) {
+			if _, err := s.Update(t.Context(), parse(t, fmt.Sprintf(`{%q:%s}`, c.field, c.more)),
+				store.UpdateOptions{UUID: "a"}); !errors.Is(err, errs.Invalid) {
 				t.Errorf("another value: %v", err)
 			}
-			if _, err := s.Save(t.Context(), parse(t, fmt.Sprintf(`{%q:%s}`, c.field, c.value)), ""); !errors.Is(err, errs.Invalid) {
+			if _, err := s.Save(t.Context(), parse(t, fmt.Sprintf(`{%q:%s}`, c.field, c.value)), ""); !errors.Is(err,
+				errs.Invalid) {
 				t.Errorf("a new object: %v", err)
 			}
 		})
@@ -292,7 +323,8 @@ func TestListsFindWhatAnAddedIndexHolds(t *testing.T) {
 	s = p.open(store.Options{Indexes: indexesOf("tags[]", "year", "year,tags[]")})
 	for range 2 {
 		for filter, want := range map[string]string{
-			`"t7" in tags`: "a b", fmt.Sprintf(`"t%d" in tags`, n-1): "a", `"t256" in tags && year == 1`: "a", `"t257" in tags && "t7" in tags`: "a", `"none" in tags`: "",
+			`"t7" in tags`: "a b", fmt.Sprintf(`"t%d" in tags`, n-1): "a", `"t256" in tags && year == 1`: "a",
+			`"t257" in tags && "t7" in tags`: "a", `"none" in tags`: "",
 		} {
 			if got := strings.Join(list(t, s, filter), " "); got != want {
 				t.Errorf("%s: %q, want %q", filter, got, want)

@@ -89,7 +89,8 @@ func (l Lease) Claim(holder string, now time.Time) bool {
 	return true
 }
 
-// Renew extends the lease of a holder, and reports whether it has it: also one that has ended, if nobody has claimed it since.
+// Renew extends the lease of a holder, and reports whether it has it: also one that has ended, if nobody has claimed it
+// since.
 func (l Lease) Renew(holder string, now time.Time) bool {
 	if *l.Holder != holder {
 		return false
@@ -110,10 +111,11 @@ func (l Lease) Release(holder string) bool {
 // ErrLeaseLost is the cause of what ends because another holder has the lease.
 var ErrLeaseLost = errors.New("store: another holder has the lease")
 
-// KeepLease calls renew every so often until stop is called, which waits for the last call. The context that it returns ends with the
-// first error of renew that is ErrLeaseLost; renew is called on, since it may also say that its process runs. After other errors the
-// next call tries again: what is done is fenced.
-func KeepLease(ctx context.Context, every time.Duration, renew func(ctx context.Context) error) (kept context.Context, stop func()) {
+// KeepLease calls renew every so often until stop is called, which waits for the last call. The context that it returns
+// ends with the first error of renew that is ErrLeaseLost; renew is called on, since it may also say that its process
+// runs. After other errors the next call tries again: what is done is fenced.
+func KeepLease(ctx context.Context, every time.Duration,
+	renew func(ctx context.Context) error) (kept context.Context, stop func()) {
 	kept, end := context.WithCancelCause(ctx)
 	renewing, stopRenewing := context.WithCancel(ctx)
 	var running sync.WaitGroup

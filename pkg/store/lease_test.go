@@ -10,8 +10,9 @@ import (
 	"belfry/pkg/store"
 )
 
-// The world of the model: a record with a lease and the log of fenced writes, a clock, and holders that crash, stall and go on. Each step is
-// one conditional write of the record, or a tick. All interleavings up to a depth are explored with the real Lease.
+// The world of the model: a record with a lease and the log of fenced writes, a clock, and holders that crash, stall
+// and go on. Each step is one conditional write of the record, or a tick. All interleavings up to a depth are explored
+// with the real Lease.
 
 const (
 	leaseLasts = 3 // ticks
@@ -75,7 +76,8 @@ func (w leaseWorld) steps(t *testing.T) (next []leaseWorld) {
 					return
 				}
 				n.working[h], n.last[h] = true, n.clock
-				if other := 1 - h; before.holder == holder(other) && n.working[other] && n.clock-n.last[other] < leaseLasts-skew {
+				if other := 1 - h; before.holder == holder(other) && n.working[other] &&
+					n.clock-n.last[other] < leaseLasts-skew {
 					t.Errorf("a lease is claimed that its holder has renewed in time:%s", n.trace)
 				}
 			})

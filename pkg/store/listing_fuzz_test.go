@@ -22,16 +22,20 @@ func FuzzListsHideNothing(f *testing.F) {
 	all, _ := open(f, store.Options{Sealer: sealer, Indexes: noteIndexes, Private: []string{"pin"}})
 	for i := range 40 {
 		user, public := []string{"ada", "bob", "eve"}[i%3], i%5 == 0
-		save(f, all, fmt.Sprintf("n%02d", i), fmt.Sprintf(`{"user":%q,"public":%t,"year":%d,"pin":"secret"}`, user, public, i%4))
+		save(f, all, fmt.Sprintf("n%02d", i),
+			fmt.Sprintf(`{"user":%q,"public":%t,"year":%d,"pin":"secret"}`, user, public, i%4))
 	}
 	var stores []*store.Store
 	for _, rules := range []policy.Rules{
-		{Owner: true}, {OwnerField: "user", Get: "isOwner || object.public == true"}, {OwnerField: "user", List: "object.year > 1 && isOwner || object.public"},
-		{Get: "object.user in user.names || object.public"}, {Get: "user.names.exists(n, n == object.user) || object.uuid in user.ids"},
+		{Owner: true}, {OwnerField: "user", Get: "isOwner || object.public == true"},
+		{OwnerField: "user", List: "object.year > 1 && isOwner || object.public"},
+		{Get: "object.user in user.names || object.public"},
+		{Get: "user.names.exists(n, n == object.user) || object.uuid in user.ids"},
 	} {
 		stores = append(stores, all.WithOptions(func(o *store.Options) { o.Policy = compile(f, rules) }))
 	}
-	for _, filter := range []string{"", "year >= 2", `user == "bob"`, "public == true && year < 3", `pin == "secret"`, `user == "bob" || public`} {
+	for _, filter := range []string{"", "year >= 2", `user == "bob"`, "public == true && year < 3", `pin == "secret"`,
+		`user == "bob" || public`} {
 		for _, sort := range []string{"", "year", "-year", "pin"} {
 			f.Add(filter, sort, []byte{}, byte(0), byte(0), byte(3))
 			f.Add(filter, sort, []byte{0, 1, 255}, byte(40), byte(1), byte(1))
@@ -70,14 +74,16 @@ func FuzzListsHideNothing(f *testing.F) {
 // looks reads a page as bob, and returns the cursor of the next.
 func looks(t *testing.T, s *store.Store, o store.ListOptions) string {
 	t.Helper()
-	bob := store.Call{Client: true, User: parse(t, `{"uuid":"bob","names":["bob","max"],"ids":["n01","n05","n10"]}`)} // bob's and public ones
+	// Bob's and public ones.
+	bob := store.Call{Client: true, User: parse(t, `{"uuid":"bob","names":["bob","max"],"ids":["n01","n05","n10"]}`)}
 	page, err := s.List(store.WithCall(t.Context(), bob), o)
 	if err != nil {
 		kind(t, err, errs.Invalid)
 		return ""
 	}
 	for _, found := range page.Objects {
-		if !bytes.Contains(found.Body, []byte(`"user":"bob"`)) && !bytes.Contains(found.Body, []byte(`"public":true`)) || bytes.Contains(found.Body, []byte("secret")) {
+		if !bytes.Contains(found.Body, []byte(`"user":"bob"`)) &&
+			!bytes.Contains(found.Body, []byte(`"public":true`)) || bytes.Contains(found.Body, []byte("secret")) {
 			t.Fatalf("%+v shows %s", o, found.Body)
 		}
 	}

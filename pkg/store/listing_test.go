@@ -21,7 +21,8 @@ import (
 
 // noteIndexes are those of lists, and of the values that the rules of the tests name.
 var noteIndexes = []query.Index{
-	{Name: "year", Fields: []string{"year"}}, {Name: "user", Fields: []string{"user"}}, {Name: "user,year", Fields: []string{"user", "year"}},
+	{Name: "year", Fields: []string{"year"}}, {Name: "user", Fields: []string{"user"}},
+	{Name: "user,year", Fields: []string{"user", "year"}},
 	{Name: "public", Fields: []string{"public"}}, {Name: "public,year", Fields: []string{"public", "year"}},
 }
 
@@ -54,7 +55,8 @@ func (n *notes) all(ctx context.Context, o store.ListOptions) []string {
 	}
 }
 
-// goesBack: from each page but the first one goes back to the same page from which one came, and from there forth again.
+// goesBack: from each page but the first one goes back to the same page from which one came, and from there forth
+// again.
 func (n *notes) goesBack(ctx context.Context, o store.ListOptions, number int, page, before store.List) {
 	n.Helper()
 	if (page.Back != "") != (number > 0) {
@@ -107,8 +109,8 @@ func TestListsUnderRulesAreComplete(t *testing.T) {
 	for i := range 150 {
 		fields := []string{fmt.Sprintf(`"kind":%d`, i%3)}
 		for name, values := range map[string][]string{
-			"user": {"", `"ada"`, `"bob"`, `"bob"`, `"bob"`, `["ada"]`, "null"}, "public": {"", "true", "false", "false", `"true"`},
-			"year": {"", "1", "2", "2.0", "3", "4", `"x"`},
+			"user":   {"", `"ada"`, `"bob"`, `"bob"`, `"bob"`, `["ada"]`, "null"},
+			"public": {"", "true", "false", "false", `"true"`}, "year": {"", "1", "2", "2.0", "3", "4", `"x"`},
 		} {
 			if value := values[r.IntN(len(values))]; value != "" {
 				fields = append(fields, fmt.Sprintf("%q:%s", name, value))
@@ -122,7 +124,8 @@ func TestListsUnderRulesAreComplete(t *testing.T) {
 		n.objects[uuid] = parse(t, string(stored.Body))
 	}
 	lists := []store.ListOptions{
-		{}, {Sort: "year"}, {Sort: "-year"}, {Filter: "year >= 2", Sort: "year"}, {Filter: "year == 2"}, {Filter: `user == "ada"`},
+		{}, {Sort: "year"}, {Sort: "-year"}, {Filter: "year >= 2", Sort: "year"}, {Filter: "year == 2"},
+		{Filter: `user == "ada"`},
 		{Filter: `user == "bob"`, Sort: "-year"}, {Filter: "public == true", Sort: "year"},
 	}
 	for name, rules := range map[string]policy.Rules{
@@ -150,7 +153,8 @@ func TestListsUnderRulesAreComplete(t *testing.T) {
 		for who, ctx := range map[string]context.Context{
 			"nobody": client(t.Context()), "ada": as(t.Context(), "ada"), "bob": as(t.Context(), "bob"),
 			"eve": store.WithCall(t.Context(), store.Call{Client: true, User: parse(t, `{"uuid":"eve","year":2}`)}),
-			"max": store.WithCall(t.Context(), store.Call{Client: true, User: parse(t, `{"uuid":"bob","years":[4,2,"x",1.0],"admin":true,
+			"max": store.WithCall(t.Context(),
+				store.Call{Client: true, User: parse(t, `{"uuid":"bob","years":[4,2,"x",1.0],"admin":true,
 				"teams":[{"team":"ada","ok":true,"kind":1},{"team":["ada"]},{"ok":true},{"team":"bob","ok":1,"kind":2},{"team":null,"ok":true}],"ids":["n003","zz","n100","ada",7,"n050"]}`)}),
 		} {
 			for _, o := range lists {
@@ -169,7 +173,8 @@ func (n *notes) same(what string, ctx context.Context, o store.ListOptions, unre
 	everything := n.all(n.Context(), store.ListOptions{Filter: o.Filter, Sort: o.Sort, Limit: store.MaxPage})
 	n.store = restricted
 	want := slices.DeleteFunc(everything, func(uuid string) bool {
-		return n.store.Rules().Policy().Allow(ctx, policy.List, policy.Input{User: store.CallOf(ctx).User, Object: n.objects[uuid]}) != nil
+		return n.store.Rules().Policy().Allow(ctx, policy.List,
+			policy.Input{User: store.CallOf(ctx).User, Object: n.objects[uuid]}) != nil
 	})
 	got := n.all(ctx, o)
 	if o.Sort != "" { // objects of one year may come in any order
@@ -196,8 +201,8 @@ func (n *notes) same(what string, ctx context.Context, o store.ListOptions, unre
 	}
 }
 
-// TestAListReadsOnlySoMuch: a rule that no index answers leaves out many objects, which are read in several requests, and so
-// does a filter by a text of which the index has only the beginning.
+// TestAListReadsOnlySoMuch: a rule that no index answers leaves out many objects, which are read in several requests,
+// and so does a filter by a text of which the index has only the beginning.
 func TestAListReadsOnlySoMuch(t *testing.T) {
 	const objects, size = 45, 200 << 10
 	long := strings.Repeat("x", 300)
@@ -205,8 +210,9 @@ func TestAListReadsOnlySoMuch(t *testing.T) {
 		options store.Options
 		filter  string
 	}{
-		"a rule":   {store.Options{Policy: compile(t, policy.Rules{Get: "has(object.shown)"})}, ""},
-		"a filter": {store.Options{Indexes: []query.Index{{Name: "title", Fields: []string{"title"}}}}, `title == "` + long + `shown"`},
+		"a rule": {store.Options{Policy: compile(t, policy.Rules{Get: "has(object.shown)"})}, ""},
+		"a filter": {store.Options{Indexes: []query.Index{{Name: "title", Fields: []string{"title"}}}},
+			`title == "` + long + `shown"`},
 	} {
 		s, _ := open(t, by.options)
 		for i := range objects {
@@ -223,7 +229,8 @@ func TestAListReadsOnlySoMuch(t *testing.T) {
 			o.Cursor = page.Next
 		}
 		if least := objects * size / store.MaxPageBytes; found != 1 || requests <= least || requests > 2*least+2 {
-			t.Errorf("%s: %d found in %d requests, each of which reads %d bytes", name, found, requests, store.MaxPageBytes)
+			t.Errorf("%s: %d found in %d requests, each of which reads %d bytes", name, found, requests,
+				store.MaxPageBytes)
 		}
 	}
 }
@@ -236,7 +243,8 @@ func TestCursorsTellNothing(t *testing.T) {
 	}
 	s, _ := open(t, store.Options{Sealer: sealer, Indexes: noteIndexes, Policy: compile(t, policy.Rules{Owner: true})})
 	for i := range 10 {
-		save(t, s, fmt.Sprintf("secret-%d", i), fmt.Sprintf(`{"user":%q,"public":%t}`, []string{"ada", "bob"}[i%2], i > 7))
+		save(t, s, fmt.Sprintf("secret-%d", i),
+			fmt.Sprintf(`{"user":%q,"public":%t}`, []string{"ada", "bob"}[i%2], i > 7))
 	}
 	o := store.ListOptions{Limit: 2}
 	page, err := s.List(as(t.Context(), "ada"), o)
@@ -247,7 +255,8 @@ func TestCursorsTellNothing(t *testing.T) {
 	if err != nil || bytes.Contains(decoded, []byte("secret")) {
 		t.Errorf("the cursor is readable: %q, %v", decoded, err)
 	}
-	if long, err := s.List(t.Context(), store.ListOptions{Limit: 2, Sort: "user,year"}); err != nil || len(long.Next) != len(page.Next) {
+	if long, err := s.List(t.Context(), store.ListOptions{Limit: 2, Sort: "user,year"}); err != nil ||
+		len(long.Next) != len(page.Next) {
 		t.Errorf("the length of a cursor reveals what it holds: %d and %d, %v", len(long.Next), len(page.Next), err)
 	}
 	o.Cursor = page.Next
@@ -259,11 +268,13 @@ func TestCursorsTellNothing(t *testing.T) {
 	other := s.WithOptions(func(o *store.Options) { o.Name = "Others" })
 	_, err = other.List(as(t.Context(), "ada"), o)
 	kind(t, err, errs.Invalid)
-	for _, made := range []string{page.Next[1:], page.Next + "A", base64.RawURLEncoding.EncodeToString([]byte("secret-1")), strings.Repeat("A", 1<<16)} {
+	for _, made := range []string{page.Next[1:], page.Next + "A",
+		base64.RawURLEncoding.EncodeToString([]byte("secret-1")), strings.Repeat("A", 1<<16)} {
 		_, err := s.List(as(t.Context(), "ada"), store.ListOptions{Limit: 2, Cursor: made})
 		kind(t, err, errs.Invalid)
 	}
-	if page, err = s.List(client(t.Context()), store.ListOptions{Limit: 2}); err != nil || page.Next != "" || len(page.Objects) != 2 {
+	if page, err = s.List(client(t.Context()), store.ListOptions{Limit: 2}); err != nil || page.Next != "" ||
+		len(page.Objects) != 2 {
 		t.Errorf("nobody sees %d public objects and the cursor %q, %v", len(page.Objects), page.Next, err)
 	}
 }

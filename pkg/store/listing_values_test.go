@@ -29,18 +29,20 @@ func memberAs(ctx context.Context, user string, teams ...string) context.Context
 		entries = append(entries, map[string]string{"uuid": "m-" + team, "team": team})
 	}
 	text, _ := json.Marshal(entries)
-	return store.WithCall(ctx, store.Call{Client: true, User: map[string]json.RawMessage{"uuid": json.RawMessage(fmt.Sprintf("%q", user)), "teams": text}})
+	return store.WithCall(ctx, store.Call{Client: true,
+		User: map[string]json.RawMessage{"uuid": json.RawMessage(fmt.Sprintf("%q", user)), "teams": text}})
 }
 
 const inTeams = "object.team in user.teams.map(t, t.team)"
 
-// TestPagesWhileTeamsChange: while a user joins and leaves teams, each page has the objects of the teams that they are in now
-// that come after the place of its cursor, or before it, in each order and by each index.
+// TestPagesWhileTeamsChange: while a user joins and leaves teams, each page has the objects of the teams that they are
+// in now that come after the place of its cursor, or before it, in each order and by each index.
 func TestPagesWhileTeamsChange(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var indexes []query.Index
 	for _, fields := range []string{
-		"team", "year", "kind", "year,kind", "kind,year", "-year,kind", "team,year", "team,year,kind", "team,-year,kind", "team,kind,year", "team,kind", "team,-kind,year",
+		"team", "year", "kind", "year,kind", "kind,year", "-year,kind", "team,year", "team,year,kind",
+		"team,-year,kind", "team,kind,year", "team,kind", "team,-kind,year",
 	} {
 		indexes = append(indexes, query.NewIndex(strings.Split(fields, ",")))
 	}
@@ -88,7 +90,8 @@ func TestPagesWhileTeamsChange(t *testing.T) {
 			sorted := slices.SortedFunc(slices.Values(all), func(a, b task) int {
 				for _, name := range first.Plan.Order { // which ends with uuid
 					field, descending := strings.CutPrefix(name, "-")
-					c := map[string]int{"year": cmp.Compare(a.year, b.year), "kind": cmp.Compare(a.kind, b.kind), "uuid": cmp.Compare(a.uuid, b.uuid)}[field]
+					c := map[string]int{"year": cmp.Compare(a.year, b.year), "kind": cmp.Compare(a.kind, b.kind),
+						"uuid": cmp.Compare(a.uuid, b.uuid)}[field]
 					if descending {
 						c = -c
 					}
@@ -132,7 +135,8 @@ func TestPagesWhileTeamsChange(t *testing.T) {
 				}
 				got := listedUUIDs(page)
 				if !slices.Equal(got, want) {
-					t.Fatalf("%+v, step %d, in %.20q, after %d, back %t:\n got %v\nwant %v", o, step, mine, at, before, got, want)
+					t.Fatalf("%+v, step %d, in %.20q, after %d, back %t:\n got %v\nwant %v", o, step, mine, at, before,
+						got, want)
 				}
 				if len(got) == 0 {
 					at, cursor, before = -1, "", false
@@ -160,7 +164,9 @@ func TestPagesWhileTeamsChange(t *testing.T) {
 
 // TestAListReadsTheTeamsOfAUser: however many objects of others there are, and however many teams.
 func TestAListReadsTheTeamsOfAUser(t *testing.T) {
-	all, _ := open(t, store.Options{Indexes: []query.Index{query.NewIndex([]string{"team"}), query.NewIndex([]string{"team", "-year"}), query.NewIndex([]string{"year"})}})
+	all, _ := open(t,
+		store.Options{Indexes: []query.Index{query.NewIndex([]string{"team"}),
+			query.NewIndex([]string{"team", "-year"}), query.NewIndex([]string{"year"})}})
 	var teams []string
 	for i := range query.MaxValueReads + 1 {
 		teams = append(teams, fmt.Sprintf("t%03d", i))
@@ -183,7 +189,8 @@ func TestAListReadsTheTeamsOfAUser(t *testing.T) {
 		return page.Plan
 	}
 	few := plan(store.ListOptions{Filter: "year >= 0", Sort: "-year", Limit: 5}, "t000", "t003")
-	if few.Rule != "reads" || few.Combined != "merged" || len(few.Reads) != 2 || few.Reads[1].Range[0] != `team == "t003"` || few.Read > 6 {
+	if few.Rule != "reads" || few.Combined != "merged" || len(few.Reads) != 2 ||
+		few.Reads[1].Range[0] != `team == "t003"` || few.Read > 6 {
 		t.Errorf("two teams: %+v", few)
 	}
 	if none := plan(store.ListOptions{}); none.Rule != "reads" || len(none.Reads) != 0 || none.Read != 0 {
@@ -192,7 +199,8 @@ func TestAListReadsTheTeamsOfAUser(t *testing.T) {
 	if twice := plan(store.ListOptions{}, "t000", "t000"); len(twice.Reads) != 1 {
 		t.Errorf("the same team twice: %+v", twice)
 	}
-	if most := plan(store.ListOptions{}, teams[1:]...); len(most.Reads) != 32 || most.More != query.MaxValueReads-32 || most.Returned != store.DefaultPage {
+	if most := plan(store.ListOptions{}, teams[1:]...); len(most.Reads) != 32 || most.More != query.MaxValueReads-32 ||
+		most.Returned != store.DefaultPage {
 		t.Errorf("as many teams as there may be: %+v", most)
 	}
 	if one := plan(store.ListOptions{Filter: `team == "t003"`}, teams...); len(one.Reads) != 1 || one.Rule != "reads" {
@@ -200,7 +208,9 @@ func TestAListReadsTheTeamsOfAUser(t *testing.T) {
 	}
 	_, err := s.List(member(t.Context(), teams...), store.ListOptions{})
 	kind(t, err, errs.Invalid)
-	if want := "the rule of this store allows you objects with more than 100 values of team: name some in the filter, as in team == ..."; err.Error() != want {
+	if want := "the rule of this store allows you objects with more than 100 values of team: name some in " +
+		"the filter, " +
+		"as in team == ..."; err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	for _, mode := range []store.CountMode{store.CountExact, store.CountEstimate} {

@@ -83,7 +83,8 @@ func (l *lister) checkSearch(o ListOptions) error {
 	case !utf8.ValidString(o.Words):
 		return errs.New(errs.Invalid, "q: not valid UTF-8")
 	case o.Sort != "":
-		return errs.New(errs.Invalid, "sort: what q finds is in the order of how well it matches; leave out one of both")
+		return errs.New(errs.Invalid,
+			"sort: what q finds is in the order of how well it matches; leave out one of both")
 	}
 	return nil
 }
@@ -114,7 +115,8 @@ func (l *lister) planSearch(ctx context.Context, r *listRequest) (*query.Plan, e
 func refuseInternal(asked query.Request) error {
 	for _, name := range asked.Fields() {
 		if access.IsInternal(name) {
-			return errs.New(errs.Invalid, "filter, sort: lists can't be filtered or sorted by %q, which is in no reply", name)
+			return errs.New(errs.Invalid, "filter, sort: lists can't be filtered or sorted by %q, which is in no reply",
+				name)
 		}
 	}
 	return nil

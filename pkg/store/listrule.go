@@ -85,8 +85,9 @@ func (l *listScan) selected(ctx context.Context) (*policy.Selection, error) {
 	}
 	only, err := l.lister.searchRule.Select(ctx, l.lister.rules.Input(l.call.caller(), nil, nil))
 	if err == nil && only.Terms() > maxSelected {
-		err = errs.New(errs.Invalid, "q: the rule of this store allows you objects with more than %d values: too many to "+
-			"search", maxSelected)
+		err = errs.New(errs.Invalid,
+			"q: the rule of this store allows you objects with more than %d values: too many to "+
+				"search", maxSelected)
 	}
 	return &only, err
 }

@@ -14,7 +14,8 @@ import (
 func TestEntry(t *testing.T) {
 	m := store.Mapping{Key: "author", Fields: []string{"title", "year", "uuid"}}
 	for _, c := range []struct{ name, body, want string }{
-		{"copies uuid and fields", `{"uuid":"b","author":"a","title":"T","year":1.50,"other":1}`, `{"uuid":"b","title":"T","year":1.50}`},
+		{"copies uuid and fields", `{"uuid":"b","author":"a","title":"T","year":1.50,"other":1}`,
+			`{"uuid":"b","title":"T","year":1.50}`},
 		{"leaves out what is absent", `{"uuid":"b","author":"a","year":1}`, `{"uuid":"b","year":1}`},
 		{"keeps null", `{"uuid":"b","author":"a","title":null}`, `{"uuid":"b","title":null}`},
 		{"finds the target among several", `{"uuid":"b","author":["x","a","a"]}`, `{"uuid":"b"}`},
@@ -27,7 +28,8 @@ func TestEntry(t *testing.T) {
 		}
 	}
 	for _, key := range []string{`"7"`, `7`, `["x",7]`} {
-		if got := string(m.Entry("b", []byte(`{"uuid":"b","author":`+key+`}`), store.Target{UUID: "7"})); got != `{"uuid":"b"}` {
+		if got := string(m.Entry("b", []byte(`{"uuid":"b","author":`+key+`}`),
+			store.Target{UUID: "7"})); got != `{"uuid":"b"}` {
 			t.Errorf("the entry of %s is %s", key, got)
 		}
 	}
@@ -38,7 +40,9 @@ func TestEntry(t *testing.T) {
 
 // What is copied is nested a few levels deeper in the target, which has to be an object that clients may send.
 func TestWhatIsCopiedIsNotNestedTooDeeply(t *testing.T) {
-	s, _ := open(t, store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title", "tags"}, Limit: 9}}})
+	s, _ := open(t,
+		store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books",
+			Fields: []string{"title", "tags"}, Limit: 9}}})
 	nested := func(field string, levels int) object.Object {
 		return parse(t, `{"author":"ada","`+field+`":`+strings.Repeat("[", levels)+strings.Repeat("]", levels)+`}`)
 	}
@@ -46,10 +50,12 @@ func TestWhatIsCopiedIsNotNestedTooDeeply(t *testing.T) {
 		field  string
 		levels int
 		ok     bool
-	}{{"tags", object.MaxCopyDepth, true}, {"tags", object.MaxCopyDepth + 1, false}, {"other", object.MaxDepth - 1, true}} {
+	}{{"tags", object.MaxCopyDepth, true}, {"tags", object.MaxCopyDepth + 1, false},
+		{"other", object.MaxDepth - 1, true}} {
 		o, err := s.Save(t.Context(), nested(c.field, c.levels), "")
 		var found *errs.Error
-		if c.ok && err != nil || !c.ok && (!errors.As(err, &found) || found.Kind != errs.Invalid || found.Fields[0].Pointer != "/tags") {
+		if c.ok && err != nil ||
+			!c.ok && (!errors.As(err, &found) || found.Kind != errs.Invalid || found.Fields[0].Pointer != "/tags") {
 			t.Errorf("%s, %d levels: %v", c.field, c.levels, err)
 		}
 		if !c.ok {
@@ -73,10 +79,12 @@ func TestKeyTargets(t *testing.T) {
 	}
 }
 
-// A rule that compares a key with what is stored holds for 1.0 where 1 is stored, and only 1 names an object: whoever may not
-// change what is named does not take it away by another way of writing it.
+// A rule that compares a key with what is stored holds for 1.0 where 1 is stored, and only 1 names an object: whoever
+// may not change what is named does not take it away by another way of writing it.
 func TestAKeyOfTheSameValueStillNamesWhatItNamed(t *testing.T) {
-	s, _ := open(t, store.Options{Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Limit: 9}}})
+	s, _ := open(t,
+		store.Options{
+			Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Limit: 9}}})
 	for _, c := range []struct{ before, given, want string }{
 		{`1`, `1.0`, `1`}, {`1`, `1e0`, `1`}, {`[1,"a"]`, `[1.0,"a"]`, `[1,"a"]`}, {`0`, `-0`, `0`},
 		{`1`, `"1"`, `"1"`}, {`1`, `2.0`, `2.0`}, {`1.0`, `1`, `1`}, {`1`, `null`, `null`},
@@ -85,7 +93,8 @@ func TestAKeyOfTheSameValueStillNamesWhatItNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Update(client(t.Context()), parse(t, `{"author":`+c.given+`}`), store.UpdateOptions{UUID: o.UUID}); err != nil {
+		if _, err := s.Update(client(t.Context()), parse(t, `{"author":`+c.given+`}`),
+			store.UpdateOptions{UUID: o.UUID}); err != nil {
 			t.Fatal(err)
 		}
 		if o, err = s.Get(t.Context(), o.UUID); err != nil {

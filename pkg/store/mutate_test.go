@@ -17,7 +17,8 @@ import (
 // uploaded makes an event of an uploaded binary, besides that of its record's write.
 func uploaded(e *event.Envelope) {
 	index := 0
-	e.Event, e.Property, e.Index, e.Record, e.Object = event.BinaryUploaded, "covers", &index, json.RawMessage(`{"hash":"h1"}`), nil
+	e.Event, e.Property, e.Index, e.Record, e.Object = event.BinaryUploaded, "covers", &index,
+		json.RawMessage(`{"hash":"h1"}`), nil
 }
 
 func covers(t *testing.T, hashes ...string) object.Object {
@@ -47,7 +48,8 @@ func TestDeleteWithExtraEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	deleted, extra := out.events[1], out.events[2]
-	if len(out.events) != 3 || deleted.Event != event.StoreDeleted || extra.Event != event.AuthLoggedOut || extra.UUID != "ada" || extra.Revision != deleted.Revision {
+	if len(out.events) != 3 || deleted.Event != event.StoreDeleted || extra.Event != event.AuthLoggedOut ||
+		extra.UUID != "ada" || extra.Revision != deleted.Revision {
 		t.Errorf("events %s", out.raw)
 	}
 	is(t, extra.Object, map[string]string{"user": `"ada"`, "secret": ""})
@@ -131,7 +133,8 @@ func TestMutate(t *testing.T) {
 	}
 	is(t, stored.Body, map[string]string{"covers": `[{"hash":"h1"}]`, "old": "", "title": `"Emma"`})
 	updated, also := out.events[1], out.events[2]
-	if updated.Event != event.StoreUpdated || also.Event != event.BinaryUploaded || *also.Index != 0 || also.Property != "covers" {
+	if updated.Event != event.StoreUpdated || also.Event != event.BinaryUploaded || *also.Index != 0 ||
+		also.Property != "covers" {
 		t.Errorf("events %s", out.raw[1:])
 	}
 	is(t, updated.Object, map[string]string{store.BinariesField: "", "covers": `[{"hash":"h1"}]`})
@@ -139,22 +142,26 @@ func TestMutate(t *testing.T) {
 		t.Errorf("previous %s", updated.Previous.Encode())
 	}
 
-	same, err := s.Mutate(t.Context(), "emma", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
+	same, err := s.Mutate(t.Context(), "emma",
+		func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	if err != nil || same.Revision != stored.Revision || len(out.events) != 3 {
 		t.Errorf("a change without fields wrote: %v, revision %d after %d", err, same.Revision, stored.Revision)
 	}
 	_, err = s.Mutate(t.Context(), "none", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	kind(t, err, errs.NotFound)
-	_, err = s.Mutate(t.Context(), "../none", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
+	_, err = s.Mutate(t.Context(), "../none",
+		func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	kind(t, err, errs.Invalid)
 	refused := errors.New("no")
-	if _, err := s.Mutate(t.Context(), "emma", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, refused }); !errors.Is(err, refused) {
+	if _, err := s.Mutate(t.Context(), "emma",
+		func(store.Stored) (store.Mutation, error) { return store.Mutation{}, refused }); !errors.Is(err, refused) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestMutateIsAuthorizedAndValidated(t *testing.T) {
-	rules, problems := policy.Compile(policy.Rules{Update: "user != null && !('covers' in input && size(input.covers) > 1)"})
+	rules, problems := policy.Compile(
+		policy.Rules{Update: "user != null && !('covers' in input && size(input.covers) > 1)"})
 	if problems != nil {
 		t.Fatal(problems)
 	}
@@ -209,7 +216,8 @@ func TestConcurrentMutationsAreAllApplied(t *testing.T) {
 
 func TestRecordsOfBinariesBelongToTheServer(t *testing.T) {
 	s, _ := open(t, store.Options{Binaries: []string{"covers"}})
-	if got, err := s.SettableByAnonymous(t.Context(), parse(t, `{"covers":[],"_x":1,"uuid":"a","title":"T"}`)); err != nil || len(got) != 1 || got["title"] == nil {
+	if got, err := s.SettableByAnonymous(t.Context(),
+		parse(t, `{"covers":[],"_x":1,"uuid":"a","title":"T"}`)); err != nil || len(got) != 1 || got["title"] == nil {
 		t.Errorf("settable %s", got.Encode())
 	}
 	for _, client := range []bool{true, false} {
@@ -295,7 +303,8 @@ func TestLinksCascadeWithoutArrays(t *testing.T) {
 	if got := set.Workers(store.Cause{Event: event.StoreSaved, Store: "Sessions"}); got != nil {
 		t.Errorf("a session's save has work for %v", got)
 	}
-	if got := set.Workers(store.Cause{Event: event.StoreDeleted, Store: "Users"}); !slices.Equal(got, []string{"cascade"}) {
+	if got := set.Workers(store.Cause{Event: event.StoreDeleted, Store: "Users"}); !slices.Equal(got,
+		[]string{"cascade"}) {
 		t.Errorf("a user's deletion has work for %v", got)
 	}
 }

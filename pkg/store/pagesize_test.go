@@ -54,11 +54,13 @@ func TestAPageOfAListIsBoundedInBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"copies": []byte(`["` + strings.Repeat("x", 5<<20) + `"]`)}); err != nil {
+	if _, err := store.NewWorker(s).CompareAndSet(t.Context(), base,
+		object.Object{"copies": []byte(`["` + strings.Repeat("x", 5<<20) + `"]`)}); err != nil {
 		t.Fatal(err)
 	}
 	for name, o := range map[string]store.ListOptions{
-		"in the order of uuids": {}, "by an index": {Sort: "year"}, "backwards": {Sort: "-year"}, "with a filter": {Filter: "year >= 1900"},
+		"in the order of uuids": {}, "by an index": {Sort: "year"}, "backwards": {Sort: "-year"},
+		"with a filter": {Filter: "year >= 1900"},
 	} {
 		for _, limit := range []int{0, 1 << 20} {
 			o.Limit, o.MaxBytes = store.MaxPage, limit
@@ -80,7 +82,8 @@ func TestAPageOfAListIsBoundedInBytes(t *testing.T) {
 				}
 			}
 			if large != 1 || len(sizes) < 3 {
-				t.Errorf("%s, %d bytes: the pages have %v bytes, want one above the limit: that of the large object", name, limit, sizes)
+				t.Errorf("%s, %d bytes: the pages have %v bytes, want one above the limit: that of the large object",
+					name, limit, sizes)
 			}
 		}
 	}

@@ -11,7 +11,8 @@ import (
 type Plan struct {
 	query.Explanation
 
-	Rule     string `json:"rule,omitempty"`     // forEach: evaluated for each object; reads: what it allows alone was read
+	// forEach: evaluated for each object; reads: what it allows alone was read
+	Rule     string `json:"rule,omitempty"`
 	Read     int    `json:"read"`               // objects for this page; one that several reads found counts once
 	Bytes    int    `json:"bytes"`              // of these
 	Keys     int    `json:"keys,omitempty"`     // of indexes that were compared for intersections

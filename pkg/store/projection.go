@@ -43,10 +43,11 @@ func ParseProjection(text string) (*Projection, error) {
 		top, sub, nested := strings.Cut(name, ".")
 		switch count++; {
 		case top == "" || nested && sub == "":
-			return nil, errs.New(errs.Invalid, `fields: a name is missing; for instance "title,author.name" is expected`)
+			return nil, errs.New(errs.Invalid,
+				`fields: a name is missing; for instance "title,author.name" is expected`)
 		case strings.Contains(sub, "."):
-			return nil, errs.New(errs.Invalid, "fields: %s: only one level below a field can be chosen, as in address.city",
-				name)
+			return nil, errs.New(errs.Invalid,
+				"fields: %s: only one level below a field can be chosen, as in address.city", name)
 		case count > maxProjectionFields:
 			return nil, errs.New(errs.Invalid, "fields: more than %d are named", maxProjectionFields)
 		}

@@ -40,19 +40,23 @@ func TestProjection(t *testing.T) {
 		}
 	}
 	for fields, says := range map[string]string{
-		"title,": "name is missing", ",": "name is missing", "a.": "name is missing", ".a": "name is missing", "a.b.c": "one level",
+		"title,": "name is missing", ",": "name is missing", "a.": "name is missing", ".a": "name is missing",
+		"a.b.c":                         "one level",
 		strings.Repeat("a,", 100) + "a": "more than 100", strings.Repeat("a", 5000): "at most", "\xff": "UTF-8",
 	} {
-		if _, err := store.ParseProjection(fields); err == nil || errs.KindOf(err) != errs.Invalid || !strings.Contains(err.Error(), says) {
+		if _, err := store.ParseProjection(fields); err == nil || errs.KindOf(err) != errs.Invalid ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%.20q: %v, want an invalid that says %q", fields, err, says)
 		}
 	}
 }
 
-// TestProjectionsShowNoHiddenFields: naming a field that the caller may not see gives what naming one that is not there gives.
+// TestProjectionsShowNoHiddenFields: naming a field that the caller may not see gives what naming one that is not there
+// gives.
 func TestProjectionsShowNoHiddenFields(t *testing.T) {
 	s, _ := open(t, store.Options{
-		Private: []string{"secret"}, Fields: fieldsOf(t, map[string]policy.FieldRule{"salary": {Read: `user.uuid == "ada"`}}),
+		Private: []string{"secret"},
+		Fields:  fieldsOf(t, map[string]policy.FieldRule{"salary": {Read: `user.uuid == "ada"`}}),
 		Indexes: []query.Index{query.NewIndex([]string{"n"})},
 	})
 	save(t, s, "x", `{"n":1,"secret":"s","salary":5,"_internal":1,"title":"T"}`)

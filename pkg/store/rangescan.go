@@ -20,7 +20,8 @@ type rangeScan struct {
 	more   bool          // there may be another page
 	bytes  int           // of a page
 
-	growsTo int          // each page has twice as many objects as the one before, up to this; 0: as many as are asked for
+	// each page has twice as many objects as the one before, up to this; 0: as many as are asked for
+	growsTo int
 	pages   int          // that were read
 	from    *query.Place // of a read of one object: only if it comes after this; nil: in any case
 

@@ -30,7 +30,8 @@ func writes(t *testing.T, ctx context.Context, s *store.Store, uuid, fields stri
 }
 
 func TestRepliesToWritesShowWhatAGetWould(t *testing.T) {
-	s, _ := open(t, store.Options{ClientUUIDs: true, Policy: compile(t, policy.Rules{Get: "user != null && has(object.shown)"})})
+	s, _ := open(t,
+		store.Options{ClientUUIDs: true, Policy: compile(t, policy.Rules{Get: "user != null && has(object.shown)"})})
 	withoutGet := store.CallOf(as(t.Context(), "ada"))
 	withoutGet.NoGet = true
 	for name, test := range map[string]struct {
@@ -92,7 +93,8 @@ func TestRepliesToWritesShowWhatAnInterceptorOfGetShows(t *testing.T) {
 func TestMutationsShowAClientNothing(t *testing.T) {
 	s, _ := open(t, store.Options{ClientUUIDs: true, Policy: compile(t, policy.Rules{Get: "false"})})
 	save(t, s, "a", `{"n":1}`)
-	got, err := s.Mutate(client(t.Context()), "a", func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
+	got, err := s.Mutate(client(t.Context()), "a",
+		func(store.Stored) (store.Mutation, error) { return store.Mutation{}, nil })
 	if err != nil || got.Body != nil || got.Revision == 0 {
 		t.Errorf("%+v, %v", got, err)
 	}

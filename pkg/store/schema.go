@@ -39,7 +39,8 @@ func (c *checks) validate(ctx context.Context, schema Validator, o object.Object
 	}
 	if part, ok := schema.(PartValidator); ok {
 		// A uuid that is declared in one part of the schema must be allowed in others: every object has one.
-		return part.ValidatePart(ctx, judged.Encode(), func(name string) bool { return name == "uuid" || maintained(name) })
+		return part.ValidatePart(ctx, judged.Encode(),
+			func(name string) bool { return name == "uuid" || maintained(name) })
 	}
 	return schema.Validate(ctx, judged.Encode())
 }
@@ -121,8 +122,8 @@ const (
 	maxFailing    = 10 // of SchemaReport.First
 	checkPageSize = 500
 
-	// maxReported is how much of a pointer and of a message a report has, in bytes: names of properties can be as long as
-	// an object.
+	// maxReported is how much of a pointer and of a message a report has, in bytes: names of properties can be as long
+	// as an object.
 	maxReported = 256
 )
 

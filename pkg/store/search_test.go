@@ -29,12 +29,13 @@ func (f *scanResult) Search(_ context.Context, _ string, s store.TextSearch) ([]
 	return hits, len(hits) == s.Limit, nil
 }
 
-// What a search finds is a list: a field is searched for those who may read it of every object, and the rule decides about
-// each object that is found.
+// What a search finds is a list: a field is searched for those who may read it of every object, and the rule decides
+// about each object that is found.
 func TestASearchFindsNoFieldThatIsHidden(t *testing.T) {
 	found := &scanResult{uuids: []string{"gone", "c", "a", "b", "d"}}
 	s, _ := open(t, store.Options{
-		Policy: compile(t, policy.Rules{OwnerField: "user", List: "object.public == true || isOwner"}), ClientUUIDs: true, Indexes: noteIndexes,
+		Policy:      compile(t, policy.Rules{OwnerField: "user", List: "object.public == true || isOwner"}),
+		ClientUUIDs: true, Indexes: noteIndexes,
 		Fields:   fieldsOf(t, map[string]policy.FieldRule{"secret": {Read: "isOwner"}, "note": {Read: "user != null"}}),
 		Private:  []string{"pin"},
 		Search:   []string{"secret.part", "note", "title"},
@@ -83,7 +84,8 @@ func TestASearchFindsNoFieldThatIsHidden(t *testing.T) {
 		{as(t.Context(), "ada"), store.ListOptions{Words: "x", Filter: `pin == 1`}, errs.Invalid},
 		{as(t.Context(), "ada"), store.ListOptions{Words: "x", Filter: `year == 1 || !(pin > 1)`}, errs.Invalid},
 		{as(t.Context(), "ada"), store.ListOptions{Words: "x", Filter: `has(object["_requests"])`}, errs.Invalid},
-		{store.WithCall(t.Context(), store.Call{Client: true, Trusted: true, Origin: event.OriginBus}), store.ListOptions{Words: "x", Filter: `pin == 1`}, errs.Invalid},
+		{store.WithCall(t.Context(), store.Call{Client: true, Trusted: true, Origin: event.OriginBus}),
+			store.ListOptions{Words: "x", Filter: `pin == 1`}, errs.Invalid},
 	} {
 		if _, err := s.List(of.ctx, of.options); !errors.Is(err, of.is) {
 			t.Errorf("%v: %v, expected %v", of.options, err, of.is)
@@ -91,21 +93,24 @@ func TestASearchFindsNoFieldThatIsHidden(t *testing.T) {
 	}
 	found.fields = nil
 	hidden := s.WithOptions(func(o *store.Options) { o.Search = []string{"secret.part"} })
-	if _, err := hidden.List(as(t.Context(), "ada"), store.ListOptions{Words: "x"}); !errors.Is(err, errs.Invalid) || found.fields != nil {
+	if _, err := hidden.List(as(t.Context(), "ada"), store.ListOptions{Words: "x"}); !errors.Is(err, errs.Invalid) ||
+		found.fields != nil {
 		t.Errorf("nothing that may be searched: %v, %v", err, found.fields)
 	}
 }
 
 // Whoever may see no object, whatever is found, makes nobody search.
 func TestASearchOfWhoMaySeeNothingIsNotMade(t *testing.T) {
-	for _, rule := range []string{"isOwner", "user != null && object.public == true", "object.team in user.teams.map(t, t.team)", "user.uuid in object.tags"} {
+	for _, rule := range []string{"isOwner", "user != null && object.public == true",
+		"object.team in user.teams.map(t, t.team)", "user.uuid in object.tags"} {
 		for _, own := range []bool{false, true} {
 			if !own && rule == "user.uuid in object.tags" {
 				continue // it names no values of an index of lists
 			}
 			found := &scanResult{uuids: []string{"a"}}
 			o := store.Options{
-				Policy: compile(t, policy.Rules{OwnerField: "user", List: rule}), ClientUUIDs: true, Indexes: noteIndexes, Search: []string{"title"}, Searcher: found,
+				Policy: compile(t, policy.Rules{OwnerField: "user", List: rule}), ClientUUIDs: true,
+				Indexes: noteIndexes, Search: []string{"title"}, Searcher: found,
 			}
 			if own {
 				if o.SearchRule, _ = o.Policy.Selector(policy.List); o.SearchRule == nil {
@@ -119,7 +124,8 @@ func TestASearchOfWhoMaySeeNothingIsNotMade(t *testing.T) {
 			if err != nil || len(l.Objects) != 0 || l.Next != "" || found.fields != nil {
 				t.Errorf("%s: %v, %v; searched %v", rule, l, err, found.fields)
 			}
-			if _, err := s.List(as(t.Context(), "ada"), store.ListOptions{Words: "x"}); err != nil || (found.fields == nil) != strings.Contains(rule, "teams") {
+			if _, err := s.List(as(t.Context(), "ada"), store.ListOptions{Words: "x"}); err != nil ||
+				(found.fields == nil) != strings.Contains(rule, "teams") {
 				t.Errorf("%s: %v; searched %v", rule, err, found.fields)
 			}
 		}

@@ -105,8 +105,9 @@ type Options struct {
 	Unindexed     bool             // for development: a list without an index reads all of up to 10,000 objects
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
-	SearchRule    *policy.Selector // of the rule of lists: a search goes through what it allows; nil: through all objects
-	Sealer        Sealer           // of the cursors of lists; nil: they can be read
+	// of the rule of lists: a search goes through what it allows; nil: through all objects
+	SearchRule    *policy.Selector
+	Sealer        Sealer // of the cursors of lists; nil: they can be read
 	Outbox        Outbox
 	Announce      Announcer   // nil: no announcements
 	Interceptor   Interceptor // nil: none
@@ -253,8 +254,10 @@ func newStore(o Options, made opened) *Store {
 		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r,
 		lister: newLister(&o, c, r, made.state),
 		writer: &writer{
-			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x, claims: claims,
-			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents, beforeDelete: o.BeforeDelete,
+			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x,
+			claims:   claims,
+			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents,
+			beforeDelete: o.BeforeDelete,
 		},
 	}
 }

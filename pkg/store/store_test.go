@@ -93,7 +93,8 @@ func kind(t *testing.T, err error, want errs.Kind) {
 	}
 }
 
-var books = store.Mapping{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Limit: 10}
+var books = store.Mapping{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"},
+	Limit: 10}
 
 func client(ctx context.Context) context.Context {
 	return store.WithCall(ctx, store.Call{Client: true, Origin: event.OriginHTTP})
@@ -128,7 +129,8 @@ func TestUpdateReplacesOnlyTheFieldsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.Update(t.Context(), parse(t, `{"uuid":"other","n":null,"deep":{"x":3}}`), store.UpdateOptions{UUID: "a"})
+	second, err := s.Update(t.Context(), parse(t, `{"uuid":"other","n":null,"deep":{"x":3}}`),
+		store.UpdateOptions{UUID: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,8 @@ func TestUpdateReplacesOnlyTheFieldsSent(t *testing.T) {
 	if second.Revision <= first.Revision {
 		t.Errorf("revision %d after %d", second.Revision, first.Revision)
 	}
-	third, err := s.Update(t.Context(), parse(t, `{"deep":{"y":5},"gone":null}`), store.UpdateOptions{UUID: "a", Patch: true})
+	third, err := s.Update(t.Context(), parse(t, `{"deep":{"y":5},"gone":null}`),
+		store.UpdateOptions{UUID: "a", Patch: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +148,8 @@ func TestUpdateReplacesOnlyTheFieldsSent(t *testing.T) {
 	kind(t, err, errs.NotFound)
 	_, err = s.Update(t.Context(), parse(t, `{}`), store.UpdateOptions{UUID: "a", If: first.Revision})
 	kind(t, err, errs.Mismatch)
-	if _, err = s.Update(t.Context(), parse(t, `{"uuid":"a","n":9}`), store.UpdateOptions{If: third.Revision}); err != nil {
+	if _, err = s.Update(t.Context(), parse(t, `{"uuid":"a","n":9}`),
+		store.UpdateOptions{If: third.Revision}); err != nil {
 		t.Fatalf("the object's own uuid serves: %v", err)
 	}
 }
@@ -247,7 +251,8 @@ func TestClientsNeitherSetNorSeeHiddenFields(t *testing.T) {
 	}
 	is(t, whole.Body, map[string]string{"password": `"x"`, "_x": "1", "notes": ""})
 	for _, patch := range []bool{false, true} {
-		if _, err := s.Update(client(t.Context()), parse(t, `{"password":"stolen","_x":2,"n":2}`), store.UpdateOptions{UUID: "a", Patch: patch}); err != nil {
+		if _, err := s.Update(client(t.Context()), parse(t, `{"password":"stolen","_x":2,"n":2}`),
+			store.UpdateOptions{UUID: "a", Patch: patch}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,7 +264,8 @@ func TestClientsNeitherSetNorSeeHiddenFields(t *testing.T) {
 	whole, _ = s.Get(t.Context(), "a")
 	is(t, whole.Body, map[string]string{"password": `"x"`, "_x": "1"})
 	// The former values are hidden too, once the program has changed them.
-	if _, err := s.Update(t.Context(), parse(t, `{"password":"y","_x":3}`), store.UpdateOptions{UUID: "a"}); err != nil {
+	if _, err := s.Update(t.Context(), parse(t, `{"password":"y","_x":3}`),
+		store.UpdateOptions{UUID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, raw := range out.raw {
@@ -290,13 +296,15 @@ func TestReadOnlyFieldsAreSetByTrustedClientsOnly(t *testing.T) {
 	role(`"guest"`)
 	for _, o := range []string{`{"role":"king"}`, `{"role":null}`} {
 		for _, patch := range []bool{false, true} {
-			if _, err := s.Update(client(t.Context()), parse(t, o), store.UpdateOptions{UUID: "a", Patch: patch}); err != nil {
+			if _, err := s.Update(client(t.Context()), parse(t, o),
+				store.UpdateOptions{UUID: "a", Patch: patch}); err != nil {
 				t.Fatal(err)
 			}
 			role(`"guest"`)
 		}
 	}
-	if settable, err := s.SettableByAnonymous(t.Context(), parse(t, `{"role":"king","n":1}`)); err != nil || len(settable) != 1 {
+	if settable, err := s.SettableByAnonymous(t.Context(), parse(t, `{"role":"king","n":1}`)); err != nil ||
+		len(settable) != 1 {
 		t.Errorf("at registration %v can be set", settable)
 	}
 }
@@ -304,14 +312,17 @@ func TestReadOnlyFieldsAreSetByTrustedClientsOnly(t *testing.T) {
 func TestEventsCarryPreviousValues(t *testing.T) {
 	s, out := open(t, store.Options{})
 	user := parse(t, `{"uuid":"u1"}`)
-	ctx := store.WithCall(t.Context(), store.Call{Client: true, Origin: event.OriginHTTP, User: user, Ctx: event.Ctx{Request: "r1"}})
+	ctx := store.WithCall(t.Context(),
+		store.Call{Client: true, Origin: event.OriginHTTP, User: user, Ctx: event.Ctx{Request: "r1"}})
 	saved, err := s.Save(ctx, parse(t, `{"uuid":"a","n":1,"same":true}`), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := out.last()
-	if e.Event != event.StoreSaved || e.Store != "Books" || e.UUID != "a" || e.Revision != saved.Revision || e.Origin != "http" ||
-		e.Actor == nil || *e.Actor != "u1" || e.Ctx.Request != "r1" || string(e.Object) != string(saved.Body) || e.Previous != nil {
+	if e.Event != event.StoreSaved || e.Store != "Books" || e.UUID != "a" || e.Revision != saved.Revision ||
+		e.Origin != "http" ||
+		e.Actor == nil || *e.Actor != "u1" || e.Ctx.Request != "r1" || string(e.Object) != string(saved.Body) ||
+		e.Previous != nil {
 		t.Errorf("saved: %+v", e)
 	}
 	updated, err := s.Update(ctx, parse(t, `{"n":2,"new":1,"same":true}`), store.UpdateOptions{UUID: "a"})
@@ -344,7 +355,8 @@ func TestAnEventIsNeverTooLarge(t *testing.T) {
 	if e := out.last(); !e.ObjectOmitted || e.Object != nil {
 		t.Errorf("amended: omitted %v, %d bytes of object", e.ObjectOmitted, len(e.Object))
 	}
-	if _, err := store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[]`), "author": json.RawMessage(`"y"`)}); err != nil {
+	if _, err := store.NewWorker(s).CompareAndSet(t.Context(), base,
+		object.Object{"notes": json.RawMessage(`[]`), "author": json.RawMessage(`"y"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if e := out.last(); !e.PreviousOmitted || e.Previous["notes"] != nil || string(e.Previous["author"]) != `"x"` {
@@ -360,7 +372,8 @@ func TestAnEventIsNeverTooLarge(t *testing.T) {
 	if e := out.last(); !e.ObjectOmitted || string(e.Previous["author"]) != `"y"` {
 		t.Errorf("deleted: the key is what mappings need: %+v", e)
 	}
-	for size := event.MaxSize - 1000; size <= event.MaxSize-200; size += 50 { // within the limit, and not with what an event has besides
+	// Within the limit, and not with what an event has besides.
+	for size := event.MaxSize - 1000; size <= event.MaxSize-200; size += 50 {
 		text := object.Object{"text": json.RawMessage(`"` + strings.Repeat("t", size) + `"`)}
 		if _, err := s.Save(t.Context(), text, ""); err != nil {
 			t.Fatal(err)
@@ -452,7 +465,8 @@ func TestCompareAndSetNeedsTheCurrentRevision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := store.NewWorker(s).CompareAndSet(t.Context(), base, object.Object{"notes": json.RawMessage(`[1]`), "_x": json.RawMessage(`1`)})
+	kept, err := store.NewWorker(s).CompareAndSet(t.Context(), base,
+		object.Object{"notes": json.RawMessage(`[1]`), "_x": json.RawMessage(`1`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -477,7 +491,8 @@ func TestCompareAndSetNeedsTheCurrentRevision(t *testing.T) {
 func TestListPages(t *testing.T) {
 	s, _ := open(t, store.Options{Indexes: []query.Index{{Name: "year", Fields: []string{"year"}}}})
 	for i := range 25 {
-		if _, err := s.Save(t.Context(), parse(t, fmt.Sprintf(`{"uuid":"b%02d","year":%d}`, i, 2000-i)), ""); err != nil {
+		if _, err := s.Save(t.Context(), parse(t, fmt.Sprintf(`{"uuid":"b%02d","year":%d}`, i, 2000-i)),
+			""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -499,7 +514,8 @@ func TestListPages(t *testing.T) {
 	if len(got) != 21 || got[0] != "b20" || got[20] != "b00" {
 		t.Errorf("listed %v", got)
 	}
-	for _, bad := range []store.ListOptions{{Limit: 501}, {Limit: -1}, {Filter: "title == 'x'"}, {Cursor: "nonsense"}, {Sort: "title"}} {
+	for _, bad := range []store.ListOptions{{Limit: 501}, {Limit: -1}, {Filter: "title == 'x'"}, {Cursor: "nonsense"},
+		{Sort: "title"}} {
 		_, err := s.List(client(t.Context()), bad)
 		kind(t, err, errs.Invalid)
 	}

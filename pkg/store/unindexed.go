@@ -76,7 +76,8 @@ func (l *lister) makeUnindexedPage(
 	indexes := "[" + strings.Join(declared, ", ") + "]"
 	list.Warning = fmt.Sprintf("no index supports this list, so it read all objects, which only `development: true` "+
 		"allows, up to %d; elsewhere it is refused. Declare stores.%s.indexes: %s", maxUnindexed, l.name, indexes)
-	const read = "a list has no index and read all objects of its store, which only `development: true` allows: declare it"
+	const read = "a list has no index and read all objects of its store, which only `development: true` allows: " +
+		"declare it"
 	l.log.WarnContext(ctx, read, "store", l.name, "indexes", indexes)
 	return list, nil
 }

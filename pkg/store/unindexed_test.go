@@ -20,13 +20,17 @@ import (
 func unindexedBooks(t *testing.T, rules *policy.Rules, log *bytes.Buffer) (indexed, unindexed *store.Store) {
 	t.Helper()
 	var indexes []query.Index
-	for _, fields := range [][]string{{"year"}, {"author", "year"}, {"author", "-year"}, {"editor", "year"}, {"tags[]"}, {"address.city"}, {"year", "author"}, {"title"}} {
+	for _, fields := range [][]string{{"year"}, {"author", "year"}, {"author", "-year"}, {"editor", "year"}, {"tags[]"},
+		{"address.city"}, {"year", "author"}, {"title"}} {
 		indexes = append(indexes, query.NewIndex(fields))
 	}
 	indexed, _ = open(t, store.Options{Indexes: indexes})
 	for i := range 60 {
-		save(t, indexed, fmt.Sprintf("b%02d", (i*37)%60), fmt.Sprintf(`{"year":%d,"author":"a%d","editor":"a%d","title":"t%02d","tags":["x%d","x%d"],"address":{"city":"c%d"},"user":"u%d"}`,
-			1990+i%7, i%3, i%4, i, i%2, i%5, i%3, i%2))
+		save(t, indexed,
+			fmt.Sprintf("b%02d",
+				(i*37)%60), fmt.Sprintf(
+				`{"year":%d,"author":"a%d","editor":"a%d","title":"t%02d","tags":["x%d","x%d"],"address":{"city":"c%d"},"user":"u%d"}`,
+				1990+i%7, i%3, i%4, i, i%2, i%5, i%3, i%2))
 	}
 	if rules != nil {
 		indexed = indexed.WithOptions(func(o *store.Options) { o.Policy = compile(t, *rules) })
@@ -69,16 +73,20 @@ func pagesOf(t *testing.T, ctx context.Context, s *store.Store, o store.ListOpti
 	}
 }
 
-// In development a list without an index has what it has with the indexes that it names, in the same order and pages, under
-// the same rules.
+// In development a list without an index has what it has with the indexes that it names, in the same order and pages,
+// under the same rules.
 func TestAListWithoutAnIndexIsWhatItIsWithOne(t *testing.T) {
-	for name, rules := range map[string]*policy.Rules{"no rule": nil, "the owner": {OwnerField: "user", Get: "isOwner"}, "a rule for each object": {Get: "object.year > 1992"}} {
+	for name, rules := range map[string]*policy.Rules{"no rule": nil, "the owner": {OwnerField: "user", Get: "isOwner"},
+		"a rule for each object": {Get: "object.year > 1992"}} {
 		indexed, unindexed := unindexedBooks(t, rules, nil)
 		ctx := as(t.Context(), "u1")
 		for _, o := range []store.ListOptions{
-			{Sort: "year"}, {Sort: "-year"}, {Filter: "year >= 1993", Sort: "year"}, {Filter: `author == "a1"`, Sort: "year"}, {Filter: `author == "a1"`, Sort: "-year"},
-			{Filter: `author in ["a0", "a2"] && year > 1991`, Sort: "-year"}, {Filter: `"x1" in tags`}, {Filter: `address.city == "c2"`}, {Filter: `title.startsWith("t1")`, Sort: "title"},
-			{Filter: `author == "a1" || editor == "a1"`, Sort: "-year"}, {Filter: "year != 1993", Sort: "year"}, {Filter: "has(year)"}, {Sort: "author,-year"}, {Filter: `year == 1990`},
+			{Sort: "year"}, {Sort: "-year"}, {Filter: "year >= 1993", Sort: "year"},
+			{Filter: `author == "a1"`, Sort: "year"}, {Filter: `author == "a1"`, Sort: "-year"},
+			{Filter: `author in ["a0", "a2"] && year > 1991`, Sort: "-year"}, {Filter: `"x1" in tags`},
+			{Filter: `address.city == "c2"`}, {Filter: `title.startsWith("t1")`, Sort: "title"},
+			{Filter: `author == "a1" || editor == "a1"`, Sort: "-year"}, {Filter: "year != 1993", Sort: "year"},
+			{Filter: "has(year)"}, {Sort: "author,-year"}, {Filter: `year == 1990`},
 		} {
 			for _, limit := range []int{1, 7, 100} {
 				o.Limit = limit
@@ -99,8 +107,11 @@ func TestAListWithoutAnIndexIsWhatItIsWithOne(t *testing.T) {
 // The reply and the log name the index to declare, with which the list needs no other one.
 func TestAListWithoutAnIndexNamesTheOneToDeclare(t *testing.T) {
 	for _, c := range []struct{ filter, sort, declare string }{
-		{"", "year", `["year"]`}, {"", "-year", `["year"]`}, {`author == "a1"`, "-year", `["author, year"]`}, {`author == "a1" && year > 3`, "", `["author, year"]`},
-		{`"x1" in tags`, "", `["tags[]"]`}, {`author == "a1" || editor == "a1"`, "year", `["author, year", "editor, year"]`}, {"", "author,-year", `["author, -year"]`},
+		{"", "year", `["year"]`}, {"", "-year", `["year"]`}, {`author == "a1"`, "-year", `["author, year"]`},
+		{`author == "a1" && year > 3`, "", `["author, year"]`},
+		{`"x1" in tags`, "", `["tags[]"]`},
+		{`author == "a1" || editor == "a1"`, "year", `["author, year", "editor, year"]`},
+		{"", "author,-year", `["author, -year"]`},
 	} {
 		log := &bytes.Buffer{}
 		_, unindexed := unindexedBooks(t, nil, log)
@@ -116,12 +127,14 @@ func TestAListWithoutAnIndexNamesTheOneToDeclare(t *testing.T) {
 		}
 	}
 	indexed, _ := unindexedBooks(t, nil, nil)
-	if page, err := indexed.List(t.Context(), store.ListOptions{Sort: "year"}); err != nil || page.Warning != "" || strings.Contains(string(page.Encode("items")), "warning") {
+	if page, err := indexed.List(t.Context(), store.ListOptions{Sort: "year"}); err != nil || page.Warning != "" ||
+		strings.Contains(string(page.Encode("items")), "warning") {
 		t.Errorf("with an index: %q, %v", page.Warning, err)
 	}
 }
 
-// What is refused for another reason than a missing index stays refused in development, and so does everything elsewhere.
+// What is refused for another reason than a missing index stays refused in development, and so does everything
+// elsewhere.
 func TestWhatNoIndexWouldSupportStaysRefused(t *testing.T) {
 	_, unindexed := unindexedBooks(t, nil, nil)
 	restricted := unindexed.WithOptions(func(o *store.Options) { o.Private = []string{"author"} })
@@ -135,24 +148,34 @@ func TestWhatNoIndexWouldSupportStaysRefused(t *testing.T) {
 		o     store.ListOptions
 		says  string
 	}{
-		"elsewhere":             {unindexed.WithOptions(func(o *store.Options) { o.Unindexed = false }), t.Context(), store.ListOptions{Sort: "year"}, "one on (year) is needed"},
-		"too many fields":       {unindexed, t.Context(), store.ListOptions{Filter: "a == 1 && b == 1 && c == 1 && d == 1 && e == 1"}, "is needed"},
-		"a range in the way":    {unindexed, t.Context(), store.ListOptions{Filter: "year > 1", Sort: "author"}, "sort: with a range"},
-		"only what is not":      {unindexed, t.Context(), store.ListOptions{Filter: `!("x" in tags)`}, "by itself"},
-		"no filter":             {unindexed, t.Context(), store.ListOptions{Filter: "year >"}, "filter"},
-		"an internal field":     {unindexed, client(t.Context()), store.ListOptions{Filter: `_x == 1`}, "one on (_x) is needed"},
-		"a private field":       {restricted, client(t.Context()), store.ListOptions{Filter: `author == "a1"`}, "one on (author) is needed"},
-		"sorted by a private":   {restricted, client(t.Context()), store.ListOptions{Sort: "author"}, "one on (author) is needed"},
-		"a private and another": {restricted, client(t.Context()), store.ListOptions{Filter: `author == "a1"`, Sort: "year"}, "is needed"},
-		"a field with a rule":   {ruled, client(t.Context()), store.ListOptions{Sort: "author"}, "author"},
-		"elements of a mapping": {mapped, t.Context(), store.ListOptions{Filter: `"x" in books`}, "one on (books[]) is needed"},
+		"elsewhere": {unindexed.WithOptions(func(o *store.Options) { o.Unindexed = false }), t.Context(),
+			store.ListOptions{Sort: "year"}, "one on (year) is needed"},
+		"too many fields": {unindexed, t.Context(),
+			store.ListOptions{Filter: "a == 1 && b == 1 && c == 1 && d == 1 && e == 1"}, "is needed"},
+		"a range in the way": {unindexed, t.Context(), store.ListOptions{Filter: "year > 1", Sort: "author"},
+			"sort: with a range"},
+		"only what is not": {unindexed, t.Context(), store.ListOptions{Filter: `!("x" in tags)`}, "by itself"},
+		"no filter":        {unindexed, t.Context(), store.ListOptions{Filter: "year >"}, "filter"},
+		"an internal field": {unindexed, client(t.Context()), store.ListOptions{Filter: `_x == 1`},
+			"one on (_x) is needed"},
+		"a private field": {restricted, client(t.Context()), store.ListOptions{Filter: `author == "a1"`},
+			"one on (author) is needed"},
+		"sorted by a private": {restricted, client(t.Context()), store.ListOptions{Sort: "author"},
+			"one on (author) is needed"},
+		"a private and another": {restricted, client(t.Context()),
+			store.ListOptions{Filter: `author == "a1"`, Sort: "year"}, "is needed"},
+		"a field with a rule": {ruled, client(t.Context()), store.ListOptions{Sort: "author"}, "author"},
+		"elements of a mapping": {mapped, t.Context(), store.ListOptions{Filter: `"x" in books`},
+			"one on (books[]) is needed"},
 		"the cursor of another": {unindexed, t.Context(), store.ListOptions{Sort: "year", Cursor: "x"}, "cursor"},
 	} {
 		if page, err := c.store.List(c.ctx, c.o); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %d objects, %v, want %q", name, len(page.Objects), err, c.says)
 		}
 	}
-	denied := unindexed.WithOptions(func(o *store.Options) { o.Policy = compile(t, policy.Rules{List: "user != null && user.uuid == 'x'"}) })
+	denied := unindexed.WithOptions(func(o *store.Options) {
+		o.Policy = compile(t, policy.Rules{List: "user != null && user.uuid == 'x'"})
+	})
 	if _, err := denied.List(as(t.Context(), "ada"), store.ListOptions{Sort: "year"}); !errors.Is(err, errs.Denied) {
 		t.Errorf("who may not list gets %v", err)
 	}
@@ -166,7 +189,8 @@ func TestAListWithoutAnIndexReadsOnlySoMany(t *testing.T) {
 		t.Errorf("60 objects of 60: %v", err)
 	}
 	store.SetMaxUnindexed(t, 59)
-	if _, err := unindexed.List(t.Context(), store.ListOptions{Sort: "year"}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "one on (year) is needed") || !strings.Contains(err.Error(), "59 objects") {
+	if _, err := unindexed.List(t.Context(), store.ListOptions{Sort: "year"}); !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "one on (year) is needed") || !strings.Contains(err.Error(), "59 objects") {
 		t.Errorf("60 objects of 59: %v", err)
 	}
 	store.SetMaxUnindexed(t, 60)
@@ -174,7 +198,8 @@ func TestAListWithoutAnIndexReadsOnlySoMany(t *testing.T) {
 	if _, err := unindexed.List(t.Context(), store.ListOptions{Sort: "year"}); err != nil {
 		t.Errorf("60 keys of 100: %v", err)
 	}
-	if _, err := unindexed.List(t.Context(), store.ListOptions{Filter: `"x1" in tags`}); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "100 elements of arrays") {
+	if _, err := unindexed.List(t.Context(), store.ListOptions{Filter: `"x1" in tags`}); !errors.Is(err,
+		errs.Invalid) || !strings.Contains(err.Error(), "100 elements of arrays") {
 		t.Errorf("more keys than 100: %v", err)
 	}
 }

@@ -63,17 +63,26 @@ func uniqueScenarios() map[string]model.Scenario {
 	update := func(uuid, body string) model.Op { return model.Update("Books", uuid, body) }
 	remove := func(uuid string) model.Op { return model.Delete("Books", uuid) }
 	return map[string]model.Scenario{
-		"two objects are created":                  uniqueScenario(nil, ops(save("a", x)), ops(save("b", x))),
-		"a value moves":                            uniqueScenario(ops(save("a", x)), ops(update("a", y)), ops(save("b", x))),
-		"a value is given up and taken again":      uniqueScenario(ops(save("a", x)), ops(update("a", y), update("a", x)), ops(save("b", x))),
-		"two objects exchange their values":        uniqueScenario(ops(save("a", x), save("b", y)), ops(update("a", "{}"), update("a", y)), ops(update("b", "{}"), update("b", x))),
-		"an object is deleted and created again":   uniqueScenario(ops(save("a", x)), ops(remove("a"), save("a", x)), ops(save("b", x))),
-		"a request is repeated":                    uniqueScenario(nil, ops(saveOnce("a", x, model.Epoch+5)), ops(saveOnce("a", x, model.Epoch+5), remove("a")), ops(save("b", x))),
-		"a repair runs while an object is created": uniqueScenario(nil, ops(save("a", x)), ops(repair("a")), ops(save("b", x))),
+		"two objects are created": uniqueScenario(nil, ops(save("a", x)), ops(save("b", x))),
+		"a value moves": uniqueScenario(ops(save("a", x)), ops(update("a", y)),
+			ops(save("b", x))),
+		"a value is given up and taken again": uniqueScenario(ops(save("a", x)),
+			ops(update("a", y), update("a", x)), ops(save("b", x))),
+		"two objects exchange their values": uniqueScenario(ops(save("a", x), save("b", y)),
+			ops(update("a", "{}"), update("a", y)), ops(update("b", "{}"), update("b", x))),
+		"an object is deleted and created again": uniqueScenario(ops(save("a", x)), ops(remove("a"), save("a", x)),
+			ops(save("b", x))),
+		"a request is repeated": uniqueScenario(nil, ops(saveOnce("a", x, model.Epoch+5)),
+			ops(saveOnce("a", x, model.Epoch+5), remove("a")), ops(save("b", x))),
+		"a repair runs while an object is created": uniqueScenario(nil, ops(save("a", x)), ops(repair("a")),
+			ops(save("b", x))),
 
-		"two clients change one object": withoutCrashes(uniqueScenario(ops(save("a", y)), ops(update("a", x)), ops(update("a", x)), ops(save("b", x)))),
-		"clocks differ at a creation":   withoutCrashes(uniqueScenario(nil, ops(model.Ahead(save("a", x), 10)), ops(save("a", x)), ops(save("b", x)))),
-		"clocks differ at a deletion":   withoutCrashes(uniqueScenario(ops(save("a", x)), ops(remove("a")), ops(model.Ahead(save("a", x), 10)), ops(save("b", x)))),
+		"two clients change one object": withoutCrashes(uniqueScenario(ops(save("a", y)), ops(update("a", x)),
+			ops(update("a", x)), ops(save("b", x)))),
+		"clocks differ at a creation": withoutCrashes(uniqueScenario(nil, ops(model.Ahead(save("a", x), 10)),
+			ops(save("a", x)), ops(save("b", x)))),
+		"clocks differ at a deletion": withoutCrashes(uniqueScenario(ops(save("a", x)), ops(remove("a")),
+			ops(model.Ahead(save("a", x), 10)), ops(save("b", x)))),
 	}
 }
 
@@ -84,9 +93,13 @@ func largeUniqueScenarios() map[string]model.Scenario {
 	remove := func(uuid string) model.Op { return model.Delete("Books", uuid) }
 	return map[string]model.Scenario{
 		"three objects are created": uniqueScenario(nil, ops(save("a", x)), ops(save("b", x)), ops(save("c", x))),
-		"an object comes and goes":  uniqueScenario(nil, ops(save("a", x), remove("a"), save("a", x)), ops(save("a", x), update("a", y), update("a", x)), ops(save("b", x), remove("b"), save("b", x))),
-		"clocks differ":             uniqueScenario(ops(save("a", x)), ops(model.Ahead(update("a", y), 10), update("a", x)), ops(remove("a"), model.Ahead(save("a", x), 10)), ops(save("a", x), save("b", x), model.Ahead(remove("b"), 5))),
-		"repairs run":               uniqueScenario(ops(save("a", x)), ops(update("a", y), update("a", x)), ops(repair("a"), repair("b")), ops(save("b", x), remove("b"))),
+		"an object comes and goes": uniqueScenario(nil, ops(save("a", x), remove("a"), save("a", x)),
+			ops(save("a", x), update("a", y), update("a", x)), ops(save("b", x), remove("b"), save("b", x))),
+		"clocks differ": uniqueScenario(ops(save("a", x)), ops(model.Ahead(update("a", y), 10), update("a", x)),
+			ops(remove("a"), model.Ahead(save("a", x), 10)),
+			ops(save("a", x), save("b", x), model.Ahead(remove("b"), 5))),
+		"repairs run": uniqueScenario(ops(save("a", x)), ops(update("a", y), update("a", x)),
+			ops(repair("a"), repair("b")), ops(save("b", x), remove("b"))),
 	}
 }
 

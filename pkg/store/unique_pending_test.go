@@ -120,7 +120,8 @@ func pendingScenarios() map[string]*pendingScenario {
 			ops(update("a", y)), ops(save("b", x))).collecting(nil),
 		"two objects that there were have one value": newPendingScenario(ops(plain(save("a", x)), plain(save("b", x))),
 			ops(update("a", y)), ops(update("b", y))).collecting(nil),
-		"the owner of a claim of before gets the value without it": newPendingScenario(ops(save("a", x), plain(update("a", y))),
+		"the owner of a claim of before gets the value " +
+			"without it": newPendingScenario(ops(save("a", x), plain(update("a", y))),
 			ops(plain(update("a", x))), ops(save("b", x))).collecting(map[int]int{0: 1}),
 		"a value is given up, and given again without a claim": newPendingScenario(ops(save("a", x)),
 			ops(update("a", y)), ops(plain(update("a", x)))).collecting(map[int]int{1: 1}),

@@ -74,7 +74,8 @@ func TestATakenValueIsRefusedWithItsField(t *testing.T) {
 	}
 	// One sentence, with the fields as they were declared.
 	err := s.Check(t.Context(), parse(t, `{"slug":"emma","team":"red","number":7}`), "b")
-	if want := "other objects of Books have the same slug, or the same team and number; /slug"; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := "other objects of Books have the same slug, or the same team and number; /slug"; err == nil ||
+		!strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s...", err, want)
 	}
 	for _, value := range []string{`["emma"]`, `{"a":1}`} {
@@ -86,8 +87,8 @@ func TestATakenValueIsRefusedWithItsField(t *testing.T) {
 	}
 }
 
-// An import that is repeated finds its objects, and a request that is repeated its reply, although their values are those of
-// others by now.
+// An import that is repeated finds its objects, and a request that is repeated its reply, although their values are
+// those of others by now.
 func TestTheUUIDIsComparedBeforeTheValues(t *testing.T) {
 	s := unique(t, model.NewMemory(), []string{"slug"})
 	once := store.Idempotency{ID: "k", Revision: ahead()}
@@ -153,14 +154,16 @@ func TestValuesAreGivenBeforeAllAreKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	save(t, plain, "a", `{"slug":"x"}`)
-	s, err := store.Open(t.Context(), backend, store.Options{Name: "Books", Unique: [][]string{{"slug"}}, CollectWait: -1})
+	s, err := store.Open(t.Context(), backend,
+		store.Options{Name: "Books", Unique: [][]string{{"slug"}}, CollectWait: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	save(t, s, "b", `{"slug":"x"}`)
 	_, err = s.Save(t.Context(), parse(t, `{"slug":"x"}`), "c")
 	kind(t, err, errs.Taken)
-	if _, err := s.Update(t.Context(), parse(t, `{"title":"A"}`), store.UpdateOptions{UUID: "a", Patch: true}); err != nil {
+	if _, err := s.Update(t.Context(), parse(t, `{"title":"A"}`),
+		store.UpdateOptions{UUID: "a", Patch: true}); err != nil {
 		t.Error(err)
 	}
 	for uuid, other := range map[string]string{"a": "b", "b": ""} {
@@ -262,7 +265,8 @@ func TestNoValueIsGivenBeforeAllAreKnownWhereAccountsAre(t *testing.T) {
 	if made, found, err := s.Claims().Make(t.Context(), "a"); made != 1 || len(found) > 0 || err != nil {
 		t.Errorf("%d claims, %v, %v", made, found, err)
 	}
-	if made, found, err := s.Claims().Make(t.Context(), "b"); made != 0 || len(found) != 1 || found[0].Other != "a" || err != nil {
+	if made, found, err := s.Claims().Make(t.Context(), "b"); made != 0 || len(found) != 1 || found[0].Other != "a" ||
+		err != nil {
 		t.Errorf("%d claims, %v, %v", made, found, err)
 	}
 	s.Claims().Trust(true)
@@ -339,7 +343,8 @@ func TestAFenceIsNoChange(t *testing.T) {
 func BenchmarkCreateWithUnique(b *testing.B) {
 	for name, fields := range map[string][][]string{"none": nil, "one": {{"slug"}}} {
 		b.Run(name, func(b *testing.B) {
-			s, err := store.Open(b.Context(), model.NewMemory(), store.Options{Name: "Books", Unique: fields, NoEvents: true})
+			s, err := store.Open(b.Context(), model.NewMemory(),
+				store.Options{Name: "Books", Unique: fields, NoEvents: true})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -8,8 +8,8 @@
 // object that existed when the walk began is done at least once. The walk may miss an object that is written meanwhile:
 // something else must handle it, such as the worker that receives its event.
 //
-// Arrays of mappings, computed properties, claims of unique values, search indexes and the repair of missed events are walks. They
-// share a Rate, and have one form of progress, which the console, the metrics and the log show.
+// Arrays of mappings, computed properties, claims of unique values, search indexes and the repair of missed events are
+// walks. They share a Rate, and have one form of progress, which the console, the metrics and the log show.
 package walk
 
 import (
@@ -53,11 +53,12 @@ type Options[T any] struct {
 	// Page returns objects after a cursor, and the cursor after them; nil at the end.
 	Page func(ctx context.Context, after []byte) (page []T, next []byte, err error)
 
-	// Needs reports whether there is anything to do for an object, as the page has it: others are passed over. nil: there is for each.
+	// Needs reports whether there is anything to do for an object, as the page has it: others are passed over. nil:
+	// there is for each.
 	Needs func(object T) bool
 
-	// Do does it for an object. read is called with how many other objects it has read since the last call; it waits for the rate, and
-	// its error ends Do.
+	// Do does it for an object. read is called with how many other objects it has read since the last call; it waits
+	// for the rate, and its error ends Do.
 	Do     func(ctx context.Context, object T, read func(objects int) error) error
 	AtOnce int // objects; 0: one after the other, in the goroutine of Run
 
@@ -67,8 +68,8 @@ type Options[T any] struct {
 	// Save stores the progress after a page, and Complete after the last one. An error ends the walk.
 	Save, Complete func(ctx context.Context, p Progress) error
 
-	// Passes reports that the error of an object lets the walk continue: the object counts as failed. nil: each error ends the walk.
-	// One that is errs.Unavailable or errs.Canceled always does.
+	// Passes reports that the error of an object lets the walk continue: the object counts as failed. nil: each error
+	// ends the walk. One that is errs.Unavailable or errs.Canceled always does.
 	Passes func(err error) bool
 
 	Rate     *Rate // of the objects that are read; nil: no limit
@@ -229,7 +230,8 @@ func (w *Walk[T]) one(ctx context.Context, object T) error {
 		return w.o.Rate.Wait(ctx, objects)
 	})
 	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, errs.Unavailable) || errors.Is(err, errs.Canceled) || w.o.Passes == nil || !w.o.Passes(err) {
+		if ctx.Err() != nil || errors.Is(err, errs.Unavailable) || errors.Is(err, errs.Canceled) || w.o.Passes == nil ||
+			!w.o.Passes(err) {
 			return err
 		}
 		w.fail(object, err)
@@ -304,7 +306,8 @@ func (w *Walk[T]) logEnd() {
 	args := w.args("done", at.Done, "read", at.Read, "after", w.o.Now().Sub(at.Began).Round(time.Millisecond))
 	switch {
 	case at.Failed > 0:
-		w.o.Logger.Error(w.o.Text.Done+", but for some; `belfry verify` shows what they lack", append(args, "failed", at.Failed)...)
+		w.o.Logger.Error(w.o.Text.Done+", but for some; `belfry verify` shows what they lack",
+			append(args, "failed", at.Failed)...)
 	case at.Done > 0:
 		w.o.Logger.Info(w.o.Text.Done, args...)
 	}

@@ -72,7 +72,8 @@ func TestAWalkDoesAllObjects(t *testing.T) {
 		if len(s.done) != 20 || len(slices.Compact(s.done)) != 20 || slices.Contains(s.done, 5) {
 			t.Errorf("done: %v", s.done)
 		}
-		if !slices.Equal(saved, []string{"10", "20"}) || complete.Cursor != nil || complete.Counts != (walk.Counts{Done: 25, Read: 40}) || complete.Total != 25 {
+		if !slices.Equal(saved, []string{"10", "20"}) || complete.Cursor != nil ||
+			complete.Counts != (walk.Counts{Done: 25, Read: 40}) || complete.Total != 25 {
 			t.Errorf("saved %v, then %+v", saved, complete)
 		}
 	}
@@ -142,7 +143,8 @@ func TestAWalkContinuesWhereItEnded(t *testing.T) {
 // A progress that was stored within a page has counts of objects that are done again.
 func TestAWalkCountsAnObjectOnce(t *testing.T) {
 	s := &numbers{n: 25}
-	from := walk.Progress{Began: time.Unix(1, 0), Cursor: []byte("10"), Counts: walk.Counts{Done: 17, Read: 34, Failed: 2}, Before: walk.Counts{Done: 10, Read: 20, Failed: 1}}
+	from := walk.Progress{Began: time.Unix(1, 0), Cursor: []byte("10"),
+		Counts: walk.Counts{Done: 17, Read: 34, Failed: 2}, Before: walk.Counts{Done: 10, Read: 20, Failed: 1}}
 	w := walk.New(options(s), from)
 	if err := w.Run(t.Context()); err != nil || w.Progress().Counts != (walk.Counts{Done: 25, Read: 50, Failed: 1}) {
 		t.Errorf("%+v, %v", w.Progress(), err)
@@ -169,7 +171,8 @@ func TestAnObjectThatFailsIsPassedOver(t *testing.T) {
 		if p := w.Progress(); p.Failed != 25 || p.Done != 25 {
 			t.Errorf("%+v", p)
 		}
-		if n := bytes.Count(logged.Bytes(), []byte("number=")); n != 20 || !bytes.Contains(logged.Bytes(), []byte("all is done, but for some")) {
+		if n := bytes.Count(logged.Bytes(), []byte("number=")); n != 20 ||
+			!bytes.Contains(logged.Bytes(), []byte("all is done, but for some")) {
 			t.Errorf("%d objects are logged: %s", n, &logged)
 		}
 	}
@@ -261,13 +264,15 @@ func TestAWalkIsLogged(t *testing.T) {
 		var logged bytes.Buffer
 		s := &numbers{n: 25}
 		o := options(s)
-		o.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-				return slog.Attr{}
-			}
-			return a
-		}}))
-		o.Text = walk.Text{Kind: "store", Name: "Numbers", Begins: "the numbers are new", Does: "adding the numbers", Done: "the numbers are added"}
+		o.Logger = slog.New(slog.NewTextHandler(&logged,
+			&slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+		o.Text = walk.Text{Kind: "store", Name: "Numbers", Begins: "the numbers are new", Does: "adding the numbers",
+			Done: "the numbers are added"}
 		do := o.Do
 		o.Do = func(ctx context.Context, i int, read func(int) error) error {
 			time.Sleep(2100 * time.Millisecond)
@@ -293,8 +298,8 @@ msg="the numbers are added" store=Numbers done=25 read=50 after=1m3s
 	})
 }
 
-// A walk ends by an error of any of its functions, at any call. The next one continues from the last place that was stored, and
-// misses no object.
+// A walk ends by an error of any of its functions, at any call. The next one continues from the last place that was
+// stored, and misses no object.
 func TestAWalkThatIsInterruptedAnywhereIsCompleted(t *testing.T) {
 	lost := errors.New("the process has ended")
 	for _, atOnce := range []int{0, 4} {
@@ -342,8 +347,10 @@ func TestAWalkThatIsInterruptedAnywhereIsCompleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			slices.Sort(s.done)
-			if all := slices.Compact(slices.Clone(s.done)); len(all) != 25 || len(s.done) > 25+10 || !complete || stored.Done != 25 || stored.Read != 50 {
-				t.Errorf("step %d, %d at once: done %v, stored %+v, complete %v", step, atOnce, s.done, stored, complete)
+			if all := slices.Compact(slices.Clone(s.done)); len(all) != 25 || len(s.done) > 25+10 || !complete ||
+				stored.Done != 25 || stored.Read != 50 {
+				t.Errorf("step %d, %d at once: done %v, stored %+v, complete %v", step, atOnce, s.done, stored,
+					complete)
 			}
 		}
 	}

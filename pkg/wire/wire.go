@@ -69,8 +69,9 @@ type Request struct {
 
 // Reply is the body of a successful reply.
 type Reply struct {
-	Object        json.RawMessage   `json:"object,omitempty"`
-	ObjectOmitted bool              `json:"objectOmitted,omitempty"` // too large for a message: get it, or read it over HTTP
+	Object json.RawMessage `json:"object,omitempty"`
+	// too large for a message: get it, or read it over HTTP
+	ObjectOmitted bool              `json:"objectOmitted,omitempty"`
 	Revision      uint64            `json:"revision,omitempty"`
 	Exists        *bool             `json:"exists,omitempty"`
 	Objects       []json.RawMessage `json:"objects,omitempty"`

@@ -25,10 +25,10 @@ import (
 	"belfry/test/process"
 )
 
-// Backups are made by the schedule, by commands beside the server and by commands alone, while clients write. The server, the
-// commands and restores are killed at random moments. Every backup that exists afterwards is restored: it has a state that
-// each client's objects had between its beginning and its end, every copy equals its object, every file is there; and the
-// server has lost nothing.
+// Backups are made by the schedule, by commands beside the server and by commands alone, while clients write. The
+// server, the commands and restores are killed at random moments. Every backup that exists afterwards is restored: it
+// has a state that each client's objects had between its beginning and its end, every copy equals its object, every
+// file is there; and the server has lost nothing.
 func TestSoakBackupsAreWhole(t *testing.T) {
 	t.Parallel()
 	t.Run("files", func(t *testing.T) {
@@ -44,7 +44,8 @@ func TestSoakBackupsAreWhole(t *testing.T) {
 	})
 	t.Run("DynamoDB", func(t *testing.T) {
 		soakBackups(t, 1, false, func(t *testing.T, name string) string {
-			return fmt.Sprintf("bus: {url: %q}\nbackends: {default: {type: dynamodb, region: eu-central-1, endpoint: '%s', tablePrefix: soak_%s_}}", soakBus(t), servers.dynalite().URL, name)
+			return fmt.Sprintf("bus: {url: %q}\nbackends: {default: {type: dynamodb, region: eu-central-1, endpoint: "+
+				"'%s', tablePrefix: soak_%s_}}", soakBus(t), servers.dynalite().URL, name)
 		})
 	})
 }
@@ -81,7 +82,8 @@ type soaked struct {
 }
 
 func soakBackups(t *testing.T, rounds int, moment bool, backend func(*testing.T, string) string) {
-	s := &soaked{T: t, backend: backend, moment: moment, place: filepath.Join(t.TempDir(), "backups"), took: 300 * time.Millisecond, tested: map[string]bool{}, counts: map[string]int{}}
+	s := &soaked{T: t, backend: backend, moment: moment, place: filepath.Join(t.TempDir(), "backups"),
+		took: 300 * time.Millisecond, tested: map[string]bool{}, counts: map[string]int{}}
 	s.config = s.configure("served", fmt.Sprintf("backup: {folder: %s, schedule: 1m, keep: {last: 4}}\n", s.place))
 	soak := kit.Soak(t, rounds)
 	s.serve()
@@ -113,7 +115,8 @@ func (s *soaked) configure(name, more string) string {
 	return write(s.T, s.TempDir(), "belfry.yaml", s.backend(s.T, name)+soakStores+more)
 }
 
-// soakPatience is for rounds beside other work: a scheduled backup of a backend whose indexes lag takes a minute itself.
+// soakPatience is for rounds beside other work: a scheduled backup of a backend whose indexes lag takes a minute
+// itself.
 const soakPatience = 5 * time.Minute
 
 func (s *soaked) serve() { s.server.Store(process.Serve(s.T, s.config)) }
@@ -140,7 +143,8 @@ func (s *soaked) operations() (n int) {
 func (s *soaked) round(r *rand.Rand, n int) {
 	s.Helper()
 	before := s.operations()
-	kind := []string{"the server is killed", "the command is killed", "nothing is killed", "the command alone is killed", "the server is stopped"}[(n+1)%5]
+	kind := []string{"the server is killed", "the command is killed", "nothing is killed",
+		"the command alone is killed", "the server is stopped"}[(n+1)%5]
 	switch s.counts[kind]++; kind {
 	case "the server is killed":
 		done := s.backup(nil)
@@ -181,7 +185,8 @@ func (s *soaked) round(r *rand.Rand, n int) {
 	s.testAll(r)
 }
 
-// backup starts the command; kill, once it is closed, kills it. The channel has its output if it has failed, and "" otherwise.
+// backup starts the command; kill, once it is closed, kills it. The channel has its output if it has failed, and ""
+// otherwise.
 func (s *soaked) backup(kill <-chan struct{}) <-chan string {
 	return s.command(kill, "backup", "--config", s.config)
 }
@@ -262,7 +267,8 @@ func (s *soaked) testOne(r *rand.Rand, id string, started, ended time.Time) {
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(config), "data", "restore.json")); err == nil {
 		s.counts["restores killed with a part written"]++
-		if _, errOut := belfry(s.T, 1, "serve", "--config", config); !strings.Contains(errOut, "run `belfry restore` again") {
+		if _, errOut := belfry(s.T, 1, "serve", "--config", config); !strings.Contains(errOut,
+			"run `belfry restore` again") {
 			s.Errorf("a restore was killed, and serve reports %s", errOut)
 		}
 	}
@@ -314,7 +320,8 @@ func (s *soaked) upload(n int) {
 	if n > 9 {
 		place = fmt.Sprint(n % 10) // is replaced
 	}
-	s.until("PUT", "/binary/upload/Authors/a0/photos/"+place, fmt.Sprintf("%d %s", n, strings.Repeat("picture", n*5%5000)))
+	s.until("PUT", "/binary/upload/Authors/a0/photos/"+place,
+		fmt.Sprintf("%d %s", n, strings.Repeat("picture", n*5%5000)))
 }
 
 func (s *soaked) operate(c *soakClient, r *rand.Rand, n int) {
@@ -356,7 +363,8 @@ func (s *soaked) until(method, path, body string, headers ...string) {
 	for again := false; s.Context().Err() == nil; again = true {
 		r, err := request(s.server.Load().URL, method, path, body, headers...)
 		switch {
-		case err == nil && (r.status < 300 || again && (r.status == http.StatusNotFound || r.status == http.StatusConflict)):
+		case err == nil &&
+			(r.status < 300 || again && (r.status == http.StatusNotFound || r.status == http.StatusConflict)):
 			return
 		case err == nil && r.status != http.StatusServiceUnavailable && r.status != http.StatusTooManyRequests:
 			s.Errorf("%s %s: %d %s", method, path, r.status, r.body)
@@ -380,8 +388,8 @@ func (s *soaked) books(config string) map[string]string {
 	return all
 }
 
-// equalsAState checks that an installation has the objects of each client as they were at one moment between two; where a
-// backup is not of one moment, each object as it was at one.
+// equalsAState checks that an installation has the objects of each client as they were at one moment between two; where
+// a backup is not of one moment, each object as it was at one.
 func (s *soaked) equalsAState(config, id string, from, to time.Time) {
 	s.Helper()
 	books := s.books(config)
@@ -413,8 +421,8 @@ func (s *soaked) equalsAState(config, id string, from, to time.Time) {
 	}
 }
 
-// equalsOne reports whether objects equal the state after the first n operations, for an n that has every operation that
-// was acknowledged before from, and none that was begun after to.
+// equalsOne reports whether objects equal the state after the first n operations, for an n that has every operation
+// that was acknowledged before from, and none that was begun after to.
 func equalsOne(history []operation, objects map[string]string, from, to time.Time) bool {
 	state := map[string]string{}
 	for n := 0; ; n++ {

@@ -48,12 +48,13 @@ func (i *installation) config(process string) string {
 	return write(i.T, i.folder, process+".yaml", i.text+"data: ./"+process+"\n")
 }
 
-// writers create books at several processes, each no faster than its copies are made, until stop is called, and return those
-// that were acknowledged.
+// writers create books at several processes, each no faster than its copies are made, until stop is called, and return
+// those that were acknowledged.
 func writers(t *testing.T, fronts ...*process.Server) (acknowledged func() []string, stop func()) {
 	return kit.Writing(len(fronts), func(front, n int) (string, bool) {
 		uuid := fmt.Sprintf("b%d-%d", front, n)
-		r, err := request(fronts[front].URL, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"T"}`, uuid, n%3), "Prefer", "wait=10")
+		r, err := request(fronts[front].URL, "POST", "/books",
+			fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"T"}`, uuid, n%3), "Prefer", "wait=10")
 		if err != nil || r.status != http.StatusCreated {
 			t.Errorf("%s: %v %d %s", uuid, err, r.status, r.body)
 			return "", false
@@ -90,8 +91,8 @@ func killed(t *testing.T, when func() bool, args ...string) {
 	<-ended
 }
 
-// Two processes share stores on MongoDB, and make one backup of their schedule. Backups are killed and made under load; restores are
-// killed and made; and the result equals what was backed up.
+// Two processes share stores on MongoDB, and make one backup of their schedule. Backups are killed and made under load;
+// restores are killed and made; and the result equals what was backed up.
 func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 	t.Parallel()
 	destination := fmt.Sprintf("s3: {%s, prefix: %s/}", bucket(""), place())
@@ -113,7 +114,8 @@ func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 	kit.WaitFor(t, "writes", func() bool { return len(acknowledged()) > 50 })
 	third := from.config("three")
 	folder := t.TempDir()
-	killed(t, func() bool { found, _ := filepath.Glob(filepath.Join(folder, "*", "*", "*")); return len(found) > 0 }, "backup", "--config", third, "--place", folder)
+	killed(t, func() bool { found, _ := filepath.Glob(filepath.Join(folder, "*", "*", "*")); return len(found) > 0 },
+		"backup", "--config", third, "--place", folder)
 	before := acknowledged()
 	belfryWithRace(t, 0, "backup", "--config", third, "--place", folder)
 	stopWriting()
@@ -121,9 +123,11 @@ func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 
 	to := newInstallation(t, destination, contents())
 	restored := to.config("one")
-	killed(t, func() bool { _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); return err == nil }, "restore", "--config", restored, "--place", folder)
+	killed(t, func() bool { _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); return err == nil },
+		"restore", "--config", restored, "--place", folder)
 	if _, err := os.Stat(filepath.Join(to.folder, "one", "restore.json")); err == nil {
-		if _, errOut := belfry(t, 1, "serve", "--config", restored); !strings.Contains(errOut, "run `belfry restore` again") {
+		if _, errOut := belfry(t, 1, "serve", "--config", restored); !strings.Contains(errOut,
+			"run `belfry restore` again") {
 			t.Errorf("a restore was killed, and serve reports %s", errOut)
 		}
 		belfry(t, 0, "restore", "--config", restored, "--place", folder)
@@ -135,7 +139,8 @@ func TestABackupOnMongoDBUnderLoadIsRestored(t *testing.T) {
 			t.Errorf("%s was acknowledged before the backup, which lacks it", uuid)
 		}
 	}
-	if _, errOut := belfry(t, 2, "restore", "--config", restored, "--place", folder); !strings.Contains(errOut, "is not empty") {
+	if _, errOut := belfry(t, 2, "restore", "--config", restored, "--place", folder); !strings.Contains(errOut,
+		"is not empty") {
 		t.Errorf("a restore into data reports %s", errOut)
 	}
 

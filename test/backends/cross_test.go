@@ -39,7 +39,8 @@ stores:
 		for i := range books {
 			book := fmt.Sprintf("%s-%d", author, i)
 			must(t, s, 201, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":%q,"title":"one"}`, book, author))
-			must(t, s, 201, "POST", "/tags", fmt.Sprintf(`{"uuid":%q,"book":%q,"authors":["ada","eve"],"name":"x"}`, "tag-"+book, book))
+			must(t, s, 201, "POST", "/tags",
+				fmt.Sprintf(`{"uuid":%q,"book":%q,"authors":["ada","eve"],"name":"x"}`, "tag-"+book, book))
 		}
 	}
 	must(t, s, 200, "PUT", "/books/ada-3", `{"title":"two"}`)

@@ -36,7 +36,8 @@ func foundIn(r doctor.Report, name, subject string) string {
 	return r.Findings[i].Says
 }
 
-// The doctor asks MongoDB, DynamoDB, S3 and an external bus, beside two fronts that share them; and names the one that is gone.
+// The doctor asks MongoDB, DynamoDB, S3 and an external bus, beside two fronts that share them; and names the one that
+// is gone.
 func TestTheDoctorAsksAllServers(t *testing.T) {
 	database, events := backing.StartMongo(t), backing.NATS(t)
 	tables := dynamo(servers.dynoxide())
@@ -60,7 +61,8 @@ binaries: {files: {%s, map: {Books: cover}}}
 	}
 	kit.WaitUntil(t, func() error {
 		r := examined(t, configs[0], 0)
-		for _, of := range [][2]string{{"backend.ok", "default"}, {"backend.ok", "second"}, {"binaries.ok", "files"}, {"bus.inSync", "stream EVENTS"}, {"process.ready", ""}, {"listener.ok", ""}, {"clock.ok", ""}} {
+		for _, of := range [][2]string{{"backend.ok", "default"}, {"backend.ok", "second"}, {"binaries.ok", "files"},
+			{"bus.inSync", "stream EVENTS"}, {"process.ready", ""}, {"listener.ok", ""}, {"clock.ok", ""}} {
 			if foundIn(r, of[0], of[1]) == "" {
 				return fmt.Errorf("%v is missing in %+v", of, r.Findings)
 			}
@@ -73,7 +75,8 @@ binaries: {files: {%s, map: {Books: cover}}}
 	database.Kill()
 	kit.WaitUntil(t, func() error {
 		r := examined(t, configs[1], 1)
-		if foundIn(r, "backend.unavailable", "default") == "" || foundIn(r, "backend.ok", "second") == "" || foundIn(r, "process.part", "Backend default") == "" {
+		if foundIn(r, "backend.unavailable", "default") == "" || foundIn(r, "backend.ok", "second") == "" ||
+			foundIn(r, "process.part", "Backend default") == "" {
 			return fmt.Errorf("found %+v", r.Findings)
 		}
 		return nil

@@ -21,7 +21,8 @@ func unavailable(t *testing.T, s *process.Server, method, path, body string) {
 		t.Fatal(err)
 	}
 	if r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
-		t.Errorf("%s %s: status %d, Retry-After %q, want 503: %s", method, path, r.status, r.header.Get("Retry-After"), r.body)
+		t.Errorf("%s %s: status %d, Retry-After %q, want 503: %s", method, path, r.status, r.header.Get("Retry-After"),
+			r.body)
 	}
 }
 
@@ -43,14 +44,16 @@ stores: {Books: {expose: {}}}
 	early := &process.Server{URL: "http://" + address}
 	process.Eventually(t, patience, func() error {
 		r, err := ask(early, "GET", "/readyz", "")
-		if err == nil && (r.status != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "waits for backend default")) {
+		if err == nil && (r.status != http.StatusServiceUnavailable ||
+			!strings.Contains(string(r.body), "waits for backend default")) {
 			err = fmt.Errorf("/readyz: %d %s", r.status, r.body)
 		}
 		return err
 	})
 	postgres.Restart(t)
 	s := wait()
-	if log := s.Log(); !strings.Contains(log, "a backend is unavailable; retrying") || !strings.Contains(log, server.Address) {
+	if log := s.Log(); !strings.Contains(log, "a backend is unavailable; retrying") ||
+		!strings.Contains(log, server.Address) {
 		t.Errorf("the log does not say what belfry waits for:\n%s", log)
 	}
 	must(t, s, 201, "POST", "/books", `{"uuid":"one","title":"One"}`)
@@ -84,7 +87,8 @@ stores: {Books: {expose: {}}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exit != 1 || !strings.Contains(stderr, "refuses the user or the password in the backend's URL") || strings.Contains(stderr, "5ecret") {
+	if exit != 1 || !strings.Contains(stderr, "refuses the user or the password in the backend's URL") ||
+		strings.Contains(stderr, "5ecret") {
 		t.Errorf("exit code %d: %s", exit, stderr)
 	}
 }

@@ -55,8 +55,9 @@ func openIndexed(t *testing.T, b driver.Backend, now func() time.Time, fields ..
 func (p *indexed) start(ready chan struct{}) {
 	p.Helper()
 	f, err := fill.Start(p.Context(), fill.Options{
-		Works: fill.Required(store.NewSet([]*store.Store{p.books}, nil)), Store: p.states, Logger: slog.New(slog.NewTextHandler(p.logged, nil)),
-		Fills: true, Interval: time.Millisecond, Now: p.now, Ready: ready,
+		Works: fill.Required(store.NewSet([]*store.Store{p.books}, nil)), Store: p.states,
+		Logger: slog.New(slog.NewTextHandler(p.logged, nil)),
+		Fills:  true, Interval: time.Millisecond, Now: p.now, Ready: ready,
 	})
 	if err != nil {
 		p.Fatal(err)
@@ -144,7 +145,8 @@ func TestTwoProcessesChangeIndexesOnEachBackend(t *testing.T) {
 			write()
 			first.reload("n")
 			write() // the second one without the index
-			if _, err := first.books.List(t.Context(), store.ListOptions{Sort: "n"}); !errors.Is(err, errs.Unavailable) {
+			if _, err := first.books.List(t.Context(), store.ListOptions{Sort: "n"}); !errors.Is(err,
+				errs.Unavailable) {
 				t.Errorf("a list while another process writes without the index: %v", err)
 			}
 			second.reload("n")

@@ -27,19 +27,24 @@ func shared(t *testing.T) map[string]func() (open func() (driver.Backend, error)
 		return func() (func() (driver.Backend, error), string) {
 			at := place()
 			return func() (driver.Backend, error) {
-				return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: server().URL, TablePrefix: at + "_", Timeout: kit.Limit})
+				return dynamostore.Open(t.Context(), dynamostore.Options{Region: "eu-central-1", Endpoint: server().URL,
+					TablePrefix: at + "_", Timeout: kit.Limit})
 			}, fmt.Sprintf("{type: dynamodb, region: eu-central-1, endpoint: '%s', tablePrefix: %s_}", server().URL, at)
 		}
 	}
 	return map[string]func() (func() (driver.Backend, error), string){
 		"files": func() (func() (driver.Backend, error), string) {
 			folder := filepath.Join(t.TempDir(), "stores")
-			return func() (driver.Backend, error) { return filestore.Open(folder, filestore.Options{}) }, fmt.Sprintf("{type: file, folder: '%s'}", folder)
+			return func() (driver.Backend, error) {
+				return filestore.Open(folder,
+					filestore.Options{})
+			}, fmt.Sprintf("{type: file, folder: '%s'}", folder)
 		},
 		"FerretDB": func() (func() (driver.Backend, error), string) {
 			at := place()
 			return func() (driver.Backend, error) {
-				return mongostore.Open(t.Context(), mongostore.Options{URL: patiently(servers.mongo().URL), Database: at})
+				return mongostore.Open(t.Context(),
+					mongostore.Options{URL: patiently(servers.mongo().URL), Database: at})
 			}, mongoDatabase(at)
 		},
 		"dynalite": onDynamo(servers.dynalite), "dynoxide": onDynamo(servers.dynoxide),
@@ -65,7 +70,8 @@ func (s unreadStore) Put(ctx context.Context, w driver.Write) error {
 }
 
 // TestWholeNumbersNameObjectsOnEachBackend: what was written before numbers in keys were read gets its entries, lists,
-// entries and cascades find numbers and texts alike, and a key that becomes a text or a fraction has the entries of that.
+// entries and cascades find numbers and texts alike, and a key that becomes a text or a fraction has the entries of
+// that.
 func TestWholeNumbersNameObjectsOnEachBackend(t *testing.T) {
 	t.Parallel()
 	for name, at := range shared(t) {
@@ -87,7 +93,9 @@ stores:
     map: {Authors: {key: author, target: books, fields: title, cascade: true}}
 `, settings))
 			s := process.ServePlain(t, config)
-			wantBooks(t, s, map[string]string{"1": "old old-all", "2": "old-all", "ada": "old-all old-text", "9223372036854775807": "old-max"})
+			wantBooks(t,
+				s, map[string]string{"1": "old old-all", "2": "old-all", "ada": "old-all old-text",
+					"9223372036854775807": "old-max"})
 			for _, filter := range []string{"author == 1", "1 in author"} {
 				kit.WaitFor(t, "the index for "+filter+" is built", func() bool {
 					r, err := ask(s, "GET", "/books?filter="+url.QueryEscape(filter), "")
@@ -100,7 +108,8 @@ stores:
 				must(t, s, 204, "DELETE", "/authors/"+author, "")
 			}
 			for _, book := range []string{"old", "old-all", "old-max", "number", "numbers"} {
-				kit.WaitFor(t, book+" is deleted with its author", func() bool { r, err := ask(s, "GET", "/books/"+book, ""); return err == nil && r.status == 404 })
+				kit.WaitFor(t, book+" is deleted with its author",
+					func() bool { r, err := ask(s, "GET", "/books/"+book, ""); return err == nil && r.status == 404 })
 			}
 			wantBooks(t, s, map[string]string{"2": "changed", "ada": "old-text"})
 			for _, book := range []string{"old-fraction", "old-large", "leading"} {
@@ -123,9 +132,15 @@ func saveBeforeNumbers(t *testing.T, open func() (driver.Backend, error)) {
 	for _, uuid := range []string{"1", "2", "007", "ada", "9223372036854775807"} {
 		saveIn(t, authors, uuid, `{}`)
 	}
-	books := openFor(t, unread{backend}, store.Options{Name: "Books", Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true}}})
+	books := openFor(t,
+		unread{backend},
+		store.Options{
+			Name: "Books",
+			Maps: []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books",
+				Fields: []string{"title"}, Cascade: true}}})
 	for uuid, author := range map[string]string{
-		"old": `1`, "old-all": `[1,2,"ada",3]`, "old-text": `"ada"`, "old-max": `9223372036854775807`, "old-large": `9223372036854775808`, "old-fraction": `1.0`,
+		"old": `1`, "old-all": `[1,2,"ada",3]`, "old-text": `"ada"`, "old-max": `9223372036854775807`,
+		"old-large": `9223372036854775808`, "old-fraction": `1.0`,
 	} {
 		saveIn(t, books, uuid, `{"title":"T","author":`+author+`}`)
 	}
@@ -134,19 +149,25 @@ func saveBeforeNumbers(t *testing.T, open func() (driver.Backend, error)) {
 // numbersInKeys creates and changes books whose keys are numbers, and lists them.
 func numbersInKeys(t *testing.T, s *process.Server) {
 	t.Helper()
-	for uuid, author := range map[string]string{"number": `1`, "text": `"1"`, "numbers": `[2,"1"]`, "leading": `"007"`, "changed": `1`} {
+	for uuid, author := range map[string]string{"number": `1`, "text": `"1"`, "numbers": `[2,"1"]`, "leading": `"007"`,
+		"changed": `1`} {
 		must(t, s, 201, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":%s,"title":"T"}`, uuid, author))
 	}
-	wantBooks(t, s, map[string]string{"1": "changed number numbers old old-all text", "2": "numbers old-all", "007": "leading"})
+	wantBooks(t, s,
+		map[string]string{"1": "changed number numbers old old-all text", "2": "numbers old-all", "007": "leading"})
 	for _, change := range []struct{ author, of1, of2 string }{
-		{`"1"`, "changed number numbers old old-all text", "numbers old-all"}, {`1.0`, "number numbers old old-all text", "numbers old-all"},
-		{`1`, "changed number numbers old old-all text", "numbers old-all"}, {`2`, "number numbers old old-all text", "changed numbers old-all"},
+		{`"1"`, "changed number numbers old old-all text", "numbers old-all"},
+		{`1.0`, "number numbers old old-all text", "numbers old-all"},
+		{`1`, "changed number numbers old old-all text", "numbers old-all"},
+		{`2`, "number numbers old old-all text", "changed numbers old-all"},
 	} {
 		must(t, s, 200, "PATCH", "/books/changed", `{"author":`+change.author+`}`)
 		wantBooks(t, s, map[string]string{"1": change.of1, "2": change.of2})
 	}
 	for filter, want := range map[string]string{
-		`author == 1`: "number old old-fraction", `author == "1"`: "text", `1 in author`: "old-all", `"1" in author`: "numbers", `author == 9223372036854775807`: "old-max", `author > 9223372036854775807`: "old-large",
+		`author == 1`: "number old old-fraction", `author == "1"`: "text", `1 in author`: "old-all",
+		`"1" in author`: "numbers", `author == 9223372036854775807`: "old-max",
+		`author > 9223372036854775807`: "old-large",
 	} {
 		reply := must(t, s, 200, "GET", "/books?limit=100&filter="+url.QueryEscape(filter), "")
 		if got := sorted(reply.get("items.#.uuid")); got != want {

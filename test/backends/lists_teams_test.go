@@ -16,8 +16,8 @@ import (
 	"belfry/pkg/store/query"
 )
 
-// pagesFollowTeams: while a user joins and leaves teams, each page has what comes after its cursor, or before it, of the teams that
-// they are in at that time, in order.
+// pagesFollowTeams: while a user joins and leaves teams, each page has what comes after its cursor, or before it, of
+// the teams that they are in at that time, in order.
 func pagesFollowTeams(t *testing.T, backend driver.Backend) {
 	rules, problems := policy.Compile(policy.Rules{Get: "object.team in user.teams.map(t, t.team)"})
 	if problems != nil {
@@ -50,13 +50,14 @@ func pagesFollowTeams(t *testing.T, backend driver.Backend) {
 		}
 		all = append(all, d)
 	}
-	// What the user is in at each page, the last one at all further pages: both long ones or none, since a cursor is also after
-	// what an index has at the same place and the rule denies.
+	// What the user is in at each page, the last one at all further pages: both long ones or none, since a cursor is
+	// also after what an index has at the same place and the rule denies.
 	memberships := [][]string{teams[:2], teams[1:3], teams[:1], nil, teams[2:], teams}
 	for _, c := range []struct {
 		sort, filter string
 		years        []int // of the filter; nil: all
-	}{{"", "", nil}, {"year", "", nil}, {"-year", "", nil}, {"year", "year in [1, 3]", []int{1, 3}}, {"-year", "year in [1, 3]", []int{1, 3}}} {
+	}{{"", "", nil}, {"year", "", nil}, {"-year", "", nil}, {"year", "year in [1, 3]", []int{1, 3}},
+		{"-year", "year in [1, 3]", []int{1, 3}}} {
 		plan := listAs(t, s, store.ListOptions{Sort: c.sort, Filter: c.filter, Explain: true}, teams).Plan
 		sorted := slices.SortedFunc(slices.Values(all), func(a, b document) int { return a.compare(b, plan.Order) })
 		if c.years != nil {
@@ -64,7 +65,9 @@ func pagesFollowTeams(t *testing.T, backend driver.Backend) {
 		}
 		o := store.ListOptions{Sort: c.sort, Filter: c.filter, Limit: 3}
 		for _, team := range teams {
-			if got, want := uuids(asMember(t, []string{team}), t, s, store.ListOptions{Sort: c.sort, Filter: c.filter, Limit: 2}), ofTeams(sorted, []string{team}); !slices.Equal(got, want) {
+			if got, want := uuids(asMember(t, []string{team}), t, s,
+				store.ListOptions{Sort: c.sort, Filter: c.filter, Limit: 2}),
+				ofTeams(sorted, []string{team}); !slices.Equal(got, want) {
 				t.Errorf("%q, %q, in %.20q:\n got %v\nwant %v", c.sort, c.filter, team, got, want)
 			}
 		}
@@ -155,7 +158,8 @@ func asMember(t *testing.T, teams []string) context.Context {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.WithCall(t.Context(), store.Call{Client: true, User: object.Object{"uuid": []byte(`"mia"`), "teams": text}})
+	return store.WithCall(t.Context(),
+		store.Call{Client: true, User: object.Object{"uuid": []byte(`"mia"`), "teams": text}})
 }
 
 func listAs(t *testing.T, s *store.Store, o store.ListOptions, teams []string) store.List {

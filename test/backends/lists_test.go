@@ -36,15 +36,16 @@ func TestListsOnEachBackend(t *testing.T) {
 	}
 }
 
-// listsAreComplete: the pages of what a user owns and of what is public, merged from two indexes, are what the rule allows
-// of the store, in order, and nothing is there twice.
+// listsAreComplete: the pages of what a user owns and of what is public, merged from two indexes, are what the rule
+// allows of the store, in order, and nothing is there twice.
 func listsAreComplete(t *testing.T, backend driver.Backend) {
 	rules, problems := policy.Compile(policy.Rules{Owner: true})
 	if problems != nil {
 		t.Fatal(problems)
 	}
 	s, err := store.Open(t.Context(), backend, store.Options{Name: "Notes", Policy: rules, Indexes: []query.Index{
-		{Name: "year", Fields: []string{"year"}}, {Name: "user", Fields: []string{"user"}}, {Name: "user,year", Fields: []string{"user", "year"}},
+		{Name: "year", Fields: []string{"year"}}, {Name: "user", Fields: []string{"user"}},
+		{Name: "user,year", Fields: []string{"user", "year"}},
 		{Name: "public", Fields: []string{"public"}}, {Name: "public,year", Fields: []string{"public", "year"}},
 	}})
 	if err != nil {
@@ -138,7 +139,8 @@ func uuids(ctx context.Context, t *testing.T, s *store.Store, o store.ListOption
 func filtersFind(t *testing.T, backend driver.Backend) {
 	var indexes []query.Index
 	for _, fields := range [][]string{
-		{"year"}, {"author", "year"}, {"author", "-year"}, {"title"}, {"tags[]"}, {"author", "tags[]"}, {"place.city"}, {"sold"},
+		{"year"}, {"author", "year"}, {"author", "-year"}, {"title"}, {"tags[]"}, {"author", "tags[]"}, {"place.city"},
+		{"sold"},
 	} {
 		indexes = append(indexes, query.NewIndex(fields))
 	}
@@ -204,15 +206,18 @@ func filtersFind(t *testing.T, backend driver.Backend) {
 		if len(c.want) <= len("a b") {
 			limit = 50
 		}
-		got := strings.Join(uuids(t.Context(), t, s, store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: limit}), " ")
+		got := strings.Join(uuids(t.Context(), t, s, store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: limit}),
+			" ")
 		if got != c.want {
 			t.Errorf("filter %s sort %s limit %d: %s, want %s", c.filter, c.sort, limit, got, c.want)
 		}
-		counted, err := s.List(t.Context(), store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: 1, Fields: "none", Count: store.CountExact})
+		counted, err := s.List(t.Context(),
+			store.ListOptions{Filter: c.filter, Sort: c.sort, Limit: 1, Fields: "none", Count: store.CountExact})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := (store.Count{Value: int64(len(strings.Fields(c.want))), Accuracy: store.Exact}); *counted.Count != want {
+		if want := (store.Count{Value: int64(len(strings.Fields(c.want))),
+			Accuracy: store.Exact}); *counted.Count != want {
 			t.Errorf("filter %s: counted %+v, want %+v", c.filter, *counted.Count, want)
 		}
 		for _, o := range counted.Objects {
@@ -223,8 +228,8 @@ func filtersFind(t *testing.T, backend driver.Backend) {
 	}
 }
 
-// expansionsAreRead: more objects are expanded than a backend reads at once, some of which are not there, and one that was changed
-// is as it was written last.
+// expansionsAreRead: more objects are expanded than a backend reads at once, some of which are not there, and one that
+// was changed is as it was written last.
 func expansionsAreRead(t *testing.T, backend driver.Backend) {
 	var stores [2]*store.Store
 	for i, name := range []string{"Pages", "Writers"} {
@@ -260,7 +265,8 @@ func expansionsAreRead(t *testing.T, backend driver.Backend) {
 			expanded = ""
 		}
 		if i%4 == 2 {
-			if _, err := writers.Update(t.Context(), object.Object{"name": []byte(`"new"`)}, store.UpdateOptions{UUID: writer}); err != nil {
+			if _, err := writers.Update(t.Context(), object.Object{"name": []byte(`"new"`)},
+				store.UpdateOptions{UUID: writer}); err != nil {
 				t.Fatal(err)
 			}
 			expanded = fmt.Sprintf(`"writer":{"uuid":%q,"name":"new"}`, writer)

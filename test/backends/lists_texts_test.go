@@ -41,8 +41,8 @@ func saveIn(t *testing.T, s *store.Store, uuid, body string) {
 	}
 }
 
-// textsAreFound: what one encoder has written is found by filters of the others, is unique by what it says, and is in the
-// order of its characters, across pages.
+// textsAreFound: what one encoder has written is found by filters of the others, is unique by what it says, and is in
+// the order of its characters, across pages.
 func textsAreFound(t *testing.T, backend driver.Backend) {
 	s := openFor(t, backend, store.Options{Name: "Texts", Unique: [][]string{{"text"}}}, "text", "tags[]")
 	s.Claims().Trust(true)
@@ -66,8 +66,10 @@ func textsAreFound(t *testing.T, backend driver.Backend) {
 	for i, text := range texts {
 		literal := encode(i + 1 + i/len(encoders))(text)
 		if i%8 == 0 {
-			for _, filter := range []string{"text == " + literal, literal + " in tags", `text in ["none of them", ` + literal + "]"} {
-				if got := uuids(t.Context(), t, s, store.ListOptions{Filter: filter, Limit: 10}); !slices.Equal(got, names[i:i+1]) {
+			for _, filter := range []string{"text == " + literal, literal + " in tags",
+				`text in ["none of them", ` + literal + "]"} {
+				if got := uuids(t.Context(), t, s, store.ListOptions{Filter: filter, Limit: 10}); !slices.Equal(got,
+					names[i:i+1]) {
 					t.Errorf("%s finds %v, want %s", filter, got, names[i])
 				}
 			}
@@ -88,14 +90,17 @@ func textsAreFound(t *testing.T, backend driver.Backend) {
 func numbersAreFound(t *testing.T, backend driver.Backend) {
 	s := openFor(t, backend, store.Options{Name: "Numbers"}, "n")
 	numbers := []string{
-		"-1e400", "-9223372036854775809", "-9223372036854775808", "-0.10000000000000000000000000001", "0", "0.1", "0.10000000000000000000000000001",
-		"9007199254740992", "9007199254740993", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "1e400", "1e401",
+		"-1e400", "-9223372036854775809", "-9223372036854775808", "-0.10000000000000000000000000001", "0", "0.1",
+		"0.10000000000000000000000000001",
+		"9007199254740992", "9007199254740993", "9223372036854775807", "9223372036854775808", "18446744073709551615",
+		"18446744073709551616", "1e400", "1e401",
 	}
 	for i, n := range numbers {
 		saveIn(t, s, fmt.Sprintf("n%02d", i), `{"n":`+n+`}`)
 	}
 	for i, n := range numbers {
-		for op, want := range map[string]int{"==": 1, "<": i, "<=": i + 1, ">": len(numbers) - i - 1, ">=": len(numbers) - i} {
+		for op, want := range map[string]int{"==": 1, "<": i, "<=": i + 1, ">": len(numbers) - i - 1,
+			">=": len(numbers) - i} {
 			got := uuids(t.Context(), t, s, store.ListOptions{Filter: "n " + op + " " + n, Limit: 100})
 			if len(got) != want || op == "==" && got[0] != fmt.Sprintf("n%02d", i) {
 				t.Errorf("n %s %s finds %v, want %d", op, n, got, want)
@@ -116,9 +121,12 @@ func timesAreFound(t *testing.T, backend driver.Backend) {
 		saveIn(t, s, all[i], `{}`)
 	}
 	for filter, want := range map[string][]string{
-		`>= "2026-01-02T03:04:35Z"`: all, `< "2026-01-02T03:04:35Z"`: nil, `>= "2026-01-02T03:04:35.879Z"`: all, `> "2026-01-02T03:04:35.879Z"`: all[1:],
-		`<= "2026-01-02T05:04:35.88+02:00"`: all[:3], `< "2026-01-01T22:34:35.8800000001-04:30"`: all[:3], `== "2026-01-02T03:04:35.8805Z"`: all[3:4],
-		`in ["2026-01-02T03:04:35.8805Z", "2026-01-02T04:04:35.881+01:00", "2026-01-02"]`: all[3:5], `!= "2026-01-02T03:04:35.879Z"`: all[1:],
+		`>= "2026-01-02T03:04:35Z"`: all, `< "2026-01-02T03:04:35Z"`: nil, `>= "2026-01-02T03:04:35.879Z"`: all,
+		`> "2026-01-02T03:04:35.879Z"`:      all[1:],
+		`<= "2026-01-02T05:04:35.88+02:00"`: all[:3], `< "2026-01-01T22:34:35.8800000001-04:30"`: all[:3],
+		`== "2026-01-02T03:04:35.8805Z"`: all[3:4],
+		`in ["2026-01-02T03:04:35.8805Z", "2026-01-02T04:04:35.881+01:00", "2026-01-02"]`: all[3:5],
+		`!= "2026-01-02T03:04:35.879Z"`:      all[1:],
 		`== "2026-01-02T03:04:35.88050001Z"`: nil, `> "2026-01-02"`: all, `> "2026-01-03"`: nil, `== null`: nil,
 	} {
 		for _, field := range []string{"created", "updated"} {

@@ -77,7 +77,9 @@ func (y *fixture) fill(s *process.Server) *known {
 	}
 	for i := range books {
 		uuid := fmt.Sprintf("b%02d", i)
-		note("Books", uuid, must(y.T, s, 201, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"first %d"}`, uuid, i%authors, i)))
+		note("Books",
+			uuid, must(y.T, s, 201, "POST", "/books",
+				fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":"first %d"}`, uuid, i%authors, i)))
 		if i%3 == 0 {
 			note("Books", uuid, must(y.T, s, 200, "PUT", "/books/"+uuid, fmt.Sprintf(`{"title":"second %d"}`, i)))
 		}
@@ -108,7 +110,8 @@ func (y *fixture) check(config string, k *known) {
 	for uuid, before := range k.books {
 		now := must(y.T, s, map[bool]int{true: 404, false: before.status}[y.ofA3(uuid)], "GET", "/books/"+uuid, "")
 		if now.status == 200 && !same(now, before) {
-			y.Errorf("%s is %s %s, was %s %s", uuid, now.header.Get("ETag"), now.body, before.header.Get("ETag"), before.body)
+			y.Errorf("%s is %s %s, was %s %s", uuid, now.header.Get("ETag"), now.body, before.header.Get("ETag"),
+				before.body)
 		}
 		if now.status == 200 && now.get("covers.0.hash") != "" {
 			cover := must(y.T, s, 200, "GET", "/binary/Books/"+uuid+"/covers/0", "")
@@ -183,11 +186,15 @@ func (r report) of(name string) (records, copied, events int) {
 func TestMigrateCopiesObjectsAndPendingEvents(t *testing.T) {
 	t.Parallel()
 	for name, places := range map[string]func() (from, to, contents string){
-		"file to mongodb": func() (string, string, string) { return "p: {type: file}", "p: " + mongo(), "folder: ./contents" },
+		"file to mongodb": func() (string, string, string) {
+			return "p: {type: file}", "p: " + mongo(), "folder: ./contents"
+		},
 		"mongodb to dynamodb": func() (string, string, string) {
 			return "p: " + mongo(), "p: " + dynamo(servers.dynoxide()), contents()
 		},
-		"dynamodb to file": func() (string, string, string) { return "p: " + dynamo(servers.dynoxide()), "p: {type: file}", "" },
+		"dynamodb to file": func() (string, string, string) {
+			return "p: " + dynamo(servers.dynoxide()), "p: {type: file}", ""
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,8 +212,10 @@ func TestMigrateCopiesObjectsAndPendingEvents(t *testing.T) {
 
 			r := y.migrate(0, from, to)
 			alive := books - len(k.deleted)
-			if records, copied, events := r.of("Books"); records != alive || copied != books || events < len(k.events)-authors+len(k.deleted) {
-				t.Errorf("of the books %d records, %d copied, %d events: want %d, %d, and all: %+v", records, copied, events, alive, books, r)
+			if records, copied, events := r.of("Books"); records != alive || copied != books ||
+				events < len(k.events)-authors+len(k.deleted) {
+				t.Errorf("of the books %d records, %d copied, %d events: want %d, %d, and all: %+v", records, copied,
+					events, alive, books, r)
 			}
 			if _, _, events := r.of("Authors"); events != authors+1 {
 				t.Errorf("%d events of authors, want %d", events, authors+1)
@@ -215,7 +224,8 @@ func TestMigrateCopiesObjectsAndPendingEvents(t *testing.T) {
 				t.Errorf("%d contents, %d copied", records, copied)
 			}
 			again, _ := belfry(t, 0, "migrate", "--from", from, "--to", to)
-			if strings.Count(again, " 0 copied") != strings.Count(again, " copied") || !strings.Contains(again, "Books") {
+			if strings.Count(again, " 0 copied") != strings.Count(again, " copied") ||
+				!strings.Contains(again, "Books") {
 				t.Errorf("again: %s", again)
 			}
 			y.check(to, k)
@@ -235,12 +245,14 @@ func TestMigrateExchangesTheBackendsOfStores(t *testing.T) {
 	t.Parallel()
 	y := newFixture(t)
 	const two = "one: {type: file}, two: {type: file}"
-	from, to := y.config("from", two, "one", "two", "folder: ./contents"), y.config("to", two, "two", "one", "folder: ./elsewhere")
+	from, to := y.config("from", two, "one", "two", "folder: ./contents"),
+		y.config("to", two, "two", "one", "folder: ./elsewhere")
 	s := process.ServePlain(t, from)
 	k := y.fill(s)
 	stop(t, s)
 	r := y.migrate(0, from, to)
-	if records, copied, _ := r.of("binary"); len(r.Stores) != 2 || len(r.Stayed) == 0 || records == 0 || copied != records {
+	if records, copied, _ := r.of("binary"); len(r.Stores) != 2 || len(r.Stayed) == 0 || records == 0 ||
+		copied != records {
 		t.Errorf("moved and stayed: %+v", r)
 	}
 	y.check(to, k)
@@ -256,7 +268,9 @@ func TestMigrateCopiesOnlyStoresWhoseBackendChanges(t *testing.T) {
 	k := y.fill(s)
 	stop(t, s)
 	out, _ := belfry(t, 0, "migrate", "--from", from, "--to", to)
-	for _, want := range []string{"\nBooks: not moved, its place is the same\n", "binaries.binary: not moved, its place is the same\n", "\nAuthors: 3 objects, 4 copied, 5 pending events, 0 differences\n", "serve with the new configuration"} {
+	for _, want := range []string{"\nBooks: not moved, its place is the same\n",
+		"binaries.binary: not moved, its place is the same\n",
+		"\nAuthors: 3 objects, 4 copied, 5 pending events, 0 differences\n", "serve with the new configuration"} {
 		if !strings.Contains("\n"+out, want) {
 			t.Errorf("migrate does not print %q:\n%s", want, out)
 		}
@@ -297,7 +311,8 @@ func TestMigrateReportsDifferences(t *testing.T) {
 		}
 	}
 	out, _ := belfry(t, 1, "migrate", "--from", from, "--to", to)
-	if !strings.Contains(out, "Authors: 3 objects, 0 copied, 5 pending events, 1 difference") || !strings.Contains(out, "something differs") {
+	if !strings.Contains(out, "Authors: 3 objects, 0 copied, 5 pending events, 1 difference") ||
+		!strings.Contains(out, "something differs") {
 		t.Errorf("as text:\n%s", out)
 	}
 	out, _ = belfry(t, 1, "verify", "--deep", "--config", to)
@@ -319,7 +334,8 @@ func TestMigrateRefusesUnsuitableConfigurations(t *testing.T) {
 		from, to string
 		message  string
 	}{
-		{2, good, less, "less.yaml:1:1: stores: has no store Books, which the old configuration has: add it, as the place for its objects"},
+		{2, good, less, "less.yaml:1:1: stores: has no store Books, which the old configuration has: add it, as the " +
+			"place for its objects"},
 		{2, good, less, "less.yaml:1:1: binaries: has no service binary"},
 		{2, wrong, good, "stores.Authors.backend"},
 		{2, good, wrong, "stores.Authors.backend"},
@@ -327,8 +343,10 @@ func TestMigrateRefusesUnsuitableConfigurations(t *testing.T) {
 		{2, write(t, t.TempDir(), "never.yaml", "stores: {Authors: {}}\n"), good, "the data folder has no data yet"},
 		{1, good, unavailable, "DynamoDB at 127.0.0.1:1 does not respond"},
 	} {
-		if _, errOut := belfry(t, c.exit, "migrate", "--from", c.from, "--to", c.to); !strings.Contains(errOut, c.message) {
-			t.Errorf("migrate %s %s does not report %q:\n%s", filepath.Base(c.from), filepath.Base(c.to), c.message, errOut)
+		if _, errOut := belfry(t, c.exit, "migrate", "--from", c.from, "--to", c.to); !strings.Contains(errOut,
+			c.message) {
+			t.Errorf("migrate %s %s does not report %q:\n%s", filepath.Base(c.from), filepath.Base(c.to), c.message,
+				errOut)
 		}
 	}
 }

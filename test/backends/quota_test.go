@@ -36,7 +36,8 @@ binaries:
 `, backend, quota)
 	urls := []string{serveInProcess(t, config), serveInProcess(t, config)}
 	for i := range books {
-		if r, err := request(urls[0], "POST", "/books", fmt.Sprintf(`{"uuid":"b%d"}`, i)); err != nil || r.status != 201 {
+		if r, err := request(urls[0], "POST", "/books", fmt.Sprintf(`{"uuid":"b%d"}`, i)); err != nil ||
+			r.status != 201 {
 			t.Fatalf("%v: %+v", err, r)
 		}
 	}

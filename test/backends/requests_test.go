@@ -38,7 +38,8 @@ func TestRequestsOnEachBackend(t *testing.T) {
 }
 
 // front starts a process on a place, with ways to change its backend. It takes the requests of others over at once.
-func front(t *testing.T, open func() (driver.Backend, error), change ...func(driver.Backend) driver.Backend) *apitest.Front {
+func front(t *testing.T, open func() (driver.Backend, error),
+	change ...func(driver.Backend) driver.Backend) *apitest.Front {
 	t.Helper()
 	backend, err := open()
 	if err != nil {
@@ -51,8 +52,8 @@ func front(t *testing.T, open func() (driver.Backend, error), change ...func(dri
 	return apitest.Start(t, backend, func(o *idempotent.Options) { o.TakeoverDelay = time.Millisecond })
 }
 
-// dying is a backend of a process that crashes at a write of each request with a key: before that of the object or, once
-// late is set, before that of the reply.
+// dying is a backend of a process that crashes at a write of each request with a key: before that of the object or,
+// once late is set, before that of the reply.
 type dying struct {
 	driver.Backend
 	late *atomic.Bool
@@ -96,7 +97,8 @@ func (s *dyingStore) Put(ctx context.Context, w driver.Write) error {
 // keyed are requests with a key, by the moment of the crash.
 func keyed(when string) []struct{ method, path, body, other, events string } {
 	return []struct{ method, path, body, other, events string }{
-		{"POST", "/books", `{"uuid":"new-` + when + `","title":"t"}`, `{"uuid":"new-` + when + `","title":"u"}`, "Saved"},
+		{"POST", "/books", `{"uuid":"new-` + when + `","title":"t"}`, `{"uuid":"new-` + when + `","title":"u"}`,
+			"Saved"},
 		{"PUT", "/books/put-" + when, `{"year":1}`, `{"year":2}`, "Saved Updated"},
 		{"DELETE", "/books/delete-" + when, ``, `{"title":"u"}`, "Saved Deleted"},
 	}
@@ -120,7 +122,8 @@ func crash(t *testing.T, open func() (driver.Backend, error)) {
 	}
 }
 
-// onceAfterACrash: each request is executed once, by the process that crashed or by the next one, whatever is sent again.
+// onceAfterACrash: each request is executed once, by the process that crashed or by the next one, whatever is sent
+// again.
 func onceAfterACrash(f *apitest.Front) {
 	for _, when := range []string{"before", "after"} {
 		for _, r := range keyed(when) {
@@ -136,7 +139,8 @@ func onceAfterACrash(f *apitest.Front) {
 			if replayed := first.Header.Get("Idempotency-Replayed"); (replayed == "true") != (when == "after") {
 				f.Errorf("%s %s: replayed %q", r.method, when, replayed)
 			}
-			again := f.Do(r.method, r.path, r.body, key...).Want(want).HasHeader("Idempotency-Replayed", "true").HasHeader("Etag", first.Header.Get("Etag"))
+			again := f.Do(r.method, r.path, r.body, key...).Want(want).HasHeader("Idempotency-Replayed",
+				"true").HasHeader("Etag", first.Header.Get("Etag"))
 			if again.Text != first.Text {
 				f.Errorf("%s %s: %s, then %s", r.method, when, first.Text, again.Text)
 			}
@@ -218,7 +222,8 @@ func batchIsExecuted(f *apitest.Front) {
 		for _, one := range reply.Results {
 			got = append(got, one.Status)
 		}
-		if fmt.Sprint(got) != want || reply.Results[4].Body.Year != 1901 || (reply.Results[0].Headers["Idempotency-Replayed"] == "true") != (i == 1) {
+		if fmt.Sprint(got) != want || reply.Results[4].Body.Year != 1901 ||
+			(reply.Results[0].Headers["Idempotency-Replayed"] == "true") != (i == 1) {
 			f.Fatalf("%v, want %s: %s", got, want, r.Text)
 		}
 	}
@@ -227,7 +232,8 @@ func batchIsExecuted(f *apitest.Front) {
 	}
 }
 
-// streamIsCreated: of two lines with one uuid, the first one creates it; every line that says so has created its object, with one event.
+// streamIsCreated: of two lines with one uuid, the first one creates it; every line that says so has created its
+// object, with one event.
 func streamIsCreated(f *apitest.Front) {
 	var body strings.Builder
 	for i := range 12 {

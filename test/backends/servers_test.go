@@ -21,17 +21,19 @@ import (
 )
 
 // servers are those of the package: each is started by the first test that needs it, and serves all of them, which have
-// databases, tables and keys of their own. A test that ends its server, or whose server is to be slow, starts another one.
+// databases, tables and keys of their own. A test that ends its server, or whose server is to be slow, starts another
+// one.
 var servers struct {
 	mongo              func() *backing.MongoServer
 	dynalite, dynoxide func() *backing.Dynamo
 	s3                 func() *backing.S3Server
 }
 
-// environment is what every belfry of the package gets: the credentials that every server of AWS's protocols accepts, and
-// for the shipped configurations a free port.
+// environment is what every belfry of the package gets: the credentials that every server of AWS's protocols accepts,
+// and for the shipped configurations a free port.
 var environment = map[string]string{
-	"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey, "AWS_REGION": "us-east-1", "BELFRY_BUS_LISTEN": "127.0.0.1:0",
+	"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey, "AWS_REGION": "us-east-1",
+	"BELFRY_BUS_LISTEN": "127.0.0.1:0",
 }
 
 // TestMain runs more tests in parallel than there are processors: they wait more than they compute.
@@ -77,15 +79,17 @@ func (m hosted) Run() (code int) {
 
 var taken atomic.Int64
 
-// place returns a name that no other test of the package has: of a database, or the beginning of those of tables and keys.
+// place returns a name that no other test of the package has: of a database, or the beginning of those of tables and
+// keys.
 func place() string { return fmt.Sprintf("t%d", taken.Add(1)) }
 
-// places returns for each kind of backend what makes a new place there, and opens it: again and again, as several processes or
-// one after a restart do. A folder has to be closed before.
+// places returns for each kind of backend what makes a new place there, and opens it: again and again, as several
+// processes or one after a restart do. A folder has to be closed before.
 func places() map[string]func(*testing.T) (open func() (driver.Backend, error)) {
 	onDynamo := func(server func() *backing.Dynamo) func(*testing.T) func() (driver.Backend, error) {
 		return func(t *testing.T) func() (driver.Backend, error) {
-			o := dynamostore.Options{Region: "eu-central-1", Endpoint: server().URL, TablePrefix: place() + "_", Timeout: kit.Limit}
+			o := dynamostore.Options{Region: "eu-central-1", Endpoint: server().URL, TablePrefix: place() + "_",
+				Timeout: kit.Limit}
 			return func() (driver.Backend, error) { return dynamostore.Open(t.Context(), o) }
 		}
 	}
@@ -109,7 +113,8 @@ func mongoDatabase(name string) string {
 	return fmt.Sprintf("{type: mongodb, database: %s, url: '%s'}", name, patiently(servers.mongo().URL))
 }
 
-// patiently is the URL of a MongoDB whose commands may take long: beside other work one may wait for those of all other tests.
+// patiently is the URL of a MongoDB whose commands may take long: beside other work one may wait for those of all other
+// tests.
 func patiently(url string) string {
 	return fmt.Sprintf("%s?timeoutMS=%d", url, kit.Limit.Milliseconds())
 }

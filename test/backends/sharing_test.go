@@ -15,8 +15,8 @@ import (
 	"belfry/test/process"
 )
 
-// TestProcessesShareTargets: two processes on one bus and one backend have each other write targets. When one of them stops
-// while objects are created, no entry is missing.
+// TestProcessesShareTargets: two processes on one bus and one backend have each other write targets. When one of them
+// stops while objects are created, no entry is missing.
 func TestProcessesShareTargets(t *testing.T) {
 	t.Parallel()
 	const parents, children = 8, 80
@@ -49,7 +49,8 @@ stores:
 			from := created
 			running.Go(func() {
 				for i := from; i < from+children/parents; i++ {
-					must(t, first, 201, "POST", "/children", fmt.Sprintf(`{"uuid":"c%d","parent":"p%d","title":"T"}`, i, i%parents))
+					must(t, first, 201, "POST", "/children",
+						fmt.Sprintf(`{"uuid":"c%d","parent":"p%d","title":"T"}`, i, i%parents))
 				}
 			})
 			created += children / parents
@@ -71,8 +72,10 @@ stores:
 	process.Eventually(t, patience, func() error {
 		create()
 		for name, s := range map[string]*process.Server{"the first": first, "the second": other} {
-			if metric(t, s, "belfry_mapping_forwarded_total") == "0" || metric(t, s, "belfry_mapping_served_total") == "0" {
-				return fmt.Errorf("%s has forwarded %s rounds and run %s for the other one", name, metric(t, s, "belfry_mapping_forwarded_total"), metric(t, s, "belfry_mapping_served_total"))
+			if metric(t, s, "belfry_mapping_forwarded_total") == "0" ||
+				metric(t, s, "belfry_mapping_served_total") == "0" {
+				return fmt.Errorf("%s has forwarded %s rounds and run %s for the other one", name,
+					metric(t, s, "belfry_mapping_forwarded_total"), metric(t, s, "belfry_mapping_served_total"))
 			}
 		}
 		return nil

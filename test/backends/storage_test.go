@@ -48,7 +48,8 @@ binaries:
 		if f.unavailable {
 			process.Eventually(t, patience, func() error {
 				r, err := ask(s, "GET", "/readyz", "")
-				if err == nil && (r.status != http.StatusOK || !strings.Contains(string(r.body), "the storage of binaries.binary is unavailable")) {
+				if err == nil && (r.status != http.StatusOK ||
+					!strings.Contains(string(r.body), "the storage of binaries.binary is unavailable")) {
 					err = fmt.Errorf("/readyz: %d %s", r.status, r.body)
 				}
 				return err
@@ -141,7 +142,9 @@ func (u *uploads) start(clients int) (stop func()) {
 }
 
 func (u *uploads) one(book string) {
-	r, err := request(u.server.URL, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"ada"}`, book), "Prefer", "wait=10") // no faster than the worker
+	// No faster than the worker.
+	r, err := request(u.server.URL, "POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"ada"}`, book), "Prefer",
+		"wait=10")
 	if err != nil || r.status != http.StatusCreated {
 		u.t.Errorf("POST %s: %v, status %d: %s", book, err, r.status, r.body)
 		return

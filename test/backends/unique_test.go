@@ -18,13 +18,16 @@ import (
 	"belfry/test/process"
 )
 
-// Claims are not copied by a backup of records and by a migration: after the one they are made by the restore, after the other
-// at the next start.
+// Claims are not copied by a backup of records and by a migration: after the one they are made by the restore, after
+// the other at the next start.
 func TestValuesAreUniqueAfterARestoreAndAMigration(t *testing.T) {
 	t.Parallel()
 	folder, place := t.TempDir(), t.TempDir()
 	config := func(name, backend string) string {
-		return write(t, folder, name+".yaml", fmt.Sprintf("listen: 127.0.0.1:0\ndata: ./%s\nbus: {listen: \"\"}\nbackends: {default: %s}\nstores: {Books: {expose: {}, unique: [slug]}}\n", name, backend))
+		return write(t, folder,
+			name+".yaml",
+			fmt.Sprintf("listen: 127.0.0.1:0\ndata: ./%s\nbus: {listen: \"\"}\nbackends: {default: %s}\nstores: "+
+				"{Books: {expose: {}, unique: [slug]}}\n", name, backend))
 	}
 	first, restored, moved := config("first", mongo()), config("restored", mongo()), config("moved", "{}")
 	s := process.ServePlain(t, first)
@@ -74,8 +77,10 @@ func race(t *testing.T, open func() (driver.Backend, error), seed uint64, long, 
 	}
 	var processes []*store.Store
 	for range 3 {
-		if len(processes) > 0 && alone { // a folder is one process's, which opens a store once: others write with locks of their own
-			processes = append(processes, processes[0].WithOptions(func(o *store.Options) { o.Locker = store.NewKeyLock() }))
+		// A folder is one process's, which opens a store once: others write with locks of their own.
+		if len(processes) > 0 && alone {
+			processes = append(processes,
+				processes[0].WithOptions(func(o *store.Options) { o.Locker = store.NewKeyLock() }))
 			continue
 		}
 		b, err := open()
@@ -83,7 +88,9 @@ func race(t *testing.T, open func() (driver.Backend, error), seed uint64, long, 
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = b.Close() })
-		s, err := store.Open(t.Context(), b, store.Options{Name: "Books", Unique: [][]string{{"slug"}, {"team", "number"}}, NoEvents: true, FenceAfter: 20 * time.Millisecond})
+		s, err := store.Open(t.Context(),
+			b, store.Options{Name: "Books", Unique: [][]string{{"slug"}, {"team", "number"}}, NoEvents: true,
+				FenceAfter: 20 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}

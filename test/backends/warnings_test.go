@@ -12,8 +12,8 @@ import (
 	"belfry/test/process"
 )
 
-// A warning is for what somebody has to do something about. There is nothing at the first start on an empty backend, of one
-// process or of several with other roles, after a reload, and at a start after that.
+// A warning is for what somebody has to do something about. There is nothing at the first start on an empty backend, of
+// one process or of several with other roles, after a reload, and at a start after that.
 func TestStartsWithoutAReasonToWarnHaveNoWarning(t *testing.T) {
 	t.Parallel()
 	for name, backend := range map[string]func() string{
@@ -69,7 +69,8 @@ authentication:
 			worker := process.ServePlain(t, file, "--role", "mapping,cascade,mail,sweep,search", "--data", own[1])
 			works(front, "one")
 			quiet("two processes, first start", front, worker)
-			if _, stderr, exit, err := process.Run(process.Commands(t), "reload", "--config", file, "--data", own[0]); exit != 0 || err != nil {
+			if _, stderr, exit, err := process.Run(process.Commands(t), "reload", "--config", file, "--data",
+				own[0]); exit != 0 || err != nil {
 				t.Errorf("reload: %d, %v, %s", exit, err, stderr)
 			}
 			works(front, "two")

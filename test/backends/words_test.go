@@ -12,13 +12,14 @@ import (
 	"belfry/test/process"
 )
 
-// TestWordsAreFoundOnEachBackend: lists by words find the same objects in the same order on each backend, of those that the rule
-// allows; the index is built from what there is, and follows what is written.
+// TestWordsAreFoundOnEachBackend: lists by words find the same objects in the same order on each backend, of those that
+// the rule allows; the index is built from what there is, and follows what is written.
 func TestWordsAreFoundOnEachBackend(t *testing.T) {
 	t.Parallel()
 	for name, backend := range map[string]func() string{
 		"files": func() string { return "{}" }, "FerretDB": mongo,
-		"dynalite": func() string { return dynamo(servers.dynalite()) }, "dynoxide": func() string { return dynamo(servers.dynoxide()) },
+		"dynalite": func() string { return dynamo(servers.dynalite()) },
+		"dynoxide": func() string { return dynamo(servers.dynoxide()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,18 +71,21 @@ func wordsAreFound(t *testing.T, at string) {
 		return nil
 	})
 	for _, c := range []struct{ q, filter, want string }{
-		{`whale`, ``, "atlas dick film"}, {`"white whale"`, ``, "dick film"}, {`white -film`, ``, "dick"}, {`wha*`, `year > 1900`, "atlas film"},
+		{`whale`, ``, "atlas dick film"}, {`"white whale"`, ``, "dick film"}, {`white -film`, ``, "dick"},
+		{`wha*`, `year > 1900`, "atlas film"},
 		{`sea melville`, ``, "dick"}, {`adventure`, `year == 1851 || year == 1852`, "dick"}, {`kim`, ``, ""},
 	} {
 		r := must(t, server, 200, "GET", list(c.q, "filter", c.filter, "count", "exact"), "")
 		whole := found(r)
-		if got := slices.Sorted(slices.Values(whole)); strings.Join(got, " ") != c.want || r.get("count.value") != fmt.Sprint(len(got)) || r.get("count.accuracy") != "exact" {
+		if got := slices.Sorted(slices.Values(whole)); strings.Join(got, " ") != c.want ||
+			r.get("count.value") != fmt.Sprint(len(got)) || r.get("count.accuracy") != "exact" {
 			t.Errorf("%s, filter %s: %v, want %s: %s", c.q, c.filter, got, c.want, r.body)
 		}
 		if c.filter != "" {
 			continue
 		}
-		// The same in pages of one, to the end and back, once the index has merged what was written: until then it weighs words otherwise.
+		// The same in pages of one, to the end and back, once the index has merged what was written: until then it
+		// weighs words otherwise.
 		process.Eventually(t, patience, func() error {
 			var pages []string
 			for cursor := ""; ; {
@@ -140,7 +144,8 @@ func searchesTellNothing(t *testing.T, at string) {
 	indexed := func(marker string) {
 		write(marker, true, marker)
 		process.Eventually(t, patience, func() error {
-			if r, err := ask(server, "GET", list(marker, "1"), ""); err != nil || fmt.Sprint(found(r)) != "["+marker+"]" {
+			if r, err := ask(server, "GET", list(marker, "1"), ""); err != nil ||
+				fmt.Sprint(found(r)) != "["+marker+"]" {
 				return fmt.Errorf("%s: %w: %s", marker, err, r.body)
 			}
 			return nil
@@ -150,7 +155,8 @@ func searchesTellNothing(t *testing.T, at string) {
 		for _, q := range []string{"ant bee", "ant", "be*", "zz*", "zebra", `"ant bee"`, "ant -zebra"} {
 			for _, limit := range []string{"1", "10"} {
 				r := must(t, server, 200, "GET", list(q, limit), "")
-				all = append(all, fmt.Sprintf("%s: %v of %s, more %t", q, found(r), r.get("count.value"), r.get("cursor") != ""))
+				all = append(all,
+					fmt.Sprintf("%s: %v of %s, more %t", q, found(r), r.get("count.value"), r.get("cursor") != ""))
 			}
 		}
 		return all
@@ -161,7 +167,8 @@ func searchesTellNothing(t *testing.T, at string) {
 	indexed("first")
 	before := told()
 	for i := range 30 {
-		write(fmt.Sprintf("hidden%d", i), false, fmt.Sprintf("zebra ant zz%d beetle%d %s", i, i, strings.Repeat("ant ", i)))
+		write(fmt.Sprintf("hidden%d", i), false,
+			fmt.Sprintf("zebra ant zz%d beetle%d %s", i, i, strings.Repeat("ant ", i)))
 	}
 	indexed("second")
 	if after := told(); !slices.Equal(before, after) {

@@ -30,7 +30,8 @@ type Authority struct {
 	client     *http.Client
 }
 
-// ACME starts an authority that issues certificates for seconds, and validates names on two ports. It ends with the test.
+// ACME starts an authority that issues certificates for seconds, and validates names on two ports. It ends with the
+// test.
 func ACME(t testing.TB, validity, httpPort, tlsPort int) *Authority {
 	t.Helper()
 	folder := t.TempDir()
@@ -39,7 +40,8 @@ func ACME(t testing.TB, validity, httpPort, tlsPort int) *Authority {
 	tlskit.WriteValid(t, a.CAFile, key, "127.0.0.1")
 	listen, management := fmt.Sprint("127.0.0.1:", kit.FreePort(t)), fmt.Sprint("127.0.0.1:", kit.FreePort(t))
 	a.Directory, a.management = "https://"+listen+"/dir", "https://"+management
-	a.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: tlskit.Pool(t, a.CAFile), MinVersion: tls.VersionTLS12}}}
+	a.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: tlskit.Pool(t, a.CAFile),
+		MinVersion: tls.VersionTLS12}}}
 	type object = map[string]any
 	settings, err := json.Marshal(object{"pebble": object{
 		"listenAddress": listen, "managementListenAddress": management, "certificate": a.CAFile, "privateKey": key,
@@ -99,7 +101,8 @@ func names(t testing.TB) string {
 		for _, question := range q.Question {
 			if question.Qtype == dns.TypeA {
 				reply.Answer = append(reply.Answer, &dns.A{
-					Hdr: dns.RR_Header{Name: question.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1}, A: net.IPv4(127, 0, 0, 1),
+					Hdr: dns.RR_Header{Name: question.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1},
+					A:   net.IPv4(127, 0, 0, 1),
 				})
 			}
 		}

@@ -46,7 +46,8 @@ func WithHost(ctx context.Context, do func(h *Host) error) (err error) {
 	return do(h)
 }
 
-// On binds the servers that are started from now on to processors. It is for a host that starts one server after the other.
+// On binds the servers that are started from now on to processors. It is for a host that starts one server after the
+// other.
 func (h *Host) On(processors []int) { h.on = processors }
 
 // Processes returns the ids of the processes that the host has started.

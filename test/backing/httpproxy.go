@@ -52,8 +52,8 @@ func StartNginx(t testing.TB, upstream string) *HTTPProxy {
 // wellKnownPath is where a well-known URI of the server at a path is (RFC 8414): not below the path.
 const wellKnownPath = "/.well-known/oauth-authorization-server"
 
-// StartNginxAt starts an nginx that passes on what is below a path, as it is or without the path, and the well-known URI
-// of that path. All else is not found there. Its configuration is that of docs/guides/proxies.md.
+// StartNginxAt starts an nginx that passes on what is below a path, as it is or without the path, and the well-known
+// URI of that path. All else is not found there. Its configuration is that of docs/guides/proxies.md.
 func StartNginxAt(t testing.TB, upstream, path string, strip bool) *HTTPProxy {
 	t.Helper()
 	config := strings.Replace(nginxConfig, "location / {", "location "+path+"/ {", 1)
@@ -77,8 +77,8 @@ func startNginx(t testing.TB, upstream, text string) *HTTPProxy {
 	return p
 }
 
-// StartNginxReporting is StartNginx for one that reports the address of its client by another header than X-Forwarded-For, or by a
-// value of another form.
+// StartNginxReporting is StartNginx for one that reports the address of its client by another header than
+// X-Forwarded-For, or by a value of another form.
 func StartNginxReporting(t testing.TB, upstream, header, value string) *HTTPProxy {
 	t.Helper()
 	p := &HTTPProxy{Name: "nginx, " + header + ": " + value, Codings: []string{"gzip"}}
@@ -191,15 +191,16 @@ func startCaddy(t testing.TB, upstream, text string) *HTTPProxy {
 	return p
 }
 
-// start starts the server with a configuration, which gets its address, that of the upstream, its folder and that of its modules, and
-// its port.
+// start starts the server with a configuration, which gets its address, that of the upstream, its folder and that of
+// its modules, and its port.
 func (p *HTTPProxy) start(t testing.TB, upstream, text string, command func(root, folder, config string) *exec.Cmd) {
 	t.Helper()
 	root, folder, address := must(t)(programs.HTTPProxies()), t.TempDir(), freeAddress(t)
 	config := filepath.Join(folder, "config")
 	_, port, err := net.SplitHostPort(address)
 	if err == nil { // each server names some of these
-		values := strings.NewReplacer("%[1]s", address, "%[2]s", upstream, "%[3]s", folder, "%[4]s", filepath.Join(root, "usr/lib/apache2/modules"), "%[5]s", port)
+		values := strings.NewReplacer("%[1]s", address, "%[2]s", upstream, "%[3]s", folder, "%[4]s",
+			filepath.Join(root, "usr/lib/apache2/modules"), "%[5]s", port)
 		err = os.WriteFile(config, []byte(values.Replace(text)), 0o600)
 	}
 	if err == nil {
@@ -215,7 +216,8 @@ func (p *HTTPProxy) start(t testing.TB, upstream, text string, command func(root
 	cmd := command(root, folder, config)
 	cmd.Dir = folder
 	cmd.Env = []string{
-		"LD_LIBRARY_PATH=" + libraries[0] + ":" + filepath.Join(root, "lib", filepath.Base(libraries[0])), "HOME=" + folder, "XDG_CONFIG_HOME=" + folder, "XDG_DATA_HOME=" + folder, "TZ=UTC", "LC_ALL=C",
+		"LD_LIBRARY_PATH=" + libraries[0] + ":" + filepath.Join(root, "lib", filepath.Base(libraries[0])),
+		"HOME=" + folder, "XDG_CONFIG_HOME=" + folder, "XDG_DATA_HOME=" + folder, "TZ=UTC", "LC_ALL=C",
 	}
 	p.URL = "http://" + address
 	start(t, cmd, func(ctx context.Context) error {

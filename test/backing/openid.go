@@ -24,10 +24,12 @@ type OpenID struct {
 	running *process
 }
 
-// newOpenID is a provider which is not started yet, since it is given the redirect URI of a belfry that is given its issuer.
+// newOpenID is a provider which is not started yet, since it is given the redirect URI of a belfry that is given its
+// issuer.
 func newOpenID(t testing.TB, path string) *OpenID {
 	address := freeAddress(t)
-	return &OpenID{Issuer: "http://" + address + path, ClientID: "belfry", ClientSecret: "s3cret of belfry's", address: address}
+	return &OpenID{Issuer: "http://" + address + path, ClientID: "belfry", ClientSecret: "s3cret of belfry's",
+		address: address}
 }
 
 // Dex returns dex, which is not started yet. Its user is of some groups, and has to approve each login.
@@ -36,12 +38,14 @@ func Dex(t testing.TB, groups int) *OpenID {
 	o := newOpenID(t, "/dex")
 	program := must(t)(programs.Module("dex"))
 	o.command = func(redirect string) *exec.Cmd {
-		return exec.Command(program, "-listen", o.address, "-client", o.ClientID, "-secret", o.ClientSecret, "-redirect", redirect, "-groups", strconv.Itoa(groups))
+		return exec.Command(program, "-listen", o.address, "-client", o.ClientID, "-secret", o.ClientSecret,
+			"-redirect", redirect, "-groups", strconv.Itoa(groups))
 	}
 	return o
 }
 
-// OIDCProvider returns oidc-provider, which is not started yet. Its user is logged in and approves. Set changes what it does.
+// OIDCProvider returns oidc-provider, which is not started yet. Its user is logged in and approves. Set changes what it
+// does.
 func OIDCProvider(t testing.TB) *OpenID {
 	t.Helper()
 	o := newOpenID(t, "")

@@ -84,7 +84,8 @@ func (p *Postgres) Restart(t testing.TB) {
 		t.Fatal(err)
 	}
 	cmd := p.command("postgres", "-D", p.data, "-h", host, "-p", port, "-k", "",
-		"-c", "fsync=off", "-c", "max_connections=200", "-c", "shared_buffers=16MB", "-c", "deadlock_timeout=100ms", "-c", "dynamic_shared_memory_type=mmap")
+		"-c", "fsync=off", "-c", "max_connections=200", "-c", "shared_buffers=16MB", "-c", "deadlock_timeout=100ms",
+		"-c", "dynamic_shared_memory_type=mmap")
 	p.process = start(t, cmd, func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.Address)
 		if err != nil {

@@ -33,9 +33,10 @@ func StartProxies(t testing.TB) *Proxies {
 	folder := must(t)(programs.Tools("toxiproxy"))
 	host, port := splitAddress(t)
 	s := &Proxies{t: t, api: "http://" + net.JoinHostPort(host, port)}
-	start(t, exec.Command(filepath.Join(folder, "server"), "-host", host, "-port", port), func(ctx context.Context) error {
-		return s.call(ctx, http.MethodGet, "/version", nil)
-	})
+	start(t, exec.Command(filepath.Join(folder, "server"), "-host", host, "-port", port),
+		func(ctx context.Context) error {
+			return s.call(ctx, http.MethodGet, "/version", nil)
+		})
 	return s
 }
 
@@ -128,7 +129,8 @@ func (p *Proxy) ResetAtReply(ctx context.Context, milliseconds int) error {
 
 // Drop forwards nothing in either direction, and closes no connection until Clear does.
 func (p *Proxy) Drop(ctx context.Context) error {
-	return errors.Join(p.toxic(ctx, "timeout", downstream, map[string]int{"timeout": 0}), p.toxic(ctx, "timeout", "upstream", map[string]int{"timeout": 0}))
+	return errors.Join(p.toxic(ctx, "timeout", downstream, map[string]int{"timeout": 0}),
+		p.toxic(ctx, "timeout", "upstream", map[string]int{"timeout": 0}))
 }
 
 // Clear is Heal for a caller that handles the error.
@@ -152,7 +154,8 @@ func (p *Proxy) toxic(ctx context.Context, kind, stream string, attributes map[s
 	defer p.mu.Unlock()
 	p.count++
 	name := strconv.Itoa(p.count)
-	err := p.server.call(ctx, http.MethodPost, p.path+"/toxics", map[string]any{"name": name, "type": kind, "stream": stream, "attributes": attributes})
+	err := p.server.call(ctx, http.MethodPost, p.path+"/toxics",
+		map[string]any{"name": name, "type": kind, "stream": stream, "attributes": attributes})
 	if err == nil {
 		p.toxics = append(p.toxics, p.path+"/toxics/"+name)
 	}

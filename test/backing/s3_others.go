@@ -56,7 +56,8 @@ func (s *S3Server) writes(ctx context.Context, client *http.Client) error {
 		{http.MethodGet, probe, "", []int{http.StatusOK}},
 		{http.MethodDelete, probe, "", []int{http.StatusNoContent}},
 	} {
-		if err := s.request(ctx, client, step.method, s.Endpoint+"/"+s.Bucket+step.key, step.body, step.status...); err != nil {
+		if err := s.request(ctx, client, step.method, s.Endpoint+"/"+s.Bucket+step.key, step.body,
+			step.status...); err != nil {
 			return err
 		}
 	}

@@ -96,17 +96,19 @@ func call[P, R any](t *testing.T, f *fixture, command cdp.Command[P, R], params 
 func (a *account) addAuthenticator(t *testing.T) {
 	t.Helper()
 	call(t, a.fixture, webauthn.Enable, webauthn.EnableParams{})
-	a.authenticator = call(t, a.fixture, webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
-		Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
-		HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
-	}}).AuthenticatorID
+	a.authenticator = call(t, a.fixture, webauthn.AddVirtualAuthenticator,
+		webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+			Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
+			HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true,
+		}}).AuthenticatorID
 }
 
 // session returns the methods and the level of the session of the tab, which shows a page that may ask.
 func (a *account) session(t *testing.T) string {
 	t.Helper()
 	a.open(t, "/account")
-	return a.get(t, `fetch("/auth/sessions").then(r => r.json()).then(r => r.sessions.find(s => s.current)).then(s => s.methods.join("+") + " " + s.aal)`, chromedp.EvalAwaitPromise)
+	return a.get(t,
+		`fetch("/auth/sessions").then(r => r.json()).then(r => r.sessions.find(s => s.current)).then(s => s.methods.join("+") + " " + s.aal)`, chromedp.EvalAwaitPromise)
 }
 
 // loggedInBy checks the methods and the level of the session of the tab.
@@ -205,17 +207,21 @@ func (a *account) testPasskeyForApplication(t *testing.T) {
 func (a *account) testUnverified(t *testing.T) {
 	a.logOut(t)
 	yes, no := true, false
-	call(t, a.fixture, webauthn.SetResponseOverrideBits, webauthn.SetResponseOverrideBitsParams{AuthenticatorID: a.authenticator, IsBadUV: &yes})
+	call(t, a.fixture, webauthn.SetResponseOverrideBits,
+		webauthn.SetResponseOverrideBitsParams{AuthenticatorID: a.authenticator, IsBadUV: &yes})
 	a.open(t, "/login")
 	a.press(t, "Log in with a passkey")
 	a.at(t, "/login-failed?reason=denied")
-	call(t, a.fixture, webauthn.SetResponseOverrideBits, webauthn.SetResponseOverrideBitsParams{AuthenticatorID: a.authenticator, IsBadUV: &no})
-	call(t, a.fixture, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: false})
+	call(t, a.fixture, webauthn.SetResponseOverrideBits,
+		webauthn.SetResponseOverrideBitsParams{AuthenticatorID: a.authenticator, IsBadUV: &no})
+	call(t, a.fixture, webauthn.SetUserVerified,
+		webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: false})
 	a.open(t, "/login")
 	a.press(t, "Log in with a passkey")
 	a.shows(t, "No passkey was used")
 	a.good(t, "page-login-no-passkey")
-	call(t, a.fixture, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: true})
+	call(t, a.fixture, webauthn.SetUserVerified,
+		webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: true})
 	a.press(t, "Log in with a passkey")
 	a.at(t, "/?validation=passkey")
 }
@@ -238,17 +244,20 @@ func (a *account) testOlderBrowser(t *testing.T) {
 			}
 		}},
 	} {
-		script := call(t, a.fixture, scripts.AddScriptToEvaluateOnNewDocument, scripts.AddScriptToEvaluateOnNewDocumentParams{Source: older.script}).Identifier
+		script := call(t, a.fixture, scripts.AddScriptToEvaluateOnNewDocument,
+			scripts.AddScriptToEvaluateOnNewDocumentParams{Source: older.script}).Identifier
 		a.open(t, "/login")
 		older.then()
-		call(t, a.fixture, scripts.RemoveScriptToEvaluateOnNewDocument, scripts.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: script})
+		call(t, a.fixture, scripts.RemoveScriptToEvaluateOnNewDocument,
+			scripts.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: script})
 	}
 }
 
 // testSessions ends the session of a program.
 func (a *account) testSessions(t *testing.T) {
 	var program struct{ Token string }
-	a.request(t, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q}`, address, password), &program, "Prefer", "return=representation", "User-Agent", "A program/1.0")
+	a.request(t, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q}`, address, password), &program,
+		"Prefer", "return=representation", "User-Agent", "A program/1.0")
 	a.open(t, "/account")
 	a.shows(t, "A program/1.0")
 	a.press(t, "End this session")
@@ -269,7 +278,8 @@ func (a *account) testSessions(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("the token is still valid: %s", resp.Status)
 	}
-	if status := evaluate[int64](t, a.fixture, `fetch("/auth/export").then(r => r.status)`, chromedp.EvalAwaitPromise); status != http.StatusOK {
+	if status := evaluate[int64](t, a.fixture, `fetch("/auth/export").then(r => r.status)`,
+		chromedp.EvalAwaitPromise); status != http.StatusOK {
 		t.Errorf("an export from the page is %d", status)
 	}
 }
@@ -284,8 +294,8 @@ func (a *account) code(t *testing.T, periods int) string {
 	return code
 }
 
-// testApp sets up an authenticator app, and logs in with it and with a recovery code. A session of another browser has to
-// prove the new factor before it changes anything.
+// testApp sets up an authenticator app, and logs in with it and with a recovery code. A session of another browser has
+// to prove the new factor before it changes anything.
 func (a *account) testApp(t *testing.T, browser context.Context) {
 	other := &fixture{axe: a.axe, URL: a.URL}
 	other.openTab(t, browser)
@@ -300,7 +310,8 @@ func (a *account) testApp(t *testing.T, browser context.Context) {
 	if at := a.get(t, `location.href`); strings.Contains(at, a.secret) || !strings.HasSuffix(at, "/auth/factors/totp") {
 		t.Errorf("the secret is at %s", at)
 	}
-	evaluate[bool](t, a.fixture, `document.querySelector(".qr img").decode().then(() => true)`, chromedp.EvalAwaitPromise)
+	evaluate[bool](t, a.fixture, `document.querySelector(".qr img").decode().then(() => true)`,
+		chromedp.EvalAwaitPromise)
 	a.fill(t, "#code", "000")
 	a.press(t, "Add the app")
 	a.at(t, "/account?reason=refused&setup=totp")
@@ -361,7 +372,8 @@ func (a *account) testApp(t *testing.T, browser context.Context) {
 func (a *account) leaves(t *testing.T, path string) (to string) {
 	t.Helper()
 	a.until(t, func() error {
-		at, err := attempt[[]string](a.fixture, `document.readyState === "complete" ? [location.pathname, location.search] : [""]`)
+		at, err := attempt[[]string](a.fixture,
+			`document.readyState === "complete" ? [location.pathname, location.search] : [""]`)
 		if err != nil {
 			return err
 		}
@@ -391,7 +403,8 @@ func (a *account) testSecondPasskey(t *testing.T) {
 	a.loggedInBy(t, "password+passkey 2")
 }
 
-// testConsole logs in to the console by a passkey, by a password and a passkey, and proves there again who the admin is.
+// testConsole logs in to the console by a passkey, by a password and a passkey, and proves there again who the admin
+// is.
 func (a *account) testConsole(t *testing.T) {
 	config := filepath.Join(a.folder, "belfry.yaml")
 	a.belfry(t, "user", "admin", address, "--config", config)
@@ -476,7 +489,8 @@ func (a *account) mail(t *testing.T) mailbox.Mail {
 	return a.mails.Await(t, address, a.read)[a.read-1]
 }
 
-// testMailedCodes adds codes by mail as second factor, logs in with one, and proves by one at the console who the admin is.
+// testMailedCodes adds codes by mail as second factor, logs in with one, and proves by one at the console who the admin
+// is.
 func (a *account) testMailedCodes(t *testing.T) {
 	a.open(t, "/account")
 	a.press(t, "Add codes by mail")
@@ -545,7 +559,8 @@ func (a *account) testLoginByMail(t *testing.T, browser context.Context) {
 
 	a.logOut(t)
 	a.open(t, "/login/mail")
-	evaluate[bool](t, a.fixture, `(document.querySelector("form").insertAdjacentHTML("beforeend", '<input type="hidden" name="kind" value="link">'), true)`)
+	evaluate[bool](t,
+		a.fixture, `(document.querySelector("form").insertAdjacentHTML("beforeend", '<input type="hidden" name="kind" value="link">'), true)`)
 	a.submit(t, "#login", address)
 	a.at(t, sent)
 	link, found := strings.CutPrefix(strings.TrimSpace(a.mail(t).Text), a.URL)

@@ -69,8 +69,8 @@ func (f *fixture) testSystem(t *testing.T) {
 	f.shows(t, "Median")
 }
 
-// testEndOfRights ends the session, and takes away the rights of the admin, while pages are open. Nothing that they showed
-// is left, also not for who goes back.
+// testEndOfRights ends the session, and takes away the rights of the admin, while pages are open. Nothing that they
+// showed is left, also not for who goes back.
 func (f *fixture) testEndOfRights(t *testing.T) {
 	live := func() {
 		t.Helper()

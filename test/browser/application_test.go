@@ -57,7 +57,8 @@ func (p program) token(t *testing.T, f *fixture) string {
 	if got.Get("state") != "x & y" || got.Get("code") == "" {
 		t.Fatalf("the program received %v", got)
 	}
-	body, err := json.Marshal(map[string]string{"grant_type": "authorization_code", "code": got.Get("code"), "redirect_uri": p.redirect, "code_verifier": verifier})
+	body, err := json.Marshal(map[string]string{"grant_type": "authorization_code", "code": got.Get("code"),
+		"redirect_uri": p.redirect, "code_verifier": verifier})
 	if err != nil {
 		t.Fatal(err)
 	}

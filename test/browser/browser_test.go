@@ -58,13 +58,15 @@ func (f *fixture) fillStores(t *testing.T) {
 		{"/books", `{"uuid":"emma","author":"austen","title":"Emma","year":1815}`},
 		{"/books", `{"uuid":"persuasion","author":"austen","title":"Persuasion","year":1817}`},
 		{"/books", `{"uuid":"notes","author":"lovelace","title":"Notes on the Analytical Engine","year":1843}`},
-		{"/reviews", `{"uuid":"scott-1816","book":"emma","stars":5,"text":"A style of novel that has arisen almost in our own times"}`},
+		{"/reviews",
+			`{"uuid":"scott-1816","book":"emma","stars":5,"text":"A style of novel that has arisen almost in our own times"}`},
 	} {
 		f.request(t, "POST", o.path, o.body, nil)
 	}
-	f.request(t, "PUT", "/binary/upload/Books/emma/covers/add", "a cover", nil, "Content-Type", "image/jpeg", "Content-Disposition", `attachment; filename="cover.jpg"`)
-	f.request(t, "POST", "/auth/email", `{"register":true,"login":"bob@example.com","password":"another password"}`, nil,
-		"User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
+	f.request(t, "PUT", "/binary/upload/Books/emma/covers/add", "a cover", nil, "Content-Type", "image/jpeg",
+		"Content-Disposition", `attachment; filename="cover.jpg"`)
+	f.request(t, "POST", "/auth/email", `{"register":true,"login":"bob@example.com","password":"another password"}`,
+		nil, "User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
 }
 
 // testLogin logs in as an admin.

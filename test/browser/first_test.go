@@ -124,7 +124,8 @@ func (f *fixture) createObjects(t *testing.T) {
 	t.Helper()
 	for _, o := range []struct{ store, wrong, text, uuid string }{
 		{"Authors", "", `{"uuid":"austen","name":"Jane Austen"}`, "austen"},
-		{"Books", `{"uuid":"lady-susan","author":"austen","year":"soon"}`, `{"uuid":"lady-susan","author":"austen","title":"Lady Susan","year":1794}`, "lady-susan"},
+		{"Books", `{"uuid":"lady-susan","author":"austen","year":"soon"}`,
+			`{"uuid":"lady-susan","author":"austen","title":"Lady Susan","year":1794}`, "lady-susan"},
 	} {
 		f.open(t, "/console/objects")
 		f.press(t, o.store)
@@ -150,7 +151,8 @@ func (f *fixture) createObjects(t *testing.T) {
 	// A worker writes the copy.
 	f.until(t, func() error {
 		f.open(t, "/console/objects/Authors/object/austen")
-		if kept := f.get(t, `document.querySelector("details pre").textContent`); !strings.Contains(kept, `"title": "Lady Susan"`) {
+		if kept := f.get(t, `document.querySelector("details pre").textContent`); !strings.Contains(kept,
+			`"title": "Lady Susan"`) {
 			return fmt.Errorf("there is no copy: %s", kept)
 		}
 		return nil
@@ -186,7 +188,9 @@ func (f *fixture) retryDeadLetters(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i, done := &indexer{}, make(chan error, 1)
 	go func() {
-		done <- listener.Run(ctx, b, slog.New(slog.DiscardHandler), listener.Spec{Name: "search-index", Handler: i.handle, Stores: []string{"Authors"}, Start: listener.StartAll()})
+		done <- listener.Run(ctx, b,
+			slog.New(slog.DiscardHandler), listener.Spec{Name: "search-index", Handler: i.handle,
+				Stores: []string{"Authors"}, Start: listener.StartAll()})
 	}()
 	defer func() {
 		cancel()
@@ -205,7 +209,8 @@ func (f *fixture) retryDeadLetters(t *testing.T) {
 	f.shows(t, "search-index")
 	if *screenshots != "" { // with the lines
 		f.until(t, func() error {
-			if text := f.text(t); strings.Contains(text, "not measured yet") || strings.Contains(text, "one measurement") {
+			if text := f.text(t); strings.Contains(text, "not measured yet") ||
+				strings.Contains(text, "one measurement") {
 				return errors.New(text)
 			}
 			return nil

@@ -61,7 +61,8 @@ func start(t *testing.T) *fixture {
 
 func axeScript(t *testing.T) string {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join(backing.NPM(t, "test/servers/axe"), "node_modules", "axe-core", "axe.min.js"))
+	script, err := os.ReadFile(filepath.Join(backing.NPM(t, "test/servers/axe"), "node_modules", "axe-core",
+		"axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +100,10 @@ func openProgram(t *testing.T, path string, more ...chromedp.ExecAllocatorOption
 	t.Helper()
 	var failed error
 	for range starts {
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"), chromedp.Flag("disable-gpu", true),
-			chromedp.WSURLReadTimeout(kit.Limit))
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+			chromedp.UserDataDir(t.TempDir()),
+			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
+			chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(kit.Limit))
 		options = append(options, more...)
 		if os.Getuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
@@ -146,8 +148,8 @@ func (f *fixture) checkComplaints(t *testing.T) {
 	f.complaints = nil
 }
 
-// run does something in the browser. Pages replace parts of themselves while they are used: when the element is replaced after
-// an action has found it, and before it is used, the action is done again.
+// run does something in the browser. Pages replace parts of themselves while they are used: when the element is
+// replaced after an action has found it, and before it is used, the action is done again.
 func (f *fixture) run(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	ctx, cancel := kit.Patience(f.tab, patience)
@@ -219,7 +221,9 @@ func (f *fixture) click(t *testing.T, selector string) {
 // press clicks the button or link of a text.
 func (f *fixture) press(t *testing.T, text string) {
 	t.Helper()
-	f.run(t, chromedp.Click(chromedp.Search(fmt.Sprintf(`//main//*[self::button or self::a or self::summary][normalize-space()=%q] | //header//*[self::button or self::a][normalize-space()=%q]`, text, text)), chromedp.NodeVisible))
+	f.run(t, chromedp.Click(chromedp.Search(
+		fmt.Sprintf(
+			`//main//*[self::button or self::a or self::summary][normalize-space()=%q] | //header//*[self::button or self::a][normalize-space()=%q]`, text, text)), chromedp.NodeVisible))
 }
 
 // text returns what a page shows.
@@ -247,7 +251,8 @@ func (f *fixture) shows(t *testing.T, text string) {
 func (f *fixture) at(t *testing.T, path string) {
 	t.Helper()
 	f.until(t, func() error {
-		at, err := attempt[string](f, `document.readyState === "complete" ? location.pathname + location.search : "loading"`)
+		at, err := attempt[string](f,
+			`document.readyState === "complete" ? location.pathname + location.search : "loading"`)
 		if err != nil {
 			return err
 		}
@@ -270,15 +275,21 @@ func (f *fixture) screen(t *testing.T, l look) {
 	t.Helper()
 	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
-	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 900, DeviceScaleFactor: 1, Mobile: l.width < 600})
+	_, err := chromedp.Call(ctx,
+		emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 900,
+			DeviceScaleFactor: 1, Mobile: l.width < 600})
 	if err == nil {
-		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}}})
+		_, err = chromedp.Call(ctx,
+			emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Scripts that follow the color scheme have done so after two frames.
-	evaluate[bool](t, f, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, chromedp.EvalAwaitPromise)
+	evaluate[bool](t, f, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`,
+		chromedp.EvalAwaitPromise)
 }
 
 // look is a size of the screen and a color scheme.
@@ -328,7 +339,8 @@ func (f *fixture) accessible(t *testing.T, where string) {
 		Help   string `json:"help"`
 		Nodes  []node `json:"nodes"`
 	}
-	found := evaluate[[]violation](t, f, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v =>
+	found := evaluate[[]violation](t, f,
+		`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v =>
 		({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => ({html: n.html, failureSummary: n.failureSummary}))})))`, chromedp.EvalAwaitPromise)
 	for _, v := range found {
 		text := fmt.Sprintf("%s: %s, %s: %s", where, v.Impact, v.ID, v.Help)
@@ -343,8 +355,8 @@ func (f *fixture) accessible(t *testing.T, where string) {
 	}
 }
 
-// request sends a request of a program, and decodes the reply into v unless that is nil. headers are names and values in
-// turn.
+// request sends a request of a program, and decodes the reply into v unless that is nil. headers are names and values
+// in turn.
 func (f *fixture) request(t *testing.T, method, path, body string, v any, headers ...string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, strings.NewReader(body))

@@ -19,22 +19,24 @@ const lanName = "belfry.lan"
 
 // atName has a Chromium find lanName on this machine, and accept its certificate.
 var atName = []chromedp.ExecAllocatorOption{
-	chromedp.Flag("host-resolver-rules", "MAP "+lanName+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
+	chromedp.Flag("host-resolver-rules",
+		"MAP "+lanName+" 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
 	chromedp.Flag("ignore-certificate-errors", true),
 }
 
 // more are pages of the templates in other states, whose forms are others.
 var more = map[string][]string{
-	"register":      {"/register?login=eve%40example.com&token=abc", "/register?mail=sent"},
-	"recovery":      {"/recovery?login=ada%40example.com&token=abc", "/recovery?mail=sent"},
-	"mail":          {"/login/mail?login=ada%40example.com&token=abc", "/login/mail?mail=sent&login=ada%40example.com"},
-	"address":       {"/login/address?change=undo&login=ada%40example.com&token=abc", "/login/address?change=confirm&login=ada%40example.com&token=abc"},
+	"register": {"/register?login=eve%40example.com&token=abc", "/register?mail=sent"},
+	"recovery": {"/recovery?login=ada%40example.com&token=abc", "/recovery?mail=sent"},
+	"mail":     {"/login/mail?login=ada%40example.com&token=abc", "/login/mail?mail=sent&login=ada%40example.com"},
+	"address": {"/login/address?change=undo&login=ada%40example.com&token=abc",
+		"/login/address?change=confirm&login=ada%40example.com&token=abc"},
 	"second-factor": {"/second-factor?factors=totp+email+recovery&mail=sent"},
 	"account":       {"/account?setup=totp", "/account?setup=email"},
 }
 
-// TestPagesAtAName sends every form of every page for users at a name that is not localhost, and logs in: browsers say less
-// about where a form comes from there, and over http nothing but the origin.
+// TestPagesAtAName sends every form of every page for users at a name that is not localhost, and logs in: browsers say
+// less about where a form comes from there, and over http nothing but the origin.
 func TestPagesAtAName(t *testing.T) {
 	browser := openBrowser(t, atName...)
 	for _, c := range []struct{ name, scheme, settings string }{
@@ -92,8 +94,8 @@ func (f *fixture) sendAllForms(t *testing.T) {
 	f.checkComplaints(t)
 }
 
-// sendFormsOf sends each form of a page as it is, and returns how many there were. What the fields have does not matter: a form
-// that is refused for its origin is not read.
+// sendFormsOf sends each form of a page as it is, and returns how many there were. What the fields have does not
+// matter: a form that is refused for its origin is not read.
 func (f *fixture) sendFormsOf(t *testing.T, path string, loggedIn bool) (sent int) {
 	t.Helper()
 	for ; ; sent++ {
@@ -102,7 +104,8 @@ func (f *fixture) sendFormsOf(t *testing.T, path string, loggedIn bool) (sent in
 			f.shows(t, "Welcome, ") // the page of the login says that somebody is logged in, too
 			f.open(t, path)
 		}
-		if int64(sent) >= evaluate[int64](t, f, `document.querySelectorAll("form[method=post]:not([data-options])").length`) {
+		if int64(sent) >= evaluate[int64](t, f,
+			`document.querySelectorAll("form[method=post]:not([data-options])").length`) {
 			return sent
 		}
 		action := f.get(t, fmt.Sprintf(`(() => {
@@ -118,7 +121,8 @@ func (f *fixture) sendFormsOf(t *testing.T, path string, loggedIn bool) (sent in
 			}
 			return err
 		})
-		if status := evaluate[int64](t, f, `performance.getEntriesByType("navigation")[0].responseStatus`); status >= 400 {
+		if status := evaluate[int64](t, f,
+			`performance.getEntriesByType("navigation")[0].responseStatus`); status >= 400 {
 			t.Errorf("the form to %s of %s is refused with %d:\n%s", action, path, status, f.text(t))
 		}
 		if kind := f.get(t, `document.contentType`); kind != "text/html" {

@@ -43,7 +43,9 @@ func (f *fixture) testObjects(t *testing.T) {
 	f.press(t, "Upload")
 	f.shows(t, "The file has been added.")
 	f.shows(t, "cover <1>.txt")
-	content := evaluate[string](t, f, `fetch("/console/objects/Books/object/lady-susan/files/covers/0").then(r => r.text())`, chromedp.EvalAwaitPromise)
+	content := evaluate[string](t, f,
+		`fetch("/console/objects/Books/object/lady-susan/files/covers/0").then(r => r.text())`,
+		chromedp.EvalAwaitPromise)
 	if content != "a cover" {
 		t.Errorf("the file is %q", content)
 	}
@@ -62,7 +64,8 @@ func (f *fixture) testObjects(t *testing.T) {
 	}
 }
 
-// testSchemas has a stricter schema served, finds the objects that do not match it, and mends one of them in the editor.
+// testSchemas has a stricter schema served, finds the objects that do not match it, and mends one of them in the
+// editor.
 func (f *fixture) testSchemas(t *testing.T) {
 	serve := func(text []byte) {
 		t.Helper()
@@ -73,7 +76,8 @@ func (f *fixture) testSchemas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve([]byte(strings.NewReplacer(`"minLength": 1`, `"maxLength": 20`, `"minimum": 0`, `"minimum": 1812`).Replace(string(before))))
+	serve([]byte(strings.NewReplacer(`"minLength": 1`, `"maxLength": 20`, `"minimum": 0`,
+		`"minimum": 1812`).Replace(string(before))))
 	f.open(t, "/console/objects/Books")
 	f.press(t, "Check by the schema")
 	f.press(t, "Check now")
@@ -83,7 +87,9 @@ func (f *fixture) testSchemas(t *testing.T) {
 	f.shows(t, "Not valid, as it is stored.")
 	f.good(t, "console-object-invalid")
 	f.click(t, "#check li:last-child a")
-	if line := f.get(t, `(e => e.value.slice(e.selectionStart, e.selectionEnd))(document.activeElement)`); !strings.Contains(line, `"year": 1811`) && !strings.Contains(line, `"title": "Sense`) {
+	if line := f.get(t,
+		`(e => e.value.slice(e.selectionStart, e.selectionEnd))(document.activeElement)`); !strings.Contains(line,
+		`"year": 1811`) && !strings.Contains(line, `"title": "Sense`) {
 		t.Errorf("the editor selects %q", line)
 	}
 	f.edit(t, `{"author":"austen","title":"Sense & Sensibility","year":1813}`)

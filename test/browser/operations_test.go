@@ -18,7 +18,8 @@ func (f *fixture) testLive(t *testing.T) {
 	shown := func(events ...string) {
 		t.Helper()
 		f.until(t, func() error {
-			all, err := attempt[[]string](f, `[...document.querySelectorAll("#events summary code")].map(e => e.textContent)`)
+			all, err := attempt[[]string](f,
+				`[...document.querySelectorAll("#events summary code")].map(e => e.textContent)`)
 			if err == nil && !slices.Equal(all, events) {
 				err = fmt.Errorf("the page shows events of %v, not of %v", all, events)
 			}
@@ -48,7 +49,8 @@ func (f *fixture) testLive(t *testing.T) {
 	f.shows(t, "Live, 3 events")
 	f.click(t, "#events li:first-child summary")
 	f.until(t, func() error {
-		if body := f.get(t, `document.querySelector('#events li:first-child pre').textContent`); !strings.Contains(body, `"uuid": "bronte"`) {
+		if body := f.get(t, `document.querySelector('#events li:first-child pre').textContent`); !strings.Contains(body,
+			`"uuid": "bronte"`) {
 			return fmt.Errorf("the event is shown as %q", body)
 		}
 		return nil

@@ -12,8 +12,8 @@ import (
 	"belfry/test/kit"
 )
 
-// TestPagesBelowAPath uses belfry behind an nginx that has it at /api, and nothing anywhere else: every form, every link and
-// every file of a page has to be there.
+// TestPagesBelowAPath uses belfry behind an nginx that has it at /api, and nothing anywhere else: every form, every
+// link and every file of a page has to be there.
 func TestPagesBelowAPath(t *testing.T) {
 	browser := openBrowser(t)
 	for _, c := range []struct {
@@ -86,15 +86,17 @@ func (f *fixture) crawlConsole(t *testing.T) {
 	f.checkComplaints(t)
 }
 
-// within checks that all that a page names is below the base URL, and that what it has loaded was there. It returns the links to
-// pages of the console.
+// within checks that all that a page names is below the base URL, and that what it has loaded was there. It returns the
+// links to pages of the console.
 func (f *fixture) within(t *testing.T) (console []string) {
 	t.Helper()
 	f.run(t, chromedp.WaitReady(chromedp.CSS("main")))
-	for _, failed := range evaluate[[]string](t, f, `performance.getEntriesByType("resource").filter(e => e.responseStatus >= 400).map(e => e.responseStatus + " " + e.name)`) {
+	for _, failed := range evaluate[[]string](t,
+		f, `performance.getEntriesByType("resource").filter(e => e.responseStatus >= 400).map(e => e.responseStatus + " " + e.name)`) {
 		t.Errorf("at %s: %s", f.get(t, `location.href`), failed)
 	}
-	for _, link := range evaluate[[]string](t, f, `[...document.querySelectorAll("a[href], form[action], link[href], script[src]")]
+	for _, link := range evaluate[[]string](t, f,
+		`[...document.querySelectorAll("a[href], form[action], link[href], script[src]")]
 		.map(e => new URL(e.getAttribute("href") || e.getAttribute("action") || e.getAttribute("src"), location.href).href).filter(l => l.startsWith(location.origin))`) {
 		path, ok := strings.CutPrefix(link, f.URL)
 		if !ok {
@@ -103,8 +105,11 @@ func (f *fixture) within(t *testing.T) (console []string) {
 		}
 		path, _, _ = strings.Cut(path, "#")
 		u, err := url.Parse(path)
-		if err == nil && strings.HasPrefix(path, "/console/") && !strings.Contains(path, "/assets/") && !strings.HasSuffix(u.Path, ".json") && len(u.RawQuery) == 0 &&
-			(!strings.HasPrefix(path, "/console/docs/") || path == "/console/docs/") && !strings.Contains(path, "/logout") && !strings.Contains(path, "/stop") && !strings.Contains(path, "/check") && !strings.Contains(path, "/history") {
+		if err == nil && strings.HasPrefix(path, "/console/") && !strings.Contains(path, "/assets/") &&
+			!strings.HasSuffix(u.Path, ".json") && len(u.RawQuery) == 0 &&
+			(!strings.HasPrefix(path, "/console/docs/") || path == "/console/docs/") &&
+			!strings.Contains(path, "/logout") && !strings.Contains(path, "/stop") &&
+			!strings.Contains(path, "/check") && !strings.Contains(path, "/history") {
 			console = append(console, path)
 		}
 	}

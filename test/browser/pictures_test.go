@@ -25,7 +25,8 @@ import (
 
 var (
 	screenshots = flag.String("screenshots", "", "the folder to write the pictures to that docs show")
-	variants    = flag.String("variants", "", "a folder to write pictures of all pages to: light and dark, wide and small")
+	variants    = flag.String("variants", "",
+		"a folder to write pictures of all pages to: light and dark, wide and small")
 )
 
 var shownPicture = regexp.MustCompile(`\]\((?:\.\./)?images/([a-z0-9-]+)\.png\)`)
@@ -82,7 +83,8 @@ func (f *fixture) picture(t *testing.T, name string) {
 		document.activeElement.blur();
 		scrollTo(0, 0);
 		const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-		while (texts.nextNode()) for (const [from, to] of `+string(replaced)+`) texts.currentNode.data = texts.currentNode.data.replaceAll(from, to);
+		while (texts.nextNode()) for (const [from, to] of `+string(replaced)+
+		`) texts.currentNode.data = texts.currentNode.data.replaceAll(from, to);
 		for (const dt of document.querySelectorAll("dt")) {
 			if (dt.textContent === "Host") dt.nextElementSibling.textContent = "server";
 			if (dt.textContent === "Process") dt.nextElementSibling.textContent = "1";
@@ -93,7 +95,9 @@ func (f *fixture) picture(t *testing.T, name string) {
 	})()`)
 	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
-	_, err = chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: min(max(height, minPicture), maxPicture), DeviceScaleFactor: 1})
+	_, err = chromedp.Call(ctx,
+		emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280,
+			Height: min(max(height, minPicture), maxPicture), DeviceScaleFactor: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

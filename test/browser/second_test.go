@@ -9,8 +9,8 @@ import (
 	"github.com/pquerna/otp/totp"
 )
 
-// testSecondFactor logs in to the console as an admin who has an authenticator app, in a tab with cookies of its own, and
-// resets the second factors of a user.
+// testSecondFactor logs in to the console as an admin who has an authenticator app, in a tab with cookies of its own,
+// and resets the second factors of a user.
 func (f *fixture) testSecondFactor(t *testing.T) {
 	other := &fixture{URL: f.URL, server: f.server, top: f.top, folder: f.folder, axe: f.axe, pictures: f.pictures}
 	other.openTab(t, f.tab)
@@ -58,7 +58,8 @@ func (f *fixture) submit(t *testing.T, selector, text string) {
 func (f *fixture) enroll(t *testing.T, login string) (secret, recovery string) {
 	t.Helper()
 	var session struct{ Token string }
-	f.request(t, "POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"`+password+`"}`, &session, "Prefer", "return=representation")
+	f.request(t, "POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"`+password+`"}`, &session,
+		"Prefer", "return=representation")
 	var app struct{ Secret string }
 	f.request(t, "POST", "/auth/factors/totp", "", &app, "Authorization", "Bearer "+session.Token)
 	code, err := totp.GenerateCode(app.Secret, time.Now())

@@ -28,8 +28,9 @@ var hosted = map[string]struct{ path, shows string }{
 	"authorize":     {"", "wants to act in your name"}, // at the page of a program
 }
 
-// TestSmoke uses the console once, and opens every page of it and every page for users: each works, and the browser has no
-// complaint. TestPages and TestAccount, which make test-all runs, do all that people do, and check how each page looks.
+// TestSmoke uses the console once, and opens every page of it and every page for users: each works, and the browser has
+// no complaint. TestPages and TestAccount, which make test-all runs, do all that people do, and check how each page
+// looks.
 func TestSmoke(t *testing.T) {
 	f := &fixture{top: t, folder: t.TempDir(), worksOnly: true}
 	f.serveSmoke(t)
@@ -39,7 +40,8 @@ func TestSmoke(t *testing.T) {
 	f.createObjects(t)
 
 	f.open(t, "/console/objects")
-	for _, link := range evaluate[[]string](t, f, `[...document.querySelectorAll(".nav a")].map(a => a.getAttribute("href"))`) {
+	for _, link := range evaluate[[]string](t, f,
+		`[...document.querySelectorAll(".nav a")].map(a => a.getAttribute("href"))`) {
 		f.open(t, link)
 		f.checkComplaints(t)
 	}

@@ -19,7 +19,8 @@ func TestAChromiumThatCrashesOnStartIsStartedAgain(t *testing.T) {
 	}
 	folder := t.TempDir()
 	crashed, path := filepath.Join(folder, "crashed"), filepath.Join(folder, "chromium")
-	script := fmt.Sprintf("#!/bin/sh\nif [ ! -e %[1]q ]; then : > %[1]q; echo 'Segmentation fault' >&2; exit 139; fi\nexec %[2]q \"$@\"\n", crashed, chromium)
+	script := fmt.Sprintf("#!/bin/sh\nif [ ! -e %[1]q ]; then : > %[1]q; echo 'Segmentation fault' >&2; exit 139; "+
+		"fi\nexec %[2]q \"$@\"\n", crashed, chromium)
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}

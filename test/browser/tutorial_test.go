@@ -32,7 +32,8 @@ var block = regexp.MustCompile("(?s)([^\n]*)\n+```(\\w+)\n(.*?)```\n")
 
 var named = regexp.MustCompile("(Save this as|Add this at the end of) `([^`]+)`:$")
 
-// TestTutorial does what docs/tutorial/recipes.md says: its files, its commands, and in the browser what it asks people to do.
+// TestTutorial does what docs/tutorial/recipes.md says: its files, its commands, and in the browser what it asks people
+// to do.
 func TestTutorial(t *testing.T) {
 	text, err := os.ReadFile("../../docs/tutorial/recipes.md")
 	if err == nil {
@@ -54,7 +55,8 @@ func TestTutorial(t *testing.T) {
 	if err := os.Symlink(process.Plain(t), filepath.Join(tt.folder, "belfry")); err != nil {
 		t.Fatal(err)
 	}
-	if build := tt.section(t, "## 1. Make a project", "Save this as"); !strings.Contains(build, "make build\nmkdir -p ../recipes/config ../recipes/site\ncp bin/belfry ../recipes/\ncd ../recipes\n") {
+	if build := tt.section(t, "## 1. Make a project", "Save this as"); !strings.Contains(build,
+		"make build\nmkdir -p ../recipes/config ../recipes/site\ncp bin/belfry ../recipes/\ncd ../recipes\n") {
 		t.Errorf("the page begins with other commands: %s", build)
 	}
 	tt.follow(t, "## 2. Start belfry")
@@ -82,7 +84,8 @@ func TestTutorial(t *testing.T) {
 	tt.load(t)
 	tt.comment(t, "Waffles", "With syrup")
 	tt.until(t, func() error {
-		if reply := tt.sh(t, "curl -s http://localhost:"+tt.port+"/recipes"); !strings.Contains(reply, `"text":"With syrup"`) {
+		if reply := tt.sh(t, "curl -s http://localhost:"+tt.port+"/recipes"); !strings.Contains(reply,
+			`"text":"With syrup"`) {
 			return fmt.Errorf("the recipe lacks its comment: %s", reply)
 		}
 		return nil
@@ -97,7 +100,8 @@ func TestTutorial(t *testing.T) {
 	tt.publish(t, "Pancakes", picture)
 	tt.until(t, func() error {
 		tt.load(t)
-		_, err := attempt[bool](tt.fixture, `document.querySelector("img").decode().then(() => true)`, chromedp.EvalAwaitPromise)
+		_, err := attempt[bool](tt.fixture, `document.querySelector("img").decode().then(() => true)`,
+			chromedp.EvalAwaitPromise)
 		return err
 	})
 
@@ -246,7 +250,8 @@ func (tt *tutorial) publish(t *testing.T, title, picture string) {
 	}
 	tt.click(t, "#new button")
 	tt.until(t, func() error {
-		titles, err := attempt[string](tt.fixture, `[...document.querySelectorAll("h2")].map(h => h.textContent).join()`)
+		titles, err := attempt[string](tt.fixture,
+			`[...document.querySelectorAll("h2")].map(h => h.textContent).join()`)
 		if err == nil && !strings.Contains(titles, title) {
 			err = fmt.Errorf("the page shows %q", titles)
 		}
@@ -265,5 +270,6 @@ func (tt *tutorial) publish(t *testing.T, title, picture string) {
 func (tt *tutorial) comment(t *testing.T, title, text string) {
 	t.Helper()
 	form := fmt.Sprintf(`//article[h2=%q]//`, title)
-	tt.run(t, chromedp.SendKeys(chromedp.Search(form+"input"), text), chromedp.Click(chromedp.Search(form+"button"), chromedp.NodeVisible))
+	tt.run(t, chromedp.SendKeys(chromedp.Search(form+"input"), text),
+		chromedp.Click(chromedp.Search(form+"button"), chromedp.NodeVisible))
 }

@@ -60,7 +60,8 @@ func record(t *testing.T, port int) *recorder {
 		r.mu.Lock()
 		req := res.Request
 		number, _ := req.Context().Value(numbered{}).(int)
-		r.seen = append(r.seen, recorded{number, req.Method, req.URL.RequestURI(), res.StatusCode, res.Header.Get("Location"), res.Header.Values("Set-Cookie")})
+		r.seen = append(r.seen, recorded{number, req.Method, req.URL.RequestURI(), res.StatusCode,
+			res.Header.Get("Location"), res.Header.Values("Set-Cookie")})
 		second := r.second
 		r.mu.Unlock()
 		if number == 1 && second != nil {
@@ -147,7 +148,8 @@ authentication:
   providers:
     email: {postValidation: %t, %slogin: {code: true, link: true, codeMail: {subject: "{{.Token}}"}, linkMail: {text: "{{.Link}}"}}}
     github: {clientID: %q, clientSecret: %q, authURL: %q, tokenURL: %q, profileURL: %q}
-`, port, w.replies.URL, w.mails.Port, postValidation, settings, github.ClientID, github.ClientSecret, github.AuthURL, github.TokenURL, github.ProfileURL))
+`, port, w.replies.URL, w.mails.Port, postValidation, settings, github.ClientID, github.ClientSecret, github.AuthURL,
+		github.TokenURL, github.ProfileURL))
 	w.serve(t)
 	w.URL = w.replies.URL
 	w.openTab(t, browser)
@@ -169,8 +171,8 @@ func (w *twice) mail(t *testing.T, to string) mailbox.Mail {
 	return w.mails.Await(t, to, w.read[to])[w.read[to]-1]
 }
 
-// doubleClick presses a button, and again before the reply to the first form has arrived, which is then lost. It returns the replies to
-// all forms: a browser on a slow machine may send a third.
+// doubleClick presses a button, and again before the reply to the first form has arrived, which is then lost. It
+// returns the replies to all forms: a browser on a slow machine may send a third.
 func (w *twice) doubleClick(t *testing.T, button, path string) (first recorded, others []recorded) {
 	t.Helper()
 	w.replies.forget()
@@ -250,7 +252,8 @@ func TestSentTwice(t *testing.T) {
 	}
 }
 
-// scan opens a link as scanners of mails do: it follows redirects, keeps cookies, and sends the forms of the page that it finds.
+// scan opens a link as scanners of mails do: it follows redirects, keeps cookies, and sends the forms of the page that
+// it finds.
 func (w *twice) scan(t *testing.T, link string) {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -380,7 +383,8 @@ func (w *twice) testMailLogin(t *testing.T) {
 		w.open(t, "/login/mail")
 		w.fill(t, "#login", address)
 		if kind == "link" {
-			evaluate[bool](t, w.fixture, `(document.querySelector("form").insertAdjacentHTML("beforeend", '<input type="hidden" name="kind" value="link">'), true)`)
+			evaluate[bool](t,
+				w.fixture, `(document.querySelector("form").insertAdjacentHTML("beforeend", '<input type="hidden" name="kind" value="link">'), true)`)
 		}
 		w.press(t, "Send the mail")
 		w.shows(t, "we have sent a mail")

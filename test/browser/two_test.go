@@ -10,8 +10,8 @@ import (
 	"belfry/test/kit"
 )
 
-// Two belfrys on one host, at two ports, have one jar of cookies. With names of their own they do not log each other out, also where
-// one of them had the name of the other before: who is logged in stays so.
+// Two belfrys on one host, at two ports, have one jar of cookies. With names of their own they do not log each other
+// out, also where one of them had the name of the other before: who is logged in stays so.
 func TestTwoBelfrysOnOneHost(t *testing.T) {
 	browser := openBrowser(t)
 	var both [2]*fixture

@@ -23,7 +23,8 @@ func (f *fixture) testWebExample(t *testing.T) {
 	}
 	f.typesAreCurrent(t, folder)
 	w := &fixture{axe: f.axe}
-	w.server = process.ServePlain(t, filepath.Join(folder, "belfry.yaml"), "--data", t.TempDir(), "--listen", "127.0.0.1:0")
+	w.server = process.ServePlain(t, filepath.Join(folder, "belfry.yaml"), "--data", t.TempDir(), "--listen",
+		"127.0.0.1:0")
 	w.URL = w.server.URL
 	w.openTab(t, f.tab)
 
@@ -56,7 +57,8 @@ func (f *fixture) testWebExample(t *testing.T) {
 	w.run(t, chromedp.SetUploadFiles(chromedp.CSS("#picture"), []string{picture}))
 	w.run(t, chromedp.WaitReady(chromedp.CSS("#pictures img")))
 	w.until(t, func() error {
-		_, err := attempt[bool](w, `document.querySelector('#pictures img').decode().then(() => true)`, chromedp.EvalAwaitPromise)
+		_, err := attempt[bool](w, `document.querySelector('#pictures img').decode().then(() => true)`,
+			chromedp.EvalAwaitPromise)
 		return err
 	})
 	w.fill(t, "#edit-text", "on Sunday")
@@ -68,7 +70,9 @@ func (f *fixture) testWebExample(t *testing.T) {
 	// Another program changes the note that is edited: the save shows it, and nothing is overwritten unseen.
 	w.press(t, "Buy milk")
 	w.run(t, chromedp.WaitVisible(chromedp.CSS("#edit-title")))
-	milk := evaluate[string](t, w, `fetch('/notes').then(r => r.json()).then(p => p.items.find(n => n.title === 'Buy milk').uuid)`, chromedp.EvalAwaitPromise)
+	milk := evaluate[string](t, w,
+		`fetch('/notes').then(r => r.json()).then(p => p.items.find(n => n.title === 'Buy milk').uuid)`,
+		chromedp.EvalAwaitPromise)
 	w.fromElsewhere(t, "PATCH", "/notes/"+milk, `{"title":"Buy oat milk"}`)
 	w.fill(t, "#edit-text", "two bottles")
 	w.press(t, "Save")
@@ -105,7 +109,8 @@ type note struct{ Title, Text string }
 func (f *fixture) fromElsewhere(t *testing.T, method, path, body string) (n note) {
 	t.Helper()
 	var session struct{ Token string }
-	f.request(t, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q}`, address, password), &session, "Prefer", "return=representation")
+	f.request(t, "POST", "/auth/email", fmt.Sprintf(`{"login":%q,"password":%q}`, address, password), &session,
+		"Prefer", "return=representation")
 	f.request(t, method, path, body, &n, "Authorization", "Bearer "+session.Token)
 	return n
 }
@@ -118,7 +123,8 @@ func (f *fixture) typesAreCurrent(t *testing.T, folder string) {
 	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "node_modules", ".bin", "openapi-typescript"), document, "-o", fresh)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "node_modules", ".bin", "openapi-typescript"),
+		document, "-o", fresh)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -128,7 +134,8 @@ func (f *fixture) typesAreCurrent(t *testing.T, folder string) {
 	}
 	got, err := os.ReadFile(filepath.Join(folder, "src", "schema.d.ts"))
 	if err != nil || string(got) != string(want) {
-		t.Errorf("examples/web/src/schema.d.ts is not what openapi-typescript makes of the API: run npm run types there (%v)", err)
+		t.Errorf("examples/web/src/schema.d.ts is not what openapi-typescript makes of the API: run npm run types "+
+			"there (%v)", err)
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 var only = flag.String("chaos.only", "", "inject only faults whose name contains this")
 
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey} {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": backing.AccessKey,
+		"AWS_SECRET_ACCESS_KEY": backing.SecretKey} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}
@@ -32,7 +33,8 @@ func TestMain(m *testing.M) {
 const checkEvery = 3
 
 // lossEvery is in one of how many rounds the log is lost in long runs, by world.
-var lossEvery = map[world.Kind]int{world.Files: 8, world.FilesAndBus: 4, world.Mongo: 12, world.Dynamo: 12, world.Cluster: 12}
+var lossEvery = map[world.Kind]int{world.Files: 8, world.FilesAndBus: 4, world.Mongo: 12, world.Dynamo: 12,
+	world.Cluster: 12}
 
 // soak runs rounds in a world: faults are injected while clients write.
 func soak(t *testing.T, kind world.Kind, rounds int) {
@@ -56,8 +58,10 @@ func soak(t *testing.T, kind world.Kind, rounds int) {
 		losses = 0
 	}
 	r, err := run.New(t.Context(), run.Options{
-		Deployment: w.Deployment(), Nemeses: nemeses(w), Loss: w.LogLoss(), LossEvery: losses, Ready: w.Ready, Belfry: process.Commands(t), Seed: soak.Seed(),
-		Tag: fmt.Sprint("s", soak.Seed()), Ordered: kind == world.Files || kind == world.FilesAndBus, Accounts: true, ClockSteps: soak.Long(), Long: soak.Long(), Logf: t.Logf,
+		Deployment: w.Deployment(), Nemeses: nemeses(w), Loss: w.LogLoss(), LossEvery: losses, Ready: w.Ready,
+		Belfry: process.Commands(t), Seed: soak.Seed(),
+		Tag: fmt.Sprint("s", soak.Seed()), Ordered: kind == world.Files || kind == world.FilesAndBus, Accounts: true,
+		ClockSteps: soak.Long(), Long: soak.Long(), Logf: t.Logf,
 	})
 	if err != nil {
 		t.Fatal(err)

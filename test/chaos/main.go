@@ -45,7 +45,8 @@ func main() {
 	set.DurationVar(&f.each, "check", 15*time.Second, "how long clients write between two checks")
 	set.Uint64Var(&f.seed, "seed", 0, "what the clients do; 0: a random one")
 	set.IntVar(&f.clients, "clients", 8, "concurrent clients")
-	set.BoolVar(&f.ordered, "ordered", false, "one process writes: the events of an object must come in the order of their revisions")
+	set.BoolVar(&f.ordered, "ordered", false,
+		"one process writes: the events of an object must come in the order of their revisions")
 	set.BoolVar(&f.accounts, "accounts", true, "register users and log in")
 	set.BoolVar(&f.json, "json", false, "report as JSON")
 	set.BoolVar(&f.stores, "stores", false, "print the stores that the configuration needs, and end")

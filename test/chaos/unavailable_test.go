@@ -29,7 +29,8 @@ var faults = []struct {
 func TestBelfryReportsThatMongoDBIsUnavailable(t *testing.T) {
 	t.Parallel()
 	p := backing.StartProxy(t, backing.StartMongo(t).Address)
-	reports(t, p, fmt.Sprintf("{type: mongodb, url: 'mongodb://%s/?serverSelectionTimeoutMS=3000&timeoutMS=10000'}", p.Address))
+	reports(t, p,
+		fmt.Sprintf("{type: mongodb, url: 'mongodb://%s/?serverSelectionTimeoutMS=3000&timeoutMS=10000'}", p.Address))
 }
 
 func TestBelfryReportsThatDynamoDBIsUnavailable(t *testing.T) {
@@ -43,7 +44,8 @@ func TestBelfryReportsThatDynamoDBIsUnavailable(t *testing.T) {
 func reports(t *testing.T, p *backing.Proxy, backend string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "belfry.yaml")
-	text := fmt.Sprintf("data: ./data\nbus: {listen: ''}\nbackends: {default: %s}\nstores: {Parents: {expose: {}}}\n", backend)
+	text := fmt.Sprintf("data: ./data\nbus: {listen: ''}\nbackends: {default: %s}\nstores: {Parents: {expose: {}}}\n",
+		backend)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,8 @@ func startsOnceBackendRecovers(t *testing.T, p *backing.Proxy, config string) *p
 	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(kit.FreePort(t)))
 	wait := process.ServeLater(t, config, "--listen", address)
 	early := &process.Server{URL: "http://" + address}
-	process.Eventually(t, time.Minute, func() error { return notReady(early, "belfry is starting and waits for backend default") })
+	process.Eventually(t, time.Minute,
+		func() error { return notReady(early, "belfry is starting and waits for backend default") })
 	res, err := http.Get(early.URL + "/parents/x")
 	if err != nil {
 		t.Fatal(err)

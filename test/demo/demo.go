@@ -132,7 +132,8 @@ func (d *demo) countEntries(ctx context.Context) error {
 		}
 		total += have
 	}
-	d.say("All %d countries together have %d subdivisions in their arrays, as many as the file.", len(d.data.countries), total)
+	d.say("All %d countries together have %d subdivisions in their arrays, as many as the file.", len(d.data.countries),
+		total)
 
 	parent, want := d.data.largestParent()
 	s, err := d.client.get(ctx, "/subdivisions/"+parent)
@@ -142,7 +143,8 @@ func (d *demo) countEntries(ctx context.Context) error {
 	if have := len(entries(s, "children")); have != want {
 		return fmt.Errorf("subdivision %s has %d children in its array instead of %d", parent, have, want)
 	}
-	d.say("A subdivision may be the parent of others of the same store: %s, %v, has %d children.", parent, s["name"], want)
+	d.say("A subdivision may be the parent of others of the same store: %s, %v, has %d children.", parent, s["name"],
+		want)
 	return nil
 }
 
@@ -150,7 +152,8 @@ func (d *demo) countEntries(ctx context.Context) error {
 func (d *demo) rename(ctx context.Context) error {
 	code, name := d.data.of(shown)[0]["code"], "Renamed by the demo"
 	d.say("\nPATCH /subdivisions/%s {\"name\": %q}", code, name)
-	if err := d.client.write(ctx, http.MethodPatch, "/subdivisions/"+code, fmt.Sprintf("{%q: %q}", "name", name), http.StatusOK); err != nil {
+	if err := d.client.write(ctx, http.MethodPatch, "/subdivisions/"+code, fmt.Sprintf("{%q: %q}", "name", name),
+		http.StatusOK); err != nil {
 		return err
 	}
 	country, err := d.client.get(ctx, "/countries/"+shown)

@@ -65,7 +65,8 @@ func TestSampleReplacesMissingData(t *testing.T) {
 		want(t, out.String(), "Data: Debian's iso-codes: ")
 		return
 	}
-	want(t, out.String(), "Debian's iso-codes is not available here (", "Data: the sample that comes with belfry: 4 countries, 17 subdivisions\n")
+	want(t, out.String(), "Debian's iso-codes is not available here (",
+		"Data: the sample that comes with belfry: 4 countries, 17 subdivisions\n")
 	if len(data.countries) != 4 {
 		t.Errorf("%d countries", len(data.countries))
 	}
@@ -73,7 +74,8 @@ func TestSampleReplacesMissingData(t *testing.T) {
 
 func TestParentsOfBothForms(t *testing.T) {
 	subdivisions := []record{
-		{"code": "GB-ENG"}, {"code": "GB-ESS", "parent": "GB-ENG"}, {"code": "FR-29", "parent": "BRE"}, {"code": "FR-BRE"},
+		{"code": "GB-ENG"}, {"code": "GB-ESS", "parent": "GB-ENG"}, {"code": "FR-29", "parent": "BRE"},
+		{"code": "FR-BRE"},
 	}
 	link(subdivisions)
 	for i, want := range []string{"", "GB-ENG", "FR-BRE", ""} {

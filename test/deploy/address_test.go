@@ -37,7 +37,8 @@ func from(t *testing.T, address string) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// Behind proxies, each client has a limit of its own, whatever form the proxy reports its address in, and whatever the client sends.
+// Behind proxies, each client has a limit of its own, whatever form the proxy reports its address in, and whatever the
+// client sends.
 func TestClientsBehindProxiesHaveLimitsOfTheirOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		header string // of the configuration
@@ -47,13 +48,15 @@ func TestClientsBehindProxiesHaveLimitsOfTheirOwn(t *testing.T) {
 		"Apache": {"", backing.StartApache},
 		"Caddy":  {"", backing.StartCaddy},
 		"nginx, with ports": {"", func(t testing.TB, upstream string) *backing.HTTPProxy {
-			return backing.StartNginxReporting(t, upstream, "X-Forwarded-For", "$proxy_add_x_forwarded_for:$remote_port")
+			return backing.StartNginxReporting(t, upstream, "X-Forwarded-For",
+				"$proxy_add_x_forwarded_for:$remote_port")
 		}},
 		"nginx, with brackets": {"", func(t testing.TB, upstream string) *backing.HTTPProxy {
 			return backing.StartNginxReporting(t, upstream, "X-Forwarded-For", "[::ffff:$remote_addr]:$remote_port")
 		}},
 		"nginx, RFC 7239": {"Forwarded", func(t testing.TB, upstream string) *backing.HTTPProxy {
-			return backing.StartNginxReporting(t, upstream, "Forwarded", `$http_forwarded, for="$remote_addr:$remote_port";proto=$scheme;host="$http_host"`)
+			return backing.StartNginxReporting(t, upstream, "Forwarded",
+				`$http_forwarded, for="$remote_addr:$remote_port";proto=$scheme;host="$http_host"`)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

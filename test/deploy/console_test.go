@@ -34,7 +34,8 @@ func (a *admins) do(method, path string, form url.Values) (status int, location,
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	req.Header.Set("Cookie", a.cookie)
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Timeout: kit.Limit}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout: kit.Limit}
 	res, err := client.Do(req)
 	if err != nil {
 		a.t.Fatal(err)
@@ -68,7 +69,8 @@ func (a *admins) shows(path, text string) {
 
 var firstLink = regexp.MustCompile(`/console/first\?token=(\S+)`)
 
-// console uses the console behind a balancer that does not keep a browser at one front, with the permissions of a front.
+// console uses the console behind a balancer that does not keep a browser at one front, with the permissions of a
+// front.
 func (w *fixture) console(fronts ...*process.Server) {
 	w.t.Helper()
 	a := &admins{t: w.t, fronts: fronts}
@@ -78,18 +80,23 @@ func (w *fixture) console(fronts ...*process.Server) {
 	}
 	a.n = 1 // the front that did not make the link
 	a.shows(link[0], "Make me the admin")
-	if status, to, text := a.do("POST", "/console/first", url.Values{"token": {link[1]}, "login": {"ada@example.com"}, "password": {"a fine password"}}); status != http.StatusSeeOther || to != "/console" {
+	if status, to, text := a.do("POST", "/console/first",
+		url.Values{"token": {link[1]}, "login": {"ada@example.com"},
+			"password": {"a fine password"}}); status != http.StatusSeeOther || to != "/console" {
 		w.t.Fatalf("%d %s: %s", status, to, text)
 	}
 	for path, text := range map[string]string{
-		"/console/objects": "Authors", "/console/objects/Books": "notes", "/console/objects/Books/object/notes": "Notes", "/console/objects/Books/object/notes/history": "Store.Saved",
-		"/console/map": "Books", "/console/live": "Books", "/console/workers": "cascade", "/console/workers/mapping": "Reset", "/console/verify": "Verify now",
+		"/console/objects": "Authors", "/console/objects/Books": "notes",
+		"/console/objects/Books/object/notes": "Notes", "/console/objects/Books/object/notes/history": "Store.Saved",
+		"/console/map": "Books", "/console/live": "Books", "/console/workers": "cascade",
+		"/console/workers/mapping": "Reset", "/console/verify": "Verify now",
 		"/console/users": "ada@example.com", "/console/system": "The last hour", "/console/api": "API",
 	} {
 		a.shows(path, text)
 	}
 	// A run of one front is shown by the other.
-	if status, to, text := a.do("POST", "/console/verify", url.Values{"by": {"x"}}); status != http.StatusSeeOther || to != "/console/verify" {
+	if status, to, text := a.do("POST", "/console/verify", url.Values{"by": {"x"}}); status != http.StatusSeeOther ||
+		to != "/console/verify" {
 		w.t.Errorf("verify: %d %s: %s", status, to, text)
 	}
 	a.shows("/console/verify", "no differences")
@@ -100,10 +107,12 @@ func (w *fixture) console(fronts ...*process.Server) {
 		text         string
 	}{
 		{"GET", "/console/letters", nil, "belfry dlq list"}, {"GET", "/console/letters/1", nil, "belfry dlq show"},
-		{"POST", "/console/letters", url.Values{"act": {"retry"}, "id": {"1"}}, "belfry dlq retry"}, {"POST", "/console/letters", url.Values{"act": {"drop"}, "id": {"1"}}, "belfry dlq drop"},
+		{"POST", "/console/letters", url.Values{"act": {"retry"}, "id": {"1"}}, "belfry dlq retry"},
+		{"POST", "/console/letters", url.Values{"act": {"drop"}, "id": {"1"}}, "belfry dlq drop"},
 		{"POST", "/console/workers/mapping/reset", url.Values{"from": {"new"}}, "belfry listener reset"},
 	} {
-		if status, _, text := a.do(c.method, c.path, c.form); status != http.StatusForbidden || !strings.Contains(text, c.text) || !strings.Contains(text, "user of this process may not") {
+		if status, _, text := a.do(c.method, c.path, c.form); status != http.StatusForbidden ||
+			!strings.Contains(text, c.text) || !strings.Contains(text, "user of this process may not") {
 			w.t.Errorf("%s %s %v: %d %s", c.method, c.path, c.form, status, text)
 		}
 	}

@@ -58,8 +58,10 @@ func TestExternal(t *testing.T) {
 	w.config = w.write("belfry.yaml", configuration+"  url: "+w.bus+"\n")
 	w.belfry = process.ServePlain(t, w.config)
 	w.deploy()
-	w.run("admin", 1, "consumer audit-31 of stream EVENTS", "bus", "setup", "--check", "--listener", "audit", "--ordered")
-	w.run("admin", 0, "consumer audit-31 of stream EVENTS", "bus", "setup", "--listener", "audit", "--ordered", "--from", "all")
+	w.run("admin", 1, "consumer audit-31 of stream EVENTS", "bus", "setup", "--check", "--listener", "audit",
+		"--ordered")
+	w.run("admin", 0, "consumer audit-31 of stream EVENTS", "bus", "setup", "--listener", "audit", "--ordered",
+		"--from", "all")
 	audit := w.listen("audit", true)
 	w.awaitLine(audit, "Store.Saved letters")
 	w.awaitLine(audit, "Store.Saved late")
@@ -74,7 +76,8 @@ func TestExternal(t *testing.T) {
 	})
 	w.run("admin", 0, "1 of 1 dead letter to be redelivered", "dlq", "retry", "--listener", "audit")
 	process.Eventually(t, time.Minute, func() error {
-		if out := w.run("admin", 0, "", "dlq", "list", "--json", "--listener", "audit"); !strings.Contains(out, `"retries":1`) {
+		if out := w.run("admin", 0, "", "dlq", "list", "--json", "--listener", "audit"); !strings.Contains(out,
+			`"retries":1`) {
 			return errors.New(out)
 		}
 		return nil
@@ -94,7 +97,8 @@ func TestEmbeddedWithTLS(t *testing.T) {
 	w.write("nats.conf", tls+string(conf))
 	port := kit.FreePort(t)
 	w.config = w.write("belfry.yaml", configuration+fmt.Sprintf(
-		"  config: nats.conf\n  listen: 127.0.0.1:%d\n  tls: {ca: %q, cert: %q, key: %q}\n", port, authority, certificate, key))
+		"  config: nats.conf\n  listen: 127.0.0.1:%d\n  tls: {ca: %q, cert: %q, key: %q}\n", port, authority,
+		certificate, key))
 	w.belfry = process.ServePlain(t, w.config)
 	if want := fmt.Sprintf("tls://127.0.0.1:%d", port); !strings.Contains(w.belfry.Banner, want) {
 		t.Errorf("the banner does not contain %s:\n%s", want, w.belfry.Banner)
@@ -115,7 +119,8 @@ func (w *fixture) deploy() {
 	for _, user := range []string{"front", "worker", "belfry", "listener"} {
 		w.run(user, 1, "lacks the permission", "bus", "setup", "--listener", "listener")
 	}
-	out := w.run("admin", 0, " created", "bus", "setup", "--listener", "listener", "--store", "Books", "--event", "Store.Saved")
+	out := w.run("admin", 0, " created", "bus", "setup", "--listener", "listener", "--store", "Books", "--event",
+		"Store.Saved")
 	for _, name := range []string{"mapping", "cascade", "mail", "sweep", "listener"} {
 		for _, stream := range []string{"EVENTS", "RETRY"} {
 			if what := "consumer " + name + " of stream " + stream; !strings.Contains(out, what) {
@@ -123,7 +128,9 @@ func (w *fixture) deploy() {
 			}
 		}
 	}
-	w.run("admin", 1, "filter events.*.Store.Saved.Books.* instead of events.*.Store.> events.*.Register.> events.*.Binary.>", "bus", "setup", "--check", "--listener", "listener")
+	w.run("admin", 1,
+		"filter events.*.Store.Saved.Books.* instead of events.*.Store.> events.*.Register.> events.*.Binary.>", "bus",
+		"setup", "--check", "--listener", "listener")
 	w.run("admin", 0, "1 updated", "bus", "setup", "--listener", "listener")
 	w.run("admin", 0, "13 in sync\n", "bus", "setup", "--check", "--listener", "listener")
 	w.awaitReady()
@@ -188,7 +195,8 @@ func (w *fixture) browse(uuid string) {
 // request gets an object as a client of stores over the bus.
 func (w *fixture) request(uuid string) {
 	w.t.Helper()
-	c, err := nats.Connect(w.bus, nats.Timeout(kit.Limit), nats.UserInfo("client", password("client")), nats.CustomInboxPrefix("_INBOX_client"))
+	c, err := nats.Connect(w.bus, nats.Timeout(kit.Limit), nats.UserInfo("client", password("client")),
+		nats.CustomInboxPrefix("_INBOX_client"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -223,7 +231,8 @@ func (w *fixture) degraded(what string) {
 // observe subscribes to live events, and reads the log, as the observer.
 func (w *fixture) observe() *nats.Subscription {
 	w.t.Helper()
-	c, err := nats.Connect(w.bus, nats.Timeout(kit.Limit), nats.UserInfo("observer", password("observer")), nats.CustomInboxPrefix("_INBOX_observer"))
+	c, err := nats.Connect(w.bus, nats.Timeout(kit.Limit), nats.UserInfo("observer", password("observer")),
+		nats.CustomInboxPrefix("_INBOX_observer"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -37,13 +37,14 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	name, ordered := strings.CutPrefix(name, "ordered ")
-	listener.Main(listener.Spec{Name: name, Ordered: ordered, Handler: func(_ context.Context, e *listener.Event) error {
-		if e.UUID == "poison" {
-			return listener.Permanent(errors.New("out of tea"))
-		}
-		_, err := fmt.Fprintln(f, e.Event, e.UUID)
-		return err
-	}})
+	listener.Main(listener.Spec{Name: name, Ordered: ordered,
+		Handler: func(_ context.Context, e *listener.Event) error {
+			if e.UUID == "poison" {
+				return listener.Permanent(errors.New("out of tea"))
+			}
+			_, err := fmt.Fprintln(f, e.Event, e.UUID)
+			return err
+		}})
 }
 
 // users are the users of nats.conf, by the variable of their password.

@@ -162,9 +162,11 @@ func (g *guest) page(route, shows string) answer {
 			g.t.Errorf("%s has %s", route, place[0])
 			continue
 		}
-		if isFile := strings.Contains(target, "/assets/") || strings.HasSuffix(target, ".css") || strings.HasSuffix(target, ".js"); isFile {
+		if isFile := strings.Contains(target, "/assets/") || strings.HasSuffix(target, ".css") ||
+			strings.HasSuffix(target, ".js"); isFile {
 			file := g.want(http.StatusOK, http.MethodGet, target, "")
-			if kind := file.header.Get("Content-Type"); strings.HasPrefix(kind, "text/html") || kind == "" || file.body == "" {
+			if kind := file.header.Get("Content-Type"); strings.HasPrefix(kind, "text/html") || kind == "" ||
+				file.body == "" {
 				g.t.Errorf("%s is %q with %d bytes", target, kind, len(file.body))
 			}
 			files++
@@ -183,15 +185,18 @@ type way struct {
 }
 
 // waysOf returns those of a proxy: at the root, and at a path that it passes on, or removes.
-func waysOf(root func(testing.TB, string) *backing.HTTPProxy, at func(t testing.TB, upstream, path string, strip bool) *backing.HTTPProxy) []way {
+func waysOf(root func(testing.TB, string) *backing.HTTPProxy,
+	at func(t testing.TB, upstream, path string, strip bool) *backing.HTTPProxy) []way {
 	const path = "/api/v1"
 	below := func(strip bool) func(testing.TB, string) *backing.HTTPProxy {
 		return func(t testing.TB, upstream string) *backing.HTTPProxy { return at(t, upstream, path, strip) }
 	}
-	return []way{{"at the root", "", root}, {"at a path, which is passed on", path, below(false)}, {"at a path, which is removed", path, below(true)}}
+	return []way{{"at the root", "", root}, {"at a path, which is passed on", path, below(false)},
+		{"at a path, which is removed", path, below(true)}}
 }
 
-// Behind each proxy all that belfry names is where clients reach it, over http and https, at the root of a host and at a path.
+// Behind each proxy all that belfry names is where clients reach it, over http and https, at the root of a host and at
+// a path.
 func TestEverythingIsWhereTheProxyHasIt(t *testing.T) {
 	for name, ways := range map[string][]way{
 		"nginx":  waysOf(backing.StartNginx, backing.StartNginxAt),
@@ -219,7 +224,8 @@ func throughProxy(t *testing.T, w way, origin string) {
 	if w.path != "" {
 		g.want(http.StatusNotFound, http.MethodGet, "/login", "") // so that nothing below is right by accident
 		a := g.send(http.MethodGet, w.path, "")
-		if to, _ := url.Parse(a.header.Get("Location")); a.status/100 == 3 && to != nil { // its scheme is that of the proxy
+		// Its scheme is that of the proxy.
+		if to, _ := url.Parse(a.header.Get("Location")); a.status/100 == 3 && to != nil {
 			a = g.send(http.MethodGet, to.Path, "")
 		}
 		if a.status != http.StatusOK || !strings.Contains(a.body, "belfry is running") {
@@ -240,7 +246,8 @@ func (g *guest) account(mails *mailbox.Server) {
 	g.page("/login", "Log in")
 	g.page("/register", "Register")
 	g.want(http.StatusForbidden, http.MethodPost, g.below("/auth/email"), "", "Origin", "https://elsewhere.example")
-	registered := g.form("/auth/email", url.Values{"register": {"true"}, "login": {login}, "password": {password}}, "/?validation=email")
+	registered := g.form("/auth/email", url.Values{"register": {"true"}, "login": {login}, "password": {password}},
+		"/?validation=email")
 	if !strings.Contains(registered.body, "You are logged in") {
 		g.t.Errorf("nobody is logged in:\n%s", registered.body)
 	}
@@ -262,9 +269,12 @@ func (g *guest) account(mails *mailbox.Server) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.form("/auth/email/recovery", url.Values{"login": {login}, "token": {to.Query().Get("token")}, "password": {"another password"}}, "/recovery?password=set")
+	g.form("/auth/email/recovery",
+		url.Values{"login": {login}, "token": {to.Query().Get("token")}, "password": {"another password"}},
+		"/recovery?password=set")
 	g.form("/auth/email", url.Values{"login": {login}, "password": {"another password"}}, "/?validation=email")
-	if text := g.want(http.StatusOK, http.MethodGet, g.below("/auth"), "", "Accept", "application/json").body; !strings.Contains(text, `"url":"`+g.below("/auth/email")+`"`) {
+	if text := g.want(http.StatusOK, http.MethodGet, g.below("/auth"), "", "Accept",
+		"application/json").body; !strings.Contains(text, `"url":"`+g.below("/auth/email")+`"`) {
 		g.t.Errorf("the providers are %s", text)
 	}
 }
@@ -273,7 +283,8 @@ func (g *guest) account(mails *mailbox.Server) {
 func (g *guest) objects() {
 	g.t.Helper()
 	for range 2 {
-		created := g.want(http.StatusCreated, http.MethodPost, g.below("/books"), `{"title":"Emma"}`, "Content-Type", "application/json", "Accept", "application/json")
+		created := g.want(http.StatusCreated, http.MethodPost, g.below("/books"), `{"title":"Emma"}`, "Content-Type",
+			"application/json", "Accept", "application/json")
 		location := created.header.Get("Location")
 		if !strings.HasPrefix(location, g.below("/books/")) {
 			g.t.Fatalf("Location: %s", location)
@@ -286,7 +297,8 @@ func (g *guest) objects() {
 		g.t.Fatalf("Link: %s", link)
 	}
 	g.want(http.StatusOK, http.MethodGet, next, "")
-	if text := g.want(http.StatusOK, http.MethodGet, g.below("/openapi.json"), "").body; !strings.Contains(text, `"`+g.base.String()+`"`) {
+	if text := g.want(http.StatusOK, http.MethodGet, g.below("/openapi.json"), "").body; !strings.Contains(text,
+		`"`+g.base.String()+`"`) {
 		g.t.Errorf("the document does not name %s: %.300s", g.base, text)
 	}
 }
@@ -302,8 +314,10 @@ func (g *guest) console(banner string) {
 	}
 	g.form("/auth/logout", nil, "/")
 	g.page(found[2], "Make me the admin")
-	g.form("/console/first", url.Values{"token": {found[3]}, "login": {"root@example.com"}, "password": {"a fine password"}}, "/console")
-	for _, route := range []string{"/console/objects/Books", "/console/objects/Books/new", "/console/live", "/console/api", "/console/users", "/console/system"} {
+	g.form("/console/first",
+		url.Values{"token": {found[3]}, "login": {"root@example.com"}, "password": {"a fine password"}}, "/console")
+	for _, route := range []string{"/console/objects/Books", "/console/objects/Books/new", "/console/live",
+		"/console/api", "/console/users", "/console/system"} {
 		g.page(route, "Log out")
 	}
 	g.form("/console/logout", nil, "/console/login")
@@ -319,7 +333,8 @@ func (g *guest) metadata() {
 	const known = "/.well-known/oauth-authorization-server"
 	for _, target := range []string{known + g.base.Path, g.below(known)} {
 		text := g.want(http.StatusOK, http.MethodGet, target, "", "Accept", "application/json").body
-		if !strings.Contains(text, `"issuer":"`+g.base.String()+`"`) || !strings.Contains(text, `"token_endpoint":"`+g.base.String()+`/auth/token"`) {
+		if !strings.Contains(text, `"issuer":"`+g.base.String()+`"`) ||
+			!strings.Contains(text, `"token_endpoint":"`+g.base.String()+`/auth/token"`) {
 			g.t.Errorf("%s: %s", target, text)
 		}
 	}

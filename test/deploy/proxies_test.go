@@ -97,12 +97,13 @@ func (v *visitor) compressed(path string) answer {
 	return a
 }
 
-// Behind proxies that compress, a client sends back the tags that it sees: conditional reads and writes, downloads that are resumed,
-// and streams work as without.
+// Behind proxies that compress, a client sends back the tags that it sees: conditional reads and writes, downloads that
+// are resumed, and streams work as without.
 func TestConditionsHoldBehindProxies(t *testing.T) {
 	folder := t.TempDir()
 	script := strings.Repeat("console.log('belfry')\n", 200)
-	for name, text := range map[string]string{"belfry.yaml": behindProxies, "site/app.js": script, "site/index.html": "<!doctype html>"} {
+	for name, text := range map[string]string{"belfry.yaml": behindProxies, "site/app.js": script,
+		"site/index.html": "<!doctype html>"} {
 		path := filepath.Join(folder, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -113,7 +114,8 @@ func TestConditionsHoldBehindProxies(t *testing.T) {
 	}
 	belfry := process.ServePlain(t, filepath.Join(folder, "belfry.yaml"))
 	upstream := strings.TrimPrefix(belfry.URL, "http://")
-	for _, proxy := range []*backing.HTTPProxy{backing.StartNginx(t, upstream), backing.StartApache(t, upstream), backing.StartCaddy(t, upstream)} {
+	for _, proxy := range []*backing.HTTPProxy{backing.StartNginx(t, upstream), backing.StartApache(t, upstream),
+		backing.StartCaddy(t, upstream)} {
 		for _, coding := range proxy.Codings {
 			t.Run(proxy.Name+" "+coding, func(t *testing.T) {
 				transport := &http.Transport{DisableCompression: true}
@@ -125,7 +127,8 @@ func TestConditionsHoldBehindProxies(t *testing.T) {
 				for _, path := range []string{"/openapi.json", "/app.js"} {
 					v.want(304, "GET", path, "", "If-None-Match", v.compressed(path).tag)
 				}
-				if coding == "gzip" { // which this test decodes if the proxy compresses streams in spite of no-transform
+				// Which this test decodes if the proxy compresses streams in spite of no-transform.
+				if coding == "gzip" {
 					v.stream()
 				}
 			})
@@ -186,7 +189,8 @@ func (v *visitor) file(path, upload string) {
 		return // this proxy, against RFC 9110, gives the compressed reply the same strong tag
 	}
 	// The rest of what is not compressed does not continue what is.
-	if whole := v.want(200, "GET", path, "", "Accept-Encoding", "identity", "Range", "bytes=1000-", "If-Range", a.tag); whole.body != text {
+	if whole := v.want(200, "GET", path, "", "Accept-Encoding", "identity", "Range", "bytes=1000-", "If-Range",
+		a.tag); whole.body != text {
 		v.t.Errorf("the rest of another coding: %d bytes", len(whole.body))
 	}
 	sum := sha256.Sum256([]byte(text))

@@ -104,7 +104,8 @@ func TestRolesInSeparateProcesses(t *testing.T) {
 	second := w.serveAs("worker", "mapping,cascade,search")
 	copies(`{"uuid":"letters","title":"Letters"}`)
 	process.Eventually(t, time.Minute, func() error {
-		if found := w.get("/books?q=letters&fields=title"); found != `{"items":[{"uuid":"letters","title":"Letters"}]}` {
+		if found := w.get(
+			"/books?q=letters&fields=title"); found != `{"items":[{"uuid":"letters","title":"Letters"}]}` {
 			return fmt.Errorf("q finds %s", found)
 		}
 		return nil

@@ -107,7 +107,8 @@ func messagesConform(t *testing.T, s *server, conn *nats.Conn, live, questions *
 			m.check(message.Subject, message.Header, message.Data)
 		}
 	}
-	for _, answer := range []string{`{"allow":true}`, `{"refuse":{"message":"no"}}`, `{"refuse":{"status":409,"message":"no"}}`, `{"amend":{"a":null}}`} {
+	for _, answer := range []string{`{"allow":true}`, `{"refuse":{"message":"no"}}`,
+		`{"refuse":{"status":409,"message":"no"}}`, `{"amend":{"a":null}}`} {
 		m.one("an answer", m.Channels["askSoldThingsSaveCheckAnswer"], nil, []byte(answer))
 	}
 	for _, answer := range []string{`{}`, `{"allow":false}`, `{"refuse":{"status":200}}`, `{"allow":true,"amend":{}}`} {
@@ -118,8 +119,12 @@ func messagesConform(t *testing.T, s *server, conn *nats.Conn, live, questions *
 	unmet := slices.DeleteFunc(m.unmet(), func(kind string) bool {
 		// This test does not cause every message: it has files and operations of some
 		// stores only, and nothing is deleted in others.
-		store := strings.HasPrefix(kind, "Books") || strings.HasPrefix(kind, "Authors") || strings.HasPrefix(kind, "Notes")
-		return !store && !strings.HasSuffix(kind, "Books") && !slices.Contains([]string{"UsersRegister", "DeadLetter", "Fault", "Answer", "askUsersRegister", "askSoldThingsSave"}, kind)
+		store := strings.HasPrefix(kind, "Books") || strings.HasPrefix(kind, "Authors") ||
+			strings.HasPrefix(kind, "Notes")
+		return !store &&
+			!strings.HasSuffix(kind,
+				"Books") && !slices.Contains([]string{"UsersRegister", "DeadLetter", "Fault", "Answer",
+			"askUsersRegister", "askSoldThingsSave"}, kind)
 	})
 	unmet = slices.DeleteFunc(unmet, func(kind string) bool { return strings.HasPrefix(kind, "NotesFile") })
 	if len(unmet) > 0 {
@@ -152,8 +157,10 @@ func operate(m *messages, conn *nats.Conn) {
 		m.one("a reply to "+op, replies, reply.Header, reply.Data)
 		return decode(m.t, reply.Data)
 	}
-	ask("save", `{"object":{"title":"Lady Susan","covers":7,"created":"never"}}`, true, "Idempotency-Key: a key", "Belfry-Actor: ada")
-	ask("save", `{"object":{"title":"Sanditon"},"uuid":"sanditon"}`, true, "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	ask("save", `{"object":{"title":"Lady Susan","covers":7,"created":"never"}}`, true, "Idempotency-Key: a key",
+		"Belfry-Actor: ada")
+	ask("save", `{"object":{"title":"Sanditon"},"uuid":"sanditon"}`, true,
+		"Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	ask("save", `{"object":{"title":"Sanditon"},"uuid":"sanditon"}`, false)
 	ask("save", `{"object":{"title":""}}`, false)
 	ask("save", `{}`, false)
@@ -177,7 +184,8 @@ func operate(m *messages, conn *nats.Conn) {
 // deadLetter makes a listener fail permanently on an event.
 func deadLetter(t *testing.T, s *server) {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Name: "documents", URL: s.Bus, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{Name: "documents", URL: s.Bus, Unmanaged: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +236,8 @@ func changedMessagesAreInvalid(t *testing.T, s *server, conn *nats.Conn) {
 		t.Fatalf("%s: %s", event.Data(), why)
 	}
 	for name, value := range map[string]any{
-		"event": "Store.Updated", "store": "Authors", "revision": 7, "uuid": "a/b", "actor": 5, "ctx": nil, "object": []any{}, "objectOmitted": false,
+		"event": "Store.Updated", "store": "Authors", "revision": 7, "uuid": "a/b", "actor": 5, "ctx": nil,
+		"object": []any{}, "objectOmitted": false,
 	} {
 		e := decode(t, event.Data())
 		e[name] = value

@@ -53,7 +53,8 @@ func newClient(t *testing.T, server *server) *client {
 	t.Helper()
 	_, text := get(t, server.URL+"/openapi.json", nil)
 	loader := openapi3.NewLoader()
-	doc, err := loader.LoadFromData(closed(t, []byte(text), "Authors", "Books", "Trees", "Notes", "SoldThings", "Silent", "Users", "Idents"))
+	doc, err := loader.LoadFromData(closed(t, []byte(text), "Authors", "Books", "Trees", "Notes", "SoldThings",
+		"Silent", "Users", "Idents"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func newClient(t *testing.T, server *server) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, media := range []string{"application/x-ndjson", "image/png", "application/octet-stream", "text/event-stream", "text/html", "application/x-anything"} {
+	for _, media := range []string{"application/x-ndjson", "image/png", "application/octet-stream", "text/event-stream",
+		"text/html", "application/x-anything"} {
 		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
 	}
 	return &client{t: t, server: server, doc: doc, router: router, met: map[string]map[int]bool{}}
@@ -109,7 +111,9 @@ func (c *client) send(method, path, body string, lines ...string) {
 		req.Header.Set("Cookie", c.cookie)
 	}
 	kept := req.Clone(context.Background())
-	res, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	res, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}).Do(req)
 	if err != nil {
 		c.t.Fatalf("%s: %v", what, err)
 	}
@@ -141,9 +145,11 @@ func (c *client) check(what string, req *http.Request, body string) {
 	in := &openapi3filter.RequestValidationInput{
 		Request: req, PathParams: parameters, Route: route,
 		Options: &openapi3filter.Options{
-			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, SkipSettingDefaults: true, MultiError: true,
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true,
+			SkipSettingDefaults: true, MultiError: true,
 			ExcludeReadOnlyValidations: true, // what was read may be sent back
-			ExcludeRequestBody:         body == "" || strings.HasPrefix(req.Header.Get("Content-Type"), "multipart/") || !strings.Contains(req.Header.Get("Content-Type"), "json"),
+			ExcludeRequestBody: body == "" || strings.HasPrefix(req.Header.Get("Content-Type"), "multipart/") ||
+				!strings.Contains(req.Header.Get("Content-Type"), "json"),
 		},
 	}
 	if status < 400 {
@@ -158,7 +164,8 @@ func (c *client) check(what string, req *http.Request, body string) {
 	if c.partial != "" {
 		c.checkPartial(what)
 	} else if err := openapi3filter.ValidateResponse(c.t.Context(), out); err != nil {
-		c.t.Errorf("%s: the reply does not conform to the document: %v\n%s %v\n%s", what, err, c.last.Status, c.last.Header, c.last.body)
+		c.t.Errorf("%s: the reply does not conform to the document: %v\n%s %v\n%s", what, err, c.last.Status,
+			c.last.Header, c.last.body)
 	}
 	c.checkHeaders(what, route.Operation)
 }
@@ -200,10 +207,11 @@ func (c *client) checkHeaders(what string, operation *openapi3.Operation) {
 	}
 }
 
-// everywhere are headers that any reply may have, which the description of the document names: those of limits, of PATCH, and of pages and redirects.
+// everywhere are headers that any reply may have, which the description of the document names: those of limits, of
+// PATCH, and of pages and redirects.
 var everywhere = []string{
-	"Date", "Content-Type", "Content-Length", "Connection", "Vary", "X-Content-Type-Options", "Ratelimit", "Ratelimit-Policy", "Accept-Patch",
-	"Referrer-Policy", "Content-Security-Policy", "X-Frame-Options",
+	"Date", "Content-Type", "Content-Length", "Connection", "Vary", "X-Content-Type-Options", "Ratelimit",
+	"Ratelimit-Policy", "Accept-Patch", "Referrer-Policy", "Content-Security-Policy", "X-Frame-Options",
 }
 
 // unasked returns the operations that were never requested with success.

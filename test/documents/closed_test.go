@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// closed is the OpenAPI document with belfry's own objects closed, those of stores excepted: a validator then finds what replies have and the document
-// has not.
+// closed is the OpenAPI document with belfry's own objects closed, those of stores excepted: a validator then finds
+// what replies have and the document has not.
 func closed(t *testing.T, text []byte, stores ...string) []byte {
 	t.Helper()
 	var document map[string]any
@@ -16,7 +16,8 @@ func closed(t *testing.T, text []byte, stores ...string) []byte {
 		t.Fatal(err)
 	}
 	for name, s := range document["components"].(map[string]any)["schemas"].(map[string]any) {
-		ofStore := slices.ContainsFunc(stores, func(store string) bool { return strings.HasPrefix(name, store) && !strings.HasSuffix(name, "Event") })
+		ofStore := slices.ContainsFunc(stores,
+			func(store string) bool { return strings.HasPrefix(name, store) && !strings.HasSuffix(name, "Event") })
 		if schema := s.(map[string]any); !ofStore && name != "Problem" {
 			closeSchema(schema)
 		}

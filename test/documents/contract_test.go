@@ -43,13 +43,16 @@ func serveInterceptor(t *testing.T, conn *nats.Conn) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
 	go func() {
-		done <- interceptor.Serve(ctx, conn, interceptor.Spec{Name: "check", Handler: func(_ context.Context, q interceptor.Request) interceptor.Response {
-			var o struct{ Refuse int }
-			if json.Unmarshal(q.Object, &o) == nil && o.Refuse != 0 && q.Op != "get" {
-				return interceptor.Response{Refuse: &interceptor.Refusal{Status: o.Refuse, Message: "as it was asked for"}}
-			}
-			return interceptor.Allow()
-		}})
+		done <- interceptor.Serve(ctx,
+			conn, interceptor.Spec{Name: "check",
+				Handler: func(_ context.Context, q interceptor.Request) interceptor.Response {
+					var o struct{ Refuse int }
+					if json.Unmarshal(q.Object, &o) == nil && o.Refuse != 0 && q.Op != "get" {
+						return interceptor.Response{Refuse: &interceptor.Refusal{Status: o.Refuse,
+							Message: "as it was asked for"}}
+					}
+					return interceptor.Allow()
+				}})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -58,7 +61,8 @@ func serveInterceptor(t *testing.T, conn *nats.Conn) {
 		}
 	})
 	if err := kit.Await(time.Minute, func() error {
-		_, err := natsserver.Request(conn, "intercept.save.ready.check", []byte(`{}`)) // without a responder it fails at once
+		// Without a responder it fails at once.
+		_, err := natsserver.Request(conn, "intercept.save.ready.check", []byte(`{}`))
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -101,7 +105,8 @@ func objects(c *client) {
 	c.ask(201, "POST", "/authors", `{"name":"Kay"}`, "Idempotency-Key: k")
 	c.ask(409, "POST", "/authors", `{"name":"Jay"}`, "Idempotency-Key: k")
 	c.ask(200, "POST", "/authors", "{}\n{\"uuid\":7}\n", "Content-Type: application/x-ndjson")
-	c.ask(200, "POST", "/batch", `{"operations":[{"method":"GET","path":"/authors/ada"},{"method":"POST","path":"/authors","body":{},"headers":{"Idempotency-Key":"b"}},{"method":"DELETE","path":"/x"}],"atomic":false}`)
+	c.ask(200, "POST",
+		"/batch", `{"operations":[{"method":"GET","path":"/authors/ada"},{"method":"POST","path":"/authors","body":{},"headers":{"Idempotency-Key":"b"}},{"method":"DELETE","path":"/x"}],"atomic":false}`)
 	c.ask(400, "POST", "/batch", `{"operations":[]}`)
 	c.ask(409, "POST", "/authors", `{"uuid":"ada"}`)
 	c.ask(412, "POST", "/authors", `{"uuid":"ada"}`, "If-None-Match: *")
@@ -164,7 +169,8 @@ func schemas(c *client) {
 	c.ask(400, "POST", "/trees", `{"name":"x","schema":true}`)
 	c.ask(400, "POST", "/trees", `{"name":"x","more":1}`)
 	c.ask(200, "PUT", "/trees/oak", `{"tags":[]}`)
-	c.ask(200, "PATCH", "/trees/oak", `{"tags":null,"name":"Oak tree"}`, "Content-Type: application/merge-patch+json", "Prefer: wait=30")
+	c.ask(200, "PATCH", "/trees/oak", `{"tags":null,"name":"Oak tree"}`, "Content-Type: application/merge-patch+json",
+		"Prefer: wait=30")
 	c.ask(400, "PATCH", "/trees/oak", `{"name":null}`, "Content-Type: application/merge-patch+json")
 	c.ask(200, "GET", "/trees/oak", "")
 	if entries, _ := decode(c.t, c.last.body)["children"].([]any); len(entries) != 1 {
@@ -179,8 +185,10 @@ func schemas(c *client) {
 // arrays reads mapped arrays.
 func arrays(c *client) {
 	c.ask(201, "POST", "/authors", `{"uuid":"jane","name":"Jane"}`)
-	c.ask(201, "POST", "/books", `{"uuid":"emma","title":"Emma","author":"jane","year":1815,"size":[1.5,2],"publisher":{"name":"Murray","within":{"name":"London"}},"covers":[7],"created":1}`, "Prefer: wait=30")
-	c.ask(201, "POST", "/books", `{"title":"Persuasion","author":["jane"],"format":"audio","minutes":300}`, "Prefer: wait=30")
+	c.ask(201, "POST",
+		"/books", `{"uuid":"emma","title":"Emma","author":"jane","year":1815,"size":[1.5,2],"publisher":{"name":"Murray","within":{"name":"London"}},"covers":[7],"created":1}`, "Prefer: wait=30")
+	c.ask(201, "POST", "/books", `{"title":"Persuasion","author":["jane"],"format":"audio","minutes":300}`,
+		"Prefer: wait=30")
 	c.ask(200, "GET", "/authors/jane", "")
 	if entries, _ := decode(c.t, c.last.body)["books"].([]any); len(entries) != 2 {
 		c.t.Errorf("the author does not have two books: %s", c.last.body)
@@ -230,7 +238,8 @@ func (c *client) books() (uuids []string) {
 func (c *client) enter(login string) {
 	c.t.Helper()
 	c.cookie = ""
-	c.ask(204, "POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"correct horse","name":"Ada"}`, "Prefer: wait=30")
+	c.ask(204, "POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"correct horse","name":"Ada"}`,
+		"Prefer: wait=30")
 	c.keep()
 }
 
@@ -258,11 +267,14 @@ func users(c *client) {
 	c.ask(400, "POST", "/auth/email", `{"login":7}`)
 	c.ask(413, "POST", "/auth/email", `{"login":"`+strings.Repeat("x", 70_000)+`"}`)
 	c.ask(415, "POST", "/auth/email", `{}`, "Content-Type: text/plain")
-	c.ask(429, "POST", "/auth/email", `{"register":true,"login":"limited@example.com","password":"correct horse","refuse":429}`)
+	c.ask(429, "POST", "/auth/email",
+		`{"register":true,"login":"limited@example.com","password":"correct horse","refuse":429}`)
 	c.enter("ada@example.com")
-	c.ask(303, "POST", "/auth/email", "login=ada@example.com&password=wrong", "Content-Type: application/x-www-form-urlencoded")
+	c.ask(303, "POST", "/auth/email", "login=ada@example.com&password=wrong",
+		"Content-Type: application/x-www-form-urlencoded")
 	c.ask(403, "POST", "/auth/email", `{"login":"ada@example.com","password":"wrong horse"}`)
-	c.ask(200, "POST", "/auth/email", `{"login":"ada@example.com","password":"correct horse"}`, "Prefer: return=representation, wait=30")
+	c.ask(200, "POST", "/auth/email", `{"login":"ada@example.com","password":"correct horse"}`,
+		"Prefer: return=representation, wait=30")
 	c.keep()
 	for _, method := range []string{"GET", "HEAD"} {
 		c.ask(200, method, "/auth/me", "")
@@ -286,7 +298,8 @@ func users(c *client) {
 	c.ask(404, "DELETE", "/auth/sessions/unknown", "")
 	c.ask(403, "POST", "/auth/keys", `{"name":"deploy","password":"wrong horse"}`)
 	c.ask(400, "POST", "/auth/keys", `{"name":"","password":"correct horse"}`)
-	c.ask(201, "POST", "/auth/keys", `{"name":"deploy","password":"correct horse","rule":"path == '/auth/me'","expires":"2999-01-01T00:00:00Z"}`)
+	c.ask(201, "POST", "/auth/keys",
+		`{"name":"deploy","password":"correct horse","rule":"path == '/auth/me'","expires":"2999-01-01T00:00:00Z"}`)
 	key := c.last.text(c.t, "id")
 	c.ask(200, "GET", "/auth/me", "", "Authorization: Bearer "+c.last.text(c.t, "token"))
 	for _, method := range []string{"GET", "HEAD"} {
@@ -345,14 +358,19 @@ func users(c *client) {
 	c.ask(401, "DELETE", "/auth", "", "Authorization: Bearer wrong")
 	c.applications("ada@example.com", "third password")
 	c.enter("gone@example.com")
-	c.ask(202, "PUT", "/auth/idents/gone@example.com_email/address", `{"address":"moved@example.com","password":"correct horse"}`)
-	c.ask(403, "PUT", "/auth/idents/gone@example.com_email/address", `{"address":"moved@example.com","password":"wrong horse"}`)
+	c.ask(202, "PUT", "/auth/idents/gone@example.com_email/address",
+		`{"address":"moved@example.com","password":"correct horse"}`)
+	c.ask(403, "PUT", "/auth/idents/gone@example.com_email/address",
+		`{"address":"moved@example.com","password":"wrong horse"}`)
 	c.ask(400, "PUT", "/auth/idents/gone@example.com_email/address", `{"address":"ada3"}`)
 	c.ask(404, "PUT", "/auth/idents/unknown/address", `{"address":"moved@example.com","password":"correct horse"}`)
 	c.ask(403, "POST", "/auth/email/address", `{"login":"gone@example.com","token":"wrong"}`)
-	c.ask(204, "POST", "/auth/email/address", `{"login":"moved@example.com","token":"`+c.mailed("Confirm your new")+`"}`)
-	c.ask(202, "PUT", "/auth/idents/moved@example.com_email/address", `{"address":"gone@example.com","password":"correct horse"}`)
-	c.ask(303, "POST", "/auth/email/address", "login=gone%40example.com&token=wrong", "Content-Type: application/x-www-form-urlencoded")
+	c.ask(204, "POST", "/auth/email/address",
+		`{"login":"moved@example.com","token":"`+c.mailed("Confirm your new")+`"}`)
+	c.ask(202, "PUT", "/auth/idents/moved@example.com_email/address",
+		`{"address":"gone@example.com","password":"correct horse"}`)
+	c.ask(303, "POST", "/auth/email/address", "login=gone%40example.com&token=wrong",
+		"Content-Type: application/x-www-form-urlencoded")
 	c.ask(200, "GET", "/auth/me", "")
 	c.ask(204, "DELETE", "/users/"+c.last.text(c.t, "uuid"), "", "Prefer: wait=30")
 	c.cookie = ""
@@ -363,7 +381,9 @@ func (c *client) loginByMail(login string) {
 	c.t.Helper()
 	c.ask(200, "POST", "/auth/email/code", `{"login":"`+login+`","kind":"link"}`, "Prefer: return=representation")
 	binding := c.last.text(c.t, "binding")
-	c.ask(200, "PUT", "/auth/email/code", `{"login":"`+login+`","token":"`+c.mailed("Entering")+`","binding":"`+binding+`"}`, "Prefer: return=representation")
+	c.ask(200, "PUT", "/auth/email/code",
+		`{"login":"`+login+`","token":"`+c.mailed("Entering")+`","binding":"`+binding+`"}`,
+		"Prefer: return=representation")
 }
 
 // recover sets a new password with the mailed token.
@@ -378,7 +398,8 @@ func (c *client) recover(login string) {
 func owned(c *client) {
 	c.ask(401, "POST", "/notes", `{"text":"x"}`)
 	c.enter("owner@example.com")
-	c.ask(201, "POST", "/notes", `{"uuid":"n","text":"mine","user":"somebody","meta":{"a":{"uuid":"i","user":"u","text":"t"}}}`)
+	c.ask(201, "POST", "/notes",
+		`{"uuid":"n","text":"mine","user":"somebody","meta":{"a":{"uuid":"i","user":"u","text":"t"}}}`)
 	if c.last.text(c.t, "user") == "somebody" {
 		c.t.Errorf("a client has set the owner: %s", c.last.body)
 	}
@@ -436,12 +457,14 @@ func files(c *client) {
 			place = "/Authors/ann/" + service.property
 		}
 		text := "Content-Type: text/plain"
-		c.ask(201, "PUT", service.url+"/upload"+place+"/add", "once upon a time", text, "X-Filename: once.txt", "Prefer: wait=30")
+		c.ask(201, "PUT", service.url+"/upload"+place+"/add", "once upon a time", text, "X-Filename: once.txt",
+			"Prefer: wait=30")
 		hash := c.last.text(c.t, "hash")
 		c.ask(201, "PUT", service.url+"/upload"+place+"/1", "\x89PNG", "Content-Type: image/png")
 		c.ask(200, "PUT", service.url+"/upload"+place+"/1", "there was", "Content-Type: application/x-anything")
 		c.ask(201, "PUT", service.url+"/upload"+place+"/add",
-			"--b\r\nContent-Disposition: form-data; name=artist\r\n\r\nHugh\r\n--b\r\nContent-Disposition: form-data; name=file; filename=a.txt\r\n\r\nx\r\n--b--\r\n",
+			"--b\r\nContent-Disposition: form-data; name=artist\r\n\r\nHugh\r\n--b\r\nContent-Disposition: "+
+				"form-data; name=file; filename=a.txt\r\n\r\nx\r\n--b--\r\n",
 			"Content-Type: multipart/form-data; boundary=b")
 		c.ask(409, "PUT", service.url+"/upload"+place+"/9", "x", text)
 		c.ask(400, "PUT", service.url+"/upload"+place+"/x", "x", text)
@@ -477,7 +500,8 @@ func files(c *client) {
 // system requests the routes of belfry itself.
 func system(c *client) {
 	for _, method := range []string{"GET", "HEAD"} {
-		for _, path := range []string{"/healthz", "/livez", "/readyz", "/openapi.json", "/asyncapi.json", "/events", "/events?store=Books&store=Authors&event=Store.Saved&lastEventId=0"} {
+		for _, path := range []string{"/healthz", "/livez", "/readyz", "/openapi.json", "/asyncapi.json", "/events",
+			"/events?store=Books&store=Authors&event=Store.Saved&lastEventId=0"} {
 			c.ask(200, method, path, "")
 		}
 		c.ask(400, method, "/events?store=Nothing", "")

@@ -9,8 +9,8 @@ import (
 
 var inPath = regexp.MustCompile(`\{[a-z]+\}`)
 
-// Whatever credentials a request has, the document has its reply: for every operation, with none, with a token that is no token, and with an API key
-// whose rule allows nothing else.
+// Whatever credentials a request has, the document has its reply: for every operation, with none, with a token that is
+// no token, and with an API key whose rule allows nothing else.
 func TestRepliesToAllCredentialsConformToTheDocument(t *testing.T) {
 	s := serve(t, everything)
 	const form = "application/x-www-form-urlencoded"
@@ -30,7 +30,8 @@ func TestRepliesToAllCredentialsConformToTheDocument(t *testing.T) {
 					body, media = "a=b", form // of browsers alone
 				}
 			}
-			for name, credentials := range map[string][]string{"nobody": nil, "wrong": {"Authorization: Bearer wrong"}, "key": {"Authorization: Bearer " + key}} {
+			for name, credentials := range map[string][]string{"nobody": nil, "wrong": {"Authorization: Bearer wrong"},
+				"key": {"Authorization: Bearer " + key}} {
 				c.send(method, inPath.ReplaceAllString(path, "1"), body, append(credentials, "Content-Type: "+media)...)
 				met[name] = append(met[name], c.last.StatusCode)
 				scope := strings.Contains(c.last.Header.Get("Www-Authenticate"), "insufficient_scope")
@@ -40,7 +41,8 @@ func TestRepliesToAllCredentialsConformToTheDocument(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Contains(met["wrong"], 401) || !slices.Contains(met["key"], 403) || !slices.Contains(met["nobody"], 200) {
+	if !slices.Contains(met["wrong"], 401) || !slices.Contains(met["key"], 403) ||
+		!slices.Contains(met["nobody"], 200) {
 		t.Errorf("the statuses are %v", met)
 	}
 }

@@ -1,6 +1,6 @@
-// Package documents checks the OpenAPI and the AsyncAPI document with third-party
-// linters, against those of before, and against the replies and events of a running belfry. It also checks the alerts and the
-// board for monitoring against the metrics that belfry has.
+// Package documents checks the OpenAPI and the AsyncAPI document with third-party linters, against those of before, and
+// against the replies and events of a running belfry. It also checks the alerts and the board for monitoring against
+// the metrics that belfry has.
 package documents
 
 import (
@@ -61,7 +61,8 @@ func load(t *testing.T, file string, replace ...string) *config.Config {
 
 // writers returns the functions that write the documents.
 func writers() map[string]func(*config.Config) ([]byte, error) {
-	return map[string]func(*config.Config) ([]byte, error){"openapi": plan.OpenAPI, "openapi30": plan.OpenAPI30, "asyncapi": plan.AsyncAPI}
+	return map[string]func(*config.Config) ([]byte, error){"openapi": plan.OpenAPI, "openapi30": plan.OpenAPI30,
+		"asyncapi": plan.AsyncAPI}
 }
 
 // lint runs the linters on documents and returns the problems of each. They take seconds to start.
@@ -164,7 +165,8 @@ func invalidDocuments(t *testing.T) map[string][]byte {
 		text     []byte
 		old, new string
 	}{
-		"a dangling reference":            {openapi, `"#/components/schemas/BooksInput"`, `"#/components/schemas/BooksOutput"`},
+		"a dangling reference": {openapi, `"#/components/schemas/BooksInput"`,
+			`"#/components/schemas/BooksOutput"`},
 		"an operation's id twice":         {openapi, `"operationId": "createBooks"`, `"operationId": "createAuthors"`},
 		"a parameter that is not in path": {openapi, `"name": "hash",`, `"name": "cash",`},
 		"an unknown keyword":              {openapi, `"prefixItems"`, `"firstItems"`},
@@ -172,9 +174,10 @@ func invalidDocuments(t *testing.T) map[string][]byte {
 		"an invalid example":              {openapi, `"examples": [`, `"examples": [5,`},
 		"no action":                       {asyncapi, `"action": "send",`, `"axion": "send",`},
 		"a missing channel":               {asyncapi, `"#/channels/saveBooks"`, `"#/channels/saveCooks"`},
-		"a missing message":               {asyncapi, `"#/components/messages/BooksSaved"`, `"#/components/messages/CooksSaved"`},
-		"a missing parameter":             {asyncapi, `"address": "dead.{listener}"`, `"address": "dead.{consumer}"`},
-		"an invalid type":                 {asyncapi, `"type": "object"`, `"type": "thing"`},
+		"a missing message": {asyncapi, `"#/components/messages/BooksSaved"`,
+			`"#/components/messages/CooksSaved"`},
+		"a missing parameter": {asyncapi, `"address": "dead.{listener}"`, `"address": "dead.{consumer}"`},
+		"an invalid type":     {asyncapi, `"type": "object"`, `"type": "thing"`},
 	} {
 		if !bytes.Contains(change.text, []byte(change.old)) {
 			t.Fatalf("%s: there is no %s", name, change.old)
@@ -206,17 +209,20 @@ func TestServedDocumentsEqualThoseOfTheCommands(t *testing.T) {
 	s := process.ServePlain(t, everything, flags...)
 	for _, kind := range []string{"openapi", "asyncapi"} {
 		res, text := get(t, s.URL+"/"+kind+".json", nil)
-		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" || res.Header.Get("Cache-Control") != "no-cache" {
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != "application/json" ||
+			res.Header.Get("Cache-Control") != "no-cache" {
 			t.Errorf("%s: %s, %v", kind, res.Status, res.Header)
 		}
 		tag := res.Header.Get("Etag")
 		for match, status := range map[string]int{tag: 304, "W/" + tag: 304, "*": 304, `"other"`: 200, "bad": 400} {
-			if res, _ := get(t, s.URL+"/"+kind+".json", http.Header{"If-None-Match": {match}}); res.StatusCode != status {
+			if res, _ := get(t, s.URL+"/"+kind+".json",
+				http.Header{"If-None-Match": {match}}); res.StatusCode != status {
 				t.Errorf("%s: If-None-Match: %s is answered with %s", kind, match, res.Status)
 			}
 		}
 		for range 2 {
-			out, complaints, exit, err := process.Run(process.Commands(t), append([]string{kind, "--config", everything}, flags...)...)
+			out, complaints, exit, err := process.Run(process.Commands(t),
+				append([]string{kind, "--config", everything}, flags...)...)
 			if err != nil || exit != 0 {
 				t.Fatalf("belfry %s: %v, %d\n%s", kind, err, exit, complaints)
 			}

@@ -28,11 +28,13 @@ func (c *client) secondFactor() {
 		c.ask(200, method, "/auth/factors", "")
 	}
 	c.ask(401, "POST", "/auth/email", `{"login":"ada@example.com","password":"battery staple"}`)
-	c.ask(401, "POST", "/auth/email", `{"login":"ada@example.com","password":"battery staple"}`, "Prefer: return=representation")
+	c.ask(401, "POST", "/auth/email", `{"login":"ada@example.com","password":"battery staple"}`,
+		"Prefer: return=representation")
 	flow := c.last.text(c.t, "flow")
 	c.ask(403, "POST", "/auth/second-factor", `{"flow":"`+flow+`","type":"recovery","code":"wrong"}`)
 	c.ask(400, "POST", "/auth/second-factor", `{"flow":"`+flow+`","type":"email","code":"wrong"}`)
-	c.ask(200, "POST", "/auth/second-factor", `{"flow":"`+flow+`","type":"recovery","code":"`+codes[0].String()+`"}`, "Prefer: return=representation")
+	c.ask(200, "POST", "/auth/second-factor", `{"flow":"`+flow+`","type":"recovery","code":"`+codes[0].String()+`"}`,
+		"Prefer: return=representation")
 	c.keep()
 	c.ask(401, "POST", "/auth/second-factor", `{"flow":"`+flow+`","type":"recovery","code":"`+codes[1].String()+`"}`)
 	c.ask(303, "POST", "/auth/second-factor", "type=totp&code=1", "Content-Type: application/x-www-form-urlencoded")

@@ -20,7 +20,8 @@ import (
 // runIn runs a program in a folder, with variables of the environment as well.
 func runIn(t *testing.T, folder string, env []string, name string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // what Go generators make is large, and the first build is one of all they import
+	// What Go generators make is large, and the first build is one of all they import.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), env...)
@@ -35,7 +36,8 @@ func tail(out []byte) []byte { return out[max(0, len(out)-4000):] }
 // write writes the OpenAPI document of a configuration into a folder, in 3.1 and in 3.0.
 func write(t *testing.T, folder string, c *config.Config) {
 	t.Helper()
-	for name, document := range map[string]func(*config.Config) ([]byte, error){"openapi.json": plan.OpenAPI, "openapi30.json": plan.OpenAPI30} {
+	for name, document := range map[string]func(*config.Config) ([]byte, error){"openapi.json": plan.OpenAPI,
+		"openapi30.json": plan.OpenAPI30} {
 		text, err := document(c)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(folder, name), text, 0o600)
@@ -46,8 +48,8 @@ func write(t *testing.T, folder string, c *config.Config) {
 	}
 }
 
-// goGenerators generates the clients of the documents in a folder, of which oapi-codegen takes that in 3.1 and ogen that in 3.0. Options are those of
-// ogen, which makes 400,000 lines of the largest document without any.
+// goGenerators generates the clients of the documents in a folder, of which oapi-codegen takes that in 3.1 and ogen
+// that in 3.0. Options are those of ogen, which makes 400,000 lines of the largest document without any.
 func goGenerators(t *testing.T, folder string, options ...string) {
 	t.Helper()
 	tools, err := programs.Tools("clients")
@@ -59,11 +61,14 @@ func goGenerators(t *testing.T, folder string, options ...string) {
 			t.Fatal(err)
 		}
 	}
-	runIn(t, folder, nil, filepath.Join(tools, "oapi-codegen"), "-generate", "types,client", "-package", "api", "-o", "oapi/api/api.go", "openapi.json")
-	runIn(t, folder, nil, filepath.Join(tools, "ogen"), append(options, "--target", "ogen/api", "--package", "api", "--clean", "openapi30.json")...)
+	runIn(t, folder, nil, filepath.Join(tools, "oapi-codegen"), "-generate", "types,client", "-package", "api", "-o",
+		"oapi/api/api.go", "openapi.json")
+	runIn(t, folder, nil, filepath.Join(tools, "ogen"),
+		append(options, "--target", "ogen/api", "--package", "api", "--clean", "openapi30.json")...)
 }
 
-// parse parses what was generated: names and literals that are none of Go's are found without a compiler, which needs minutes for it.
+// parse parses what was generated: names and literals that are none of Go's are found without a compiler, which needs
+// minutes for it.
 func parse(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*", "api", "*.go"))
@@ -90,7 +95,8 @@ func TestGeneratedClientsWork(t *testing.T) {
 		write(t, folder, load(t, file))
 		goGenerators(t, folder, "--config", "ogen.yml")
 		// -trimpath: the compiler's cache knows what was built in another folder.
-		runIn(t, folder, []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"}, "go", "build", "-trimpath", "-o", "bin"+string(filepath.Separator), "./oapi", "./ogen")
+		runIn(t, folder, []string{"CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off"}, "go", "build", "-trimpath",
+			"-o", "bin"+string(filepath.Separator), "./oapi", "./ogen")
 		for _, client := range []string{"oapi", "ogen"} {
 			runIn(t, folder, nil, filepath.Join(folder, "bin", client), s.URL)
 		}
@@ -101,7 +107,8 @@ func TestGeneratedClientsWork(t *testing.T) {
 		if err := os.CopyFS(folder, os.DirFS("../servers/generators")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(folder, "node_modules")); err != nil {
+		if err := os.Symlink(filepath.Join(installed, "node_modules"),
+			filepath.Join(folder, "node_modules")); err != nil {
 			t.Fatal(err)
 		}
 		write(t, folder, load(t, file))
@@ -120,7 +127,8 @@ func TestGeneratedClientsWork(t *testing.T) {
 		}
 		runIn(t, folder, env, program("tsc"))
 		for _, client := range []string{"fetch", "hey", "orval"} {
-			runIn(t, folder, env, program("esbuild"), client+".ts", "--bundle", "--format=esm", "--platform=node", "--outfile=out/"+client+".mjs", "--log-level=warning")
+			runIn(t, folder, env, program("esbuild"), client+".ts", "--bundle", "--format=esm", "--platform=node",
+				"--outfile=out/"+client+".mjs", "--log-level=warning")
 			runIn(t, folder, env, "node", "out/"+client+".mjs")
 		}
 	})
@@ -133,7 +141,8 @@ func TestGeneratorsTakeEveryDocument(t *testing.T) {
 		t.Fatalf("configurations: %v, %v", files, err)
 	}
 	client := filepath.Join(t.TempDir(), "client.yml")
-	if err := os.WriteFile(client, []byte("generator: {features: {disable_all: true, enable: [paths/client]}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(client, []byte("generator: {features: {disable_all: true, enable: [paths/client]}}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}

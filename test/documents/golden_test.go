@@ -43,7 +43,8 @@ func shipped(t *testing.T) map[string]*config.Config {
 	if err != nil || len(files) < 3 {
 		t.Fatalf("configurations: %v, %v", files, err)
 	}
-	for _, file := range append(files, "../../config/belfry.yaml", "../../config/demo.yaml", "../../config/testdata/full.yaml") {
+	for _, file := range append(files, "../../config/belfry.yaml", "../../config/demo.yaml",
+		"../../config/testdata/full.yaml") {
 		all[filepath.Base(file)] = load(t, file)
 	}
 	return all
@@ -91,8 +92,8 @@ func compare(t *testing.T, file string, lines []string) {
 	}
 }
 
-// A change of code alone leaves the documents as they are, byte for byte. After one that is meant to change them, go test ./test/documents
-// -run 'Golden' -update writes their hashes anew.
+// A change of code alone leaves the documents as they are, byte for byte. After one that is meant to change them, go
+// test ./test/documents -run 'Golden' -update writes their hashes anew.
 func TestGoldenDocuments(t *testing.T) {
 	var lines []string
 	for name, c := range shipped(t) {
@@ -105,7 +106,8 @@ func TestGoldenDocuments(t *testing.T) {
 			sum := sha256.Sum256(text)
 			lines = append(lines, fmt.Sprintf("%s %s %s", name, kind, hex.EncodeToString(sum[:])))
 			if *keep != "" {
-				if err := os.WriteFile(filepath.Join(*keep, strings.ReplaceAll(name, " ", "-")+"-"+kind+".json"), text, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(*keep, strings.ReplaceAll(name, " ", "-")+"-"+kind+".json"), text,
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -117,7 +119,8 @@ func TestGoldenDocuments(t *testing.T) {
 // The routes of a process stay as they are.
 func TestGoldenRoutes(t *testing.T) {
 	var lines []string
-	for _, name := range []string{"init blog", "init todo", "init chat", "everything.yaml", "passkeys.yaml", "small.yaml", "conditions.yaml"} {
+	for _, name := range []string{"init blog", "init todo", "init chat", "everything.yaml", "passkeys.yaml",
+		"small.yaml", "conditions.yaml"} {
 		c := shipped(t)[name]
 		c.Listen = "127.0.0.1:0"
 		if c.Bus.Listen != "" {

@@ -54,7 +54,8 @@ func readMessages(t *testing.T, url string) *messages {
 	parameter := regexp.MustCompile(`\\\{\w+\\\}`)
 	for _, c := range m.Channels {
 		if c.Address != nil {
-			c.pattern = regexp.MustCompile("^" + parameter.ReplaceAllString(regexp.QuoteMeta(*c.Address), `[^.]+`) + "$")
+			c.pattern = regexp.MustCompile("^" + parameter.ReplaceAllString(regexp.QuoteMeta(*c.Address), `[^.]+`) +
+				"$")
 		}
 	}
 	return m
@@ -68,12 +69,14 @@ func (m *messages) validate(message, part string, text json.RawMessage, doc []by
 		definitions := map[string]json.RawMessage{}
 		m.collect(text, definitions)
 		whole, err := json.Marshal(map[string]any{
-			"$schema": "http://json-schema.org/draft-07/schema#", "allOf": []json.RawMessage{text}, "definitions": definitions,
+			"$schema": "http://json-schema.org/draft-07/schema#", "allOf": []json.RawMessage{text},
+			"definitions": definitions,
 		})
 		if err != nil {
 			m.t.Fatalf("%s: %v", key, err)
 		}
-		validator, err := schema.Compile(key, bytes.ReplaceAll(whole, []byte("#/components/schemas/"), []byte("#/definitions/")))
+		validator, err := schema.Compile(key,
+			bytes.ReplaceAll(whole, []byte("#/components/schemas/"), []byte("#/definitions/")))
 		if err != nil {
 			m.t.Fatalf("%s: %v", key, err)
 		}
@@ -158,7 +161,8 @@ func (m *messages) one(what string, c *channel, header nats.Header, data []byte)
 	}
 	if len(kinds) != 1 {
 		slices.Sort(reasons)
-		m.t.Errorf("%s: a message is valid as %v, want exactly one of the documented messages: %v %s\n%s", what, kinds, header, data, strings.Join(reasons, "\n"))
+		m.t.Errorf("%s: a message is valid as %v, want exactly one of the documented messages: %v %s\n%s", what, kinds,
+			header, data, strings.Join(reasons, "\n"))
 		return
 	}
 	m.met[kinds[0]] = true

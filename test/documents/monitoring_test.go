@@ -55,7 +55,9 @@ func alertExpressions(t *testing.T) (all []expression) {
 	seen := map[string]bool{}
 	for _, g := range f.Groups {
 		for _, r := range g.Rules {
-			all = append(all, expression{"alert " + r.Alert, r.Expr, []string{r.Annotations["summary"], r.Annotations["description"]}})
+			all = append(all,
+				expression{"alert " + r.Alert, r.Expr,
+					[]string{r.Annotations["summary"], r.Annotations["description"]}})
 			if seen[r.Alert] || !model.LegacyValidation.IsValidMetricName(r.Alert) {
 				t.Errorf("the alert %q is there twice, or has no valid name", r.Alert)
 			}
@@ -65,7 +67,8 @@ func alertExpressions(t *testing.T) (all []expression) {
 					t.Errorf("%s: %v", r.Alert, err)
 				}
 			}
-			if !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			if !slices.Contains([]string{"critical", "warning", "info"}, r.Labels["severity"]) ||
+				r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("%s lacks a severity, a summary or a description", r.Alert)
 			}
 		}
@@ -97,12 +100,14 @@ func boardExpressions(t *testing.T) (all []expression) {
 	}
 	ids := map[int]bool{}
 	for _, p := range board.Panels {
-		if ids[p.ID] || p.Title == "" || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 || p.Type != "row" && len(p.Targets) == 0 {
+		if ids[p.ID] || p.Title == "" || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 ||
+			p.Type != "row" && len(p.Targets) == 0 {
 			t.Errorf("panel %d %q has no title, query or place, or an id that another has", p.ID, p.Title)
 		}
 		ids[p.ID] = true
 		for _, query := range p.Targets {
-			all = append(all, expression{"panel " + p.Title, strings.NewReplacer("$instance", ".*", "$__rate_interval", "5m").Replace(query.Expr), nil})
+			all = append(all, expression{"panel " + p.Title,
+				strings.NewReplacer("$instance", ".*", "$__rate_interval", "5m").Replace(query.Expr), nil})
 		}
 	}
 	for _, v := range board.Templating.List {
@@ -119,8 +124,8 @@ var (
 	nameOfLibrary = regexp.MustCompile(`fqName: "([^"]+)"`)
 )
 
-// knownMetrics returns the labels of all metrics that a belfry has: those of docs/reference/metrics.md, which a test of pkg/app
-// compares with belfry, and those of Go and the process.
+// knownMetrics returns the labels of all metrics that a belfry has: those of docs/reference/metrics.md, which a test of
+// pkg/app compares with belfry, and those of Go and the process.
 func knownMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/metrics.md")
@@ -130,7 +135,8 @@ func knownMetrics(t *testing.T) map[string][]string {
 	all := map[string][]string{"up": {""}}
 	for _, m := range metricRow.FindAllStringSubmatch(string(page), -1) {
 		labels := []string{""}
-		for one := range strings.SplitSeq(strings.TrimSpace(m[3]), "; ") { // after a colon are the values of a label, up to a semicolon
+		// After a colon are the values of a label, up to a semicolon.
+		for one := range strings.SplitSeq(strings.TrimSpace(m[3]), "; ") {
 			names, _, _ := strings.Cut(one, ":")
 			for _, l := range labelOfRow.FindAllStringSubmatch(names, -1) {
 				labels = append(labels, l[1])
@@ -256,8 +262,11 @@ func TestAlertsAndTheBoardAreAboutMetricsThatExist(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"belfry_ready", "belfry_part_up", "belfry_dead_letters", "belfry_listener_pending", "belfry_listener_missed", "belfry_backup_failed", "belfry_bus_shortcomings", "belfry_http_requests_total", "belfry_events_pending",
-		"belfry_mailer_up", "belfry_mails_total", "belfry_backup_last_success_timestamp_seconds", "belfry_disk_free_bytes", "belfry_certificate_expiry_timestamp_seconds", "belfry_build_info"} {
+	for _, name := range []string{"belfry_ready", "belfry_part_up", "belfry_dead_letters", "belfry_listener_pending",
+		"belfry_listener_missed", "belfry_backup_failed", "belfry_bus_shortcomings", "belfry_http_requests_total",
+		"belfry_events_pending",
+		"belfry_mailer_up", "belfry_mails_total", "belfry_backup_last_success_timestamp_seconds",
+		"belfry_disk_free_bytes", "belfry_certificate_expiry_timestamp_seconds", "belfry_build_info"} {
 		if !used[name] {
 			t.Errorf("no alert and no panel is about %s", name)
 		}

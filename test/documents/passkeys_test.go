@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What browsers are given for a passkey is in the document, and whatever they reply that is not right is refused as the document says.
+// What browsers are given for a passkey is in the document, and whatever they reply that is not right is refused as the
+// document says.
 func TestPasskeysConformToTheDocument(t *testing.T) {
 	c := newClient(t, serve(t, "testdata/passkeys.yaml"))
 	const no = `{"id":"AA","rawId":"AA","type":"public-key","response":{"clientDataJSON":"AA","authenticatorData":"AA","signature":"AA"},"clientExtensionResults":{}}`

@@ -55,8 +55,10 @@ func eventuallyLimited(ts *testscript.TestScript, _ bool, args []string) {
 		if err := s.request(ts, args[1:]); err != nil {
 			return err
 		}
-		if wait, err := strconv.Atoi(s.last.header.Get("Retry-After")); err != nil || wait < least || s.last.status != http.StatusTooManyRequests {
-			return fmt.Errorf("status %d, and again after %q seconds: %s", s.last.status, s.last.header.Get("Retry-After"), s.last.body)
+		if wait, err := strconv.Atoi(s.last.header.Get("Retry-After")); err != nil || wait < least ||
+			s.last.status != http.StatusTooManyRequests {
+			return fmt.Errorf("status %d, and again after %q seconds: %s", s.last.status,
+				s.last.header.Get("Retry-After"), s.last.body)
 		}
 		return nil
 	})))

@@ -61,5 +61,6 @@ func copyExample(folder string) error {
 	if !strings.Contains(string(text), without) {
 		return fmt.Errorf("examples/teams/belfry.yaml has no %s", without)
 	}
-	return os.WriteFile(filepath.Join(folder, "bus.yaml"), []byte(strings.Replace(string(text), without, with, 1)), 0o600)
+	return os.WriteFile(filepath.Join(folder, "bus.yaml"), []byte(strings.Replace(string(text), without, with, 1)),
+		0o600)
 }

@@ -69,13 +69,15 @@ func (g *golden) events() ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()
-	b, err := bus.Open(ctx, bus.Options{Server: embedded.New(embedded.Options{Folder: filepath.Join(g.s.folder, "data", "bus")})})
+	b, err := bus.Open(ctx,
+		bus.Options{Server: embedded.New(embedded.Options{Folder: filepath.Join(g.s.folder, "data", "bus")})})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = b.Close(ctx) }()
 	r := recorder{conn: b.Conn()}
-	if err := errors.Join(r.readStream(ctx, bus.StreamEvents, ">"), r.readStream(ctx, bus.StreamDead, ">")); err != nil {
+	if err := errors.Join(r.readStream(ctx, bus.StreamEvents, ">"),
+		r.readStream(ctx, bus.StreamDead, ">")); err != nil {
 		return nil, err
 	}
 	for _, m := range r.messages {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// masks replace what differs from run to run. What appears where the order is that of the script gets a number, so that it is
-// seen to be the same when it appears again.
+// masks replace what differs from run to run. What appears where the order is that of the script gets a number, so that
+// it is seen to be the same when it appears again.
 type masks struct {
 	given  string            // what is never masked: the script, whose choices stay readable, and longWords
 	known  []string          // the folder, ports and the like, each with its mask
@@ -22,7 +22,8 @@ type masks struct {
 const longWords = " X-Content-Type-Options includeIndicatorStyles"
 
 func newMasks(folder, script string) masks {
-	m := masks{given: script + longWords, known: []string{folder, "$WORK"}, codes: map[string]bool{}, seen: map[string]string{}, counts: map[string]int{}}
+	m := masks{given: script + longWords, known: []string{folder, "$WORK"}, codes: map[string]bool{},
+		seen: map[string]string{}, counts: map[string]int{}}
 	if u, err := user.Current(); err == nil {
 		m.known = append(m.known, "("+u.Username+")", "(<system user>)") // of who runs a command
 	}
@@ -56,7 +57,8 @@ func (m *masks) mask(text string, number bool) string {
 		text = r.pattern.ReplaceAllString(text, r.with)
 	}
 	for _, r := range distinct {
-		text = r.pattern.ReplaceAllStringFunc(text, func(found string) string { return m.number(r.kind, found, number) })
+		text = r.pattern.ReplaceAllStringFunc(text,
+			func(found string) string { return m.number(r.kind, found, number) })
 	}
 	return randomText.ReplaceAllStringFunc(text, func(found string) string { return m.random(found, number) })
 }
@@ -91,7 +93,8 @@ var distinct = []struct {
 	{"code", code},
 }
 
-// revision is the kind of revisions. They have no numbers without an order: an announcement may be of one that another write replaces.
+// revision is the kind of revisions. They have no numbers without an order: an announcement may be of one that another
+// write replaces.
 const revision = "revision"
 
 // number masks what is found.

@@ -33,20 +33,21 @@ var goldenScripts = []string{"auth-*", "account-*", "console-second-factor"}
 // updateGolden, in the environment, has golden logs written instead of compared.
 const updateGolden = "GOLDEN_UPDATE"
 
-// golden is the log of a script: how belfry replied, which mails and events it sent, and what it has stored in the end. It is
-// compared byte for byte with a file, so that a change of the code that is to change nothing else is seen to do so. A nil
-// golden logs nothing.
+// golden is the log of a script: how belfry replied, which mails and events it sent, and what it has stored in the end.
+// It is compared byte for byte with a file, so that a change of the code that is to change nothing else is seen to do
+// so. A nil golden logs nothing.
 //
 // Not logged, because it differs from run to run:
 //   - what golden_masks_test.go masks
 //   - requests that a script repeats, but the last
-//   - how often an event came, where requests or mails are repeated (golden.repeats), and how many tokens a mail had there: each
-//     attempt makes one (golden.records)
+//   - how often an event came, where requests or mails are repeated (golden.repeats), and how many tokens a mail had
+//     there: each attempt makes one (golden.records)
 //   - header Date; header Content-Length of a body that is masked (unlogged, exchange)
-//   - metrics but those about passwords; the order of a user's activity, which varies for events of one request (readable)
-//   - events of mappings, and the array that they keep of a user's idents in other events (golden.events): how many of its writes
-//     come together depends on the speed of a worker. Replies and records have it, since golden waits for the worker, but not
-//     its order: that of idents which one request writes varies (sortIdents).
+//   - metrics but those about passwords; the order of a user's activity, which varies for events of one request
+//     (readable)
+//   - events of mappings, and the array that they keep of a user's idents in other events (golden.events): how many of
+//     its writes come together depends on the speed of a worker. Replies and records have it, since golden waits for
+//     the worker, but not its order: that of idents which one request writes varies (sortIdents).
 //   - how often an announcement came (golden.events): a write that meets another is announced again
 type golden struct {
 	s        *session
@@ -67,13 +68,15 @@ type entry struct{ head, body string }
 
 // newGolden returns the log of a script; nil if it has none.
 func newGolden(s *session, name string) (*golden, error) {
-	if !slices.ContainsFunc(goldenScripts, func(pattern string) bool { is, _ := path.Match(pattern, name); return is }) {
+	if !slices.ContainsFunc(goldenScripts,
+		func(pattern string) bool { is, _ := path.Match(pattern, name); return is }) {
 		return nil, nil
 	}
 	script, err := os.ReadFile(filepath.Join("testdata", name+".txtar"))
 	return &golden{
-		s: s, name: name, masks: newMasks(s.folder, string(script)), read: map[string]int{}, announced: make(chan *nats.Msg, 1<<16),
-		repeats: strings.Contains(string(script), "\neventually-l"), // eventually-login and eventually-limited
+		s: s, name: name, masks: newMasks(s.folder, string(script)), read: map[string]int{},
+		announced: make(chan *nats.Msg, 1<<16),
+		repeats:   strings.Contains(string(script), "\neventually-l"), // eventually-login and eventually-limited
 	}, err
 }
 
@@ -103,7 +106,8 @@ func (g *golden) started(file string, server *process.Server) (err error) {
 	g.add("", "serve %s", filepath.Base(file))
 	g.masks.ports(server.URL, server.Bus, server.Metrics)
 	closed := make(chan struct{})
-	g.conn, err = nats.Connect(server.Bus, nats.Timeout(kit.Limit), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	g.conn, err = nats.Connect(server.Bus, nats.Timeout(kit.Limit), nats.NoReconnect(),
+		nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
 	if err != nil {
 		return fmt.Errorf("a script with a golden log needs a port of the bus: %w", err)
 	}
@@ -126,8 +130,8 @@ func (g *golden) ended() {
 	g.conn = nil
 }
 
-// settle waits until belfry has done all that the requests so far cause, so that the next reply does not depend on the speed of
-// workers.
+// settle waits until belfry has done all that the requests so far cause, so that the next reply does not depend on the
+// speed of workers.
 func (g *golden) settle() error {
 	if g == nil || g.conn == nil {
 		return nil
@@ -152,7 +156,8 @@ func (g *golden) settle() error {
 	})
 }
 
-// asleep reports a thread of a process that does something, on Linux: work in the background of a request that is over has no metric.
+// asleep reports a thread of a process that does something, on Linux: work in the background of a request that is over
+// has no metric.
 func asleep(pid int) error {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, thread := range threads {
@@ -227,14 +232,15 @@ func writeHeader(b *strings.Builder, prefix string, header http.Header) {
 	}
 }
 
-// readable returns the body of a reply: of an archive its entries, of the page of metrics those about passwords, and the activity
-// of a user by time.
+// readable returns the body of a reply: of an archive its entries, of the page of metrics those about passwords, and
+// the activity of a user by time.
 func readable(r response) string {
 	text := string(r.body)
 	if strings.HasPrefix(text, `{"events":[`) {
 		activity := gjson.Get(text, "events")
 		events := activity.Array()
-		slices.SortFunc(events, func(a, b gjson.Result) int { return strings.Compare(b.Get("time").Str, a.Get("time").Str) })
+		slices.SortFunc(events,
+			func(a, b gjson.Result) int { return strings.Compare(b.Get("time").Str, a.Get("time").Str) })
 		var raw []string
 		for _, e := range events {
 			raw = append(raw, e.Raw)
@@ -243,7 +249,8 @@ func readable(r response) string {
 	}
 	if strings.HasPrefix(text, "# HELP") {
 		lines := slices.Collect(strings.Lines(text))
-		return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "belfry_password") }), "")
+		return strings.Join(slices.DeleteFunc(lines,
+			func(line string) bool { return !strings.HasPrefix(line, "belfry_password") }), "")
 	}
 	archive, err := zip.NewReader(bytes.NewReader(r.body), int64(len(r.body)))
 	if err != nil {
@@ -323,7 +330,8 @@ func (g *golden) finish() error {
 		return err
 	}
 	if differs := diff.Diff(file, want, "now", got); differs != nil {
-		return fmt.Errorf("what belfry does is not what %s says. If it should do so, write the file with %s=1:\n%s", file, updateGolden, differs)
+		return fmt.Errorf("what belfry does is not what %s says. If it should do so, write the file with %s=1:\n%s",
+			file, updateGolden, differs)
 	}
 	return nil
 }

@@ -36,14 +36,19 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 	}{
 		{"malformed JSON", malformedBodies()},
 		{"size and depth", excessiveBodies()},
-		{"names given twice", bodies(http.StatusBadRequest, `{"a":1,"a":2}`, `{"x":{"a":1,"a":2}}`, `{"x":[{"a":1,"\u0061":2}]}`)},
-		{"NUL", bodies(http.StatusBadRequest, "{\"a\":\"x\x00y\"}", `{"a":"x\u0000y"}`, `{"a\u0000":1}`, "{\"a\":1}\x00", "\x00")},
+		{"names given twice",
+			bodies(http.StatusBadRequest, `{"a":1,"a":2}`, `{"x":{"a":1,"a":2}}`, `{"x":[{"a":1,"\u0061":2}]}`)},
+		{"NUL", bodies(http.StatusBadRequest, "{\"a\":\"x\x00y\"}", `{"a":"x\u0000y"}`, `{"a\u0000":1}`,
+			"{\"a\":1}\x00", "\x00")},
 		{"invalid UTF-8", bodies(http.StatusBadRequest,
-			"{\"a\":\"\xff\"}", "{\"a\":\"\xc0\xaf\"}", "{\"\xed\xa0\x80\":1}", `{"a":"\ud800"}`, "\xef\xbb\xbf\xef\xbb\xbf{}", "{}\xef\xbb\xbf", "\xff\xfe{\x00}\x00")},
+			"{\"a\":\"\xff\"}", "{\"a\":\"\xc0\xaf\"}", "{\"\xed\xa0\x80\":1}", `{"a":"\ud800"}`,
+			"\xef\xbb\xbf\xef\xbb\xbf{}", "{}\xef\xbb\xbf", "\xff\xfe{\x00}\x00")},
 		{"media types", mediaTypes()},
 		{"paths", paths()},
-		{"uuids in bodies", bodies(http.StatusBadRequest, `{"uuid":"../x"}`, `{"uuid":"a/b"}`, `{"uuid":"a\\b"}`, `{"uuid":".."}`,
-			`{"uuid":"%2e%2e"}`, `{"uuid":"a\nb"}`, `{"uuid":{"$gt":""}}`, `{"uuid":"`+strings.Repeat("u", 201)+`"}`)},
+		{"uuids in bodies",
+			bodies(http.StatusBadRequest, `{"uuid":"../x"}`, `{"uuid":"a/b"}`, `{"uuid":"a\\b"}`, `{"uuid":".."}`,
+				`{"uuid":"%2e%2e"}`, `{"uuid":"a\nb"}`, `{"uuid":{"$gt":""}}`,
+				`{"uuid":"`+strings.Repeat("u", 201)+`"}`)},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
@@ -71,11 +76,13 @@ func bodies(status int, all ...string) []hostile {
 
 func malformedBodies() []hostile {
 	cases := bodies(http.StatusBadRequest,
-		``, ` `, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{a:1}`, `{'a':1}`, `{"a":01}`, `{"a":+1}`, `{"a":.5}`, `{"a":1e}`,
-		`{"a":NaN}`, `{"a":Infinity}`, `{"a":tru}`, `{"a":"x}`, `{"a":"\x"}`, `{"a":"\u12"}`, "{\"a\":\"line\nbreak\"}", `{"a":1}{"b":2}`, `{"a":1}x`,
-		`{"a":1/*comment*/}`, `[]`, `"text"`, `7`, `null`, `true`)
+		``, ` `, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{a:1}`, `{'a':1}`, `{"a":01}`, `{"a":+1}`,
+		`{"a":.5}`, `{"a":1e}`,
+		`{"a":NaN}`, `{"a":Infinity}`, `{"a":tru}`, `{"a":"x}`, `{"a":"\x"}`, `{"a":"\u12"}`, "{\"a\":\"line\nbreak\"}",
+		`{"a":1}{"b":2}`, `{"a":1}x`, `{"a":1/*comment*/}`, `[]`, `"text"`, `7`, `null`, `true`)
 	return append(cases,
-		hostile{"chunks that are none", head("POST", "/books", "Transfer-Encoding: chunked") + "zz\r\n{}\r\n", http.StatusBadRequest},
+		hostile{"chunks that are none", head("POST", "/books", "Transfer-Encoding: chunked") + "zz\r\n{}\r\n",
+			http.StatusBadRequest},
 	)
 }
 
@@ -91,7 +98,8 @@ func excessiveBodies() []hostile {
 		hostile{"10 MB", post(text), http.StatusRequestEntityTooLarge},
 		hostile{"10 MB in one chunk", head("POST", "/books", "Transfer-Encoding: chunked") +
 			fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(text), text), http.StatusRequestEntityTooLarge},
-		hostile{"a terabyte, announced", head("POST", "/books", "Content-Length: 1099511627776") + "{", http.StatusRequestEntityTooLarge},
+		hostile{"a terabyte, announced", head("POST", "/books", "Content-Length: 1099511627776") + "{",
+			http.StatusRequestEntityTooLarge},
 		hostile{"300 KB", post(`{"a":"` + strings.Repeat("x", 300_000) + `"}`), http.StatusRequestEntityTooLarge},
 		hostile{"10 MB of spaces", post(strings.Repeat(" ", huge)), http.StatusRequestEntityTooLarge},
 	)
@@ -100,11 +108,14 @@ func excessiveBodies() []hostile {
 func mediaTypes() []hostile {
 	var cases []hostile
 	for _, header := range []string{
-		"Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded", "Content-Type: multipart/form-data; boundary=x",
+		"Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded",
+		"Content-Type: multipart/form-data; boundary=x",
 		"Content-Type: application/json-seq", "Content-Type: ;", "Content-Type: application/json; charset=utf-16",
 		"Content-Type: application/merge-patch+json", "Content-Encoding: gzip", "Content-Encoding: br, gzip",
 	} {
-		cases = append(cases, hostile{header, head("POST", "/books", header, "Content-Length: 2") + "{}", http.StatusUnsupportedMediaType})
+		cases = append(cases,
+			hostile{header, head("POST", "/books", header, "Content-Length: 2") + "{}",
+				http.StatusUnsupportedMediaType})
 	}
 	return cases
 }
@@ -116,11 +127,14 @@ func paths() []hostile {
 			cases = append(cases, hostile{path, head("GET", path), status})
 		}
 	}
-	add(http.StatusBadRequest, "/books/..", "/books/.", "/books/.hidden", "/books/%2e%2e", "/books/%2e%2e%2fauthors", "/books/..%2f..%2fetc%2fpasswd",
-		"/books/..%5c..%5cwindows", "/books/%00", "/books/b1%00.json", "/books/b1%0d%0aX-Evil:1", "/books/a%20b", "/books/a%2fb", "/books/%ff",
-		"/books/%252e", "/books/*", "/books/a:b", "/books/b1?uuid=b2", "/books/~root", "/books/a;b", "/books/"+strings.Repeat("u", 201), "/books/"+strings.Repeat("u", 20_000))
-	add(http.StatusNotFound, "/books/../authors", "/books/../../etc/passwd", "/books//b1", "//books/b1", "/books/b1/", "/books/b1/c1", "/BOOKS/b1",
-		"/../books", "/./books/b1", "/data", "/belfry.lock", "/users/u1")
+	add(http.StatusBadRequest, "/books/..", "/books/.", "/books/.hidden", "/books/%2e%2e", "/books/%2e%2e%2fauthors",
+		"/books/..%2f..%2fetc%2fpasswd",
+		"/books/..%5c..%5cwindows", "/books/%00", "/books/b1%00.json", "/books/b1%0d%0aX-Evil:1", "/books/a%20b",
+		"/books/a%2fb", "/books/%ff",
+		"/books/%252e", "/books/*", "/books/a:b", "/books/b1?uuid=b2", "/books/~root", "/books/a;b",
+		"/books/"+strings.Repeat("u", 201), "/books/"+strings.Repeat("u", 20_000))
+	add(http.StatusNotFound, "/books/../authors", "/books/../../etc/passwd", "/books//b1", "//books/b1", "/books/b1/",
+		"/books/b1/c1", "/BOOKS/b1", "/../books", "/./books/b1", "/data", "/belfry.lock", "/users/u1")
 	return cases
 }
 

@@ -74,7 +74,8 @@ func (s *session) allMails() ([]mailbox.Mail, error) {
 	if s.mails.server != nil {
 		return s.mails.server.All(), nil
 	}
-	files, err := filepath.Glob(filepath.Join(s.folder, "data", "mail", "*.eml")) // sorted, and names begin with the time
+	// Sorted, and names begin with the time.
+	files, err := filepath.Glob(filepath.Join(s.folder, "data", "mail", "*.eml"))
 	var found []mailbox.Mail
 	for _, file := range files {
 		raw, err := os.ReadFile(file)

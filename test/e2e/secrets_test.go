@@ -151,7 +151,8 @@ func sealed(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Fatalf("the script has no secrets")
 	}
 	for where, text := range map[string]string{
-		"the log": logs, "the durable events": durable, "a live event": s.recorder.all(), "a reply": s.secrets.replies.String(),
+		"the log": logs, "the durable events": durable, "a live event": s.recorder.all(),
+		"a reply": s.secrets.replies.String(),
 	} {
 		if found := s.secrets.in(text); len(found) > 0 {
 			ts.Fatalf("%s holds %s:\n%s", where, strings.Join(found, ", "), text)

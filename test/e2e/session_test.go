@@ -49,7 +49,8 @@ type response struct {
 func newSession(env *testscript.Env, program, commands string) (*session, error) {
 	s := &session{
 		program: program, commands: commands, client: &http.Transport{ResponseHeaderTimeout: kit.Limit},
-		test: testOf(env), folder: env.WorkDir, listeners: map[string]*testListener{}, mails: mails{read: map[string]int{}},
+		test: testOf(env), folder: env.WorkDir, listeners: map[string]*testListener{},
+		mails: mails{read: map[string]int{}},
 	}
 	env.Defer(func() {
 		s.recorder.close()

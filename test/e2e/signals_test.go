@@ -32,7 +32,9 @@ func TestStopFinishesRequestsInFlight(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := process.Serve(t, file, "--listen", "127.0.0.1:0")
-			if r, err := dial(t, s).exchange(head("POST", "/authors", "Content-Length: 13") + `{"uuid":"a1"}`); err != nil || r.status != http.StatusCreated {
+			if r, err := dial(t,
+				s).exchange(head("POST", "/authors", "Content-Length: 13") + `{"uuid":"a1"}`); err != nil ||
+				r.status != http.StatusCreated {
 				t.Fatal(err, r.status)
 			}
 

@@ -91,7 +91,9 @@ func busRequest(ts *testscript.TestScript, neg bool, args []string) {
 
 // requestOver returns the reply to a request over a connection of its own, or what the bus has against it.
 func requestOver(bus, subject, body string) (*nats.Msg, error) {
-	conn, err := nats.Connect(bus, nats.Timeout(kit.Limit), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // LastError has it
+	// LastError has it.
+	conn, err := nats.Connect(bus, nats.Timeout(kit.Limit),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,8 @@ func unharmed(t *testing.T, s *process.Server) {
 	} {
 		r, err := dial(t, s).exchange(request.sent)
 		if err != nil || r.status != request.want {
-			t.Fatalf("belfry does not work: %v, status %d, want %d: %s\n%s", err, r.status, request.want, r.body, s.Log())
+			t.Fatalf("belfry does not work: %v, status %d, want %d: %s\n%s", err, r.status, request.want, r.body,
+				s.Log())
 		}
 	}
 }

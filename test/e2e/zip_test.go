@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// unzip prints the names of the entries of an archive in a line, and then their contents. It fails for one whose contents do not
-// have their checksums.
+// unzip prints the names of the entries of an archive in a line, and then their contents. It fails for one whose
+// contents do not have their checksums.
 func unzip(ts *testscript.TestScript, _ bool, args []string) {
 	archive, err := zip.OpenReader(ts.MkAbs(args[0]))
 	ts.Check(err)

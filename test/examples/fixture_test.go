@@ -55,7 +55,8 @@ func (w *fixture) serve(folder, config string, auth bus.Auth, files ...string) {
 	}
 	w.belfry = process.ServePlain(t, filepath.Join(folder, "belfry.yaml"), "--listen", "127.0.0.1:0")
 	var err error
-	w.bus, err = bus.Open(t.Context(), bus.Options{URL: w.belfry.Bus, Unmanaged: true, Auth: auth, Logger: slog.New(slog.DiscardHandler)})
+	w.bus, err = bus.Open(t.Context(),
+		bus.Options{URL: w.belfry.Bus, Unmanaged: true, Auth: auth, Logger: slog.New(slog.DiscardHandler)})
 	w.check(err)
 	t.Cleanup(func() { _ = w.bus.Close(context.Background()) })
 }
@@ -126,7 +127,8 @@ func (w *fixture) save(path, body string) {
 // run runs a belfry command and returns its output.
 func (w *fixture) run(args ...string) string {
 	w.t.Helper()
-	out, errOut, exit, err := process.Run(process.Commands(w.t), append(append(args, w.admin...), "--url", w.belfry.Bus)...)
+	out, errOut, exit, err := process.Run(process.Commands(w.t),
+		append(append(args, w.admin...), "--url", w.belfry.Bus)...)
 	if err != nil || exit != 0 {
 		w.t.Fatalf("belfry %v: exit %d, %v\n%s", args, exit, err, errOut)
 	}

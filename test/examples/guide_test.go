@@ -37,7 +37,8 @@ func guideBlock(t *testing.T, fence, begins string) string {
 
 func TestListenerOfTheGuideInNode(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.Symlink(filepath.Join(backing.NPM(t, "listeners/examples/welcome-node"), "node_modules"), filepath.Join(folder, "node_modules")); err != nil {
+	if err := os.Symlink(filepath.Join(backing.NPM(t, "listeners/examples/welcome-node"), "node_modules"),
+		filepath.Join(folder, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	program := filepath.Join(folder, "listener.mjs")
@@ -55,7 +56,8 @@ func TestListenerOfTheGuideInPython(t *testing.T) {
 	}
 	if out, err := exec.Command("python3", "-c", "import nats").CombinedOutput(); err != nil {
 		t.Logf("not run, only compiled, since python3 has no nats-py: %v: %s", err, out)
-		compile := exec.Command("python3", "-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')", program)
+		compile := exec.Command("python3", "-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')",
+			program)
 		if out, err := compile.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -64,8 +66,8 @@ func TestListenerOfTheGuideInPython(t *testing.T) {
 	newFixture(t, recipes).printsRecipes("notifier-python", "", "python3", program)
 }
 
-// printsRecipes runs a program that prints new recipes, stops it, and runs it again. It must receive the recipe that was created
-// meanwhile, and only that one.
+// printsRecipes runs a program that prints new recipes, stops it, and runs it again. It must receive the recipe that
+// was created meanwhile, and only that one.
 func (w *fixture) printsRecipes(listener, title, name string, args ...string) {
 	w.t.Helper()
 	prints := func(c *child, uuid string) {

@@ -22,7 +22,8 @@ func TestThePageOfTeams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := process.ServePlain(t, filepath.Join(folder, "belfry.yaml"), "--data", t.TempDir(), "--listen", "127.0.0.1:0")
+	server := process.ServePlain(t, filepath.Join(folder, "belfry.yaml"), "--data", t.TempDir(), "--listen",
+		"127.0.0.1:0")
 	blocks := shellBlock.FindAllStringSubmatch(string(page), -1)
 	if len(blocks) < 5 {
 		t.Fatalf("the page has %d blocks of commands", len(blocks))

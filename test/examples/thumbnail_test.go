@@ -83,10 +83,12 @@ func TestThumbnail(t *testing.T) {
 	w.request(http.MethodPost, "/photos", []byte(`{"uuid":"p"}`), append(auth, "Content-Type", jsonType)...)
 	upload := func(data []byte, mimetype string) {
 		t.Helper()
-		w.request(http.MethodPut, "/binary/upload/Photos/p/pictures/add", data, append(auth, "Content-Type", mimetype)...)
+		w.request(http.MethodPut, "/binary/upload/Photos/p/pictures/add", data,
+			append(auth, "Content-Type", mimetype)...)
 	}
 	start := func() *child {
-		return w.start([]string{"BELFRY_TOKEN=" + token}, program(t, "thumbnail"), "-belfry", w.belfry.URL, "-size", "100")
+		return w.start([]string{"BELFRY_TOKEN=" + token}, program(t, "thumbnail"), "-belfry", w.belfry.URL, "-size",
+			"100")
 	}
 	c := start()
 	w.listens("thumbnail")
@@ -120,7 +122,8 @@ func TestThumbnail(t *testing.T) {
 	for i, f := range p.Thumbnails {
 		of = append(of, f.Metadata.Of)
 		_, body := w.request(http.MethodGet, fmt.Sprintf("/binary/Photos/p/thumbnails/%d", i), nil, auth...)
-		if size, format, err := image.DecodeConfig(bytes.NewReader(body)); err != nil || format != "jpeg" || size.Width != 100 || size.Height != 50 {
+		if size, format, err := image.DecodeConfig(bytes.NewReader(body)); err != nil || format != "jpeg" ||
+			size.Width != 100 || size.Height != 50 {
 			t.Errorf("thumbnail %d is a %s of %d x %d, %v", i, format, size.Width, size.Height, err)
 		}
 	}
@@ -136,7 +139,8 @@ func TestThumbnail(t *testing.T) {
 	reasons := map[string]bool{}
 	for _, l := range w.letters("thumbnail") {
 		reasons[l.Reason] = true
-		if l.Attempts != 1 || !strings.Contains(l.Reason, "not a readable picture") && !strings.Contains(l.Reason, "too large") {
+		if l.Attempts != 1 ||
+			!strings.Contains(l.Reason, "not a readable picture") && !strings.Contains(l.Reason, "too large") {
 			t.Errorf("unexpected dead letter %+v", l)
 		}
 	}

@@ -57,13 +57,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// signed verifies a signature as receivers do, by the convention of Standard Webhooks: of the id, the time and the body.
+// signed verifies a signature as receivers do, by the convention of Standard Webhooks: of the id, the time and the
+// body.
 func signed(body []byte, h http.Header) bool {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	mac := hmac.New(sha256.New, key)
 	_, _ = fmt.Fprintf(mac, "%s.%s.%s", h.Get("webhook-id"), h.Get("webhook-timestamp"), body)
 	at, wrong := strconv.ParseInt(h.Get("webhook-timestamp"), 10, 64)
-	return err == nil && wrong == nil && time.Since(time.Unix(at, 0)).Abs() < kit.Limit && hmac.Equal([]byte(h.Get("webhook-signature")), []byte("v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))))
+	return err == nil && wrong == nil && time.Since(time.Unix(at, 0)).Abs() < kit.Limit &&
+		hmac.Equal([]byte(h.Get("webhook-signature")), []byte("v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil))))
 }
 
 // done returns the uuids of the accepted events.
@@ -80,13 +82,15 @@ func (r *receiver) done() []string {
 func TestWebhook(t *testing.T) {
 	w := newFixture(t, "stores: {Books: {expose: {}}, Notes: {expose: {}}}")
 	webhook := program(t, "webhook")
-	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	private := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	t.Cleanup(private.Close)
 	r := &receiver{t: t, private: private.URL, posts: map[string]int{}, taken: map[string]int{}}
 	server := httptest.NewTLSServer(r)
 	t.Cleanup(server.Close)
 	authority := filepath.Join(t.TempDir(), "ca.pem")
-	w.check(os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	w.check(os.WriteFile(authority,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
 
 	env := []string{"WEBHOOK_SECRET=" + secret, "SSL_CERT_FILE=" + authority, "WEBHOOK_URL=" + server.URL + "/hunter2"}
 	args := []string{"-allow-private", "-events", "Store.Saved,Store.Updated", "-stores", "Books"}
@@ -117,7 +121,8 @@ func TestWebhook(t *testing.T) {
 	for _, l := range w.letters("webhook") {
 		reasons[l.UUID] = l.Reason
 	}
-	if len(reasons) != 2 || !strings.Contains(reasons["gone"], "410") || !strings.Contains(reasons["moved"], "redirects are not followed") {
+	if len(reasons) != 2 || !strings.Contains(reasons["gone"], "410") ||
+		!strings.Contains(reasons["moved"], "redirects are not followed") {
 		t.Errorf("the reasons of the dead letters are %v", reasons)
 	}
 	for _, c := range []*child{c, again} {
@@ -131,7 +136,8 @@ func TestWebhook(t *testing.T) {
 func TestWebhookRefusesPrivateAddresses(t *testing.T) {
 	w := newFixture(t, "stores: {Books: {expose: {}}}")
 	webhook := program(t, "webhook")
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a private address received a request") }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a private address received a request") }))
 	t.Cleanup(server.Close)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	hosts := map[string]string{
@@ -174,7 +180,8 @@ func TestWebhookRefusesUnusableSettings(t *testing.T) {
 		if code := running.exit(); code != 2 {
 			t.Errorf("%s: it exited with %d", name, code)
 		}
-		if said := running.stderr.String(); said == "" || strings.Contains(said, "hunter2") || strings.Contains(said, "aHVudGVyMg") {
+		if said := running.stderr.String(); said == "" || strings.Contains(said, "hunter2") ||
+			strings.Contains(said, "aHVudGVyMg") {
 			t.Errorf("%s: its output is %q", name, said)
 		}
 	}

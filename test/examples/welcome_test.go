@@ -45,7 +45,8 @@ func TestWelcomeInPython(t *testing.T) {
 	}
 	if out, err := exec.Command("python3", "-c", "import nats").CombinedOutput(); err != nil {
 		t.Logf("not run, only compiled, since python3 has no nats-py: %v: %s", err, out)
-		compile := exec.Command("python3", "-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')", path)
+		compile := exec.Command("python3", "-c", "import sys; compile(open(sys.argv[1]).read(), sys.argv[1], 'exec')",
+			path)
 		if out, err := compile.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}

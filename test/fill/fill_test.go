@@ -40,8 +40,10 @@ type mapping struct {
 var mappings = []mapping{
 	{},
 	{text: "map: {Authors: {key: author, target: books, fields: title, cascade: true}}", fields: []string{"title"}},
-	{text: "map: {Authors: {key: author, target: books, fields: 'title, year', cascade: true}}", fields: []string{"title", "year"}},
-	{text: "map: {Authors: {key: author, target: books, fields: title, when: 'source.year >= 50', cascade: true}}", fields: []string{"title"}, when: func(year int) bool { return year >= 50 }},
+	{text: "map: {Authors: {key: author, target: books, fields: 'title, year', cascade: true}}",
+		fields: []string{"title", "year"}},
+	{text: "map: {Authors: {key: author, target: books, fields: title, when: 'source.year >= 50', cascade: true}}",
+		fields: []string{"title"}, when: func(year int) bool { return year >= 50 }},
 	{text: "map: {Authors: {key: editor, target: books, fields: year, cascade: true}}", fields: []string{"year"}},
 }
 
@@ -67,7 +69,8 @@ type installation struct {
 }
 
 func install(t *testing.T, cluster bool) *installation {
-	i := &installation{T: t, program: process.Commands(t), folder: t.TempDir(), authors: 30, books: 150, servers: make([]*process.Server, 1)}
+	i := &installation{T: t, program: process.Commands(t), folder: t.TempDir(), authors: 30, books: 150,
+		servers: make([]*process.Server, 1)}
 	if cluster {
 		i.bus = process.StartBus(t, t.TempDir(), kit.FreePort(t)).URL
 		i.mongo = backing.Mongo(t)
@@ -189,7 +192,9 @@ func (i *installation) write(r *rand.Rand) {
 	case n < 14:
 		_, err = i.do("DELETE", book, "")
 	case n < 18:
-		_, err = i.do("POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":%q,"editor":%q,"title":"N","year":%d}`, strings.TrimPrefix(book, "/books/"), i.author(r), i.author(r), r.IntN(100)))
+		_, err = i.do("POST",
+			"/books", fmt.Sprintf(`{"uuid":%q,"author":%q,"editor":%q,"title":"N","year":%d}`,
+				strings.TrimPrefix(book, "/books/"), i.author(r), i.author(r), r.IntN(100)))
 	case n == 18:
 		_, err = i.do("DELETE", "/authors/"+i.author(r), "")
 	case i.serving.text == "" && r.IntN(2) == 0:
@@ -394,13 +399,16 @@ func TestSoakArraysAreFilledWhateverIsKilled(t *testing.T) {
 		}
 	}
 	for n := range i.books {
-		if _, err := i.do("POST", "/books", fmt.Sprintf(`{"uuid":"b%d","author":%q,"editor":%q,"title":"T","year":%d}`, n, i.author(r), i.author(r), r.IntN(100))); err != nil {
+		if _, err := i.do("POST",
+			"/books", fmt.Sprintf(`{"uuid":"b%d","author":%q,"editor":%q,"title":"T","year":%d}`, n, i.author(r),
+				i.author(r), r.IntN(100))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rounds := 0
 	for soak.More() {
-		i.round(rand.New(rand.NewPCG(soak.Seed()*0x9e3779b97f4a7c15, 2))) // the first numbers of seeds that follow each other are alike
+		// The first numbers of seeds that follow each other are alike.
+		i.round(rand.New(rand.NewPCG(soak.Seed()*0x9e3779b97f4a7c15, 2)))
 		rounds++
 	}
 	t.Logf("%d rounds, %d kills, %d writes", rounds, i.kills, i.wrote.Load())

@@ -20,15 +20,26 @@ import (
 // own, and those it is listed beside in its row of neighbours. A package that
 // no row names has no place yet: give it one.
 var floors = [][]string{
-	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/pkg/store/schema/format"},
-	{"belfry/pkg/app/part", "belfry/pkg/app/port", "belfry/pkg/app/probe", "belfry/pkg/app/tracing", "belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/pagememory", "belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual", "belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/problem", "belfry/pkg/wire", "belfry/pkg/walk"},
+	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/backoff",
+		"belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule", "belfry/internal/prom",
+		"belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl",
+		"belfry/pkg/store/schema/format"},
+	{"belfry/pkg/app/part", "belfry/pkg/app/port", "belfry/pkg/app/probe", "belfry/pkg/app/tracing",
+		"belfry/internal/seal", "belfry/pkg/app/certificate", "belfry/pkg/pagememory",
+		"belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual",
+		"belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/problem", "belfry/pkg/wire",
+		"belfry/pkg/walk"},
 	{"belfry/config/value", "belfry/config/yamltext"},
 	{"belfry/config/decode"},
-	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/secret", "belfry/pkg/account/method/about"},
-	{"belfry/pkg/app/starter", "belfry/pkg/account/oauth", "belfry/pkg/store/schema", "belfry/pkg/store/policy", "belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
+	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/secret",
+		"belfry/pkg/account/method/about"},
+	{"belfry/pkg/app/starter", "belfry/pkg/account/oauth", "belfry/pkg/store/schema", "belfry/pkg/store/policy",
+		"belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
 	{"belfry/pkg/computed"},
 	{
-		"belfry/pkg/bus/embedded", "belfry/pkg/apimodel", "belfry/pkg/store/query", "belfry/pkg/store/access", "belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore", "belfry/pkg/store/dynamostore",
+		"belfry/pkg/bus/embedded", "belfry/pkg/apimodel", "belfry/pkg/store/query", "belfry/pkg/store/access",
+		"belfry/pkg/store/storetest", "belfry/pkg/store/filestore", "belfry/pkg/store/mongostore",
+		"belfry/pkg/store/dynamostore",
 		"belfry/pkg/binary/binarytest", "belfry/pkg/binary/filestorage", "belfry/pkg/binary/s3storage",
 	},
 	{"belfry/pkg/store", "belfry/pkg/outbox", "belfry/pkg/listener", "belfry/pkg/bus/eventlog"},
@@ -37,30 +48,42 @@ var floors = [][]string{
 	{"belfry/pkg/account/sessions"},
 	{"belfry/pkg/account/once", "belfry/pkg/account/method", "belfry/pkg/account/flow/applications"},
 	{"belfry/pkg/account/post"},
-	{"belfry/pkg/account/notices", "belfry/pkg/account/users", "belfry/pkg/account/method/passwords", "belfry/pkg/account/method/recoverycodes", "belfry/pkg/account/method/test"},
+	{"belfry/pkg/account/notices", "belfry/pkg/account/users", "belfry/pkg/account/method/passwords",
+		"belfry/pkg/account/method/recoverycodes", "belfry/pkg/account/method/test"},
 	{"belfry/pkg/account/flow/changes", "belfry/pkg/account/flow/enrollment"},
 	{"belfry/pkg/account/flow/links"},
-	{"belfry/pkg/account/method/mails", "belfry/pkg/account/method/passkeys", "belfry/pkg/account/method/totp", "belfry/pkg/account/method/providers"},
-	{"belfry/pkg/account/flow/recovery", "belfry/pkg/account/flow/addresses", "belfry/pkg/account/flow/deletion", "belfry/pkg/account/keys"},
+	{"belfry/pkg/account/method/mails", "belfry/pkg/account/method/passkeys", "belfry/pkg/account/method/totp",
+		"belfry/pkg/account/method/providers"},
+	{"belfry/pkg/account/flow/recovery", "belfry/pkg/account/flow/addresses", "belfry/pkg/account/flow/deletion",
+		"belfry/pkg/account/keys"},
 	{"belfry/pkg/account/flow/logins", "belfry/pkg/account/admin", "belfry/pkg/account/exports"},
 	{"belfry/pkg/account/flow/stepup", "belfry/pkg/account/flow/registration", "belfry/pkg/account/flow/firstadmin"},
-	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/api/applied", "belfry/pkg/mapping", "belfry/pkg/listener/deadletter", "belfry/pkg/listener/replay", "belfry/pkg/missed", "belfry/pkg/intercept", "belfry/pkg/api/sse", "belfry/pkg/account", "belfry/pkg/binary", "belfry/listeners/mapping/route"},
-	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill", "belfry/pkg/account/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep", "belfry/pkg/httpkit", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate", "belfry/pkg/operations/backup", "belfry/pkg/operations/doctor"},
+	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/api/applied", "belfry/pkg/mapping",
+		"belfry/pkg/listener/deadletter", "belfry/pkg/listener/replay", "belfry/pkg/missed", "belfry/pkg/intercept",
+		"belfry/pkg/api/sse", "belfry/pkg/account", "belfry/pkg/binary", "belfry/listeners/mapping/route"},
+	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill",
+		"belfry/pkg/account/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep",
+		"belfry/pkg/httpkit", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate",
+		"belfry/pkg/operations/backup", "belfry/pkg/operations/doctor"},
 	{"belfry/pkg/op"},
-	{"belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/natsapi", "belfry/pkg/api/login", "belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages", "belfry/pkg/api/static", "belfry/pkg/api/system"},
+	{"belfry/pkg/apidoc/openapi", "belfry/pkg/apidoc/asyncapi", "belfry/pkg/natsapi", "belfry/pkg/api/login",
+		"belfry/pkg/api/objects", "belfry/pkg/api/files", "belfry/pkg/api/events", "belfry/pkg/api/pages",
+		"belfry/pkg/api/static", "belfry/pkg/api/system"},
 	{"belfry/pkg/api/console"},
 	{"belfry/pkg/api"},
 	{"belfry/pkg/app/plan", "belfry/pkg/api/apitest", "belfry/pkg/api/modeltest"},
 	{"belfry/pkg/app/hold", "belfry/pkg/app/serving"},
 	{"belfry/pkg/app/open", "belfry/pkg/app/indexing"},
 	{"belfry/pkg/app/command", "belfry/pkg/app/messaging"},
-	{"belfry/pkg/app/examine", "belfry/pkg/app/data", "belfry/pkg/app/workers", "belfry/pkg/app/mailers", "belfry/pkg/app/backups"},
+	{"belfry/pkg/app/examine", "belfry/pkg/app/data", "belfry/pkg/app/workers", "belfry/pkg/app/mailers",
+		"belfry/pkg/app/backups"},
 	{"belfry/pkg/app/accounts", "belfry/pkg/app/health", "belfry/pkg/app/roster", "belfry/pkg/app/front"},
 	{"belfry/pkg/app/routes", "belfry/pkg/app/views", "belfry/pkg/app/control"},
 	{"belfry/pkg/app"},
 	{
 		"belfry/cmd/belfry",
-		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail", "belfry/listeners/examples/welcome",
+		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail",
+		"belfry/listeners/examples/welcome",
 	},
 }
 
@@ -75,18 +98,21 @@ var drivers = map[string][]string{
 
 // public is what other programs import, see docs/reference/compatibility.md.
 var public = []string{
-	"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/client", "belfry/pkg/interceptor",
+	"belfry/pkg/errs", "belfry/pkg/event", "belfry/pkg/listener", "belfry/pkg/listener/metrics",
+	"belfry/pkg/listener/tracing", "belfry/pkg/client", "belfry/pkg/interceptor",
 }
 
 // serverSide are modules that no program of others may contain: a listener of 15
 // lines would be as large as belfry.
 var serverSide = []string{
 	"github.com/nats-io/nats-server/", "github.com/cockroachdb/pebble", "github.com/aws/", "go.mongodb.org/",
-	"cel.dev/", "github.com/labstack/", "github.com/prometheus/", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/", "google.golang.org/grpc",
+	"cel.dev/", "github.com/labstack/", "github.com/prometheus/", "go.opentelemetry.io/otel/sdk",
+	"go.opentelemetry.io/otel/exporters/", "google.golang.org/grpc",
 }
 
 // ofTests are modules that only tests use.
-var ofTests = []string{"github.com/santhosh-tekuri/jsonschema", "github.com/getkin/kin-openapi", "github.com/chromedp/", "github.com/prometheus/prometheus/", "github.com/yuin/goldmark"}
+var ofTests = []string{"github.com/santhosh-tekuri/jsonschema", "github.com/getkin/kin-openapi", "github.com/chromedp/",
+	"github.com/prometheus/prometheus/", "github.com/yuin/goldmark"}
 
 type pkg struct {
 	ImportPath string
@@ -150,10 +176,12 @@ func TestImportsGoDownward(t *testing.T) {
 				continue
 			}
 			if below := floorOf(imported); below >= floor {
-				t.Errorf("%s (floor %d) imports %s (floor %d): imports go downward only", p.ImportPath, floor, imported, below)
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports go downward only", p.ImportPath, floor, imported,
+					below)
 			}
 			if allowed, ok := drivers[p.ImportPath]; ok && !slices.Contains(allowed, imported) {
-				t.Errorf("driver %s imports %s: a driver imports its SDK, driver, errs and backoff", p.ImportPath, imported)
+				t.Errorf("driver %s imports %s: a driver imports its SDK, driver, errs and backoff", p.ImportPath,
+					imported)
 			}
 			if strings.HasPrefix(p.ImportPath, "belfry/listeners/examples/") && !slices.Contains(public, imported) {
 				t.Errorf("the example %s imports %s, which is belfry's own", p.ImportPath, imported)
@@ -177,7 +205,8 @@ func TestPublicPackagesContainNoServer(t *testing.T) {
 					t.Errorf("%s depends on %s", path, strings.TrimSpace(dependency))
 				}
 			}
-			if strings.TrimSpace(dependency) == "belfry/pkg/bus/embedded" || strings.TrimSpace(dependency) == "belfry/pkg/store" {
+			if strings.TrimSpace(dependency) == "belfry/pkg/bus/embedded" ||
+				strings.TrimSpace(dependency) == "belfry/pkg/store" {
 				t.Errorf("%s depends on %s", path, strings.TrimSpace(dependency))
 			}
 		}

@@ -55,7 +55,8 @@ func pages(t *testing.T, root string) []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules" || entry.Name() == "data"):
+		case entry.IsDir() && path != root &&
+			(strings.HasPrefix(entry.Name(), ".") || entry.Name() == "node_modules" || entry.Name() == "data"):
 			return filepath.SkipDir
 		case filepath.Ext(path) == ".md":
 			all = append(all, path)

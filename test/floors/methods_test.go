@@ -34,7 +34,8 @@ func TestTypesHaveFewMethods(t *testing.T) {
 		for name, n := range count {
 			most = max(most, n)
 			if n > maxMethods {
-				t.Errorf("%s.%s has %d methods, and may have %d: split it by subject", p.ImportPath, name, n, maxMethods)
+				t.Errorf("%s.%s has %d methods, and may have %d: split it by subject", p.ImportPath, name, n,
+					maxMethods)
 			}
 		}
 	}

@@ -40,7 +40,8 @@ func TestModulesRequireTheSameVersions(t *testing.T) {
 	for _, m := range modules(t) {
 		for name, version := range requirements(m.Folder) {
 			if own[name] != "" && own[name] != version {
-				t.Errorf("%s requires %s %s, and belfry %s: change both, and run `make tidy`", m.Folder, name, version, own[name])
+				t.Errorf("%s requires %s %s, and belfry %s: change both, and run `make tidy`", m.Folder, name, version,
+					own[name])
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func TestPagesThatAreNamedInCodeExist(t *testing.T) {
 		case err != nil:
 			return err
 		case entry.IsDir():
-			if path != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"node_modules", "data", "bin"}, entry.Name())) {
+			if path != root && (strings.HasPrefix(entry.Name(), ".") ||
+				slices.Contains([]string{"node_modules", "data", "bin"}, entry.Name())) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -51,6 +52,8 @@ func TestPagesThatAreNamedInCodeExist(t *testing.T) {
 
 // isText reports whether a file is one that people write.
 func isText(path string) bool {
-	written := []string{".go", ".yaml", ".yml", ".json", ".conf", ".service", ".txtar", ".html", ".tmpl", ".js", ".mjs", ".ts", ".tsx", ".sh", ".css", ""}
-	return slices.Contains(written, filepath.Ext(path)) && !slices.Contains([]string{"THIRD_PARTY_LICENSES"}, filepath.Base(path))
+	written := []string{".go", ".yaml", ".yml", ".json", ".conf", ".service", ".txtar", ".html", ".tmpl", ".js", ".mjs",
+		".ts", ".tsx", ".sh", ".css", ""}
+	return slices.Contains(written, filepath.Ext(path)) &&
+		!slices.Contains([]string{"THIRD_PARTY_LICENSES"}, filepath.Base(path))
 }

@@ -30,7 +30,8 @@ func fuzz(ctx context.Context, each time.Duration, only string) error {
 	}
 	for _, t := range targets {
 		fmt.Println(t.Package, t.Name)
-		if err := gotest.Run(ctx, os.Stdout, t.Folder, "-run", "^$", "-fuzz", "^"+t.Name+"$", "-fuzztime", each.String(), t.Package); err != nil {
+		if err := gotest.Run(ctx, os.Stdout, t.Folder, "-run", "^$", "-fuzz", "^"+t.Name+"$", "-fuzztime",
+			each.String(), t.Package); err != nil {
 			return fmt.Errorf("%s %s: %w", t.Package, t.Name, err)
 		}
 	}

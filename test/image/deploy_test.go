@@ -20,8 +20,8 @@ import (
 	"belfry/pkg/app/plan"
 )
 
-// Nothing here starts a container. The files are read as their tools read them, and what they say of belfry, of the image
-// and of each other is compared with what these are.
+// Nothing here starts a container. The files are read as their tools read them, and what they say of belfry, of the
+// image and of each other is compared with what these are.
 
 // documents reads the YAML documents of a file.
 func documents(t *testing.T, name string) []map[string]any {
@@ -113,7 +113,8 @@ func TestTheProcessesOfTheClusterHaveWhatTheirRolesNeed(t *testing.T) {
 			env[key] = interpolate(fmt.Sprint(value))
 		}
 		c := valid(t, name, read(t, "deploy/cluster/belfry.yaml"), env)
-		if len(c.Bus.URL) != 3 || c.Bus.Replicas != 3 || c.Backends["default"].MongoDB == nil || c.Binaries["files"].S3 == nil {
+		if len(c.Bus.URL) != 3 || c.Bus.Replicas != 3 || c.Backends["default"].MongoDB == nil ||
+			c.Binaries["files"].S3 == nil {
 			t.Errorf("%s: roles need a bus, a backend and a storage that processes share: %+v", name, c.Bus)
 		}
 		for role := range strings.SplitSeq(env["BELFRY_ROLE"], ",") {
@@ -161,7 +162,8 @@ func TestTheServicesOfComposeFitTogether(t *testing.T) {
 							t.Errorf("%s: %s waits for the health of %s, which has no check", file, name, other)
 						}
 					case "service_completed_successfully":
-						if restart := at(services[other], "restart"); restart == "unless-stopped" || restart == "always" {
+						if restart := at(services[other], "restart"); restart == "unless-stopped" ||
+							restart == "always" {
 							t.Errorf("%s: %s waits for the end of %s, which is restarted", file, name, other)
 						}
 					}
@@ -177,7 +179,8 @@ func TestTheServicesOfComposeFitTogether(t *testing.T) {
 					if _, err := os.Stat(filepath.Join(root, filepath.Dir(file), source)); err != nil {
 						t.Errorf("%s: %s mounts %v", file, name, err)
 					}
-				} else if volumes, _ := compose["volumes"].(map[string]any); !slices.Contains(slices.Collect(maps.Keys(volumes)), source) {
+				} else if volumes, _ := compose["volumes"].(map[string]any); !slices.Contains(slices.Collect(
+					maps.Keys(volumes)), source) {
 					t.Errorf("%s: %s mounts the volume %s, which is not declared", file, name, source)
 				}
 			}
@@ -222,7 +225,8 @@ func TestTheServersOfTheClusterFindEachOther(t *testing.T) {
 		}
 		for _, route := range o.Routes {
 			host := route.Hostname()
-			if password, _ := route.User.Password(); services[host] == nil || route.User.Username() != o.Cluster.Username || password != o.Cluster.Password {
+			if password, _ := route.User.Password(); services[host] == nil ||
+				route.User.Username() != o.Cluster.Username || password != o.Cluster.Password {
 				t.Errorf("%s: the route %s", name, route.Redacted())
 			}
 		}
@@ -249,7 +253,8 @@ func TestTheDocumentationMakesTheEnvironmentOfTheCluster(t *testing.T) {
 		made = append(made, "BELFRY_"+user+"_PASSWORD")
 	}
 	made = append(made, "S3_USER", "S3_PASSWORD")
-	for _, m := range regexp.MustCompile(`\$\{([A-Z0-9_]+):\?`).FindAllStringSubmatch(read(t, "deploy/cluster/compose.yaml"), -1) {
+	for _, m := range regexp.MustCompile(`\$\{([A-Z0-9_]+):\?`).FindAllStringSubmatch(read(t,
+		"deploy/cluster/compose.yaml"), -1) {
 		if !slices.Contains(made, m[1]) {
 			t.Errorf("docs/guides/deploy-cluster.md does not make %s", m[1])
 		}
@@ -264,7 +269,9 @@ func TestManifestsAskTheRightQuestions(t *testing.T) {
 		for _, d := range documents(t, file) {
 			where := fmt.Sprintf("%s: %v %v", file, d["kind"], at(d, "metadata", "name"))
 			if text, ok := at(d, "data", "belfry.yaml").(string); ok {
-				c := valid(t, where, text, map[string]string{"BELFRY_BUS_USER": "front", "BELFRY_BUS_PASSWORD": "p", "MONGODB_URL": "mongodb://mongodb"})
+				c := valid(t, where,
+					text, map[string]string{"BELFRY_BUS_USER": "front", "BELFRY_BUS_PASSWORD": "p",
+						"MONGODB_URL": "mongodb://mongodb"})
 				if c.Data != i.volumes[0] || c.Listen != ":8080" {
 					t.Errorf("%s: %s, %s", where, c.Listen, c.Data)
 				}
@@ -274,11 +281,13 @@ func TestManifestsAskTheRightQuestions(t *testing.T) {
 				continue
 			}
 			user, group := ids(t, i.user)[0], ids(t, i.user)[1]
-			if s := at(pod, "securityContext"); at(s, "runAsNonRoot") != true || at(s, "runAsUser") != user || at(s, "runAsGroup") != group {
+			if s := at(pod, "securityContext"); at(s, "runAsNonRoot") != true || at(s, "runAsUser") != user ||
+				at(s, "runAsGroup") != group {
 				t.Errorf("%s runs as %v, and the image as %s", where, s, i.user)
 			}
 			container := at(pod, "containers", 0)
-			if s := at(container, "securityContext"); at(s, "readOnlyRootFilesystem") != true || at(s, "allowPrivilegeEscalation") != false {
+			if s := at(container, "securityContext"); at(s, "readOnlyRootFilesystem") != true ||
+				at(s, "allowPrivilegeEscalation") != false {
 				t.Errorf("%s: %v", where, s)
 			}
 			checkMounts(t, where, pod, d)
@@ -286,8 +295,10 @@ func TestManifestsAskTheRightQuestions(t *testing.T) {
 				continue
 			}
 			served++
-			for probe, path := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"} {
-				if at(container, probe, "httpGet", "path") != path || at(container, probe, "httpGet", "port") != at(container, "ports", 0, "name") {
+			for probe, path := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez",
+				"readinessProbe": "/readyz"} {
+				if at(container, probe, "httpGet", "path") != path ||
+					at(container, probe, "httpGet", "port") != at(container, "ports", 0, "name") {
 					t.Errorf("%s: the %s asks %v", where, probe, at(container, probe))
 				}
 			}
@@ -296,7 +307,8 @@ func TestManifestsAskTheRightQuestions(t *testing.T) {
 			if grace, _ := at(pod, "terminationGracePeriodSeconds").(int); grace < shutdown+sleep+5 {
 				t.Errorf("%s: is killed after %d seconds, while it may still stop", where, grace)
 			}
-			if fmt.Sprint(at(d, "spec", "selector", "matchLabels")) != fmt.Sprint(at(d, "spec", "template", "metadata", "labels")) {
+			if fmt.Sprint(at(d, "spec", "selector", "matchLabels")) != fmt.Sprint(at(d, "spec", "template", "metadata",
+				"labels")) {
 				t.Errorf("%s: does not select its own pods", where)
 			}
 		}
@@ -344,11 +356,13 @@ func TestReleasesAreBuiltAsByMake(t *testing.T) {
 	if got := at(build, "gcflags"); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("gcflags are %v, and those of make %v", got, want)
 	}
-	if fmt.Sprint(at(build, "ldflags")) != "[-s -w]" || fmt.Sprint(at(build, "env")) != "[CGO_ENABLED=0]" || !strings.Contains(fmt.Sprint(at(build, "flags")), "-trimpath") {
+	if fmt.Sprint(at(build, "ldflags")) != "[-s -w]" || fmt.Sprint(at(build, "env")) != "[CGO_ENABLED=0]" ||
+		!strings.Contains(fmt.Sprint(at(build, "flags")), "-trimpath") {
 		t.Errorf("%v", build)
 	}
 	for _, pattern := range at(release, "archives", 0, "files").([]any) {
-		if found, err := filepath.Glob(filepath.Join(root, strings.ReplaceAll(pattern.(string), "**/", ""))); err != nil || len(found) == 0 {
+		if found, err := filepath.Glob(filepath.Join(root,
+			strings.ReplaceAll(pattern.(string), "**/", ""))); err != nil || len(found) == 0 {
 			t.Errorf("no files are %v", pattern)
 		}
 	}

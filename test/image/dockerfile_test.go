@@ -1,5 +1,5 @@
-// Package image runs what the Dockerfile makes, without a container tool: the program alone in a root of its own, as the
-// image's user, with the image's environment.
+// Package image runs what the Dockerfile makes, without a container tool: the program alone in a root of its own, as
+// the image's user, with the image's environment.
 package image
 
 import (

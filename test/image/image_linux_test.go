@@ -32,7 +32,8 @@ func TestTheProgramIsStaticAndNotTooLarge(t *testing.T) {
 	}
 	t.Logf("%d bytes", info.Size())
 	if info.Size() > maxProgram {
-		t.Errorf("belfry has %d bytes, more than %d: see what a new module brings (go tool nm -size -sort size)", info.Size(), maxProgram)
+		t.Errorf("belfry has %d bytes, more than %d: see what a new module brings (go tool nm -size -sort size)",
+			info.Size(), maxProgram)
 	}
 	f, err := elf.Open(program)
 	if err != nil {
@@ -63,7 +64,8 @@ func TestTheImageServesInARootOfItsOwn(t *testing.T) {
 	run := func(ctx context.Context, args []string, out *kit.Tail) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
-		cmd.Env = append(slices.Clone(i.env), "BELFRY_LISTEN=:"+port) // a port of its own: the network is that of the machine
+		// A port of its own: the network is that of the machine.
+		cmd.Env = append(slices.Clone(i.env), "BELFRY_LISTEN=:"+port)
 		cmd.SysProcAttr = confined(t, folder, i.user)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
@@ -81,7 +83,8 @@ func TestTheImageServesInARootOfItsOwn(t *testing.T) {
 	}
 	ask := func(method, path, body string, status int) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+path, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:"+port+path,
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,15 +182,16 @@ func ids(t *testing.T, text string) (all [2]int) {
 	for i, id := range []string{user, group} {
 		n, err := strconv.Atoi(id)
 		if err != nil || n == 0 {
-			t.Fatalf("%s: expected numbers, none of which is root's: an image from scratch has no names, and Kubernetes checks runAsNonRoot by numbers", text)
+			t.Fatalf("%s: expected numbers, none of which is root's: an image from scratch has no names, and "+
+				"Kubernetes checks runAsNonRoot by numbers", text)
 		}
 		all[i] = n
 	}
 	return all
 }
 
-// confined is a process that sees the folder alone, as the user of the image. Who is not root may do that in a namespace
-// of users of their own, in which they are the user of the image.
+// confined is a process that sees the folder alone, as the user of the image. Who is not root may do that in a
+// namespace of users of their own, in which they are the user of the image.
 func confined(t *testing.T, folder, user string) *syscall.SysProcAttr {
 	t.Helper()
 	id := ids(t, user)
@@ -216,7 +220,8 @@ func outside(t *testing.T, folder string) {
 		switch name := strings.TrimPrefix(path, folder); {
 		case strings.HasPrefix(name, "/data/"):
 			kept++
-		case !slices.ContainsFunc([]string{"/belfry", "/etc/", "/licenses/"}, func(known string) bool { return strings.HasPrefix(name, known) }):
+		case !slices.ContainsFunc([]string{"/belfry", "/etc/", "/licenses/"},
+			func(known string) bool { return strings.HasPrefix(name, known) }):
 			t.Errorf("belfry wrote %s, which a read-only root forbids", name)
 		}
 		return nil
@@ -231,7 +236,8 @@ func outside(t *testing.T, folder string) {
 
 func TestTheImageHasWhatALicenseDemands(t *testing.T) {
 	_, i := parse(t, read(t, "Dockerfile"))
-	for _, name := range []string{"/licenses/LICENSE", "/licenses/NOTICE", "/licenses/THIRD_PARTY_LICENSES", "/etc/ssl/certs/ca-certificates.crt"} {
+	for _, name := range []string{"/licenses/LICENSE", "/licenses/NOTICE", "/licenses/THIRD_PARTY_LICENSES",
+		"/etc/ssl/certs/ca-certificates.crt"} {
 		if !slices.ContainsFunc(i.files, func(c copied) bool { return c.to == name }) {
 			t.Errorf("the image has no %s", name)
 		}
@@ -244,7 +250,8 @@ func TestTheImageHasWhatALicenseDemands(t *testing.T) {
 			t.Errorf("user %s: an id above 10000 is unlikely to be that of somebody on the machine", i.user)
 		}
 	}
-	if ignored := read(t, ".dockerignore"); strings.Contains(ignored, "\n.git") || strings.Contains(ignored, "\n/.git") {
+	if ignored := read(t, ".dockerignore"); strings.Contains(ignored, "\n.git") ||
+		strings.Contains(ignored, "\n/.git") {
 		t.Error(".git is left out, so the image has no version")
 	}
 }

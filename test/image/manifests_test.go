@@ -35,7 +35,8 @@ func ofCompose(t *testing.T, file string) (all []deployed) {
 		if at(services[name], "image") != "belfry" {
 			continue
 		}
-		p := deployed{where: file + ": " + name, command: fmt.Sprint(at(services[name], "command")), env: map[string]string{}}
+		p := deployed{where: file + ": " + name, command: fmt.Sprint(at(services[name], "command")),
+			env: map[string]string{}}
 		environment, _ := at(services[name], "environment").(map[string]any)
 		for key, value := range environment {
 			for _, m := range secretOfCompose.FindAllStringSubmatch(fmt.Sprint(value), -1) {
@@ -67,7 +68,8 @@ func ofKubernetes(t *testing.T, file string) (all []deployed) {
 			continue
 		}
 		container := at(pod, "containers", 0)
-		p := deployed{where: fmt.Sprintf("%s: %v", file, at(d, "metadata", "name")), command: fmt.Sprint(at(container, "args")), env: map[string]string{}}
+		p := deployed{where: fmt.Sprintf("%s: %v", file, at(d, "metadata", "name")),
+			command: fmt.Sprint(at(container, "args")), env: map[string]string{}}
 		if from := at(container, "envFrom"); from != nil {
 			t.Errorf("%s gets all of a secret: %v", p.where, from)
 		}
@@ -113,10 +115,12 @@ func usersOfBus(t *testing.T) map[string]*natsserver.User {
 
 // may reports whether one of the subjects of a permission is, or could be, a subject.
 func may(allowed *natsserver.SubjectPermission, subject string) bool {
-	return allowed != nil && slices.ContainsFunc(allowed.Allow, func(a string) bool { return natsserver.SubjectsCollide(a, subject) })
+	return allowed != nil &&
+		slices.ContainsFunc(allowed.Allow, func(a string) bool { return natsserver.SubjectsCollide(a, subject) })
 }
 
-// A process that is taken over has the secrets of its own role, and not what makes it an admin of the bus, or another role.
+// A process that is taken over has the secrets of its own role, and not what makes it an admin of the bus, or another
+// role.
 func TestEachProcessGetsTheSecretsOfItsRole(t *testing.T) {
 	users := usersOfBus(t)
 	stores, files := []string{"MONGODB_URL"}, []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
@@ -126,7 +130,8 @@ func TestEachProcessGetsTheSecretsOfItsRole(t *testing.T) {
 		kubernetes + ": belfry-setup":  {"BELFRY_ADMIN_PASSWORD"},
 		kubernetes + ": belfry-backup": slices.Concat([]string{"BELFRY_ADMIN_PASSWORD"}, stores, files),
 		kubernetes + ": belfry-front":  slices.Concat([]string{"BELFRY_FRONT_PASSWORD"}, stores, files),
-		kubernetes + ": belfry-worker": slices.Concat([]string{"BELFRY_WORKER_PASSWORD"}, stores, files), // it removes files
+		// it removes files
+		kubernetes + ": belfry-worker": slices.Concat([]string{"BELFRY_WORKER_PASSWORD"}, stores, files),
 		compose + ": setup":            {"BELFRY_ADMIN_PASSWORD"},
 		compose + ": front-1":          slices.Concat([]string{"BELFRY_FRONT_PASSWORD"}, filesOfCompose),
 		compose + ": front-2":          slices.Concat([]string{"BELFRY_FRONT_PASSWORD"}, filesOfCompose),
@@ -182,18 +187,24 @@ func checkGrants(t *testing.T, p deployed, u *natsserver.User) {
 	roles := strings.Split(p.env["BELFRY_ROLE"], ",")
 	for _, role := range []string{"mapping", "cascade", "mail", "sweep"} {
 		has := slices.Contains(roles, role)
-		for _, subject := range []string{"$JS.API.CONSUMER.MSG.NEXT.EVENTS." + role, "$JS.ACK.EVENTS." + role + ".1", "$JS.ACK.RETRY." + role + ".1", "dead." + role} {
+		for _, subject := range []string{"$JS.API.CONSUMER.MSG.NEXT.EVENTS." + role, "$JS.ACK.EVENTS." + role + ".1",
+			"$JS.ACK.RETRY." + role + ".1", "dead." + role} {
 			if may(publish, subject) != has {
-				t.Errorf("%s: its role has %s: %v, and %s may publish %s: %v", p.where, role, has, u.Username, subject, !has)
+				t.Errorf("%s: its role has %s: %v, and %s may publish %s: %v", p.where, role, has, u.Username, subject,
+					!has)
 			}
 		}
 	}
-	for role, subject := range map[string]string{"front": "store.Books.save", "search": "search.Books", "mapping": "mapping.workers.x"} {
+	for role, subject := range map[string]string{"front": "store.Books.save", "search": "search.Books",
+		"mapping": "mapping.workers.x"} {
 		if has := slices.Contains(roles, role); may(subscribe, subject) != has {
-			t.Errorf("%s: its role has %s: %v, and %s may receive %s: %v", p.where, role, has, u.Username, subject, !has)
+			t.Errorf("%s: its role has %s: %v, and %s may receive %s: %v", p.where, role, has, u.Username, subject,
+				!has)
 		}
 	}
-	for _, subject := range []string{"$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS", "$JS.API.STREAM.PURGE.EVENTS", "$JS.API.CONSUMER.CREATE.EVENTS.x", "$JS.API.CONSUMER.DELETE.EVENTS.mapping", "$JS.API.DIRECT.GET.DEAD"} {
+	for _, subject := range []string{"$JS.API.STREAM.DELETE.EVENTS", "$JS.API.STREAM.UPDATE.EVENTS",
+		"$JS.API.STREAM.PURGE.EVENTS", "$JS.API.CONSUMER.CREATE.EVENTS.x", "$JS.API.CONSUMER.DELETE.EVENTS.mapping",
+		"$JS.API.DIRECT.GET.DEAD"} {
 		if may(publish, subject) {
 			t.Errorf("%s: %s may publish %s", p.where, u.Username, subject)
 		}
@@ -203,8 +214,10 @@ func checkGrants(t *testing.T, p deployed, u *natsserver.User) {
 // From outside a request comes by TLS, through the Ingress, with the address of its client; what serves no requests
 // gets none.
 func TestManifestsLetInWhatTheIngressSends(t *testing.T) {
-	env := map[string]string{"BELFRY_BUS_USER": "front", "BELFRY_BUS_PASSWORD": "p", "MONGODB_URL": "mongodb://mongodb:27017"}
-	for file, reached := range map[string][]int{"deploy/kubernetes/single.yaml": {443}, "deploy/kubernetes/cluster.yaml": {443, 4222, 27017}} {
+	env := map[string]string{"BELFRY_BUS_USER": "front", "BELFRY_BUS_PASSWORD": "p",
+		"MONGODB_URL": "mongodb://mongodb:27017"}
+	for file, reached := range map[string][]int{"deploy/kubernetes/single.yaml": {443},
+		"deploy/kubernetes/cluster.yaml": {443, 4222, 27017}} {
 		kinds := map[string][]map[string]any{}
 		for _, d := range documents(t, file) {
 			kinds[d["kind"].(string)] = append(kinds[d["kind"].(string)], d)
@@ -218,14 +231,17 @@ func TestManifestsLetInWhatTheIngressSends(t *testing.T) {
 			t.Fatalf("%s has %d ingresses, %d services", file, len(kinds["Ingress"]), len(kinds["Service"]))
 		}
 		ingress, service := kinds["Ingress"][0], kinds["Service"][0]
-		if base.Scheme != "https" || base.Host != at(ingress, "spec", "rules", 0, "host") || base.Host != at(ingress, "spec", "tls", 0, "hosts", 0) || at(ingress, "spec", "tls", 0, "secretName") == nil {
+		if base.Scheme != "https" || base.Host != at(ingress, "spec", "rules", 0, "host") ||
+			base.Host != at(ingress, "spec", "tls", 0, "hosts", 0) ||
+			at(ingress, "spec", "tls", 0, "secretName") == nil {
 			t.Errorf("%s: clients use %s, and the ingress has %v", file, c.BaseURL, at(ingress, "spec"))
 		}
 		if len(c.Proxies) == 0 {
 			t.Errorf("%s: all clients have the address of the ingress: no proxies are trusted", file)
 		}
 		backend := at(ingress, "spec", "rules", 0, "http", "paths", 0, "backend", "service")
-		if at(backend, "name") != at(service, "metadata", "name") || at(backend, "port", "name") != at(service, "spec", "ports", 0, "name") {
+		if at(backend, "name") != at(service, "metadata", "name") ||
+			at(backend, "port", "name") != at(service, "spec", "ports", 0, "name") {
 			t.Errorf("%s: the ingress sends to %v", file, backend)
 		}
 		fronts := 0
@@ -266,14 +282,15 @@ func selects(selector any, labels map[string]any) bool {
 	return wanted != nil
 }
 
-// portsOf returns the ports at which policies let others reach a pod, and at which it may reach others. -1 is every port, of
-// a direction that no policy is about, or of a rule for anybody.
+// portsOf returns the ports at which policies let others reach a pod, and at which it may reach others. -1 is every
+// port, of a direction that no policy is about, or of a rule for anybody.
 func portsOf(policies []map[string]any, labels map[string]any) (in, out []int) {
 	ports := func(direction, rules, peers string) (all []int) {
 		restricted := false
 		for _, p := range policies {
 			types, _ := at(p, "spec", "policyTypes").([]any)
-			if !selects(at(p, "spec", "podSelector", "matchLabels"), labels) || !slices.Contains(types, any(direction)) {
+			if !selects(at(p, "spec", "podSelector", "matchLabels"), labels) ||
+				!slices.Contains(types, any(direction)) {
 				continue
 			}
 			restricted = true
@@ -301,7 +318,8 @@ func portsOf(policies []map[string]any, labels map[string]any) (in, out []int) {
 // Each deployment makes backups by itself: by a schedule where the process may read all that it needs, else by a job.
 func TestManifestsMakeBackups(t *testing.T) {
 	env := map[string]string{"BELFRY_BUS_USER": "front", "BELFRY_BUS_PASSWORD": "p", "MONGODB_URL": "mongodb://mongodb:27017"}
-	for file, byJob := range map[string]bool{"deploy/kubernetes/single.yaml": false, "deploy/kubernetes/cluster.yaml": true} {
+	for file, byJob := range map[string]bool{"deploy/kubernetes/single.yaml": false,
+		"deploy/kubernetes/cluster.yaml": true} {
 		jobs, mounted := 0, false
 		var text string
 		for _, d := range documents(t, file) {
@@ -309,18 +327,21 @@ func TestManifestsMakeBackups(t *testing.T) {
 				text = found
 			}
 			pod, _ := podOf(d)
-			if d["kind"] == "CronJob" && fmt.Sprint(at(pod, "containers", 0, "args")) == "[backup]" && at(d, "spec", "schedule") != nil && at(d, "spec", "concurrencyPolicy") == "Forbid" {
+			if d["kind"] == "CronJob" && fmt.Sprint(at(pod, "containers", 0, "args")) == "[backup]" &&
+				at(d, "spec", "schedule") != nil && at(d, "spec", "concurrencyPolicy") == "Forbid" {
 				jobs++
 			}
 			mounts, _ := at(pod, "containers", 0, "volumeMounts").([]any)
-			mounted = mounted || slices.ContainsFunc(mounts, func(m any) bool { return at(m, "mountPath") == "/backup" })
+			mounted = mounted ||
+				slices.ContainsFunc(mounts, func(m any) bool { return at(m, "mountPath") == "/backup" })
 		}
 		c := valid(t, file, text, env)
 		if c.Backup == nil {
 			t.Errorf("%s has no place for backups", file)
 			continue
 		}
-		if scheduled := c.Backup.Schedule != (schedule.Schedule{}); scheduled == byJob || jobs != map[bool]int{true: 1}[byJob] {
+		if scheduled := c.Backup.Schedule != (schedule.Schedule{}); scheduled == byJob ||
+			jobs != map[bool]int{true: 1}[byJob] {
 			t.Errorf("%s: backups by a schedule: %v, and by %d jobs", file, scheduled, jobs)
 		}
 		if c.Backup.S3 == nil && (c.Backup.Folder != "/backup" || !mounted) {

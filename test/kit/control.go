@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Control makes a GET request to the control server of the belfry that serves a data folder. The caller closes the body.
+// Control makes a GET request to the control server of the belfry that serves a data folder. The caller closes the
+// body.
 func Control(ctx context.Context, data, path string) (*http.Response, error) {
 	text, err := os.ReadFile(filepath.Join(data, "belfry.lock"))
 	if err != nil {

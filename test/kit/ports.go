@@ -27,8 +27,9 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// reserve takes the UDP port until the test ends, which no server of a test uses, if nobody listens on the TCP port. It does not listen
-// itself to find that out: a program that is being started meanwhile has the socket too until it runs, and the port is in use as long.
+// reserve takes the UDP port until the test ends, which no server of a test uses, if nobody listens on the TCP port. It
+// does not listen itself to find that out: a program that is being started meanwhile has the socket too until it runs,
+// and the port is in use as long.
 func reserve(t testing.TB, address string) error {
 	t.Helper()
 	reserved, err := net.ListenPacket("udp", address)

@@ -10,7 +10,8 @@ import (
 var (
 	soakDuration = flag.Duration("soak.duration", 0, "how long each soak test runs; 0: a few rounds at a fixed seed")
 	soakRounds   = flag.Uint64("soak.rounds", 0, "how many rounds each soak test has without -soak.duration; 0: a few")
-	soakSeed     = flag.Uint64("soak.seed", 0, "the seed of a soak test's first round; 0: a fixed one, or with -soak.duration a random one")
+	soakSeed     = flag.Uint64("soak.seed", 0,
+		"the seed of a soak test's first round; 0: a fixed one, or with -soak.duration a random one")
 )
 
 // fixedSeed is that of the slice that every run of the tests includes.
@@ -46,7 +47,8 @@ func Soak(t testing.TB, rounds int) *SoakRun {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("failed in round %d; repeat the run with -run '^%s$' -soak.seed=%d, or start with that round by -soak.seed=%d",
+			t.Logf("failed in round %d; repeat the run with -run '^%s$' -soak.seed=%d, or start with that round by "+
+				"-soak.seed=%d",
 				s.round, t.Name(), s.seed, s.Seed())
 		}
 	})
@@ -56,8 +58,8 @@ func Soak(t testing.TB, rounds int) *SoakRun {
 // LongSoak reports whether soak tests run until a deadline.
 func LongSoak() bool { return *soakDuration > 0 }
 
-// SoakRequested reports whether somebody runs soak tests for a duration or a number of rounds. A soak test that needs what
-// the tests of every commit must not need, such as the history of the project, does nothing otherwise.
+// SoakRequested reports whether somebody runs soak tests for a duration or a number of rounds. A soak test that needs
+// what the tests of every commit must not need, such as the history of the project, does nothing otherwise.
 func SoakRequested() bool { return LongSoak() || *soakRounds > 0 }
 
 // More starts the next round and reports whether there is one. The first always is.

@@ -33,8 +33,8 @@ func Processors() ([]int, error) {
 	return all, nil
 }
 
-// onProcessors calls start while this thread is bound to processors, which a process inherits that start starts. The caller
-// has locked the thread.
+// onProcessors calls start while this thread is bound to processors, which a process inherits that start starts. The
+// caller has locked the thread.
 func onProcessors(processors []int, start func() error) error {
 	if len(processors) == 0 {
 		return start()

@@ -14,8 +14,8 @@ import (
 // something may take, as a busy machine may take any time for it. The tests of a package have half an hour more.
 const Limit = time.Hour
 
-// patience is how long a condition may take to become true, on a processor that does nothing else. It is far longer than
-// any takes: a test that reaches it has found a defect.
+// patience is how long a condition may take to become true, on a processor that does nothing else. It is far longer
+// than any takes: a test that reaches it has found a defect.
 const patience = time.Minute
 
 // The interval between two checks grows, so that a long wait costs little. It is a multiple of what
@@ -49,8 +49,8 @@ func WaitUntil(t testing.TB, check func() error) {
 	}
 }
 
-// Await calls check until it returns nil. It gives up after so much time of a processor, or Limit, and returns the last error of
-// two or more.
+// Await calls check until it returns nil. It gives up after so much time of a processor, or Limit, and returns the last
+// error of two or more.
 func Await(patience time.Duration, check func() error) error {
 	w := newWait(share)
 	interval := minInterval
@@ -68,8 +68,8 @@ func Await(patience time.Duration, check func() error) error {
 	}
 }
 
-// Patience returns a context that ends after so much time of a processor, or Limit. It is for calls that do not return when the test
-// has found a defect; each call of a test that is no such defect returns long before.
+// Patience returns a context that ends after so much time of a processor, or Limit. It is for calls that do not return
+// when the test has found a defect; each call of a test that is no such defect returns long before.
 func Patience(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	go func() {
@@ -100,7 +100,8 @@ func newWait(share func() float64) *wait {
 	return &wait{share: share, begin: now, last: now, before: share()}
 }
 
-// passed returns what has been counted until now. Between two calls the machine counts as busy as it was at the busier one.
+// passed returns what has been counted until now. Between two calls the machine counts as busy as it was at the busier
+// one.
 func (w *wait) passed() time.Duration {
 	now, after := time.Now(), w.share()
 	w.counted += time.Duration(float64(now.Sub(w.last)) * min(w.before, after))

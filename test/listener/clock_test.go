@@ -29,7 +29,8 @@ func startBus(t *testing.T, c *clock.Clock) *bus.Bus {
 	}
 	port, folder := kit.FreePort(t), t.TempDir()
 	config := filepath.Join(folder, "nats.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "listen: '127.0.0.1:%d'\njetstream: {store_dir: '%s'}\n", port, folder), 0o600); err != nil {
+	if err := os.WriteFile(config,
+		fmt.Appendf(nil, "listen: '127.0.0.1:%d'\njetstream: {store_dir: '%s'}\n", port, folder), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, config)
@@ -41,7 +42,8 @@ func startBus(t *testing.T, c *clock.Clock) *bus.Bus {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	b, err := bus.Open(t.Context(), bus.Options{URL: fmt.Sprintf("nats://127.0.0.1:%d", port), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{URL: fmt.Sprintf("nats://127.0.0.1:%d", port), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

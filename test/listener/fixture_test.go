@@ -36,8 +36,9 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
-		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
-		Auth: bus.Auth{User: "ringer", Password: "secret"}, Events: bus.Limits{MaxMessages: 123_456},
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}),
+		Logger: slog.New(slog.DiscardHandler),
+		Auth:   bus.Auth{User: "ringer", Password: "secret"}, Events: bus.Limits{MaxMessages: 123_456},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,8 @@ func (w *fixture) publish(all ...event.Envelope) {
 func numbered(prefix string, n, objects int) []event.Envelope {
 	all := make([]event.Envelope, n)
 	for i := range all {
-		all[i] = event.Envelope{ID: fmt.Sprintf("%s-%d", prefix, i), UUID: fmt.Sprintf("%s.%d", prefix, i%objects), Revision: uint64(i + 1)}
+		all[i] = event.Envelope{ID: fmt.Sprintf("%s-%d", prefix, i), UUID: fmt.Sprintf("%s.%d", prefix, i%objects),
+			Revision: uint64(i + 1)}
 	}
 	return all
 }
@@ -162,8 +164,10 @@ func (w *fixture) state() string {
 			continue
 		}
 		for c := range stream.ListConsumers(w.t.Context()).Info() {
-			fmt.Fprintf(&b, "%s.%s: delivered %d, acknowledged %d, pending %d, unacknowledged %d, redelivered %d, requests %d\n",
-				name, c.Name, c.Delivered.Stream, c.AckFloor.Stream, c.NumPending, c.NumAckPending, c.NumRedelivered, c.NumWaiting)
+			fmt.Fprintf(&b,
+				"%s.%s: delivered %d, acknowledged %d, pending %d, unacknowledged %d, redelivered %d, requests %d\n",
+				name, c.Name, c.Delivered.Stream, c.AckFloor.Stream, c.NumPending, c.NumAckPending, c.NumRedelivered,
+				c.NumWaiting)
 		}
 	}
 	for i, c := range w.children {

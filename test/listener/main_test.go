@@ -50,16 +50,18 @@ func roles() map[string]listener.Spec {
 		return nil
 	}
 	return map[string]listener.Spec{
-		"plain": {Concurrency: 4, AckWait: 500 * time.Millisecond, Handler: func(_ context.Context, e *listener.Event) error {
-			record(e)
-			return nil
-		}},
-		"batch": {BatchSize: 20, AckWait: 500 * time.Millisecond, Batch: func(_ context.Context, all []*listener.Event) []error {
-			for _, e := range all {
+		"plain": {Concurrency: 4, AckWait: 500 * time.Millisecond,
+			Handler: func(_ context.Context, e *listener.Event) error {
 				record(e)
-			}
-			return nil
-		}},
+				return nil
+			}},
+		"batch": {BatchSize: 20, AckWait: 500 * time.Millisecond,
+			Batch: func(_ context.Context, all []*listener.Event) []error {
+				for _, e := range all {
+					record(e)
+				}
+				return nil
+			}},
 		// Longer than a process stalls on a busy machine.
 		"ordered": {Ordered: true, AckWait: 5 * time.Second, Handler: func(_ context.Context, e *listener.Event) error {
 			if e.Attempt == 1 && e.Sequence%7 == 0 {

@@ -49,7 +49,8 @@ func TestAProgramThatIsStoppedWhileTheBusIsUnavailableEnds(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	c := w.start("plain", listener.EnvURL+"=nats://127.0.0.1:1")
-	w.eventually("it reports what it waits for", func() bool { return strings.Contains(c.stderr.String(), "waiting for the bus") })
+	w.eventually("it reports what it waits for",
+		func() bool { return strings.Contains(c.stderr.String(), "waiting for the bus") })
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +64,10 @@ func TestProgramsWithUnusableSettingsFail(t *testing.T) {
 	w := newFixture(t)
 	missing := filepath.Join(t.TempDir(), "missing")
 	for name, env := range map[string][]string{
-		"no password":     {listener.EnvPassword + "="},
-		"two methods":     {listener.EnvToken + "=hunter2"},
-		"no file":         {listener.EnvUser + "=", listener.EnvPassword + "=", listener.EnvCredentials + "=" + missing},
+		"no password": {listener.EnvPassword + "="},
+		"two methods": {listener.EnvToken + "=hunter2"},
+		"no file": {listener.EnvUser + "=", listener.EnvPassword + "=",
+			listener.EnvCredentials + "=" + missing},
 		"no seed":         {listener.EnvUser + "=", listener.EnvPassword + "=", listener.EnvNKey + "=" + w.junk()},
 		"no authority":    {listener.EnvCA + "=" + missing},
 		"no address":      {listener.EnvURL + "=://hunter2"},
@@ -76,7 +78,8 @@ func TestProgramsWithUnusableSettingsFail(t *testing.T) {
 			if code := c.exit(); code != 2 {
 				t.Errorf("it ended with %d:\n%s", code, c.stderr.String())
 			}
-			if text := c.stderr.String(); text == "" || strings.Contains(text, "hunter2") || strings.Contains(text, "secret") {
+			if text := c.stderr.String(); text == "" || strings.Contains(text, "hunter2") ||
+				strings.Contains(text, "secret") {
 				t.Errorf("its message is %q", text)
 			}
 		})

@@ -27,12 +27,13 @@ func (w *fixture) browser() *browser {
 	jar, err := cookiejar.New(nil)
 	w.must(err)
 	b := &browser{fixture: w, header: http.Header{}}
-	b.Client = http.Client{Jar: jar, Transport: b, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	b.Client = http.Client{Jar: jar, Transport: b,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return b
 }
 
-// connections are those of browsers. The servers of other tests close the idle ones of http.DefaultTransport when they end, also one that
-// a request has just begun to use.
+// connections are those of browsers. The servers of other tests close the idle ones of http.DefaultTransport when they
+// end, also one that a request has just begun to use.
 var connections = &http.Transport{}
 
 // RoundTrip records what belfry receives and sends.
@@ -116,7 +117,8 @@ func (b *browser) post(to string, form url.Values) (*http.Response, []byte) {
 // begin starts a flow and returns the callback that the provider redirects to.
 func (b *browser) begin(name string) *url.URL {
 	b.Helper()
-	return b.followRedirects(b.url+"/auth/"+name, func(to *url.URL) bool { return to.Path == "/auth/callback" || landed(to) })
+	return b.followRedirects(b.url+"/auth/"+name,
+		func(to *url.URL) bool { return to.Path == "/auth/callback" || landed(to) })
 }
 
 func landed(to *url.URL) bool { return to.Path == "/in" || to.Path == "/out" }

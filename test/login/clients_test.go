@@ -49,7 +49,8 @@ authentication:
 	server := process.ServePlain(t, file, "--listen", "127.0.0.1:0")
 	a := &applications{t, strings.Replace(server.URL, "127.0.0.1", "localhost", 1)}
 	body, _ := json.Marshal(map[string]any{"register": true, "login": clientAddress, "password": clientPassword})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/auth/email", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/auth/email",
+		strings.NewReader(string(body)))
 	a.must(err)
 	req.Header.Set("Content-Type", "application/json")
 	a.do(req, http.StatusNoContent)
@@ -81,7 +82,8 @@ func (a *applications) login(page string) url.Values {
 	opened, err := url.Parse(page)
 	a.must(err)
 	form := url.Values{"authorize": {opened.RawQuery}, "login": {clientAddress}, "password": {clientPassword}}
-	req, err := http.NewRequestWithContext(a.Context(), http.MethodPost, a.url+"/auth/email", strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(a.Context(), http.MethodPost, a.url+"/auth/email",
+		strings.NewReader(form.Encode()))
 	a.must(err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	to, err := url.Parse(a.do(req, http.StatusSeeOther).Get("Location"))
@@ -92,13 +94,16 @@ func (a *applications) login(page string) url.Values {
 	return to.Query()
 }
 
-// TestGolangOAuth2LogsIn uses golang.org/x/oauth2 as its documentation says, with each of its styles. It sends the client by
-// HTTP Basic first unless it knows better.
+// TestGolangOAuth2LogsIn uses golang.org/x/oauth2 as its documentation says, with each of its styles. It sends the
+// client by HTTP Basic first unless it knows better.
 func TestGolangOAuth2LogsIn(t *testing.T) {
 	a := startApplications(t)
-	for name, style := range map[string]oauth2.AuthStyle{"auto-detect": oauth2.AuthStyleAutoDetect, "in params": oauth2.AuthStyleInParams, "in header": oauth2.AuthStyleInHeader} {
+	for name, style := range map[string]oauth2.AuthStyle{"auto-detect": oauth2.AuthStyleAutoDetect,
+		"in params": oauth2.AuthStyleInParams, "in header": oauth2.AuthStyleInHeader} {
 		for _, id := range []string{clientName, ""} {
-			config := oauth2.Config{ClientID: id, RedirectURL: clientRedirect, Endpoint: oauth2.Endpoint{AuthURL: a.url + "/auth/authorize", TokenURL: a.url + "/auth/token", AuthStyle: style}}
+			config := oauth2.Config{ClientID: id,
+				RedirectURL: clientRedirect, Endpoint: oauth2.Endpoint{AuthURL: a.url + "/auth/authorize",
+					TokenURL: a.url + "/auth/token", AuthStyle: style}}
 			verifier := oauth2.GenerateVerifier()
 			back := a.login(config.AuthCodeURL("a state", oauth2.S256ChallengeOption(verifier)))
 			if back.Get("state") != "a state" || back.Get("iss") != a.url {
@@ -118,12 +123,14 @@ func TestGolangOAuth2LogsIn(t *testing.T) {
 	}
 }
 
-// A client that was given a secret by mistake learns that, and its code is not used up: with auto-detect the library then sends
-// it in the form, where it is ignored.
+// A client that was given a secret by mistake learns that, and its code is not used up: with auto-detect the library
+// then sends it in the form, where it is ignored.
 func TestGolangOAuth2WithASecretLogsIn(t *testing.T) {
 	a := startApplications(t)
 	for name, style := range map[string]oauth2.AuthStyle{"auto-detect": oauth2.AuthStyleAutoDetect, "in params": oauth2.AuthStyleInParams, "in header": oauth2.AuthStyleInHeader} {
-		config := oauth2.Config{ClientID: clientName, ClientSecret: "a secret", RedirectURL: clientRedirect, Endpoint: oauth2.Endpoint{AuthURL: a.url + "/auth/authorize", TokenURL: a.url + "/auth/token", AuthStyle: style}}
+		config := oauth2.Config{ClientID: clientName, ClientSecret: "a secret",
+			RedirectURL: clientRedirect, Endpoint: oauth2.Endpoint{AuthURL: a.url + "/auth/authorize",
+				TokenURL: a.url + "/auth/token", AuthStyle: style}}
 		verifier := oauth2.GenerateVerifier()
 		code := a.login(config.AuthCodeURL("s", oauth2.S256ChallengeOption(verifier))).Get("code")
 		_, err := config.Exchange(t.Context(), code, oauth2.VerifierOption(verifier))
@@ -134,8 +141,10 @@ func TestGolangOAuth2WithASecretLogsIn(t *testing.T) {
 			continue
 		}
 		var refused *oauth2.RetrieveError
-		if !errors.As(err, &refused) || refused.ErrorCode != "invalid_client" || !strings.Contains(refused.ErrorDescription, "no client secrets") ||
-			refused.Response.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(refused.Response.Header.Get("WWW-Authenticate"), "Basic ") {
+		if !errors.As(err, &refused) || refused.ErrorCode != "invalid_client" ||
+			!strings.Contains(refused.ErrorDescription, "no client secrets") ||
+			refused.Response.StatusCode != http.StatusUnauthorized ||
+			!strings.HasPrefix(refused.Response.Header.Get("WWW-Authenticate"), "Basic ") {
 			t.Errorf("%s: %v", name, err)
 		}
 		config.ClientSecret = ""
@@ -145,7 +154,8 @@ func TestGolangOAuth2WithASecretLogsIn(t *testing.T) {
 	}
 }
 
-// TestOpenIDClientLogsIn runs the library openid-client of npm, which finds the endpoints by the metadata, and insists on iss.
+// TestOpenIDClientLogsIn runs the library openid-client of npm, which finds the endpoints by the metadata, and insists
+// on iss.
 func TestOpenIDClientLogsIn(t *testing.T) {
 	a := startApplications(t)
 	program := filepath.Join(backing.NPM(t, "test/servers/openid-client"), "login.js")
@@ -167,13 +177,15 @@ func TestOpenIDClientLogsIn(t *testing.T) {
 		Other, Without, Refused, Invalid, Again failure
 	}
 	a.must(json.Unmarshal(out, &got))
-	if got.Metadata.Issuer != a.url || !got.Metadata.Names || !strings.EqualFold(got.Type, "Bearer") || got.Me.UUID == "" {
+	if got.Metadata.Issuer != a.url || !got.Metadata.Names || !strings.EqualFold(got.Type, "Bearer") ||
+		got.Me.UUID == "" {
 		t.Errorf("the library got %s", out)
 	}
 	if got.Other.Code == "" || got.Without.Code == "" {
 		t.Errorf("replies of another issuer: %+v, %+v", got.Other, got.Without)
 	}
-	if got.Refused.Error != "invalid_request" || got.Invalid.Cause != "invalid_token" || got.Again.Error != "invalid_grant" {
+	if got.Refused.Error != "invalid_request" || got.Invalid.Cause != "invalid_token" ||
+		got.Again.Error != "invalid_grant" {
 		t.Errorf("errors: %+v, %+v, %+v", got.Refused, got.Invalid, got.Again)
 	}
 }

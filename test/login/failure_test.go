@@ -10,7 +10,8 @@ import (
 
 var (
 	oauth2Names = []string{"github", "google", "facebook", "amazon", "oidc"}
-	withoutOIDC = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "oidc" }) // whose profile says who the user is
+	// whose profile says who the user is
+	withoutOIDC = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "oidc" })
 )
 
 // A failure of a provider creates no user and no session, and does not affect
@@ -29,7 +30,8 @@ func TestProviderFailures(t *testing.T) {
 		{"discovery is unavailable", []string{"oidc"}, "provider", func() { s.Down(provider.Discovery) }},
 		{"discovery fails", []string{"oidc"}, "provider", func() { s.Answer(provider.Discovery, 500, "") }},
 		{"no request token", []string{"twitter"}, "provider", func() { s.Down(provider.RequestToken) }},
-		{"a request token is refused", []string{"twitter"}, "rejected", func() { s.Answer(provider.RequestToken, 401, "{}") }},
+		{"a request token is refused", []string{"twitter"}, "rejected",
+			func() { s.Answer(provider.RequestToken, 401, "{}") }},
 		{"keys are unavailable", []string{"oidc"}, "provider", func() { s.Down(provider.Keys) }},
 		{"token endpoint unavailable", names, "provider", func() { s.Down(provider.Token) }},
 		{"tokens fail", names, "provider", func() { s.TokenError(500, "") }},
@@ -40,8 +42,10 @@ func TestProviderFailures(t *testing.T) {
 		{"profiles are nonsense", withoutOIDC, "rejected", func() { s.ProfileError(200, "<html>") }},
 		{"profiles have no id", names, "rejected", func() { s.ProfileError(200, "{}") }},
 		{"profiles are huge", withoutOIDC, "rejected", s.HugeProfile},
-		{"another nonce", []string{"oidc"}, "rejected", func() { s.IDToken(func(claims map[string]any) { claims["nonce"] = "made-up" }) }},
-		{"another audience", []string{"oidc"}, "rejected", func() { s.IDToken(func(claims map[string]any) { claims["aud"] = "other" }) }},
+		{"another nonce", []string{"oidc"}, "rejected",
+			func() { s.IDToken(func(claims map[string]any) { claims["nonce"] = "made-up" }) }},
+		{"another audience", []string{"oidc"}, "rejected",
+			func() { s.IDToken(func(claims map[string]any) { claims["aud"] = "other" }) }},
 	} {
 		w.sub(c.what, func(w *fixture) {
 			s.User("1")
@@ -109,7 +113,8 @@ func TestAFailedFlowKeepsTheSession(t *testing.T) {
 // after the schema was changed.
 func TestTheUserSchemaIsEnforced(t *testing.T) {
 	t.Parallel()
-	w := newFixture(t, options{users: `, schema: user.json`, files: map[string]string{"user.json": `{"required":["nickname"]}`}})
+	w := newFixture(t,
+		options{users: `, schema: user.json`, files: map[string]string{"user.json": `{"required":["nickname"]}`}})
 	for _, name := range names {
 		for range 2 {
 			b := w.browser()

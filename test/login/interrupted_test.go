@@ -23,7 +23,8 @@ func TestAnInterruptedOAuthRegistrationIsAdopted(t *testing.T) {
 			in, err = d.begin(name, sessions.Client{}).finish(t.Context(), d.Service, sessions.Client{})
 			d.must(err)
 		}
-		if user, _ := left.Text("user"); in.User.UUID != user || len(d.objects(d.stores.Users)) != 1 || len(d.objects(d.stores.Idents)) != 1 || d.registerEvents() != 1 {
+		if user, _ := left.Text("user"); in.User.UUID != user || len(d.objects(d.stores.Users)) != 1 ||
+			len(d.objects(d.stores.Idents)) != 1 || d.registerEvents() != 1 {
 			t.Errorf("%s: the user is %s, the ident that was left %s", name, in.User.UUID, left.Encode())
 		}
 	}

@@ -26,7 +26,8 @@ func inside(t *testing.T) (*fixture, *app.App) {
 	t.Helper()
 	w := &fixture{t, &place{providers: provider.Start(t), folder: t.TempDir()}}
 	file := filepath.Join(w.folder, "belfry.yaml")
-	w.must(os.WriteFile(file, []byte("listen: 127.0.0.1:0\n"+fmt.Sprintf(settings, "", 0)+providersOf(w.providers)), 0o600))
+	w.must(os.WriteFile(file, []byte("listen: 127.0.0.1:0\n"+fmt.Sprintf(settings, "", 0)+providersOf(w.providers)),
+		0o600))
 	c, err := config.Load(file, os.LookupEnv)
 	w.must(err)
 	a, err := app.Start(t.Context(), c, slog.New(slog.DiscardHandler))
@@ -49,10 +50,12 @@ type completer struct {
 
 func (w *fixture) completer(a *app.App) *completer {
 	w.Helper()
-	b, err := bus.Open(w.Context(), bus.Options{Name: "completer", URL: a.Bus().ClientURL(), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(w.Context(),
+		bus.Options{Name: "completer", URL: a.Bus().ClientURL(), Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
 	w.Cleanup(func() { _ = b.Close(context.Background()) }) // a test may have cut it off
-	return &completer{app: a, bus: b, users: a.Set().Store("Users"), fail: func(context.Context, int) error { return nil }}
+	return &completer{app: a, bus: b, users: a.Set().Store("Users"),
+		fail: func(context.Context, int) error { return nil }}
 }
 
 // start starts the listener and returns a function that stops it.
@@ -62,8 +65,8 @@ func (c *completer) start() (end func()) {
 	go func() {
 		defer close(ended)
 		_ = listener.Run(ctx, c.bus, slog.New(slog.DiscardHandler), listener.Spec{
-			Name: "completer", Filters: []string{event.Filter(event.Register, "Users")}, Handler: c.handle, Start: listener.StartAll(),
-			AckWait: c.ackWait, Drain: time.Millisecond, Concurrency: 4,
+			Name: "completer", Filters: []string{event.Filter(event.Register, "Users")}, Handler: c.handle,
+			Start: listener.StartAll(), AckWait: c.ackWait, Drain: time.Millisecond, Concurrency: 4,
 		})
 	}()
 	return func() { cancel(); <-ended }

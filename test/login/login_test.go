@@ -110,7 +110,8 @@ func (w *fixture) start(o options) {
 	file := filepath.Join(w.folder, "belfry.yaml")
 	text := fmt.Sprintf(settings, o.users, o.limit)
 	if o.pages {
-		text = strings.NewReplacer("  successRedirect: /in?from=belfry\n", "", "  failureRedirect: /out\n", "").Replace(text)
+		text = strings.NewReplacer("  successRedirect: /in?from=belfry\n", "", "  failureRedirect: /out\n",
+			"").Replace(text)
 	}
 	w.must(os.WriteFile(file, []byte(text+cmp.Or(o.providers, providersOf(w.providers))), 0o600))
 	serve := process.ServePlain
@@ -149,20 +150,25 @@ func providersOf(s *provider.Server) string {
 	}
 	for _, name := range []string{"gitlab", "discord", "linkedin"} {
 		c := s.Config(name)
-		fmt.Fprintf(&b, "    %s: {clientID: %q, clientSecret: %q, authURL: %q, tokenURL: %q, profileURL: %q, tokens: keep}\n",
+		fmt.Fprintf(&b,
+			"    %s: {clientID: %q, clientSecret: %q, authURL: %q, tokenURL: %q, profileURL: %q, tokens: keep}\n",
 			name, c.ClientID, c.ClientSecret, c.AuthURL, c.TokenURL, c.ProfileURL)
 	}
 	for name, more := range map[string]string{
-		"apple":     fmt.Sprintf("issuer: %q, teamID: %s, keyID: %s, privateKey: %q", s.Config("apple").Issuer, provider.AppleTeam, provider.AppleKey, provider.ApplePrivateKey()),
-		"microsoft": fmt.Sprintf("baseURL: %q, clientSecret: %q", s.Config("microsoft").Issuer, s.Config("microsoft").ClientSecret),
-		"slack":     fmt.Sprintf("issuer: %q, clientSecret: %q", s.Config("slack").Issuer, s.Config("slack").ClientSecret),
+		"apple": fmt.Sprintf("issuer: %q, teamID: %s, keyID: %s, privateKey: %q", s.Config("apple").Issuer,
+			provider.AppleTeam, provider.AppleKey, provider.ApplePrivateKey()),
+		"microsoft": fmt.Sprintf("baseURL: %q, clientSecret: %q", s.Config("microsoft").Issuer,
+			s.Config("microsoft").ClientSecret),
+		"slack": fmt.Sprintf("issuer: %q, clientSecret: %q", s.Config("slack").Issuer, s.Config("slack").ClientSecret),
 	} {
 		c := s.Config(name)
-		fmt.Fprintf(&b, "    %s: {clientID: %q, authURL: %q, tokenURL: %q, keysURL: %q, tokens: keep, %s}\n", name, c.ClientID, c.AuthURL, c.TokenURL, c.KeysURL, more)
+		fmt.Fprintf(&b, "    %s: {clientID: %q, authURL: %q, tokenURL: %q, keysURL: %q, tokens: keep, %s}\n", name,
+			c.ClientID, c.AuthURL, c.TokenURL, c.KeysURL, more)
 	}
 	c, t := s.Config("oidc"), s.Twitter()
 	fmt.Fprintf(&b, "    oidc: {issuer: %q, clientID: %q, clientSecret: %q}\n", s.Issuer(), c.ClientID, c.ClientSecret)
-	fmt.Fprintf(&b, "    twitter: {consumerKey: %q, consumerSecret: %q, requestTokenURL: %q, authorizeURL: %q, accessTokenURL: %q, profileURL: %q}\n",
+	fmt.Fprintf(&b, "    twitter: {consumerKey: %q, consumerSecret: %q, requestTokenURL: %q, authorizeURL: %q, "+
+		"accessTokenURL: %q, profileURL: %q}\n",
 		t.ConsumerKey, t.ConsumerSecret, t.RequestTokenURL, t.AuthorizeURL, t.AccessTokenURL, t.ProfileURL)
 	return b.String()
 }
@@ -220,7 +226,8 @@ func (w *fixture) count() [2]int {
 // registerEvents are the Register events of a user, "*" for all.
 func (w *fixture) registerEvents(user string) (found []event.Envelope) {
 	w.Helper()
-	for _, m := range w.replay(bus.StreamEvents, event.LogPrefix+"*."+string(event.Register)+".Users."+event.Token(user)) {
+	for _, m := range w.replay(bus.StreamEvents,
+		event.LogPrefix+"*."+string(event.Register)+".Users."+event.Token(user)) {
 		_, data, _ := strings.Cut(m, " ")
 		var e event.Envelope
 		w.must(json.Unmarshal([]byte(data), &e))

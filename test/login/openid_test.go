@@ -23,7 +23,8 @@ type openID struct {
 func newOpenID(t *testing.T, p *backing.OpenID, o options) *openID {
 	t.Helper()
 	const scope = `["openid", "email", "profile", "groups"]`
-	o.providers = fmt.Sprintf("    oidc: {issuer: %q, clientID: %q, clientSecret: %q, scope: %s}\n", p.Issuer, p.ClientID, p.ClientSecret, scope)
+	o.providers = fmt.Sprintf("    oidc: {issuer: %q, clientID: %q, clientSecret: %q, scope: %s}\n", p.Issuer,
+		p.ClientID, p.ClientSecret, scope)
 	w := &openID{fixture: newFixture(t, o), provider: p}
 	w.callback = w.url + "/auth/callback"
 	w.secrets.add("the secret of the client", p.ClientSecret)
@@ -73,7 +74,8 @@ func (w *openID) begin(b *browser) *url.URL {
 
 func (w *openID) login(b *browser) string { w.Helper(); return b.finish(w.begin(b)) }
 
-// logged waits until the log has a line since the last call that has all of some words, and returns how many have the first one.
+// logged waits until the log has a line since the last call that has all of some words, and returns how many have the
+// first one.
 func (w *openID) logged(words ...string) (lines int) {
 	w.Helper()
 	eventually(w, func() error {
@@ -163,7 +165,8 @@ func TestDexLogsUsersIn(t *testing.T) {
 	}
 	const sub = "Cg0wLTM4NS0yODA4OS0wEgRtb2Nr" // of the user 0-385-28089-0 of the connector mock
 	profile := w.profile(sub)
-	if profile["email"] != "kilgore@kilgore.trout" || profile["email_verified"] != true || profile["name"] != "Kilgore Trout" || profile["groups"] != nil {
+	if profile["email"] != "kilgore@kilgore.trout" || profile["email_verified"] != true ||
+		profile["name"] != "Kilgore Trout" || profile["groups"] != nil {
 		t.Errorf("the profile is %v", profile)
 	}
 	for _, claim := range []string{"nonce", "exp", "iat", "at_hash"} { // dex has them in its userinfo document, too
@@ -186,7 +189,8 @@ func TestOIDCProvidersCallbackMayBeOpenedTwice(t *testing.T) {
 	newOpenID(t, backing.OIDCProvider(t), options{limit: 3, pages: true}).twice()
 }
 
-// What is not the id is repaired or left out, wherever the provider has it: in its userinfo document, and in the ID token.
+// What is not the id is repaired or left out, wherever the provider has it: in its userinfo document, and in the ID
+// token.
 func TestOIDCProvidersProfiles(t *testing.T) {
 	t.Parallel()
 	w := newOpenID(t, backing.OIDCProvider(t), options{})
@@ -198,19 +202,31 @@ func TestOIDCProvidersProfiles(t *testing.T) {
 		changes            string // "" for none
 		unsigned           bool   // it is made in the userinfo document
 	}{
-		{"a plain one", `{"name": "Ada", "email": "ada@example.com", "email_verified": true}`, "", map[string]any{"name": "Ada", "email": "ada@example.com", "email_verified": true}, "", false},
-		{"half an emoji", `{"name": "Ada \ud83d", "nickname": "ada"}`, "", map[string]any{"name": "Ada \ufffd", "nickname": "ada"}, "name: repaired", false},
-		{"half an emoji within", `{"address": {"locality": "\ude00 London"}}`, "", map[string]any{"address": map[string]any{"locality": "\ufffd London"}}, "address: repaired", false},
-		{"half an emoji in an address", `{"email": "ada\ud83d@example.com", "name": "Ada"}`, "", map[string]any{"email": nil, "name": "Ada"}, "email: left out", false},
-		{"NUL", `{"name": "Ada\u0000Lovelace"}`, "", map[string]any{"name": "Ada\ufffdLovelace"}, "name: repaired", false},
-		{"64 KiB of groups", `{"name": "Ada", "groups": ` + groups(2700) + `}`, "", map[string]any{"name": "Ada", "groups": nil}, "groups: left out, too large", false},
-		{"thousands of groups", `{"name": "Ada", "groups": ` + groups(9000) + `}`, "", map[string]any{"name": "Ada", "groups": nil}, "groups: left out, too large", false},
-		{"a very long picture", `{"name": "Ada", "picture": "data:image/png;base64,` + long + `"}`, "", map[string]any{"name": "Ada", "picture": nil}, "picture: left out, too large", false},
-		{"text for a boolean", `{"email": "ada@example.com", "email_verified": "true"}`, "", map[string]any{"email": "ada@example.com", "email_verified": "true"}, "", false},
-		{"a member again", `{"name": "Ada", "nickname": "ada"}`, `"insert": "\"nickname\":\"other\""`, map[string]any{"name": "Ada", "nickname": nil}, "nickname: left out", true},
-		{"the same member again", `{"name": "Ada", "nickname": "ada"}`, `"insert": "\"nickname\":\"ada\""`, map[string]any{"name": "Ada", "nickname": "ada"}, "", true},
+		{"a plain one", `{"name": "Ada", "email": "ada@example.com", "email_verified": true}`, "",
+			map[string]any{"name": "Ada", "email": "ada@example.com", "email_verified": true}, "", false},
+		{"half an emoji", `{"name": "Ada \ud83d", "nickname": "ada"}`, "",
+			map[string]any{"name": "Ada \ufffd", "nickname": "ada"}, "name: repaired", false},
+		{"half an emoji within", `{"address": {"locality": "\ude00 London"}}`, "",
+			map[string]any{"address": map[string]any{"locality": "\ufffd London"}}, "address: repaired", false},
+		{"half an emoji in an address", `{"email": "ada\ud83d@example.com", "name": "Ada"}`, "",
+			map[string]any{"email": nil, "name": "Ada"}, "email: left out", false},
+		{"NUL", `{"name": "Ada\u0000Lovelace"}`, "", map[string]any{"name": "Ada\ufffdLovelace"}, "name: repaired",
+			false},
+		{"64 KiB of groups", `{"name": "Ada", "groups": ` + groups(2700) + `}`, "",
+			map[string]any{"name": "Ada", "groups": nil}, "groups: left out, too large", false},
+		{"thousands of groups", `{"name": "Ada", "groups": ` + groups(9000) + `}`, "",
+			map[string]any{"name": "Ada", "groups": nil}, "groups: left out, too large", false},
+		{"a very long picture", `{"name": "Ada", "picture": "data:image/png;base64,` + long + `"}`, "",
+			map[string]any{"name": "Ada", "picture": nil}, "picture: left out, too large", false},
+		{"text for a boolean", `{"email": "ada@example.com", "email_verified": "true"}`, "",
+			map[string]any{"email": "ada@example.com", "email_verified": "true"}, "", false},
+		{"a member again", `{"name": "Ada", "nickname": "ada"}`, `"insert": "\"nickname\":\"other\""`,
+			map[string]any{"name": "Ada", "nickname": nil}, "nickname: left out", true},
+		{"the same member again", `{"name": "Ada", "nickname": "ada"}`, `"insert": "\"nickname\":\"ada\""`,
+			map[string]any{"name": "Ada", "nickname": "ada"}, "", true},
 		{"a BOM", `{"name": "Ada"}`, `"mark": true`, map[string]any{"name": "Ada"}, "", true},
-		{"Latin-1", `{"name": "Zoë", "nickname": "zoe"}`, `"latin1": true`, map[string]any{"name": "Zoë", "nickname": "zoe"}, "name: repaired", true},
+		{"Latin-1", `{"name": "Zoë", "nickname": "zoe"}`, `"latin1": true`,
+			map[string]any{"name": "Zoë", "nickname": "zoe"}, "name: repaired", true},
 	} {
 		for _, signed := range []bool{false, true} {
 			if signed && c.unsigned {
@@ -263,12 +279,15 @@ func TestOIDCProvidersFailures(t *testing.T) {
 		{"a standard error", `{"error": "login_required"}`, "out rejected", "login_required"},
 		{"an outage", `{"error": "temporarily_unavailable"}`, "out provider", "temporarily_unavailable"},
 		{"another key", `{"rotate": true}`, "in oidc", ""},
-		{"a key that is not shown", `{"rotate": "hidden"}`, "out rejected", "is signed with none of the keys at its jwks_uri"},
+		{"a key that is not shown", `{"rotate": "hidden"}`, "out rejected",
+			"is signed with none of the keys at its jwks_uri"},
 		{"it is shown", `{"rotate": true}`, "in oidc", ""},
 		{"a clock that is late", `{"late": 1500}`, "out rejected", "expired 15m"},
 		{"a clock that is right", `{}`, "in oidc", ""},
-		{"a shared key", `{"client": {"id_token_signed_response_alg": "HS256"}}`, "out rejected", "is signed by HS256, whose key the client has as well"},
-		{"an encrypted ID token", `{"client": {"id_token_encrypted_response_alg": "dir", "id_token_encrypted_response_enc": "A128CBC-HS256"}}`, "out rejected", "is encrypted, which belfry does not support"},
+		{"a shared key", `{"client": {"id_token_signed_response_alg": "HS256"}}`, "out rejected",
+			"is signed by HS256, whose key the client has as well"},
+		{"an encrypted ID token",
+			`{"client": {"id_token_encrypted_response_alg": "dir", "id_token_encrypted_response_enc": "A128CBC-HS256"}}`, "out rejected", "is encrypted, which belfry does not support"},
 		{"another secret", `{"client": {"client_secret": "another one"}}`, "out rejected", "invalid_client"},
 		{"as before", `{"rotate": true}`, "in oidc", ""},
 	} {

@@ -46,7 +46,8 @@ func (w *fixture) firstLogin(name, id string) {
 	}
 	ident := w.ident(id, name)
 	profile, _ := ident["profile"].(map[string]any)
-	if ident["user"] != user || ident["type"] != name || ident["validated"] != true || !hasID(profile, name, id) || profile["name"] == nil && name != "discord" {
+	if ident["user"] != user || ident["type"] != name || ident["validated"] != true || !hasID(profile, name, id) ||
+		profile["name"] == nil && name != "discord" {
 		w.Errorf("the ident is %v", ident)
 	}
 	b.waitForIdents(identOf(id, name))
@@ -62,7 +63,8 @@ func (w *fixture) firstLogin(name, id string) {
 	if !reflect.DeepEqual(datas, profile) || made["uuid"] != user || e.UUID != user || e.Store != "Users" {
 		w.Errorf("the event of Register has uuid %s, user %s, datas %s", e.UUID, e.User, e.Datas)
 	}
-	if e.Origin != event.OriginAuth || e.Actor == nil || *e.Actor != user || e.Ctx.Request == "" || e.Ctx.Address == "" || e.Ctx.UserAgent == "" {
+	if e.Origin != event.OriginAuth || e.Actor == nil || *e.Actor != user || e.Ctx.Request == "" ||
+		e.Ctx.Address == "" || e.Ctx.UserAgent == "" {
 		w.Errorf("the event of Register has actor %v, ctx %+v", e.Actor, e.Ctx)
 	}
 	var list struct{ Sessions []sessions.Info }
@@ -117,7 +119,8 @@ func (w *fixture) linkNext(name, id, next, nextID string) {
 		before := b.session()
 		b.wantText(b.mustLogin(next), user)
 		b.wantText(b.session(), before)
-		if ident := w.ident(nextID, next); ident["user"] != user || ident["validated"] != true || ident["type"] != next {
+		if ident := w.ident(nextID, next); ident["user"] != user || ident["validated"] != true ||
+			ident["type"] != next {
 			w.Errorf("the ident is %v", ident)
 		}
 		b.waitForIdents(identOf(id, name), identOf(nextID, next))
@@ -200,7 +203,8 @@ func TestCookies(t *testing.T) {
 func TestAnEqualAddressLinksNothing(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, options{})
-	res, body := w.browser().request(http.MethodPost, "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password"}`)
+	res, body := w.browser().request(http.MethodPost, "/auth/email",
+		`{"register":true,"login":"ada@example.com","password":"a fine password"}`)
 	if res.StatusCode != http.StatusNoContent {
 		t.Fatalf("%s %s", res.Status, body)
 	}

@@ -22,7 +22,8 @@ import (
 func (w *fixture) checkNoSecretLeaked() {
 	events := strings.Join(slices.Concat(w.replay(bus.StreamEvents, ">"), w.replay(bus.StreamDead, ">")), "\n")
 	w.stop()
-	if !strings.Contains(w.logs, "level=DEBUG") || !strings.Contains(events, `"Sessions"`) || !strings.Contains(events, `"Tokens"`) {
+	if !strings.Contains(w.logs, "level=DEBUG") || !strings.Contains(events, `"Sessions"`) ||
+		!strings.Contains(events, `"Tokens"`) {
 		w.Error("there is nothing in which a secret could be found")
 	}
 	given := map[string]string{}
@@ -36,7 +37,8 @@ func (w *fixture) checkNoSecretLeaked() {
 		handed[base64.RawURLEncoding.EncodeToString(sum[:])] = "the hash of " + what
 	}
 	kept := w.storedData()
-	for where, text := range map[string]string{"the log": w.logs, "an event": events, "a reply": s.replies.String(), "a store": kept} {
+	for where, text := range map[string]string{"the log": w.logs, "an event": events, "a reply": s.replies.String(),
+		"a store": kept} {
 		w.findSecrets(where, text, given)
 		if where != "a store" { // which may hold hashes, hidden
 			w.findSecrets(where, text, handed)
@@ -54,7 +56,8 @@ func (w *fixture) findSecrets(where, text string, secrets map[string]string) {
 		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1])}
 		slices.Sort(forms)
 		forms = slices.Compact(forms)
-		if i := slices.IndexFunc(forms, func(form string) bool { return form != "" && strings.Contains(text, form) }); i >= 0 {
+		if i := slices.IndexFunc(forms,
+			func(form string) bool { return form != "" && strings.Contains(text, form) }); i >= 0 {
 			at := strings.Index(text, forms[i])
 			w.Errorf("%s holds %s (%s): %s", where, what, forms[i], text[max(0, at-300):min(len(text), at+300)])
 		}

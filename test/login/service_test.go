@@ -48,7 +48,8 @@ const baseURL = "https://belfry.test"
 
 func newServiceFixture(t *testing.T) *serviceFixture {
 	t.Helper()
-	d := &serviceFixture{T: t, providers: provider.Start(t), records: &faultyBackend{Backend: model.NewMemory(), stores: map[string]driver.Store{}}, now: time.Now()}
+	d := &serviceFixture{T: t, providers: provider.Start(t),
+		records: &faultyBackend{Backend: model.NewMemory(), stores: map[string]driver.Store{}}, now: time.Now()}
 	d.providers.Register(baseURL + providers.CallbackPath)
 	d.Service = d.newService(0)
 	return d
@@ -66,16 +67,19 @@ func (d *serviceFixture) newService(timeout time.Duration, change ...func(*accou
 	for _, name := range oauth2Names[:4] {
 		c := d.providers.Config(name)
 		p, err := oauth.New(name, config.OAuth2{
-			ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret), AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL,
+			ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret), AuthURL: c.AuthURL, TokenURL: c.TokenURL,
+			ProfileURL: c.ProfileURL,
 		}, by)
 		d.must(err)
 		o.Providers[name] = p
 	}
 	c, t := d.providers.Config("oidc"), d.providers.Twitter()
-	o.Providers["oidc"] = oauth.NewOIDC(config.OIDC{Issuer: d.providers.Issuer(), ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret)}, by)
+	o.Providers["oidc"] = oauth.NewOIDC(config.OIDC{Issuer: d.providers.Issuer(), ClientID: c.ClientID,
+		ClientSecret: config.Secret(c.ClientSecret)}, by)
 	o.Providers["twitter"] = oauth.NewTwitter(config.OAuth1{
 		ConsumerKey: t.ConsumerKey, ConsumerSecret: config.Secret(t.ConsumerSecret),
-		RequestTokenURL: t.RequestTokenURL, AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL, ProfileURL: t.ProfileURL,
+		RequestTokenURL: t.RequestTokenURL, AuthorizeURL: t.AuthorizeURL, AccessTokenURL: t.AccessTokenURL,
+		ProfileURL: t.ProfileURL,
 	}, by)
 	if d.Service == nil {
 		d.stores = o
@@ -90,7 +94,8 @@ func (d *serviceFixture) newService(timeout time.Duration, change ...func(*accou
 
 func (d *serviceFixture) store(name string) *store.Store {
 	d.Helper()
-	o := store.Options{Name: name, Now: d.time, Outbox: d, Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}}
+	o := store.Options{Name: name, Now: d.time, Outbox: d,
+		Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}}
 	if name == "Idents" || name == "Sessions" {
 		o.Maps = []store.Mapping{{Source: name, Target: "Users", Key: "user", Cascade: true}}
 	}
@@ -172,7 +177,8 @@ func (d *serviceFixture) begin(name string, from sessions.Client) flow {
 	d.Helper()
 	begun, err := d.Providers.Begin(d.Context(), name, true, from)
 	d.must(err)
-	res, err := http.DefaultTransport.RoundTrip(must(http.NewRequestWithContext(d.Context(), http.MethodGet, begun.URL, http.NoBody)))
+	res, err := http.DefaultTransport.RoundTrip(
+		must(http.NewRequestWithContext(d.Context(), http.MethodGet, begun.URL, http.NoBody)))
 	d.must(err)
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode == http.StatusOK {
@@ -262,7 +268,8 @@ func TestAFlowExpires(t *testing.T) {
 		d.advance(time.Microsecond)
 		_, err = old.finish(t.Context(), d.Service, sessions.Client{})
 		d.wantKind(err, errs.Mismatch)
-		flows := slices.DeleteFunc(d.objects(d.stores.Tokens), func(o object.Object) bool { return o["_use"] != nil }) // it is known for a while that one was finished
+		// It is known for a while that one was finished.
+		flows := slices.DeleteFunc(d.objects(d.stores.Tokens), func(o object.Object) bool { return o["_use"] != nil })
 		if n := len(d.objects(d.stores.Users)); n != i+1 || len(flows) > 0 {
 			t.Errorf("%d users, %v", n, flows)
 		}
@@ -295,7 +302,8 @@ func TestASlowProvider(t *testing.T) {
 			d.providers.Up()
 		}
 	}
-	if len(d.objects(d.stores.Users))+len(d.objects(d.stores.Idents))+len(d.objects(d.stores.Sessions))+len(d.objects(d.stores.Tokens)) > 0 {
+	if len(d.objects(d.stores.Users))+len(d.objects(d.stores.Idents))+len(d.objects(d.stores.Sessions))+
+		len(d.objects(d.stores.Tokens)) > 0 {
 		t.Error("something was made")
 	}
 }
@@ -329,7 +337,8 @@ func TestConcurrentFlowsCreateOneUser(t *testing.T) {
 			t.Fatalf("%s: users %v", name, users)
 		}
 	}
-	if users, idents := d.objects(d.stores.Users), d.objects(d.stores.Idents); len(users) != rounds || len(idents) != rounds || d.registerEvents() != rounds {
+	if users, idents := d.objects(d.stores.Users), d.objects(d.stores.Idents); len(users) != rounds ||
+		len(idents) != rounds || d.registerEvents() != rounds {
 		t.Errorf("%d users, %d idents, %d times Register, want %d", len(users), len(idents), d.registerEvents(), rounds)
 	}
 }

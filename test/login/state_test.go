@@ -47,7 +47,8 @@ func TestACallbackIsBoundToTheBrowser(t *testing.T) {
 			forger.header.Set("Cookie", begun.Name+"="+stranger.cookies()[0].Value)
 			forger.wantText(forger.finish(callback), "out state")
 
-			for _, wrong := range []string{"", "made-up", strings.ToLower(callback.Query().Get(returned(name))), strings.Repeat("x", 10_000)} {
+			for _, wrong := range []string{"", "made-up", strings.ToLower(callback.Query().Get(returned(name))),
+				strings.Repeat("x", 10_000)} {
 				b.wantText(b.finish(copyOf(callback, func(q url.Values) { q.Set(returned(name), wrong) })), "out state")
 			}
 			b.wantText(b.finish(copyOf(callback, func(q url.Values) { clear(q) })), "out state")
@@ -72,7 +73,8 @@ func TestACallbackIsBoundToTheBrowser(t *testing.T) {
 	}
 }
 
-// A browser sends several cookies of the name of a flow where others were set for other paths or hosts: the one of the flow counts.
+// A browser sends several cookies of the name of a flow where others were set for other paths or hosts: the one of the
+// flow counts.
 func TestTheCookieOfAFlowIsFoundAmongOthers(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, options{})

@@ -61,8 +61,8 @@ func (k *keepingFixture) keep(timeout time.Duration, keys ...seal.Key) *account.
 		for _, name := range keptNames {
 			c := k.providers.Config(name)
 			o.Providers[name], err = oauth.New(name, config.OAuth2{
-				ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret), AuthURL: c.AuthURL, TokenURL: c.TokenURL, ProfileURL: c.ProfileURL,
-				KeepTokens: true,
+				ClientID: c.ClientID, ClientSecret: config.Secret(c.ClientSecret), AuthURL: c.AuthURL,
+				TokenURL: c.TokenURL, ProfileURL: c.ProfileURL, KeepTokens: true,
 			}, oauth.Requests{Timeout: timeout})
 			k.must(err)
 		}
@@ -126,7 +126,8 @@ func TestProviderTokens(t *testing.T) {
 	for _, name := range keptNames {
 		me, ident := k.login(name, "1")
 		first := k.token(k.Service, me, ident, name)
-		if again := k.token(k.Service, me, ident, name); again != first || first.Scope == "" || first.Expires.IsZero() != (name == "github") {
+		if again := k.token(k.Service, me, ident, name); again != first || first.Scope == "" ||
+			first.Expires.IsZero() != (name == "github") {
 			t.Errorf("%s: scope %q until %v, then until %v", name, first.Scope, first.Expires, again.Expires)
 		}
 		k.wantSealed(ident)
@@ -139,7 +140,8 @@ func TestProviderTokens(t *testing.T) {
 			if next != first {
 				t.Errorf("%s: another token", name)
 			}
-		case next.AccessToken == first.AccessToken || !k.providers.Accepts(name, next.AccessToken) || next.Scope != first.Scope:
+		case next.AccessToken == first.AccessToken || !k.providers.Accepts(name, next.AccessToken) ||
+			next.Scope != first.Scope:
 			t.Errorf("%s: not refreshed, scope %q", name, next.Scope)
 		}
 		if k.ident(ident)["_refresh"] != nil {
@@ -341,7 +343,8 @@ func TestTokensAreForTheirOwner(t *testing.T) {
 
 	// Linked, and unlinked.
 	k.providers.User("9")
-	_, err = k.begin("amazon", sessions.Client{Session: me}).finish(t.Context(), k.Service, sessions.Client{Session: me})
+	_, err = k.begin("amazon", sessions.Client{Session: me}).finish(t.Context(), k.Service,
+		sessions.Client{Session: me})
 	k.must(err)
 	linked := identOf("9", "amazon")
 	k.token(k.Service, me, linked, "amazon")
@@ -438,7 +441,8 @@ func TestTheNameThatIsSentOnceStays(t *testing.T) {
 		var err error
 		o.Providers["apple"], err = oauth.NewApple(config.Apple{Site: config.Site{
 			ClientID: c.ClientID, Issuer: c.Issuer, AuthURL: c.AuthURL, TokenURL: c.TokenURL, KeysURL: c.KeysURL,
-		}, TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PrivateKey: config.Secret(provider.ApplePrivateKey())}, oauth.Requests{})
+		}, TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PrivateKey: config.Secret(provider.ApplePrivateKey())},
+			oauth.Requests{})
 		d.must(err)
 	})
 	d.Service = s
@@ -490,7 +494,8 @@ func TestTheRouteOfProviderTokens(t *testing.T) {
 		return res.StatusCode, res.Header, body
 	}
 	status, header, body := get(b.Jar)
-	if status != http.StatusOK || header.Get("Cache-Control") != "no-store" || len(body) != 3 || body["expires"] == "" || body["scope"] == "" || !w.providers.Accepts("gitlab", body["accessToken"]) {
+	if status != http.StatusOK || header.Get("Cache-Control") != "no-store" || len(body) != 3 ||
+		body["expires"] == "" || body["scope"] == "" || !w.providers.Accepts("gitlab", body["accessToken"]) {
 		t.Errorf("status %d, %v, %d fields", status, header, len(body))
 	}
 	if status, _, _ := get(nil); status != http.StatusUnauthorized {

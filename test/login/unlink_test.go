@@ -74,7 +74,8 @@ func TestConcurrentUnlinksKeepOneIdent(t *testing.T) {
 		}
 		both.Wait()
 		slices.Sort(statuses)
-		if !slices.Equal(statuses, []int{http.StatusNoContent, http.StatusConflict}) || (w.ident(id, "github") == nil) == (w.ident(id, "google") == nil) {
+		if !slices.Equal(statuses, []int{http.StatusNoContent, http.StatusConflict}) ||
+			(w.ident(id, "github") == nil) == (w.ident(id, "google") == nil) {
 			t.Fatalf("status %v, %v and %v are left", statuses, w.ident(id, "github"), w.ident(id, "google"))
 		}
 	}

@@ -97,7 +97,8 @@ func (m *Mail) readParts(r *multipart.Reader) error {
 		} else if err != nil {
 			return err
 		}
-		if err := m.read(part.Header.Get("Content-Type"), part.Header.Get("Content-Transfer-Encoding"), part); err != nil {
+		if err := m.read(part.Header.Get("Content-Type"), part.Header.Get("Content-Transfer-Encoding"),
+			part); err != nil {
 			return err
 		}
 	}

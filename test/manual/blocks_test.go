@@ -34,18 +34,19 @@ func (b block) configuration() bool {
 func (b block) file() bool { return b.word != "" && b.word != "run" && b.word != "output" }
 
 func blocksOf(source []byte) (all []block) {
-	_ = ast.Walk(goldmark.New().Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		fence, ok := n.(*ast.FencedCodeBlock)
-		if !ok || !entering || fence.Lines().Len() == 0 {
+	_ = ast.Walk(goldmark.New().Parser().Parse(text.NewReader(source)),
+		func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			fence, ok := n.(*ast.FencedCodeBlock)
+			if !ok || !entering || fence.Lines().Len() == 0 {
+				return ast.WalkContinue, nil
+			}
+			b := block{line: newLine(source, fence.Lines().At(0).Start), text: string(fence.Lines().Value(source))}
+			if fence.Info != nil {
+				b.language, b.word, _ = strings.Cut(string(fence.Info.Value(source)), " ")
+			}
+			all = append(all, b)
 			return ast.WalkContinue, nil
-		}
-		b := block{line: newLine(source, fence.Lines().At(0).Start), text: string(fence.Lines().Value(source))}
-		if fence.Info != nil {
-			b.language, b.word, _ = strings.Cut(string(fence.Info.Value(source)), " ")
-		}
-		all = append(all, b)
-		return ast.WalkContinue, nil
-	})
+		})
 	return all
 }
 
@@ -144,7 +145,8 @@ func TestConfigurationsOfPagesAreValid(t *testing.T) {
 					t.Fatal(err)
 				}
 				if exit != 0 {
-					t.Errorf("the configuration at line %d: belfry config check ended with %d\n%s%s", b.line, exit, out, problems)
+					t.Errorf("the configuration at line %d: belfry config check ended with %d\n%s%s", b.line, exit, out,
+						problems)
 				}
 			})
 		}

@@ -19,9 +19,10 @@ import (
 	"belfry/test/process"
 )
 
-// Blocks "```sh run" of a page are executed in their order, by one shell for each complete configuration before them, against a
-// belfry that serves it. All configurations of a page serve the same data. The JSON that commands print is that of the block
-// "```json output" after them, where "..." is any string, and the last key "...": "..." stands for further ones.
+// Blocks "```sh run" of a page are executed in their order, by one shell for each complete configuration before them,
+// against a belfry that serves it. All configurations of a page serve the same data. The JSON that commands print is
+// that of the block "```json output" after them, where "..." is any string, and the last key "...": "..." stands for
+// further ones.
 func TestCommandsOfPagesPrintWhatTheySay(t *testing.T) {
 	for _, tool := range []string{"bash", "curl", "jq"} {
 		if _, err := programs.Command(tool); err != nil {

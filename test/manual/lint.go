@@ -57,7 +57,8 @@ func lint(args []string, out io.Writer) error {
 			total.add(m)
 			m.print(out, file)
 		case *worst > 0:
-			slices.SortStableFunc(page.Sentences, func(a, b prose.Sentence) int { return cmp.Compare(b.Words, a.Words) })
+			slices.SortStableFunc(page.Sentences,
+				func(a, b prose.Sentence) int { return cmp.Compare(b.Words, a.Words) })
 			for _, s := range page.Sentences[:min(*worst, len(page.Sentences))] {
 				fmt.Fprintf(out, "%s:%d: %d: %s\n", file, s.Line, s.Words, s.Text)
 			}
@@ -112,7 +113,8 @@ const header = "  words  sentences  mean  over 25  over 40  paragraphs  over 80 
 
 func measure(source []byte, p *prose.Page) measures {
 	return measures{
-		words: prose.Words(string(source)), inSentences: p.Words(), sentences: len(p.Sentences), over25: p.Longer(prose.MeanSentence), over40: p.Longer(prose.MaxSentence),
+		words: prose.Words(string(source)), inSentences: p.Words(), sentences: len(p.Sentences),
+		over25: p.Longer(prose.MeanSentence), over40: p.Longer(prose.MaxSentence),
 		paragraphs: p.Paragraphs, longParagraphs: p.LongParagraphs, findings: len(p.Findings),
 	}
 }
@@ -129,6 +131,7 @@ func (m *measures) add(other measures) {
 }
 
 func (m *measures) print(out io.Writer, name string) {
-	fmt.Fprintf(out, "%7d  %9d  %4.1f  %7d  %7d  %10d  %7d  %8d  %s\n", m.words, m.sentences, float64(m.inSentences)/float64(max(m.sentences, 1)), m.over25, m.over40,
+	fmt.Fprintf(out, "%7d  %9d  %4.1f  %7d  %7d  %10d  %7d  %8d  %s\n", m.words, m.sentences,
+		float64(m.inSentences)/float64(max(m.sentences, 1)), m.over25, m.over40,
 		m.paragraphs, m.longParagraphs, m.findings, name)
 }

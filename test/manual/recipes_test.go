@@ -49,8 +49,9 @@ type row struct {
 
 var (
 	heading   = regexp.MustCompile(`^## (.+)$`)
-	rowSyntax = regexp.MustCompile("^- (Ann|Bob|Mona|Ada|Visitor): `(GET|POST|PUT|PATCH|DELETE) (/[^`]*?)(?: ({\"[^`]*}))?` → (\\d{3})(?: with `([^`]+)`)?(?: without `([^`]+)`)?$")
-	named     = regexp.MustCompile(`\{([^{}":,]+)\}`)
+	rowSyntax = regexp.MustCompile("^- (Ann|Bob|Mona|Ada|Visitor): `(GET|POST|PUT|PATCH|DELETE) (/[^`]*?)(?: " +
+		"({\"[^`]*}))?` → (\\d{3})(?: with `([^`]+)`)?(?: without `([^`]+)`)?$")
+	named = regexp.MustCompile(`\{([^{}":,]+)\}`)
 )
 
 // recipes reads the page. Sections without a configuration are no recipes.
@@ -107,7 +108,8 @@ func parseRow(line string, refused bool) (r row, err error) {
 	if found == nil {
 		return r, fmt.Errorf("%q is no request with an answer", line)
 	}
-	r = row{text: line, refused: refused, caller: found[1], method: found[2], path: found[3], body: found[4], contains: found[6], misses: found[7]}
+	r = row{text: line, refused: refused, caller: found[1], method: found[2], path: found[3], body: found[4],
+		contains: found[6], misses: found[7]}
 	if _, err := fmt.Sscan(found[5], &r.status); err != nil {
 		return r, err
 	}
@@ -175,7 +177,8 @@ func newKitchen(t *testing.T) *kitchen {
 	a := serve(t, c)
 	for _, name := range people {
 		r := row{caller: "Visitor", method: http.MethodPost, path: "/auth/email",
-			body: fmt.Sprintf(`{"register":true,"login":"%s@example.com","password":"correct horse %[1]s"}`, strings.ToLower(name))}
+			body: fmt.Sprintf(`{"register":true,"login":"%s@example.com","password":"correct horse %[1]s"}`,
+				strings.ToLower(name))}
 		reply := k.send(t, a, r)
 		for _, cookie := range reply.cookies {
 			if strings.HasSuffix(cookie.Name, "belfry") && cookie.MaxAge > 0 {
@@ -196,7 +199,8 @@ func newKitchen(t *testing.T) *kitchen {
 	if err := a.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := command.Users.Do(t.Context(), c, command.UserRequest{Act: command.GrantAdmin, User: k.uuids[admin]}); err != nil {
+	if _, err := command.Users.Do(t.Context(), c,
+		command.UserRequest{Act: command.GrantAdmin, User: k.uuids[admin]}); err != nil {
 		t.Fatal(err)
 	}
 	return k
@@ -212,7 +216,8 @@ type reply struct {
 func (k *kitchen) send(t *testing.T, a *app.App, r row) reply {
 	t.Helper()
 	path := (&url.URL{Path: r.path}).EscapedPath()
-	req, err := http.NewRequestWithContext(t.Context(), r.method, "http://"+a.HTTPAddress()+path, strings.NewReader(r.body))
+	req, err := http.NewRequestWithContext(t.Context(), r.method, "http://"+a.HTTPAddress()+path,
+		strings.NewReader(r.body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,12 +330,15 @@ func TestRowsOfRecipesAreChecked(t *testing.T) {
 	if _, err := parseRow("- Ann: `GET /recipes` → 403", false); err == nil {
 		t.Error("a request that is denied is allowed")
 	}
-	page := "## One\n\n```yaml\nstores: {}\n```\n\nAllowed:\n\n- Ann: `PUT /recipes/{Soup} {\"title\":\"Stew\"}` → 200 with `Stew` without `Soup`\n\nRefused:\n\n- Visitor: `GET /recipes` → 401\n\n## Two\n\n- No recipe.\n"
+	page := "## One\n\n```yaml\nstores: {}\n```\n\nAllowed:\n\n- Ann: `PUT /recipes/{Soup} {\"title\":\"Stew\"}` → " +
+		"200 with `Stew` without `Soup`\n\nRefused:\n\n- Visitor: `GET /recipes` → 401\n\n## Two\n\n- No recipe.\n"
 	all, err := recipes(page)
-	if err != nil || len(all) != 1 || all[0].title != "One" || all[0].config != "stores: {}\n" || all[0].allowed != 1 || all[0].refused != 1 {
+	if err != nil || len(all) != 1 || all[0].title != "One" || all[0].config != "stores: {}\n" || all[0].allowed != 1 ||
+		all[0].refused != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if r := all[0].rows[0]; r.path != "/recipes/{Soup}" || r.body != `{"title":"Stew"}` || r.status != 200 || r.contains != "Stew" || r.misses != "Soup" || r.line != 9 {
+	if r := all[0].rows[0]; r.path != "/recipes/{Soup}" || r.body != `{"title":"Stew"}` || r.status != 200 ||
+		r.contains != "Stew" || r.misses != "Soup" || r.line != 9 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -338,7 +346,8 @@ func TestRowsOfRecipesAreChecked(t *testing.T) {
 // The configurations of other pages about stores are valid, with the schema that the page shows.
 func TestConfigurationsOfStoresAreValid(t *testing.T) {
 	block := regexp.MustCompile("(?ms)^```(yaml|json)\n(.*?)^```$")
-	for page, want := range map[string]int{"reference/rules.md": 3, "reference/schemas.md": 2, "guides/interceptors.md": 1} {
+	for page, want := range map[string]int{"reference/rules.md": 3, "reference/schemas.md": 2,
+		"guides/interceptors.md": 1} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 		if err != nil {
 			t.Fatal(err)
@@ -353,7 +362,8 @@ func TestConfigurationsOfStoresAreValid(t *testing.T) {
 			case found[1] == "yaml" && strings.HasPrefix(content, "stores:"):
 				configs = append(configs, content)
 			case found[1] == "json" && strings.Contains(content, `"properties"`):
-				if err := os.WriteFile(filepath.Join(folder, "schemas", "recipe.json"), []byte(content), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(folder, "schemas", "recipe.json"), []byte(content),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

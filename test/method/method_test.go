@@ -46,7 +46,8 @@ func start(t *testing.T) front {
 		func(o *api.Options) {
 			o.Console = &console.Options{}
 			o.Site = &pages.Options{
-				Templates: templates, Paths: map[string]string{"login": "/login", "second-factor": "/second-factor", "account": "/account"},
+				Templates: templates, Paths: map[string]string{"login": "/login", "second-factor": "/second-factor",
+					"account": "/account"},
 				Links: pages.Links{Login: "/login", Account: "/account"}, Redirects: []string{"/"},
 			}
 		})[0]}
@@ -59,7 +60,8 @@ func (f front) send(cookie, path string, status int, fields ...string) apitest.R
 	for i := 0; i < len(fields); i += 2 {
 		form.Set(fields[i], fields[i+1])
 	}
-	r := f.Do("POST", path, form.Encode(), "Content-Type", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie", cookie)
+	r := f.Do("POST", path, form.Encode(), "Content-Type", "", "Content-Type", "application/x-www-form-urlencoded",
+		"Cookie", cookie)
 	if r.StatusCode != status {
 		f.Fatalf("POST %s: status %d, want %d: %s", path, r.StatusCode, status, r.Text)
 	}
@@ -97,7 +99,8 @@ func (f front) leads(r apitest.Reply, target string) {
 	}
 }
 
-// learn adds a word to the account of a session by JSON, and returns it with the token of the session that replaces that.
+// learn adds a word to the account of a session by JSON, and returns it with the token of the session that replaces
+// that.
 func (f front) learn(token string) (word, raised string) {
 	f.Helper()
 	var made struct{ Secret, URI, QR string }
@@ -106,7 +109,8 @@ func (f front) learn(token string) (word, raised string) {
 		Token         string
 		RecoveryCodes []string
 	}
-	f.Do("PUT", "/auth/factors/word", `{"code":"`+made.Secret+`"}`, "Authorization", "Bearer "+token, "Prefer", "return=representation").Want(http.StatusOK).JSON(&added)
+	f.Do("PUT", "/auth/factors/word", `{"code":"`+made.Secret+`"}`, "Authorization", "Bearer "+token, "Prefer",
+		"return=representation").Want(http.StatusOK).JSON(&added)
 	if made.Secret == "" || made.QR != "" || added.Token == "" || len(added.RecoveryCodes) != 10 {
 		f.Fatalf("set up %+v, added %+v", made, added)
 	}
@@ -134,13 +138,16 @@ func TestProgramsUseAnAddedMethod(t *testing.T) {
 	}
 	flow := pending("/auth/email", `{"login":"`+ada+`","password":"`+password+`"}`, "word", "recovery")
 	f.Do("POST", "/auth/second-factor", `{"type":"word","code":"wrong","flow":"`+flow+`"}`).Want(http.StatusForbidden)
-	in := apitest.Token(f.Do("POST", "/auth/second-factor", `{"type":"word","code":"`+word+`","flow":"`+flow+`"}`).Want(http.StatusNoContent))
+	in := apitest.Token(f.Do("POST", "/auth/second-factor",
+		`{"type":"word","code":"`+word+`","flow":"`+flow+`"}`).Want(http.StatusNoContent))
 	pending("/auth/word", `{"login":"`+ada+`","code":"`+word+`"}`, "recovery")
 	f.Do("POST", "/auth/word", `{"login":"`+ada+`","code":"wrong"}`).Want(http.StatusForbidden)
 	f.Do("POST", "/auth/word", `{"login":"`+ada+`"}`).Want(http.StatusBadRequest)
 
-	f.Do("POST", "/auth/step-up", `{"type":"word","code":"wrong"}`, "Authorization", "Bearer "+in).Want(http.StatusForbidden)
-	again := apitest.Token(f.Do("POST", "/auth/step-up", `{"type":"word","code":"`+word+`"}`, "Authorization", "Bearer "+in).Want(http.StatusNoContent))
+	f.Do("POST", "/auth/step-up", `{"type":"word","code":"wrong"}`, "Authorization",
+		"Bearer "+in).Want(http.StatusForbidden)
+	again := apitest.Token(f.Do("POST", "/auth/step-up", `{"type":"word","code":"`+word+`"}`, "Authorization",
+		"Bearer "+in).Want(http.StatusNoContent))
 	f.Do("DELETE", "/auth/factors/word", "", "Authorization", "Bearer "+again).Want(http.StatusNoContent)
 	f.LogIn(ada, password)
 	f.Do("POST", "/auth/word", `{"login":"`+ada+`","code":"`+word+`"}`).Want(http.StatusForbidden)
@@ -154,7 +161,8 @@ func TestPeopleUseAnAddedMethodOnPages(t *testing.T) {
 	made := f.send(session, "/auth/factors/word", http.StatusOK)
 	_, word, _ := strings.Cut(made.Text, `<code id="secret">`)
 	word, _, _ = strings.Cut(word, "<")
-	for _, text := range []string{"<title>Add a word", "Learn the word, and type it.", `action="/auth/factors/word"`, ">The word</label>", ">Add the word</button>"} {
+	for _, text := range []string{"<title>Add a word", "Learn the word, and type it.", `action="/auth/factors/word"`,
+		">The word</label>", ">Add the word</button>"} {
 		if !strings.Contains(made.Text, text) || strings.Contains(made.Text, "<img src=\"\"") {
 			t.Errorf("the page that shows the word has no %q: %s", text, made.Text)
 		}
@@ -171,15 +179,19 @@ func TestPeopleUseAnAddedMethodOnPages(t *testing.T) {
 	pending := f.send("", "/auth/email", http.StatusSeeOther, "login", ada, "password", password)
 	f.leads(pending, "/second-factor?")
 	waits := f.cookie(pending, "belfry-second")
-	f.shows(waits, pending.Header.Get("Location"), `name="type" value="word"`, `id="word"`, "Your word", "Use a recovery code")
-	f.leads(f.send(waits, "/auth/second-factor", http.StatusSeeOther, "type", "word", "factors", "word", "code", "wrong"), "/second-factor?")
+	f.shows(waits, pending.Header.Get("Location"), `name="type" value="word"`, `id="word"`, "Your word",
+		"Use a recovery code")
+	f.leads(f.send(waits, "/auth/second-factor", http.StatusSeeOther, "type", "word", "factors", "word", "code",
+		"wrong"), "/second-factor?")
 	f.leads(f.send(waits, "/auth/second-factor", http.StatusSeeOther, "type", "word", "code", word), "/in?")
-	f.leads(f.send("", "/auth/word", http.StatusSeeOther, "login", ada, "code", word), "/second-factor?factors=recovery")
+	f.leads(f.send("", "/auth/word", http.StatusSeeOther, "login", ada, "code", word),
+		"/second-factor?factors=recovery")
 	f.leads(f.send("", "/auth/word", http.StatusSeeOther, "login", ada, "code", "wrong"), "/out?")
 
 	again := f.send(session, "/auth/step-up", http.StatusSeeOther, "type", "word", "code", word)
 	f.leads(again, "/account?outcome=proven")
-	f.leads(f.send(f.cookie(again, "belfry"), "/auth/factors/word", http.StatusSeeOther, "remove", "true"), "/account?outcome=factor-removed")
+	f.leads(f.send(f.cookie(again, "belfry"), "/auth/factors/word", http.StatusSeeOther, "remove", "true"),
+		"/account?outcome=factor-removed")
 	f.LogIn(ada, password)
 }
 
@@ -193,7 +205,8 @@ func TestAdminsUseAnAddedMethodAtTheConsole(t *testing.T) {
 	f.shows(waits, "/console/second-factor", `name="type" value="word"`, "Your word")
 	f.send(waits, "/console/second-factor", http.StatusForbidden, "type", "word", "code", "wrong")
 	f.leads(f.send(waits, "/console/second-factor", http.StatusSeeOther, "type", "word", "code", word), "/console")
-	f.leads(f.send("", "/console/login/word", http.StatusSeeOther, "login", ada, "code", word), "/console/second-factor")
+	f.leads(f.send("", "/console/login/word", http.StatusSeeOther, "login", ada, "code", word),
+		"/console/second-factor")
 	f.send("", "/console/login/word", http.StatusForbidden, "login", ada, "code", "wrong")
 
 	session := "belfry=" + raised
@@ -203,7 +216,9 @@ func TestAdminsUseAnAddedMethodAtTheConsole(t *testing.T) {
 }
 
 func TestTheDocumentHasAnAddedMethod(t *testing.T) {
-	c, err := config.Parse("it.yaml", []byte("authentication: {providers: {email: {mailer: console}}}\nmailers: {console: {}}\n"), func(string) (string, bool) { return "", false })
+	c, err := config.Parse("it.yaml",
+		[]byte("authentication: {providers: {email: {mailer: console}}}\nmailers: {console: {}}\n"),
+		func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +239,8 @@ func TestTheDocumentHasAnAddedMethod(t *testing.T) {
 		return document.Paths
 	}
 	without, with := describe(), describe(test.New)
-	for path, methods := range map[string][]string{"/auth/factors/word": {"delete", "post", "put"}, "/auth/word": {"post"}} {
+	for path, methods := range map[string][]string{"/auth/factors/word": {"delete", "post", "put"},
+		"/auth/word": {"post"}} {
 		var got []string
 		for method := range with[path] {
 			got = append(got, method)

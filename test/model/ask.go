@@ -7,13 +7,15 @@ import (
 	"belfry/pkg/errs"
 )
 
-// A handler may ask another process to run a part of its work, a round, and wait for the reply (see Ask). The steps of the round are
-// then those of a process of its own, and all handlers wait for a round as soon as they have asked for it. The request or the reply can be
-// lost, and the process that runs the round can crash: the handler gives up waiting at some time, also while the round runs. When
-// the handler itself crashes, the round continues. A round that nobody waits for any more and that crashes has its event redelivered, like a handler that crashes: as for two handlers of one event, that
-// the bus fences is assumed.
+// A handler may ask another process to run a part of its work, a round, and wait for the reply (see Ask). The steps of
+// the round are then those of a process of its own, and all handlers wait for a round as soon as they have asked for
+// it. The request or the reply can be lost, and the process that runs the round can crash: the handler gives up waiting
+// at some time, also while the round runs. When the handler itself crashes, the round continues. A round that nobody
+// waits for any more and that crashes has its event redelivered, like a handler that crashes: as for two handlers of
+// one event, that the bus fences is assumed.
 
-// maxAbandoned is how many rounds run that nobody waits for any more: without an end of them there were no end of states.
+// maxAbandoned is how many rounds run that nobody waits for any more: without an end of them there were no end of
+// states.
 const maxAbandoned = 1
 
 // Asked is a round that a handler has asked another process for.
@@ -39,8 +41,8 @@ type abandoned struct {
 
 type checkerKey struct{}
 
-// Ask has another process run code, which must be deterministic and make its driver calls one after another. Its name is
-// unique among the rounds that a handler waits for. ctx is the handler's.
+// Ask has another process run code, which must be deterministic and make its driver calls one after another. Its name
+// is unique among the rounds that a handler waits for. ctx is the handler's.
 func Ask(ctx context.Context, name string, code func(ctx context.Context) error) *Asked {
 	c, _ := ctx.Value(checkerKey{}).(*Checker)
 	if c == nil || c.run == nil { // the setup

@@ -145,14 +145,16 @@ func (c *Checker) stepClient(ctx context.Context, i int) (steps []step, err erro
 		}
 	}
 	c.began = w.since
-	for first := true; !done && err == nil && w.waits == 0 && !c.blocked(c.state, w.next) && (first || c.scenario.AtomicClients); first = false {
+	for first := true; !done && err == nil && w.waits == 0 && !c.blocked(c.state, w.next) &&
+		(first || c.scenario.AtomicClients); first = false {
 		steps = append(steps, w.next.step)
 		done, err = c.step(&w.process, code, false)
 	}
 	c.saveTables()
 	if done {
 		*w = client{at: w.at + 1, process: process{waits: w.waits}}
-		if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Exists) || errors.Is(err, errs.Taken) || errors.Is(err, errs.Conflict) {
+		if errors.Is(err, errs.NotFound) || errors.Is(err, errs.Exists) || errors.Is(err, errs.Taken) ||
+			errors.Is(err, errs.Conflict) {
 			err = nil
 		}
 	}
@@ -164,7 +166,8 @@ func (c *Checker) stepClient(ctx context.Context, i int) (steps []step, err erro
 func (c *Checker) stepHandler(ctx context.Context, i int, stale bool) (steps []step, done bool, err error) {
 	h := &c.state.handlers[i]
 	ctx = context.WithValue(ctx, checkerKey{}, c)
-	code := program{h.delivery.hash, true, func() error { return c.consumers[h.delivery.consumer].Handle(ctx, h.delivery.event) }}
+	code := program{h.delivery.hash, true,
+		func() error { return c.consumers[h.delivery.consumer].Handle(ctx, h.delivery.event) }}
 	if h.next.do == nil {
 		if done, err = c.start(&h.process, code); done || err != nil {
 			return nil, done, err

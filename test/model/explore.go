@@ -19,7 +19,8 @@ type Stats struct {
 }
 
 func (s Stats) String() string {
-	return fmt.Sprintf("%d states, %d transitions, %d quiescent states checked, complete: %v", s.States, s.Transitions, s.Quiescent, s.Complete)
+	return fmt.Sprintf("%d states, %d transitions, %d quiescent states checked, complete: %v", s.States, s.Transitions,
+		s.Quiescent, s.Complete)
 }
 
 // ErrNoTermination is what a Violation wraps when a process does not terminate.

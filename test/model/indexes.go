@@ -7,8 +7,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// A row has the keys of the handle that wrote it. So the name of an index is enough to tell what a row has of it: of an index that is
-// released nothing is to be removed.
+// A row has the keys of the handle that wrote it. So the name of an index is enough to tell what a row has of it: of an
+// index that is released nothing is to be removed.
 
 func (s *memoryStore) owns(id uint32) bool {
 	return slices.ContainsFunc(s.own, func(i driver.CatalogIndex) bool { return i.ID == id })

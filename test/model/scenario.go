@@ -147,7 +147,8 @@ func Save(name, uuid, body string) Op {
 // Old puts a record as it is, without an event: one from before a change of how objects are stored.
 func Old(name, uuid, body string) Op {
 	return Do("old", name, uuid, func(ctx context.Context, s *store.Store) error {
-		_, err := store.NewWorker(s).CopyRecord(ctx, driver.Record{UUID: uuid, Revision: Epoch, Body: []byte(body)}, nil)
+		_, err := store.NewWorker(s).CopyRecord(ctx, driver.Record{UUID: uuid, Revision: Epoch, Body: []byte(body)},
+			nil)
 		return err
 	})
 }
@@ -212,7 +213,8 @@ const Epoch = 1_000_000
 const Tick = uint64(time.Second / time.Microsecond)
 
 // OpenSet opens the stores that mappings connect in a backend.
-func OpenSet(ctx context.Context, backend driver.Backend, mappings []store.Mapping, adapt func(*store.Options)) (*store.Set, error) {
+func OpenSet(ctx context.Context, backend driver.Backend, mappings []store.Mapping,
+	adapt func(*store.Options)) (*store.Set, error) {
 	var names []string
 	for _, m := range mappings {
 		for _, name := range []string{m.Source, m.Target} {

@@ -117,7 +117,8 @@ func (h *History) sum(key string) uint64 {
 	if h.Live {
 		sum++
 	}
-	for _, v := range []uint64{h.Created, h.CreateBegan, h.Written, h.WriteBegan, h.WrittenAt, h.Deleted, h.DeletedAt, h.Linked} {
+	for _, v := range []uint64{h.Created, h.CreateBegan, h.Written, h.WriteBegan, h.WrittenAt, h.Deleted, h.DeletedAt,
+		h.Linked} {
 		sum = mix(sum, v)
 	}
 	return sum

@@ -266,9 +266,12 @@ func (c *Checker) prepare(w *write) error {
 	if err := json.Unmarshal(w.Event.Payload, e); err != nil {
 		return err
 	}
-	// Workers acknowledge the events of their own writes without handling them, but for what follows from computed fields.
-	followed := slices.ContainsFunc(c.set.MappingsFrom(e.Store), func(m *store.Mapping) bool { return m.FollowsWorkers })
-	dropped := e.Origin == event.OriginMapping && !followed || c.scenario.Fault.DropEvent != nil && c.scenario.Fault.DropEvent(e)
+	// Workers acknowledge the events of their own writes without handling them, but for what follows from computed
+	// fields.
+	followed := slices.ContainsFunc(c.set.MappingsFrom(e.Store),
+		func(m *store.Mapping) bool { return m.FollowsWorkers })
+	dropped := e.Origin == event.OriginMapping && !followed ||
+		c.scenario.Fault.DropEvent != nil && c.scenario.Fault.DropEvent(e)
 	for i := range c.consumers {
 		if !dropped && c.consumers[i].wants(w.Event.Subject) {
 			d := newDelivery(i, c.consumers[i].Name, e)

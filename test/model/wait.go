@@ -60,7 +60,8 @@ func (a *Applied) Caused(store string) []string {
 // deleted since.
 func (a *Applied) Lasting(store, uuid string) bool {
 	table := a.table(store)
-	deleted := slices.ContainsFunc(a.wait.since, func(v version) bool { return v.table == table && v.row.UUID == uuid && v.row.Deleted })
+	deleted := slices.ContainsFunc(a.wait.since,
+		func(v version) bool { return v.table == table && v.row.UUID == uuid && v.row.Deleted })
 	r := a.wait.before[table][uuid]
 	return !deleted && (r != nil && !r.Deleted || a.Store == store && a.UUID == uuid)
 }
@@ -137,7 +138,8 @@ func (c *Checker) noteWrite(table int, w *write, before []map[string]*row) {
 	switch {
 	case begins:
 		waits = append(waits, &wait{
-			subject: subject, before: before, began: hashTables(before), since: []version{{table, w.row, true}}, expected: hashes,
+			subject: subject, before: before, began: hashTables(before), since: []version{{table, w.row, true}},
+			expected: hashes,
 		})
 	case subject != "":
 		c.handler.caused = append(c.handler.caused[:len(c.handler.caused):len(c.handler.caused)], hashes...)

@@ -107,7 +107,8 @@ func (m mutant) try(ctx context.Context, root string, modules []gotest.Module) (
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(os.WriteFile(copied, []byte(changed), 0o600), os.WriteFile(overlay, mapping, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(copied, []byte(changed), 0o600),
+		os.WriteFile(overlay, mapping, 0o600)); err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Minute) // to build

@@ -64,19 +64,22 @@ func TestAMutantRunsInTheModuleOfItsTests(t *testing.T) {
 		"-run X":                                    nil,
 	} {
 		folder, args, err := mutant{test: strings.Fields(test)}.within(modules)
-		if got := append([]string{folder}, args...); (err != nil) != (want == nil) || err == nil && !slices.Equal(got, want) {
+		if got := append([]string{folder}, args...); (err != nil) != (want == nil) ||
+			err == nil && !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", test, got, err)
 		}
 	}
 }
 
 func TestParse(t *testing.T) {
-	got, err := parse("# comment\n\nmutant: a name: with a colon\nfile: pkg/a.go\nfind: if ok {\\nreturn\nwith: if false {\ntest: ./pkg -run TestA\n")
+	got, err := parse("# comment\n\nmutant: a name: with a colon\nfile: pkg/a.go\nfind: if ok {\\nreturn\nwith: if " +
+		"false {\ntest: ./pkg -run TestA\n")
 	if err != nil || len(got) != 1 {
 		t.Fatal(got, err)
 	}
 	m := got[0]
-	if m.name != "a name: with a colon" || m.line != 3 || m.find != "if ok {\nreturn" || m.replace != "if false {" || len(m.test) != 3 {
+	if m.name != "a name: with a colon" || m.line != 3 || m.find != "if ok {\nreturn" || m.replace != "if false {" ||
+		len(m.test) != 3 {
 		t.Errorf("%+v", m)
 	}
 	for _, text := range []string{"file: a\n", "mutant: a\nfind: x\n", "mutant: a\ncolor: red\n"} {

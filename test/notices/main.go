@@ -1,6 +1,7 @@
-// Command notices writes what a distribution of belfry has to say about the work of others in it: NOTICE names each
-// Go module that is compiled into the program and each embedded asset, with its license and its notice, and
-// THIRD_PARTY_LICENSES has the texts of the licenses. `make notices` runs it; a test fails while one of them is out of date.
+// Command notices writes what a distribution of belfry has to say about the work of others in it: NOTICE names each Go
+// module that is compiled into the program and each embedded asset, with its license and its notice, and
+// THIRD_PARTY_LICENSES has the texts of the licenses. `make notices` runs it; a test fails while one of them is out of
+// date.
 package main
 
 import (

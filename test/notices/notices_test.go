@@ -32,19 +32,23 @@ func TestTheNoticesAreThoseOfWhatBelfryContains(t *testing.T) {
 func TestTheNoticeNamesWhatIsEmbeddedAndEveryModuleThatPackagesImport(t *testing.T) {
 	text := string(read(t, noticeFile))
 	var console struct{ Dependencies map[string]string }
-	if err := json.Unmarshal(read(t, "tools/console/package.json"), &console); err != nil || len(console.Dependencies) == 0 {
+	if err := json.Unmarshal(read(t, "tools/console/package.json"), &console); err != nil ||
+		len(console.Dependencies) == 0 {
 		t.Fatalf("no dependencies of the console: %v", err)
 	}
 	for name := range console.Dependencies {
-		if name, _, _ = strings.Cut(strings.TrimSuffix(name, "-dist"), "."); !strings.Contains(text, "  "+name+" in pkg/api/console/assets (") {
+		if name, _, _ = strings.Cut(strings.TrimSuffix(name, "-dist"), "."); !strings.Contains(text,
+			"  "+name+" in pkg/api/console/assets (") {
 			t.Errorf("%s has no %s", noticeFile, name)
 		}
 	}
-	direct, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{if not .Indirect}}{{.Path}}{{end}}", "all").Output()
+	direct, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{if not .Indirect}}{{.Path}}{{end}}",
+		"all").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "belfry/cmd/belfry").Output()
+	used, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
+		"belfry/cmd/belfry").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +70,8 @@ func TestTheNoticeNamesWhatIsEmbeddedAndEveryModuleThatPackagesImport(t *testing
 // undistributed are phrases of licenses of what draws the figures of benchmarks, which are for no part of belfry.
 var undistributed = []string{"Creative Commons Attribution 4.0 International Public License", "The FreeType License"}
 
-// Large tests, benchmarks and examples are distributed as sources alone, so NOTICE has none of what they use. People build them
-// nevertheless, so nothing is used whose license nobody has read.
+// Large tests, benchmarks and examples are distributed as sources alone, so NOTICE has none of what they use. People
+// build them nevertheless, so nothing is used whose license nobody has read.
 func TestTheLicensesOfWhatEachModuleUsesAreKnown(t *testing.T) {
 	all, err := gotest.Modules(root)
 	if err != nil {
@@ -80,7 +84,8 @@ func TestTheLicensesOfWhatEachModuleUsesAreKnown(t *testing.T) {
 			t.Fatalf("%s: %v", m.Path, err)
 		}
 		for _, w := range used {
-			if _, err := kinds(w.licenses); err != nil && !slices.ContainsFunc(undistributed, func(phrase string) bool { return strings.Contains(strings.Join(w.licenses, ""), phrase) }) {
+			if _, err := kinds(w.licenses); err != nil && !slices.ContainsFunc(undistributed,
+				func(phrase string) bool { return strings.Contains(strings.Join(w.licenses, ""), phrase) }) {
 				t.Errorf("%s uses %s: %v", m.Path, w.name, err)
 			}
 		}
@@ -95,10 +100,13 @@ func TestALicenseThatNobodyHasReadIsReported(t *testing.T) {
 		t.Errorf("it is %s", kind)
 	}
 	folder := t.TempDir()
-	if _, err := fromFolder("example.com/none", folder); err == nil || !strings.Contains(err.Error(), "example.com/none: no license") {
+	if _, err := fromFolder("example.com/none", folder); err == nil ||
+		!strings.Contains(err.Error(), "example.com/none: no license") {
 		t.Errorf("without a license: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "LICENSE.md"), []byte("Permission is hereby granted,\n free of charge, to any person\r\nobtaining a copy"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "LICENSE.md"),
+		[]byte("Permission is hereby granted,\n free of charge, to any person\r\nobtaining a copy"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	w, err := fromFolder("example.com/mit", folder)

@@ -13,8 +13,10 @@ var phrases = []struct{ phrase, kind string }{
 	{"Licensed under the Apache License, Version 2.0", "Apache-2.0"},
 	{"Mozilla Public License", "MPL-2.0"},
 	{"Permission is hereby granted, free of charge, to any person obtaining a copy", "MIT"},
-	{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted, provided", "ISC"},
-	{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted. THE", "0BSD"},
+	{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby " +
+		"granted, provided", "ISC"},
+	{"Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby " +
+		"granted. THE", "0BSD"},
 	{"dedicate the work to the public domain", "CC0-1.0"},
 	{"CC0 1.0 Universal", "CC0-1.0"},
 	{"endorse or promote products derived from this software without specific", "BSD-3-Clause"},
@@ -43,7 +45,8 @@ func kinds(texts []string) (string, error) {
 			all = append(all, "BSD-2-Clause")
 		}
 		if !found {
-			return "", errors.New("this license is not known to phrases in test/notices/text.go: read it, decide whether belfry may be distributed with it, and add it")
+			return "", errors.New("this license is not known to phrases in test/notices/text.go: read it, decide " +
+				"whether belfry may be distributed with it, and add it")
 		}
 	}
 	return strings.Join(all, ", "), nil
@@ -53,7 +56,8 @@ func kinds(texts []string) (string, error) {
 func notice(all []work) []byte {
 	var b strings.Builder
 	b.WriteString("belfry\nCopyright 2026 the belfry authors\n\n")
-	b.WriteString("belfry contains work of others, each under its own license. " + licensesFile + " has the texts of\nthese licenses.\n")
+	b.WriteString("belfry contains work of others, each under its own license. " + licensesFile +
+		" has the texts of\nthese licenses.\n")
 	for _, part := range []struct {
 		title   string
 		modules bool

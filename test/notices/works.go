@@ -104,7 +104,8 @@ func fromFolder(name, folder string) (work, error) {
 			continue
 		}
 		stem := strings.ToUpper(strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())))
-		into := map[string]*[]string{"LICENSE": &w.licenses, "LICENCE": &w.licenses, "COPYING": &w.licenses, "PATENTS": &w.licenses, "NOTICE": &w.notices}[stem]
+		into := map[string]*[]string{"LICENSE": &w.licenses, "LICENCE": &w.licenses, "COPYING": &w.licenses,
+			"PATENTS": &w.licenses, "NOTICE": &w.notices}[stem]
 		if into == nil {
 			continue
 		}
@@ -120,8 +121,8 @@ func fromFolder(name, folder string) (work, error) {
 	return w, nil
 }
 
-// assets returns the assets of others in packages of belfry. Each has its license beside it, as NAME.LICENSE, or is in a
-// folder with a file LICENSE.
+// assets returns the assets of others in packages of belfry. Each has its license beside it, as NAME.LICENSE, or is in
+// a folder with a file LICENSE.
 func assets(root string) ([]work, error) {
 	found := map[string]*work{}
 	err := filepath.WalkDir(filepath.Join(root, "pkg"), func(path string, entry fs.DirEntry, err error) error {
@@ -133,7 +134,8 @@ func assets(root string) ([]work, error) {
 		case entry.IsDir():
 			return nil
 		}
-		asset, what := strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())), strings.TrimPrefix(filepath.Ext(entry.Name()), ".")
+		asset, what := strings.TrimSuffix(entry.Name(), filepath.Ext(entry.Name())),
+			strings.TrimPrefix(filepath.Ext(entry.Name()), ".")
 		if entry.Name() == "LICENSE" {
 			asset, what = "all files", entry.Name()
 		}

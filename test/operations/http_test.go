@@ -21,8 +21,8 @@ import (
 	"belfry/test/process"
 )
 
-// books is DynamoDB as one front sees it: it counts the writes of books, and holds those whose uuid ends with "before", which
-// are not made, or "after", which are made, and whose reply does not arrive.
+// books is DynamoDB as one front sees it: it counts the writes of books, and holds those whose uuid ends with "before",
+// which are not made, or "after", which are made, and whose reply does not arrive.
 type books struct {
 	*httptest.Server
 	holds bool
@@ -146,22 +146,25 @@ func send(t *testing.T, server, method, path, body, key string) (status int, rep
 	}
 	defer func() { _ = res.Body.Close() }()
 	data, err := io.ReadAll(res.Body)
-	return res.StatusCode, string(data), res.Header.Get("Idempotency-Replayed") == "true" || strings.Contains(string(data), `"Idempotency-Replayed":"true"`), err
+	return res.StatusCode, string(data), res.Header.Get("Idempotency-Replayed") == "true" ||
+		strings.Contains(string(data), `"Idempotency-Replayed":"true"`), err
 }
 
-// TestEachRequestOverHTTPTakesEffectOnceWhenItsFrontIsKilled: a front is killed after a write that the client has no reply to, or right
-// before it. The same request to another front executes it once, and gets its reply.
+// TestEachRequestOverHTTPTakesEffectOnceWhenItsFrontIsKilled: a front is killed after a write that the client has no
+// reply to, or right before it. The same request to another front executes it once, and gets its reply.
 func TestEachRequestOverHTTPTakesEffectOnceWhenItsFrontIsKilled(t *testing.T) {
 	t.Parallel()
 	database, made := backing.Dynoxide(t), &writes{of: map[string]int{}}
 	port := kit.FreePort(t)
-	configs := map[bool]string{true: fmt.Sprintf("{url: 'nats://127.0.0.1:%d'}", port), false: fmt.Sprintf("{listen: '127.0.0.1:%d'}", port)}
+	configs := map[bool]string{true: fmt.Sprintf("{url: 'nats://127.0.0.1:%d'}", port),
+		false: fmt.Sprintf("{listen: '127.0.0.1:%d'}", port)}
 	var servers []*process.Server
 	var fronts []*books
 	for _, holds := range []bool{false, true} {
 		front := newBooks(t, database.URL, made, holds)
 		path := filepath.Join(t.TempDir(), "belfry.yaml")
-		text := fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nstores: {Books: {expose: {}}}\nbus: %s\nbackends: {default: {type: dynamodb, region: eu-central-1, endpoint: '%s'}}\n",
+		text := fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nstores: {Books: {expose: {}}}\nbus: %s\nbackends: "+
+			"{default: {type: dynamodb, region: eu-central-1, endpoint: '%s'}}\n",
 			t.TempDir(), configs[holds], front.URL)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -177,7 +180,8 @@ func TestEachRequestOverHTTPTakesEffectOnceWhenItsFrontIsKilled(t *testing.T) {
 	for _, when := range []string{"before", "after"} {
 		for _, kind := range []string{"put", "delete"} {
 			uuid := kind + "-" + when
-			if status, reply, _, err := send(t, servers[0].URL, "POST", "/books", `{"uuid":"`+uuid+`"}`, ""); status != 201 || err != nil {
+			if status, reply, _, err := send(t, servers[0].URL, "POST", "/books", `{"uuid":"`+uuid+`"}`,
+				""); status != 201 || err != nil {
 				t.Fatalf("%d %s, %v", status, reply, err)
 			}
 		}
@@ -186,8 +190,10 @@ func TestEachRequestOverHTTPTakesEffectOnceWhenItsFrontIsKilled(t *testing.T) {
 			sent{"POST", "/books", `{"uuid":"post-` + when + `"}`, one("post"), 201},
 			sent{"PUT", "/books/put-" + when, `{"year":1815}`, one("put"), 200},
 			sent{"DELETE", "/books/delete-" + when, "", one("delete"), 204},
-			sent{"POST", "/batch", fmt.Sprintf(`{"operations":[{"method":"POST","path":"/books","headers":{"Idempotency-Key":"b1%s"},"body":{"uuid":"batch-%s-done"}},`+
-				`{"method":"POST","path":"/books","headers":{"Idempotency-Key":"b2%s"},"body":{"uuid":"batch-%s"}}]}`, when, when, when, when), []string{"batch-" + when + "-done", "batch-" + when}, 200},
+			sent{"POST",
+				"/batch", fmt.Sprintf(
+					`{"operations":[{"method":"POST","path":"/books","headers":{"Idempotency-Key":"b1%s"},"body":{"uuid":"batch-%s-done"}},`+
+						`{"method":"POST","path":"/books","headers":{"Idempotency-Key":"b2%s"},"body":{"uuid":"batch-%s"}}]}`, when, when, when, when), []string{"batch-" + when + "-done", "batch-" + when}, 200},
 		)
 	}
 	made.clear()
@@ -218,7 +224,8 @@ func TestEachRequestOverHTTPTakesEffectOnceWhenItsFrontIsKilled(t *testing.T) {
 		again.Go(func() {
 			status, reply, _, err := send(t, servers[0].URL, s.method, s.path, s.body, key(s))
 			repeated, same, replayed, failed := send(t, servers[0].URL, s.method, s.path, s.body, key(s))
-			if status != s.status || err != nil || repeated != status || failed != nil || !replayed || s.path != "/batch" && same != reply {
+			if status != s.status || err != nil || repeated != status || failed != nil || !replayed ||
+				s.path != "/batch" && same != reply {
 				t.Errorf("%s: %d %s, %v, then %d %s, %v", s.writes, status, reply, err, repeated, same, failed)
 			}
 			if s.path == "/batch" && strings.Count(same, `"status":201`) != 2 {

@@ -59,8 +59,8 @@ func configure(t *testing.T, backend, bus string) string {
 
 func connect(t *testing.T, url string) *nats.Conn {
 	t.Helper()
-	conn, err := nats.Connect(url, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	conn, err := nats.Connect(url, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
+		nats.ReconnectWait(20*time.Millisecond), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,8 @@ func (w *history) client(number int, r *rand.Rand, stop <-chan struct{}) error {
 			return nil
 		default:
 		}
-		a := request{op: "save", key: fmt.Sprintf("%d/%d", number, n), object: object.Object{"author": []byte(fmt.Sprintf(`"author-%d"`, r.IntN(3)))}}
+		a := request{op: "save", key: fmt.Sprintf("%d/%d", number, n),
+			object: object.Object{"author": []byte(fmt.Sprintf(`"author-%d"`, r.IntN(3)))}}
 		a.object.Set("title", fmt.Sprintf("t%d", n))
 		i := 0
 		if len(mine) > 0 {
@@ -272,7 +273,8 @@ func effects(ctx context.Context, conn *nats.Conn) (map[string]map[event.Name]in
 	if err != nil {
 		return nil, err
 	}
-	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{event.Filter("Store.*", "Books")}})
+	consumer, err := stream.OrderedConsumer(ctx,
+		jetstream.OrderedConsumerConfig{FilterSubjects: []string{event.Filter("Store.*", "Books")}})
 	if err != nil {
 		return nil, err
 	}

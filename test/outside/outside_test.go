@@ -41,7 +41,8 @@ func TestAListenerOutsideOfTheTreeIsBuiltWithTheLinesOfTheDocumentation(t *testi
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"go.mod": block("text", "module "), "main.go": block("go", "package main")} {
+	for name, text := range map[string]string{"go.mod": block("text", "module "),
+		"main.go": block("go", "package main")} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Command passwords writes the filter of common passwords that package weak embeds, from a list that has the most common one
-// first. `make passwords` runs it.
+// Command passwords writes the filter of common passwords that package weak embeds, from a list that has the most
+// common one first. `make passwords` runs it.
 package main
 
 import (
@@ -43,8 +43,8 @@ func run(args []string) error {
 	return os.WriteFile(args[1], filter, 0o644) //nolint:gosec // it is committed
 }
 
-// filterOf returns the filter of the first n passwords of a list that users could choose: those that are long enough, each once,
-// compared as package weak does.
+// filterOf returns the filter of the first n passwords of a list that users could choose: those that are long enough,
+// each once, compared as package weak does.
 func filterOf(list io.Reader, n int) ([]byte, error) {
 	filter := bloom.NewWithEstimates(uint(n), falsePositives) //nolint:gosec // positive
 	added := map[string]bool{}

@@ -35,7 +35,8 @@ func TestTheFilterHasTheFirstUsablePasswordsOfAList(t *testing.T) {
 }
 
 func TestTooShortAListIsRefused(t *testing.T) {
-	if _, err := filterOf(strings.NewReader("password\nPASSWORD\nshort\n"), 2); err == nil || err.Error() != "it has 1 usable passwords, not 2" {
+	if _, err := filterOf(strings.NewReader("password\nPASSWORD\nshort\n"), 2); err == nil ||
+		err.Error() != "it has 1 usable passwords, not 2" {
 		t.Error(err)
 	}
 }

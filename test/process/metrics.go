@@ -81,8 +81,8 @@ func (s *Server) Idle() error {
 	})
 }
 
-// Filled waits until the arrays of all mappings are filled from the objects that there were before them. A belfry does so when it
-// starts for the first time, too, and writes arrays beside the workers meanwhile.
+// Filled waits until the arrays of all mappings are filled from the objects that there were before them. A belfry does
+// so when it starts for the first time, too, and writes arrays beside the workers meanwhile.
 func (s *Server) Filled() error {
 	const filled = "belfry_mapping_filled" // 1 for each mapping that is
 	return kit.Await(2*time.Minute, func() error {
@@ -107,7 +107,8 @@ const (
 // the second, then their last writes have no further effect, unless an event was
 // published in between.
 func atRest(first, second Metrics) error {
-	if len(first[listenerPending]) < workers || len(second[listenerPending]) < workers || len(second[eventsPending]) == 0 {
+	if len(first[listenerPending]) < workers || len(second[listenerPending]) < workers ||
+		len(second[eventsPending]) == 0 {
 		return errors.New("a metric is missing")
 	}
 	for name, n := range map[string]float64{

@@ -46,8 +46,8 @@ func Commands(t testing.TB) string {
 // raceEverywhere, in the environment, has all servers run with the race detector. make soak sets it.
 const raceEverywhere = "BELFRY_TEST_RACE"
 
-// Plain returns the path of the belfry that serves where a test does one thing after the other, or looks at something else than
-// what belfry does at once: as users run it.
+// Plain returns the path of the belfry that serves where a test does one thing after the other, or looks at something
+// else than what belfry does at once: as users run it.
 func Plain(t testing.TB) string {
 	t.Helper()
 	if os.Getenv(raceEverywhere) != "" {
@@ -219,7 +219,8 @@ func (s *Server) usesFreePorts() error {
 	for _, url := range []string{s.URL, s.Bus} {
 		if strings.HasSuffix(url, ":8080") || strings.HasSuffix(url, ":4222") {
 			s.Kill()
-			return fmt.Errorf("belfry listens on a default port, %s, which another process may need: set listen and bus.listen to 127.0.0.1:0", url)
+			return fmt.Errorf("belfry listens on a default port, %s, which another process may need: set listen and "+
+				"bus.listen to 127.0.0.1:0", url)
 		}
 	}
 	return nil

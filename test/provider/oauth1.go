@@ -28,8 +28,9 @@ func (s *Server) Twitter() OAuth1App {
 	base := s.URL + "/twitter"
 	return OAuth1App{
 		ConsumerKey: consumerKey, ConsumerSecret: consumerSecret,
-		RequestTokenURL: base + "/oauth/request_token", AuthorizeURL: base + "/oauth/authenticate", AccessTokenURL: base + "/oauth/access_token",
-		ProfileURL: base + "/1.1/account/verify_credentials.json?include_email=true&skip_status=true",
+		RequestTokenURL: base + "/oauth/request_token", AuthorizeURL: base + "/oauth/authenticate",
+		AccessTokenURL: base + "/oauth/access_token",
+		ProfileURL:     base + "/1.1/account/verify_credentials.json?include_email=true&skip_status=true",
 	}
 }
 
@@ -60,7 +61,8 @@ func (s *Server) requestToken(w http.ResponseWriter, r *http.Request) {
 	default:
 		token, t := s.secret("request"), &temporary{secret: s.secret("secret"), callback: params["oauth_callback"]}
 		s.temporary[token] = t
-		writeForm(w, url.Values{"oauth_token": {token}, "oauth_token_secret": {t.secret}, "oauth_callback_confirmed": {"true"}})
+		writeForm(w,
+			url.Values{"oauth_token": {token}, "oauth_token_secret": {t.secret}, "oauth_callback_confirmed": {"true"}})
 	}
 }
 
@@ -100,7 +102,8 @@ func (s *Server) accessToken(w http.ResponseWriter, r *http.Request) {
 	access := s.secret("access")
 	s.access[access] = s.secret("secret")
 	s.tokens[access] = &grant{dialect: "twitter", user: t.user, token: access}
-	writeForm(w, url.Values{"oauth_token": {access}, "oauth_token_secret": {s.access[access]}, "user_id": {t.user.id}, "screen_name": {"ada"}})
+	writeForm(w, url.Values{"oauth_token": {access}, "oauth_token_secret": {s.access[access]}, "user_id": {t.user.id},
+		"screen_name": {"ada"}})
 }
 
 func (s *Server) verifyCredentials(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +150,8 @@ func (s *Server) signed(r *http.Request, tokenSecret string) (params map[string]
 	if params["oauth_nonce"] == "" || s.nonces[nonce] {
 		return nil, false
 	}
-	if params["oauth_consumer_key"] != consumerKey || params["oauth_signature_method"] != "HMAC-SHA1" || params["oauth_version"] != "1.0" {
+	if params["oauth_consumer_key"] != consumerKey || params["oauth_signature_method"] != "HMAC-SHA1" ||
+		params["oauth_version"] != "1.0" {
 		return nil, false
 	}
 	mac := hmac.New(sha1.New, []byte(percent(consumerSecret)+"&"+percent(tokenSecret)))

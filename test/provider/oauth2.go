@@ -34,11 +34,15 @@ const codeLife = 10 * time.Minute
 
 func (s *Server) routeOAuth2(mux *http.ServeMux) {
 	for name, d := range dialects {
-		s.handle(mux, Authorize, "GET /"+name+"/authorize", func(w http.ResponseWriter, r *http.Request) { s.authorize(w, r, name) })
-		s.handle(mux, Token, "POST /"+name+"/token", func(w http.ResponseWriter, r *http.Request) { s.token(w, r, name) })
-		s.handle(mux, Profile, "GET /"+name+d.profilePath, func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name, d.profile) })
+		s.handle(mux, Authorize, "GET /"+name+"/authorize",
+			func(w http.ResponseWriter, r *http.Request) { s.authorize(w, r, name) })
+		s.handle(mux, Token, "POST /"+name+"/token",
+			func(w http.ResponseWriter, r *http.Request) { s.token(w, r, name) })
+		s.handle(mux, Profile, "GET /"+name+d.profilePath,
+			func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, name, d.profile) })
 	}
-	s.handle(mux, Emails, "GET /github/user/emails", func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, "github", githubEmails) })
+	s.handle(mux, Emails, "GET /github/user/emails",
+		func(w http.ResponseWriter, r *http.Request) { s.profile(w, r, "github", githubEmails) })
 }
 
 // authorize is the authorization endpoint. It redirects only to a registered
@@ -65,7 +69,8 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, name string) 
 	switch {
 	case q.Get("response_type") != "code" || q.Get("state") == "":
 		answer.Set("error", "invalid_request")
-	case d.noPKCE == q.Has("code_challenge"), !d.noPKCE && (q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43):
+	case d.noPKCE == q.Has("code_challenge"),
+		!d.noPKCE && (q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43):
 		answer.Set("error", "invalid_request")
 	case d.formPost && q.Get("response_mode") != "form_post":
 		http.Error(w, "response_mode must be form_post when name or email scope is requested.", http.StatusBadRequest)
@@ -148,7 +153,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, name string) {
 		refuse(w, "unsupported_grant_type")
 	case d.noPKCE && form.Has("code_verifier"):
 		refuse(w, map[string]string{"slack": "internal_error", "linkedin": "invalid_client"}[name])
-	case g == nil || g.dialect != name || g.client != client || g.callback != form.Get("redirect_uri") || time.Now().After(g.expires):
+	case g == nil || g.dialect != name || g.client != client || g.callback != form.Get("redirect_uri") ||
+		time.Now().After(g.expires):
 		refuse(w, "invalid_grant")
 	case !d.noPKCE && !proves(form.Get("code_verifier"), g.challenge):
 		refuse(w, "invalid_grant")
@@ -171,7 +177,8 @@ func (f refreshing) issues(g *grant) bool {
 func (s *Server) issue(w http.ResponseWriter, r *http.Request, g *grant, refresh bool) {
 	g.token = s.secret("access")
 	s.tokens[g.token] = g
-	answer := map[string]any{"access_token": g.token, "token_type": "Bearer", "expires_in": int(s.lifetime.Seconds()), "scope": g.scope}
+	answer := map[string]any{"access_token": g.token, "token_type": "Bearer", "expires_in": int(s.lifetime.Seconds()),
+		"scope": g.scope}
 	if refresh && !s.withheld {
 		token := s.secret("refresh")
 		s.refreshTokens[token] = g

@@ -69,23 +69,25 @@ func (s *Server) Mark(text string) {
 }
 
 func (s *Server) routeOIDC(mux *http.ServeMux) {
-	s.handle(mux, Discovery, "GET /oidc/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		issuer := s.Issuer()
-		writeJSON(w, http.StatusOK, map[string]any{
-			"issuer":                                         issuer,
-			"authorization_endpoint":                         issuer + "/authorize",
-			"token_endpoint":                                 issuer + "/token",
-			"userinfo_endpoint":                              issuer + "/userinfo",
-			"jwks_uri":                                       issuer + "/keys",
-			"response_types_supported":                       []string{"code"},
-			"subject_types_supported":                        []string{"public"},
-			"id_token_signing_alg_values_supported":          []string{"RS256", "ES256"},
-			"token_endpoint_auth_methods_supported":          []string{"client_secret_basic", "client_secret_post", "none"},
-			"code_challenge_methods_supported":               []string{"S256"},
-			"scopes_supported":                               []string{"openid", "email", "profile"},
-			"authorization_response_iss_parameter_supported": true,
+	s.handle(mux, Discovery, "GET /oidc/.well-known/openid-configuration",
+		func(w http.ResponseWriter, _ *http.Request) {
+			issuer := s.Issuer()
+			writeJSON(w, http.StatusOK, map[string]any{
+				"issuer":                                issuer,
+				"authorization_endpoint":                issuer + "/authorize",
+				"token_endpoint":                        issuer + "/token",
+				"userinfo_endpoint":                     issuer + "/userinfo",
+				"jwks_uri":                              issuer + "/keys",
+				"response_types_supported":              []string{"code"},
+				"subject_types_supported":               []string{"public"},
+				"id_token_signing_alg_values_supported": []string{"RS256", "ES256"},
+				"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post",
+					"none"},
+				"code_challenge_methods_supported":               []string{"S256"},
+				"scopes_supported":                               []string{"openid", "email", "profile"},
+				"authorization_response_iss_parameter_supported": true,
+			})
 		})
-	})
 	for name, d := range dialects {
 		if d.idToken != nil {
 			s.handle(mux, Keys, "GET /"+name+"/keys", s.serveKeys)
@@ -111,7 +113,8 @@ func oidcClaims(*Server, *grant) map[string]any {
 // appleClaims are those of Apple, which has no other profile. Whether an address is verified can be text.
 func appleClaims(*Server, *grant) map[string]any {
 	return map[string]any{
-		"email": "ada@privaterelay.appleid.com", "email_verified": "true", "is_private_email": "true", "nonce_supported": true, "azp": nil,
+		"email": "ada@privaterelay.appleid.com", "email_verified": "true", "is_private_email": "true",
+		"nonce_supported": true, "azp": nil,
 	}
 }
 
@@ -127,8 +130,10 @@ func MicrosoftUser(id string) string {
 // microsoftClaims are those of the second version. The address is whatever the tenant says.
 func microsoftClaims(s *Server, g *grant) map[string]any {
 	claims := map[string]any{
-		"iss": s.URL + "/microsoft/" + Tenant + "/v2.0", "tid": Tenant, "ver": "2.0", "name": "Ada Lovelace", "preferred_username": "ada@contoso.example",
-		"email": "ada@example.com", "sub": "AAAAAAAAAAAAAAAAAAAAAIkzqFVrSaSaFHy782bbtaQ", "aio": rand.Text(), "uti": rand.Text(), "rh": "0.AXo", "azp": nil, "at_hash": nil,
+		"iss": s.URL + "/microsoft/" + Tenant + "/v2.0", "tid": Tenant, "ver": "2.0", "name": "Ada Lovelace",
+		"preferred_username": "ada@contoso.example",
+		"email":              "ada@example.com", "sub": "AAAAAAAAAAAAAAAAAAAAAIkzqFVrSaSaFHy782bbtaQ",
+		"aio": rand.Text(), "uti": rand.Text(), "rh": "0.AXo", "azp": nil, "at_hash": nil,
 	}
 	if slices.Contains(strings.Fields(g.scope), "profile") {
 		claims["oid"] = MicrosoftUser(g.user.id)
@@ -142,10 +147,13 @@ const SlackTeam = "T0R7GR"
 // slackClaims are those of Slack, which always has a nonce.
 func slackClaims(_ *Server, g *grant) map[string]any {
 	return map[string]any{
-		"https://slack.com/user_id": g.user.id, "https://slack.com/team_id": SlackTeam, "email": "ada@example.com", "email_verified": true,
-		"date_email_verified": 1622128723, "locale": "en-US", "name": "Ada", "given_name": "Ada", "family_name": "Lovelace",
+		"https://slack.com/user_id": g.user.id, "https://slack.com/team_id": SlackTeam, "email": "ada@example.com",
+		"email_verified":      true,
+		"date_email_verified": 1622128723, "locale": "en-US", "name": "Ada", "given_name": "Ada",
+		"family_name":                 "Lovelace",
 		"https://slack.com/team_name": "kraneflannel", "https://slack.com/team_domain": "kraneflannel",
-		"https://slack.com/user_image_24": "https://secure.gravatar.com/ada", "https://slack.com/team_image_default": true, "azp": nil,
+		"https://slack.com/user_image_24":      "https://secure.gravatar.com/ada",
+		"https://slack.com/team_image_default": true, "azp": nil,
 	}
 }
 
@@ -167,7 +175,8 @@ func (s *Server) idToken(g *grant) string {
 		s.change(claims)
 	}
 	key := s.signing.keys[s.signing.with]
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: s.signing.with, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: s.signing.with, Key: key},
+		(&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
 		panic(err) // a mistake of the test: there is no such algorithm
 	}

@@ -109,7 +109,8 @@ type App struct {
 // Config is the application registered with a provider other than twitter.
 func (s *Server) Config(name string) App {
 	base := s.URL + "/" + name
-	return App{Issuer: base, KeysURL: base + "/keys", ClientID: name + "-client", ClientSecret: secretOf(name), AuthURL: base + "/authorize", TokenURL: base + "/token", ProfileURL: base + dialects[name].profilePath}
+	return App{Issuer: base, KeysURL: base + "/keys", ClientID: name + "-client", ClientSecret: secretOf(name),
+		AuthURL: base + "/authorize", TokenURL: base + "/token", ProfileURL: base + dialects[name].profilePath}
 }
 
 // secretOf is a unique text, so that it can be found where it should not be.

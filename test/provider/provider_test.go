@@ -57,8 +57,10 @@ func authorized(t *testing.T, s *Server, name string, changes ...string) (status
 	t.Helper()
 	sum := sha256.Sum256([]byte(verifier))
 	q := url.Values{
-		"client_id": {s.Config(name).ClientID}, "redirect_uri": {callback}, "response_type": {"code"}, "state": {"st"}, "scope": {"openid user:email"},
-		"nonce": {"n"}, "code_challenge_method": {"S256"}, "code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"client_id": {s.Config(name).ClientID}, "redirect_uri": {callback}, "response_type": {"code"}, "state": {"st"},
+		"scope": {"openid user:email"},
+		"nonce": {"n"}, "code_challenge_method": {"S256"},
+		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])},
 	}
 	for i := 0; i < len(changes); i += 2 {
 		q.Set(changes[i], changes[i+1])
@@ -89,7 +91,8 @@ func TestAuthorizeIsStrict(t *testing.T) {
 		if status != test.status || answer.Get("error") != test.err {
 			t.Errorf("%s %q: status %d, %v", test.param, test.value, status, answer)
 		}
-		if fine := test.status == 302 && test.err == ""; answer.Has("code") != fine || fine && answer.Get("kept") != "1" {
+		if fine := test.status == 302 && test.err == ""; answer.Has("code") != fine ||
+			fine && answer.Get("kept") != "1" {
 			t.Errorf("%s %q is answered with %v", test.param, test.value, answer)
 		}
 	}
@@ -126,7 +129,8 @@ func TestTokenIsStrict(t *testing.T) {
 		return answer.Get("code")
 	}
 	for param, value := range map[string]string{
-		"client_id": publicClient, "client_secret": "wrong", "code": "made-up", "redirect_uri": callback + "/", "code_verifier": verifier + "x", "grant_type": "password",
+		"client_id": publicClient, "client_secret": "wrong", "code": "made-up", "redirect_uri": callback + "/",
+		"code_verifier": verifier + "x", "grant_type": "password",
 	} {
 		if status, answer := traded(t, s, "oidc", code(), param, value); status < 400 || answer["error"] == nil {
 			t.Errorf("%s %q: status %d, %v", param, value, status, answer)
@@ -161,7 +165,8 @@ func TestSignaturesAreVerified(t *testing.T) {
 	app := s.Twitter()
 	var sent *http.Request
 	ask := func(change func(*oauth1.Config), tamper func(*http.Request)) (token string, err error) {
-		config := &oauth1.Config{ConsumerKey: app.ConsumerKey, ConsumerSecret: app.ConsumerSecret, CallbackURL: callback}
+		config := &oauth1.Config{ConsumerKey: app.ConsumerKey, ConsumerSecret: app.ConsumerSecret,
+			CallbackURL: callback}
 		config.Endpoint.RequestTokenURL = app.RequestTokenURL + "?z=%20%2B&a=~*"
 		config.HTTPClient = &http.Client{Transport: tampered(func(r *http.Request) {
 			tamper(r)

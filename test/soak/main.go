@@ -47,8 +47,8 @@ func soak(ctx context.Context, total time.Duration, seed uint64, only string) er
 	fmt.Printf("%d tests, %s each, seed %d\n", len(tests), each, seed)
 	var failed []error
 	for _, t := range tests {
-		err := gotest.Run(ctx, os.Stdout, t.Folder, "-race", "-vet=off", "-timeout", (each + 30*time.Minute).String(), "-run", "^"+t.Name+"$", t.Package,
-			"-soak.duration="+each.String(), fmt.Sprintf("-soak.seed=%d", seed))
+		err := gotest.Run(ctx, os.Stdout, t.Folder, "-race", "-vet=off", "-timeout", (each + 30*time.Minute).String(),
+			"-run", "^"+t.Name+"$", t.Package, "-soak.duration="+each.String(), fmt.Sprintf("-soak.seed=%d", seed))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

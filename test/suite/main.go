@@ -26,8 +26,11 @@ func main() {
 	atOnce := flag.Int("p", 4, "how many packages are tested at once")
 	count := flag.Int("count", 1, "how many times everything is run")
 	timeout := flag.Duration("timeout", 90*time.Minute, "how long the tests of a package may take")
-	set := flag.String("set", "", "run the tests of this set alone: "+setTest+", or "+setRest+", those that test/suite/rest lists; none: all tests")
-	folder := flag.String("folder", ".cache", "where the tests are built, which takes some gigabytes; what a suite that was killed left there is removed")
+	set := flag.String("set",
+		"", "run the tests of this set alone: "+setTest+", or "+setRest+
+			", those that test/suite/rest lists; none: all tests")
+	folder := flag.String("folder", ".cache",
+		"where the tests are built, which takes some gigabytes; what a suite that was killed left there is removed")
 	output := flag.String("output", "", "a folder for the whole output of each package, with the time of each test")
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: suite [flags] packages")
@@ -83,7 +86,8 @@ func suite(ctx context.Context, out io.Writer, o options, patterns []string) err
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "Built the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)), seconds(spent))
+	_, _ = fmt.Fprintf(out, "Built the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)),
+		seconds(spent))
 	if o.set == setTest {
 		if err := os.Setenv(programs.Prepared, "1"); err != nil {
 			return err
@@ -130,8 +134,8 @@ type target struct {
 	plain  bool     // it is built without the race detector
 }
 
-// list returns the packages with tests that patterns match, in their order: of all modules of the project, whose root is the
-// working folder.
+// list returns the packages with tests that patterns match, in their order: of all modules of the project, whose root
+// is the working folder.
 func list(ctx context.Context, patterns []string) ([]*target, error) {
 	known, err := packages(ctx)
 	if err != nil {
@@ -166,7 +170,8 @@ func packages(ctx context.Context) (all []*target, err error) {
 		return nil, err
 	}
 	for _, m := range modules {
-		cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{if or .TestGoFiles .XTestGoFiles}}tests{{end}}", "./...")
+		cmd := exec.CommandContext(ctx, "go", "list", "-f",
+			"{{.ImportPath}}\t{{.Dir}}\t{{if or .TestGoFiles .XTestGoFiles}}tests{{end}}", "./...")
 		cmd.Dir, cmd.Stderr = m.Folder, os.Stderr
 		listed, err := cmd.Output()
 		if err != nil {
@@ -191,13 +196,14 @@ func keepOutput(folder string, all []*target) error {
 	return os.MkdirAll(folder, 0o755)
 }
 
-// batches divides packages so that those of a batch are of one module and built with the same flags, and the last elements of
-// their paths are distinct: go test -c names the binaries after them.
+// batches divides packages so that those of a batch are of one module and built with the same flags, and the last
+// elements of their paths are distinct: go test -c names the binaries after them.
 func batches(all []*target) (out [][]*target) {
 	for _, t := range all {
 		at := slices.IndexFunc(out, func(batch []*target) bool {
 			return batch[0].module == t.module && batch[0].plain == t.plain &&
-				!slices.ContainsFunc(batch, func(other *target) bool { return path.Base(other.path) == path.Base(t.path) })
+				!slices.ContainsFunc(batch,
+					func(other *target) bool { return path.Base(other.path) == path.Base(t.path) })
 		})
 		if at < 0 {
 			at = len(out)

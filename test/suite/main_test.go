@@ -56,13 +56,15 @@ func TestAFailureIsShownAndFails(t *testing.T) {
 		fail bool
 	}{
 		{"passes", []string{"ok  \tbelfry/a\t", "ok  \tbelfry/b\t", "Ran the tests of 2 packages in "}, false},
-		{"fails", []string{"--- FAIL: TestOfAPackage\nbelfry/a: exit status 1\nFAIL\tbelfry/a\t", "FAIL\tbelfry/b\t"}, true},
+		{"fails", []string{"--- FAIL: TestOfAPackage\nbelfry/a: exit status 1\nFAIL\tbelfry/a\t", "FAIL\tbelfry/b\t"},
+			true},
 	} {
 		t.Setenv(role, c.does)
 		var out strings.Builder
 		all := []*target{built(t, "belfry/a"), built(t, "belfry/b")}
 		err := runAll(t.Context(), &out, all, 2, time.Minute)
-		if said := fmt.Sprint(err); (err != nil) != c.fail || strings.Contains(said, "belfry/a") != c.fail || strings.Contains(said, "belfry/b") != c.fail {
+		if said := fmt.Sprint(err); (err != nil) != c.fail || strings.Contains(said, "belfry/a") != c.fail ||
+			strings.Contains(said, "belfry/b") != c.fail {
 			t.Errorf("tests that %s: %v", c.does, err)
 		}
 		for _, want := range c.want {

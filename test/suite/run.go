@@ -61,7 +61,8 @@ func runAll(ctx context.Context, out io.Writer, all []*target, atOnce int, timeo
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_, _ = fmt.Fprintf(out, "Ran the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)), seconds(spent))
+	_, _ = fmt.Fprintf(out, "Ran the tests of %d packages in %s, CPU time %s\n", len(all), seconds(time.Since(start)),
+		seconds(spent))
 	if len(failed) > 0 {
 		return fmt.Errorf("these packages failed: %s", strings.Join(failed, " "))
 	}

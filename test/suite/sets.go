@@ -65,8 +65,8 @@ func parsePlain(text string) (all []string) {
 	return all
 }
 
-// choose returns the packages of a set, each with the arguments that select its tests of that set. Packages that make test runs
-// without the race detector are in the rest too, with it. Without the name of a set it returns all.
+// choose returns the packages of a set, each with the arguments that select its tests of that set. Packages that make
+// test runs without the race detector are in the rest too, with it. Without the name of a set it returns all.
 func choose(set string, all []*target, rest []moved, plain []string) ([]*target, error) {
 	switch set {
 	case "":

@@ -13,8 +13,8 @@ import (
 	"belfry/test/kit"
 )
 
-// lists returns the packages of all modules that have tests, what make test leaves out, and what it builds without the race
-// detector.
+// lists returns the packages of all modules that have tests, what make test leaves out, and what it builds without the
+// race detector.
 func lists(t *testing.T) (all []*target, rest []moved, plain []string) {
 	t.Helper()
 	t.Chdir(filepath.Join("..", ".."))
@@ -28,8 +28,8 @@ func lists(t *testing.T) (all []*target, rest []moved, plain []string) {
 	return all, rest, parsePlain(plainText)
 }
 
-// Each package is in exactly one of make test and make test-all; of one that is in make test, tests may be in make test-all
-// instead. So no test is lost. What make test runs without the race detector, make test-all runs with it.
+// Each package is in exactly one of make test and make test-all; of one that is in make test, tests may be in make
+// test-all instead. So no test is lost. What make test runs without the race detector, make test-all runs with it.
 func TestEachTestIsInOneSet(t *testing.T) {
 	all, rest, plain := lists(t)
 	functions := map[string][]string{}
@@ -67,7 +67,8 @@ func TestEachTestIsInOneSet(t *testing.T) {
 			t.Errorf("%s: make test runs it without the race detector, and make test-all not all of it with it", p.path)
 		case !again && inQuick && inRest && (skipped == "" || skipped != run):
 			t.Errorf("%s: make test without %q, make test-all with %q", p.path, skipped, run)
-		case inQuick && !slices.ContainsFunc(functions[p.path], func(name string) bool { return !matches(skipped, name) }):
+		case inQuick &&
+			!slices.ContainsFunc(functions[p.path], func(name string) bool { return !matches(skipped, name) }):
 			t.Errorf("%s: every test is in test/suite/rest: list the package", p.path)
 		}
 	}
@@ -91,7 +92,8 @@ func testsOf(t *testing.T, folder string) (names []string) {
 			t.Fatal(err)
 		}
 		for _, d := range parsed.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && regexp.MustCompile(`^(Test|Example|Fuzz)`).MatchString(f.Name.Name) && f.Name.Name != "TestMain" {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil &&
+				regexp.MustCompile(`^(Test|Example|Fuzz)`).MatchString(f.Name.Name) && f.Name.Name != "TestMain" {
 				names = append(names, f.Name.Name)
 			}
 		}
@@ -142,7 +144,8 @@ func TestTheListIsRead(t *testing.T) {
 		"test/a # long\ntest/a TestX # long\n": "is in the list already",
 	} {
 		all, err := parseRest(text)
-		if want == "" && (err != nil || !slices.Equal(all, []moved{{"test/a", "", "long"}, {"test/b", "TestX/y", "slow"}})) {
+		if want == "" &&
+			(err != nil || !slices.Equal(all, []moved{{"test/a", "", "long"}, {"test/b", "TestX/y", "slow"}})) {
 			t.Errorf("%v, %v", all, err)
 		}
 		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -161,8 +164,10 @@ func TestATestOfTheListThatDoesNotRunIsMissed(t *testing.T) {
 	if got := pattern([]string{"TestX/a.b", "TestY"}); got != `^TestX$/^a\.b$|^TestY$` {
 		t.Error(got)
 	}
-	output := []byte("=== RUN   TestX\n    --- PASS: TestX/a (0.00s)\n--- PASS: TestX (0.00s)\n--- FAIL: TestY (1.00s)\n")
-	if got := missing([]string{"TestX/a", "TestX/b", "TestY", "TestZ"}, output); !slices.Equal(got, []string{"TestX/b", "TestZ"}) {
+	output := []byte("=== RUN   TestX\n    --- PASS: TestX/a (0.00s)\n--- PASS: TestX (0.00s)\n--- FAIL: TestY " +
+		"(1.00s)\n")
+	if got := missing([]string{"TestX/a", "TestX/b", "TestY", "TestZ"}, output); !slices.Equal(got,
+		[]string{"TestX/b", "TestZ"}) {
 		t.Error(got)
 	}
 	t.Setenv(role, "passes")

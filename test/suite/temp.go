@@ -9,8 +9,9 @@ import (
 // room is how much has to be free in memory for temporary files. The tests take a fifth of it at once.
 const room = 4 << 30
 
-// useMemory lets tests make their temporary files in a folder in memory, if there is one with enough room, until remove is
-// called. They make, sync and remove many small files, which takes a tenth of their CPU time on a disk. TMPDIR takes precedence.
+// useMemory lets tests make their temporary files in a folder in memory, if there is one with enough room, until remove
+// is called. They make, sync and remove many small files, which takes a tenth of their CPU time on a disk. TMPDIR takes
+// precedence.
 func useMemory(out io.Writer) (remove func(), err error) {
 	remove = func() {}
 	if os.Getenv("TMPDIR") != "" {
@@ -32,6 +33,7 @@ func useMemory(out io.Writer) (remove func(), err error) {
 		remove()
 		return remove, err
 	}
-	_, _ = fmt.Fprintf(out, "The tests make their temporary files in memory, in %s: TMPDIR names another folder\n", folder)
+	_, _ = fmt.Fprintf(out, "The tests make their temporary files in memory, in %s: TMPDIR names another folder\n",
+		folder)
 	return remove, os.Setenv("TMPDIR", folder)
 }

@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// inMemory returns the folder of files that are kept in memory, and how much is free there. None counts as free where programs
-// can't be executed, as tests build some.
+// inMemory returns the folder of files that are kept in memory, and how much is free there. None counts as free where
+// programs can't be executed, as tests build some.
 func inMemory() (folder string, free uint64) {
 	const (
 		folderOfLinux = "/dev/shm"

@@ -120,8 +120,9 @@ func openDynamo(ctx context.Context, url string) (*calls, error) {
 	table, key := aws.String("bare"), aws.String("k")
 	_, err = client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName: table, BillingMode: types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: key, AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: key, KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: key,
+			AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema: []types.KeySchemaElement{{AttributeName: key, KeyType: types.KeyTypeHash}},
 	})
 	if err != nil && !errors.As(err, new(*types.ResourceInUseException)) {
 		return nil, err
@@ -137,7 +138,8 @@ func openDynamo(ctx context.Context, url string) (*calls, error) {
 			return err
 		},
 		find: func(ctx context.Context, uuid string) ([]byte, error) {
-			out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, Key: keyed(uuid), ConsistentRead: aws.Bool(true)})
+			out, err := client.GetItem(ctx,
+				&dynamodb.GetItemInput{TableName: table, Key: keyed(uuid), ConsistentRead: aws.Bool(true)})
 			if err != nil {
 				return nil, err
 			}

@@ -15,7 +15,8 @@ import (
 func numbered(from, to int) []*listener.Event {
 	var all []*listener.Event
 	for i := from; i < to; i++ {
-		e := event.Envelope{ID: fmt.Sprintf("e-%d", i), Event: event.StoreSaved, Store: "Books", UUID: "b", Object: []byte("{\"n\":\n1}")}
+		e := event.Envelope{ID: fmt.Sprintf("e-%d", i), Event: event.StoreSaved, Store: "Books", UUID: "b",
+			Object: []byte("{\"n\":\n1}")}
 		all = append(all, &listener.Event{Envelope: e, Sequence: uint64(i)})
 	}
 	return all
@@ -73,18 +74,21 @@ func TestChangesOfTheLogAreDetected(t *testing.T) {
 		text string
 		want string
 	}{
-		"nothing":              {string(whole), ""},
-		"a line changed":       {strings.Replace(string(whole), `"sequence":4`, `"sequence":5`, 1), "line 5 does not match the line before it"},
-		"a hash changed":       {strings.Replace(string(whole), begin, begin+"0", 1), "line 1 does not match the line before it"},
-		"the last one changed": {strings.Replace(string(whole), `"e-9"`, `"e-8"`, 1), "line 10 does not match the line before it"},
-		"the first one gone":   {string(without(0)), "line 1 does not match the line before it"},
-		"one gone":             {string(without(3)), "line 4 does not match the line before it"},
-		"one twice":            {string(whole) + string(lines[9]), "line 11 does not match the line before it"},
-		"an empty line":        {string(whole) + "\n", "line 11 is not a line"},
-		"something else":       {string(whole) + "hello\n", "line 11 is not a line"},
-		"a very long line":     {string(whole) + strings.Repeat("x", maxLine+1), "line 11 is longer"},
-		"the end gone":         {string(whole[:len(whole)-len(lines[9])]), ""}, // only an earlier head detects it
-		"half a line":          {string(whole[:len(whole)-7]), ""},
+		"nothing": {string(whole), ""},
+		"a line changed": {strings.Replace(string(whole), `"sequence":4`, `"sequence":5`, 1),
+			"line 5 does not match the line before it"},
+		"a hash changed": {strings.Replace(string(whole), begin, begin+"0", 1),
+			"line 1 does not match the line before it"},
+		"the last one changed": {strings.Replace(string(whole), `"e-9"`, `"e-8"`, 1),
+			"line 10 does not match the line before it"},
+		"the first one gone": {string(without(0)), "line 1 does not match the line before it"},
+		"one gone":           {string(without(3)), "line 4 does not match the line before it"},
+		"one twice":          {string(whole) + string(lines[9]), "line 11 does not match the line before it"},
+		"an empty line":      {string(whole) + "\n", "line 11 is not a line"},
+		"something else":     {string(whole) + "hello\n", "line 11 is not a line"},
+		"a very long line":   {string(whole) + strings.Repeat("x", maxLine+1), "line 11 is longer"},
+		"the end gone":       {string(whole[:len(whole)-len(lines[9])]), ""}, // only an earlier head detects it
+		"half a line":        {string(whole[:len(whole)-7]), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := scan(strings.NewReader(c.text), func(line) {})

@@ -77,7 +77,8 @@ func scan(r io.Reader, each func(line)) (scanned, error) {
 			return s, fmt.Errorf("line %d is not a line of the log", s.lines+1)
 		}
 		if l.Hash != hash(s.head, whole[rest:]) {
-			return s, fmt.Errorf("line %d does not match the line before it: one of them was changed, or lines between them are missing", s.lines+1)
+			return s, fmt.Errorf("line %d does not match the line before it: one of them was changed, or lines "+
+				"between them are missing", s.lines+1)
 		}
 		s.lines, s.size, s.head = s.lines+1, s.size+int64(len(text)), l.Hash
 		each(l)

@@ -50,7 +50,8 @@ func open(path string) (*log, error) {
 	}
 	l.lines, l.size, l.head = s.lines, s.size, s.head
 	if s.half > 0 {
-		slog.Warn("an incomplete line after a crash is removed; its event is redelivered", "file", path, "bytes", s.half)
+		slog.Warn("an incomplete line after a crash is removed; its event is redelivered", "file", path,
+			"bytes", s.half)
 		l.dirty = true
 	}
 	return l, errors.Join(l.clean(), l.file.Sync(), syncFolder(path))

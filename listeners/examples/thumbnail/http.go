@@ -66,12 +66,14 @@ func (m *maker) attach(ctx context.Context, uuid, revision, of string, small pic
 		return err
 	}
 	path := fmt.Sprintf("%s/upload/%s/%s/%s/add", m.service, m.store, uuid, m.to)
-	_, _, err = m.do(ctx, http.MethodPut, path, &body, http.Header{"If-Match": {revision}, "Content-Type": {form.FormDataContentType()}})
+	_, _, err = m.do(ctx, http.MethodPut, path, &body,
+		http.Header{"If-Match": {revision}, "Content-Type": {form.FormDataContentType()}})
 	return err
 }
 
 // do sends a request and returns the headers and body of a reply with status 2xx.
-func (m *maker) do(ctx context.Context, method, path string, body io.Reader, with http.Header) (http.Header, []byte, error) {
+func (m *maker) do(ctx context.Context, method, path string, body io.Reader,
+	with http.Header) (http.Header, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, m.belfry+path, body)
 	if err != nil {
 		return nil, nil, err

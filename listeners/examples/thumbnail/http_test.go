@@ -28,7 +28,8 @@ func TestStorageGetsNoCredentials(t *testing.T) {
 		http.Redirect(w, r, storage.URL+"/file?signature=hunter2", http.StatusFound)
 	}))
 	defer belfry.Close()
-	m := maker{belfry: belfry.URL, service: "/binary", store: "Photos", from: "pictures", client: newClient(), token: "token", maxBytes: 100}
+	m := maker{belfry: belfry.URL, service: "/binary", store: "Photos", from: "pictures", client: newClient(),
+		token: "token", maxBytes: 100}
 	if data, err := m.download(t.Context(), "p", 0, "hash"); err != nil || string(data) != "content" {
 		t.Errorf("%q, %v", data, err)
 	}

@@ -37,7 +37,8 @@ func shrink(data []byte, l limits) (picture, error) {
 		return picture{}, fmt.Errorf("not a readable picture: %w", err)
 	}
 	if w, h := size.Width, size.Height; w < 1 || h < 1 || max(w, h) > maxSide || w > l.pixels/h {
-		return picture{}, fmt.Errorf("a picture of %d x %d is too large: at most %d pixels, and %d a side", w, h, l.pixels, maxSide)
+		return picture{}, fmt.Errorf("a picture of %d x %d is too large: at most %d pixels, and %d a side", w, h,
+			l.pixels, maxSide)
 	}
 	from, _, err := image.Decode(bytes.NewReader(data))
 	if err != nil {

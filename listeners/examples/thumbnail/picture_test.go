@@ -57,7 +57,8 @@ func TestPicturesAreShrunk(t *testing.T) {
 			continue
 		}
 		img, format, err := image.Decode(bytes.NewReader(small.data))
-		if err != nil || "image/"+format != c.mimetype || small.mimetype != c.mimetype || img.Bounds() != image.Rect(0, 0, c.wantW, c.wantH) {
+		if err != nil || "image/"+format != c.mimetype || small.mimetype != c.mimetype ||
+			img.Bounds() != image.Rect(0, 0, c.wantW, c.wantH) {
 			t.Errorf("%+v became a %s of %v, %v", c, small.mimetype, img.Bounds(), err)
 		}
 		if r, g, _, _ := img.At(c.wantW/2, c.wantH/2).RGBA(); r>>8 < 70 || g>>8 > 20 {

@@ -57,7 +57,8 @@ func newSigner(secrets string) (signer, error) {
 	for secret := range strings.FieldsSeq(secrets) {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 		if err != nil || len(key) < least || len(key) > most {
-			return nil, errors.New(envSecret + " holds something else than secrets of 24 to 64 bytes: whsec_ and base64")
+			return nil, errors.New(envSecret +
+				" holds something else than secrets of 24 to 64 bytes: whsec_ and base64")
 		}
 		signs, err := webhooks.NewWebhookRaw(key)
 		if err != nil {

@@ -59,7 +59,8 @@ func main() {
 	}
 	stopping, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(stopping, release)
-	r := &receiver{url: target, sign: sign, client: newClient(*timeout, *allowPrivate), giveUp: *giveUp, stopping: stopping}
+	r := &receiver{url: target, sign: sign, client: newClient(*timeout, *allowPrivate), giveUp: *giveUp,
+		stopping: stopping}
 	listener.Main(listener.Spec{
 		Name:        *name,
 		Events:      list[event.Name](*events),

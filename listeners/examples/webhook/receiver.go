@@ -90,7 +90,8 @@ func (r *receiver) outcome(res *http.Response) error {
 		return nil
 	case code >= 300 && code <= 399:
 		return listener.Permanent(fmt.Errorf("%w: redirects are not followed, post to the final URL", err))
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests,
+		code >= 500:
 		r.pause(res.Header.Get("Retry-After"))
 		return err
 	default:

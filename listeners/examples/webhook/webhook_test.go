@@ -28,11 +28,13 @@ func posting(t *testing.T, h http.HandlerFunc) *receiver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &receiver{url: server.URL + "/hook?token=hunter2", sign: sign, client: newClient(time.Hour, true), giveUp: time.Hour, stopping: t.Context()}
+	return &receiver{url: server.URL + "/hook?token=hunter2", sign: sign, client: newClient(time.Hour, true),
+		giveUp: time.Hour, stopping: t.Context()}
 }
 
 func happened(ago time.Duration) *listener.Event {
-	return &listener.Event{Envelope: event.Envelope{ID: "msg_1", Event: event.StoreSaved, Store: "Books", UUID: "b", Time: time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)}}
+	return &listener.Event{Envelope: event.Envelope{ID: "msg_1", Event: event.StoreSaved, Store: "Books", UUID: "b",
+		Time: time.Now().Add(-ago).UTC().Format(time.RFC3339Nano)}}
 }
 
 // The values are those of the convention's own example.
@@ -42,13 +44,15 @@ func TestSignatureFollowsTheConvention(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := http.Header{}
-	if err := sign.header(h, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`)); err != nil {
+	if err := sign.header(h, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0),
+		[]byte(`{"test": 2432232314}`)); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.Get("webhook-signature"); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
 		t.Error(got)
 	}
-	if id, at := h.Get("webhook-id"), h.Get("webhook-timestamp"); id != "msg_p5jXN8AQM9LWM0D4loKWxJek" || at != "1614265330" {
+	if id, at := h.Get("webhook-id"), h.Get("webhook-timestamp"); id != "msg_p5jXN8AQM9LWM0D4loKWxJek" ||
+		at != "1614265330" {
 		t.Error(id, at)
 	}
 }
@@ -82,8 +86,8 @@ func TestPostIsSignedWithEachSecret(t *testing.T) {
 func TestStatusDecidesAboutRetries(t *testing.T) {
 	const taken, later, never = "taken", "later", "never"
 	for status, want := range map[int]string{
-		200: taken, 204: taken, 301: never, 307: never, 400: never, 401: never, 404: never, 408: later, 410: never, 425: later,
-		429: later, 500: later, 502: later, 503: later,
+		200: taken, 204: taken, 301: never, 307: never, 400: never, 401: never, 404: never, 408: later, 410: never,
+		425: later, 429: later, 500: later, 502: later, 503: later,
 	} {
 		followed := false
 		r := posting(t, func(w http.ResponseWriter, req *http.Request) {
@@ -155,19 +159,21 @@ func TestErrorsDoNotContainTheURL(t *testing.T) {
 	}
 	r.client = newClient(time.Hour, false)
 	err = r.handle(t.Context(), happened(0))
-	if !listener.IsPermanent(err) || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "-allow-private") {
+	if !listener.IsPermanent(err) || strings.Contains(err.Error(), "hunter2") ||
+		!strings.Contains(err.Error(), "-allow-private") {
 		t.Errorf("refused: %v", err)
 	}
 }
 
 func TestPrivateAddressesAreRejected(t *testing.T) {
 	for address, want := range map[string]bool{
-		"127.0.0.1": false, "127.1.2.3": false, "0.0.0.0": false, "10.1.2.3": false, "172.31.0.1": false, "192.168.1.1": false,
-		"169.254.169.254": false, "100.64.0.1": false, "100.100.100.200": false, "192.0.0.192": false, "168.63.129.16": false,
-		"198.18.0.1": false, "224.0.0.1": false, "255.255.255.255": false,
+		"127.0.0.1": false, "127.1.2.3": false, "0.0.0.0": false, "10.1.2.3": false, "172.31.0.1": false,
+		"192.168.1.1":     false,
+		"169.254.169.254": false, "100.64.0.1": false, "100.100.100.200": false, "192.0.0.192": false,
+		"168.63.129.16": false, "198.18.0.1": false, "224.0.0.1": false, "255.255.255.255": false,
 		"::": false, "::1": false, "fe80::1": false, "fc00::1": false, "fd00:ec2::254": false, "ff02::1": false,
-		"::ffff:127.0.0.1": false, "::ffff:8.8.8.8": false, "64:ff9b::7f00:1": false, "2002:7f00:1::1": false, "2001::1": false,
-		"8.8.8.8": true, "2606:4700::1111": true,
+		"::ffff:127.0.0.1": false, "::ffff:8.8.8.8": false, "64:ff9b::7f00:1": false, "2002:7f00:1::1": false,
+		"2001::1": false, "8.8.8.8": true, "2606:4700::1111": true,
 	} {
 		at := netip.AddrPortFrom(netip.MustParseAddr(address), 8443)
 		network := "tcp6"
@@ -182,8 +188,10 @@ func TestPrivateAddressesAreRejected(t *testing.T) {
 
 func TestUnsafeURLsAreRejected(t *testing.T) {
 	for text, want := range map[string]bool{
-		"https://example.com/hook": true, "https://127.0.0.1:8443": true, "http://example.com": false, "": false, "example.com": false,
-		"file:///etc/passwd": false, "https://": false, "https://ada:hunter2@example.com": false, "https://hunter2 .com/%zz": false,
+		"https://example.com/hook": true, "https://127.0.0.1:8443": true, "http://example.com": false, "": false,
+		"example.com":        false,
+		"file:///etc/passwd": false, "https://": false, "https://ada:hunter2@example.com": false,
+		"https://hunter2 .com/%zz": false,
 	} {
 		_, err := checkURL(text, false)
 		if (err == nil) != want || err != nil && strings.Contains(err.Error(), "hunter2") {
@@ -197,8 +205,8 @@ func TestUnsafeURLsAreRejected(t *testing.T) {
 
 func TestInvalidSecretsAreRejected(t *testing.T) {
 	for text, want := range map[string]bool{
-		secret: true, strings.TrimPrefix(secret, "whsec_"): true, "": false, " ": false, "whsec_c2hvcnQ=": false, "whsec_hunter2!": false,
-		"whsec_" + strings.Repeat("AAAA", 22): false, secret + " hunter2": false,
+		secret: true, strings.TrimPrefix(secret, "whsec_"): true, "": false, " ": false, "whsec_c2hvcnQ=": false,
+		"whsec_hunter2!": false, "whsec_" + strings.Repeat("AAAA", 22): false, secret + " hunter2": false,
 	} {
 		_, err := newSigner(text)
 		if (err == nil) != want || err != nil && strings.Contains(err.Error(), "hunter2") {

@@ -42,7 +42,8 @@ func start(t *testing.T, url string, change ...func(*Options)) *process {
 	}
 	p := &process{client: c}
 	o := Options{
-		Bus: c, Logger: slog.New(slog.DiscardHandler), Definition: "d", Run: p.run, Heartbeat: soon, Expiry: never, Silence: never, Retry: soon,
+		Bus: c, Logger: slog.New(slog.DiscardHandler), Definition: "d", Run: p.run, Heartbeat: soon, Expiry: never,
+		Silence: never, Retry: soon,
 	}
 	for _, change := range change {
 		change(&o)

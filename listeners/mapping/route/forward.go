@@ -21,8 +21,8 @@ type Forwarded struct {
 	err      error // once done is closed
 }
 
-// Forward asks the owner of the round's target to run it. It returns nil when this process is to run it, as the owner or for
-// want of one.
+// Forward asks the owner of the round's target to run it. It returns nil when this process is to run it, as the owner
+// or for want of one.
 func (g *Group) Forward(r Round) *Forwarded {
 	if g == nil {
 		return nil
@@ -44,8 +44,8 @@ func (g *Group) Forward(r Round) *Forwarded {
 	return f
 }
 
-// Wait returns nil once the owner has reported that the round has succeeded. With any error but the context's, this process
-// must run the round.
+// Wait returns nil once the owner has reported that the round has succeeded. With any error but the context's, this
+// process must run the round.
 func (f *Forwarded) Wait(ctx context.Context) error {
 	select {
 	case <-f.done:
@@ -117,7 +117,8 @@ type Stats struct {
 
 // Stats returns the counts of the group so far.
 func (g *Group) Stats() Stats {
-	s := Stats{Members: 1, Forwarded: g.counts.forwarded.Load(), Fallbacks: g.counts.fallbacks.Load(), Served: g.counts.served.Load()}
+	s := Stats{Members: 1, Forwarded: g.counts.forwarded.Load(), Fallbacks: g.counts.fallbacks.Load(),
+		Served: g.counts.served.Load()}
 	if others := g.others.Load(); others != nil {
 		s.Members += len(*others)
 	}

@@ -97,7 +97,8 @@ func TestARequestThatNobodyReceivesIsGivenUpAtOnce(t *testing.T) {
 	}
 }
 
-// The connection of the owner is lost while it runs a round: it may still run it, so it is waited for as for one that is silent.
+// The connection of the owner is lost while it runs a round: it may still run it, so it is waited for as for one that
+// is silent.
 func TestAnOwnerThatIsKilledIsGivenUpOnceItIsSilent(t *testing.T) {
 	a, b := pair(t)
 	b.hold()
@@ -151,7 +152,8 @@ func TestAProcessLeaves(t *testing.T) {
 	default:
 	}
 	replies := tap(t, a.conn.ConnectedUrl(), prefix+"asker")
-	publish(t, stranger(t, a.conn.ConnectedUrl()), prefix+b.id, `{"from":"asker","definition":"d","rounds":[{"id":5,"target":"t","source":"x"}]}`)
+	publish(t, stranger(t, a.conn.ConnectedUrl()), prefix+b.id,
+		`{"from":"asker","definition":"d","rounds":[{"id":5,"target":"t","source":"x"}]}`)
 	if m := decode(t, (<-replies).Data); !slices.Equal(m.Failed, []uint64{5}) {
 		t.Errorf("%+v", m)
 	}
@@ -197,16 +199,20 @@ func TestHostileMessages(t *testing.T) {
 	kit.WaitFor(t, "the round begins", func() bool { return b.rounds() == 1 })
 	c := stranger(t, url)
 	for _, text := range []string{
-		"", "x", "{}", "[]", `{"id":""}`, `{"id":"a.b","definition":"d"}`, `{"id":"*","definition":"d"}`, `{"id":">","definition":"d"}`, `{"id":"all","definition":"d"}`,
-		`{"id":"` + strings.Repeat("a", 65) + `","definition":"d"}`, `{"id":5}`, fmt.Sprintf(`{"id":%q,"definition":"x"}`, a.id),
+		"", "x", "{}", "[]", `{"id":""}`, `{"id":"a.b","definition":"d"}`, `{"id":"*","definition":"d"}`,
+		`{"id":">","definition":"d"}`, `{"id":"all","definition":"d"}`,
+		`{"id":"` + strings.Repeat("a", 65) + `","definition":"d"}`, `{"id":5}`,
+		fmt.Sprintf(`{"id":%q,"definition":"x"}`, a.id),
 	} {
 		publish(t, c, prefix+everyone, text)
 	}
 	for _, text := range []string{
-		"", "x", "{}", "[]", `{"from":"a.b","rounds":[{"id":1}]}`, `{"from":">","definition":"d","rounds":[{"id":1,"target":"t","source":"x"}]}`, `{"from":"all","done":[1]}`,
-		fmt.Sprintf(`{"from":"other","definition":"d","done":[%d],"failed":[%d]}`, f.id, f.id), fmt.Sprintf(`{"from":%q,"done":[%d]}`, a.id, f.id),
-		fmt.Sprintf(`{"from":%q,"done":[0,99,18446744073709551615],"failed":[98],"pending":[97]}`, b.id), `{"from":"other","rounds":[{"id":-1}]}`,
-		`{"from":"other","definition":"d","rounds":{"id":1}}`,
+		"", "x", "{}", "[]", `{"from":"a.b","rounds":[{"id":1}]}`,
+		`{"from":">","definition":"d","rounds":[{"id":1,"target":"t","source":"x"}]}`, `{"from":"all","done":[1]}`,
+		fmt.Sprintf(`{"from":"other","definition":"d","done":[%d],"failed":[%d]}`, f.id, f.id),
+		fmt.Sprintf(`{"from":%q,"done":[%d]}`, a.id, f.id),
+		fmt.Sprintf(`{"from":%q,"done":[0,99,18446744073709551615],"failed":[98],"pending":[97]}`, b.id),
+		`{"from":"other","rounds":[{"id":-1}]}`, `{"from":"other","definition":"d","rounds":{"id":1}}`,
 	} {
 		publish(t, c, prefix+a.id, text)
 	}
@@ -243,7 +249,9 @@ func TestARepeatedRequestIsRunOnce(t *testing.T) {
 	c := stranger(t, url)
 	replies := tap(t, url, prefix+"asker")
 	for range 3 {
-		publish(t, c, prefix+p.id, `{"from":"asker","definition":"d","rounds":[{"id":5,"target":"t","source":"x"},{"id":5,"target":"t","source":"x"}]}`)
+		publish(t, c,
+			prefix+p.id,
+			`{"from":"asker","definition":"d","rounds":[{"id":5,"target":"t","source":"x"},{"id":5,"target":"t","source":"x"}]}`)
 	}
 	publish(t, c, prefix+p.id, `{"from":"asker","definition":"d","rounds":[{"id":6,"target":"t","source":"x"}]}`)
 	kit.WaitFor(t, "the last one begins", func() bool { return p.rounds() >= 2 })

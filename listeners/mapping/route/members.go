@@ -88,8 +88,8 @@ func (g *Group) remove(id string) {
 	}
 }
 
-// watch forgets members without heartbeats, fails rounds whose owners are silent, and reports those that run here, until ctx
-// ends.
+// watch forgets members without heartbeats, fails rounds whose owners are silent, and reports those that run here,
+// until ctx ends.
 func (g *Group) watch(ctx context.Context) {
 	ticker := time.NewTicker(g.opts.Heartbeat)
 	defer ticker.Stop()
@@ -115,15 +115,16 @@ func (g *Group) expire(now time.Time) {
 	for _, f := range g.pending {
 		if now.Sub(f.reported) > g.opts.Silence {
 			g.silent.Do(func() {
-				g.log.Warn("another process does not report the rounds of mappings that it was asked for; this one runs them", "worker", f.owner)
+				g.log.Warn("another process does not report the rounds of mappings that it was asked for; this one "+
+					"runs them", "worker", f.owner)
 			})
 			g.settle(f, errSilent)
 		}
 	}
 }
 
-// publishMembers must be called after each change of members, with the lock held. A process that does not receive its own
-// heartbeats can't be asked for anything, or can't ask, so it does not share targets.
+// publishMembers must be called after each change of members, with the lock held. A process that does not receive its
+// own heartbeats can't be asked for anything, or can't ask, so it does not share targets.
 func (g *Group) publishMembers() {
 	var all []candidate
 	if !g.receivesItself {
@@ -137,8 +138,8 @@ func (g *Group) publishMembers() {
 	g.log.Debug("the workers that share targets have changed", "workers", 1+len(all))
 }
 
-// owner is the process that has the highest score for a target; "" for this one. When a process joins or leaves, no target
-// moves between two others.
+// owner is the process that has the highest score for a target; "" for this one. When a process joins or leaves, no
+// target moves between two others.
 func (g *Group) owner(r *Round) string {
 	others := g.others.Load()
 	if others == nil || len(*others) == 0 {

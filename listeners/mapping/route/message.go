@@ -93,8 +93,8 @@ func (g *Group) post(receiver string, box *outbox) {
 	}
 }
 
-// publish sends an outbox in one message. While there is no connection it fails: the client would keep the message and send
-// it later, when this process has long run the rounds.
+// publish sends an outbox in one message. While there is no connection it fails: the client would keep the message and
+// send it later, when this process has long run the rounds.
 func (g *Group) publish(receiver string, box *outbox) error {
 	if !g.conn.IsConnected() {
 		return nats.ErrDisconnected

@@ -18,7 +18,8 @@ func TestTheUsersOfNatsConfShareTargets(t *testing.T) {
 	url := natsserver.ServeFile(t, "../../../nats.conf").ClientURL()
 	log := &kit.Tail{}
 	as := func(user string) *process {
-		return start(t, "nats://"+user+":pw@"+url[len("nats://"):], func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+		return start(t, "nats://"+user+":pw@"+url[len("nats://"):],
+			func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(log, nil)) })
 	}
 	worker, all := as("worker"), as("belfry")
 	together(t, worker, all)

@@ -62,11 +62,12 @@ type Options struct {
 	// compute different entries.
 	Definition string
 
-	// Run runs a round for another process, and calls done once, when the round has ended or will not begin. It must not
-	// block.
+	// Run runs a round for another process, and calls done once, when the round has ended or will not begin. It must
+	// not block.
 	Run func(r Round, done func(error))
 
-	Heartbeat time.Duration // between two heartbeats of a process, and between two reports of pending rounds; default: 2 s
+	// between two heartbeats of a process, and between two reports of pending rounds; default: 2 s
+	Heartbeat time.Duration
 	Expiry    time.Duration // without a heartbeat until a process counts as gone; default: 6 s
 	Silence   time.Duration // without a report from the owner until a round is run here; default: 10 s
 	Gap       time.Duration // between two messages: rounds in between share one; default: 5 ms
@@ -84,7 +85,8 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		value     *time.Duration
 		otherwise time.Duration
-	}{{&o.Heartbeat, 2 * time.Second}, {&o.Expiry, 6 * time.Second}, {&o.Silence, 10 * time.Second}, {&o.Gap, 5 * time.Millisecond}, {&o.Retry, time.Minute}} {
+	}{{&o.Heartbeat, 2 * time.Second}, {&o.Expiry, 6 * time.Second}, {&o.Silence, 10 * time.Second},
+		{&o.Gap, 5 * time.Millisecond}, {&o.Retry, time.Minute}} {
 		if *d.value <= 0 {
 			*d.value = d.otherwise
 		}
@@ -92,8 +94,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Group is the membership of one process among those that share targets. Its methods are safe for concurrent use; on nil,
-// Forward forwards nothing.
+// Group is the membership of one process among those that share targets. Its methods are safe for concurrent use; on
+// nil, Forward forwards nothing.
 type Group struct {
 	opts Options
 	log  *slog.Logger
@@ -131,7 +133,8 @@ func New(o Options) *Group {
 	o = o.withDefaults()
 	id := object.NewUUID()
 	return &Group{
-		opts: o, log: o.Logger, conn: o.Bus.Conn(), id: id, hash: hashOf(id), cancel: func() {}, wake: make(chan struct{}, 1),
+		opts: o, log: o.Logger, conn: o.Bus.Conn(), id: id, hash: hashOf(id), cancel: func() {},
+		wake:   make(chan struct{}, 1),
 		silent: rate.Sometimes{Interval: time.Minute}, members: map[string]*member{}, pending: map[uint64]*Forwarded{},
 		outboxes: map[string]*outbox{}, served: map[string]map[uint64]struct{}{},
 	}
@@ -189,7 +192,8 @@ func (g *Group) run(ctx context.Context) {
 		g.forget()
 		if ctx.Err() == nil {
 			g.denied.Do(func() {
-				g.log.Warn("the workers of this process share no targets with others: permit the bus's user to publish and to subscribe to "+Subjects+
+				g.log.Warn("the workers of this process share no targets with others: permit the bus's user to "+
+					"publish and to subscribe to "+Subjects+
 					"; until then their rounds conflict, and take longer", "error", err)
 			})
 			_ = backoff.Sleep(ctx, g.opts.Retry)
@@ -201,7 +205,8 @@ func (g *Group) run(ctx context.Context) {
 // participate receives the messages of others and sends heartbeats until ctx ends, and returns the cause.
 func (g *Group) participate(ctx context.Context) error {
 	own := prefix + g.id
-	for subject, receive := range map[string]nats.MsgHandler{prefix + everyone: g.receiveHeartbeat, own: g.receive, own + ".*": g.undelivered} {
+	for subject, receive := range map[string]nats.MsgHandler{prefix + everyone: g.receiveHeartbeat, own: g.receive,
+		own + ".*": g.undelivered} {
 		sub, err := g.conn.Subscribe(subject, receive)
 		if err != nil {
 			return errs.Wrap(err, errs.Unavailable, "subscribe to %s", subject)

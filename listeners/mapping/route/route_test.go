@@ -148,16 +148,19 @@ func TestProcessesWithOtherMappingsRunNothingForEachOther(t *testing.T) {
 	a := start(t, url)
 	other := start(t, url, func(o *Options) { o.Definition = "another" })
 	b := start(t, url)
-	kit.WaitFor(t, "equal processes know each other", func() bool { return a.Stats().Members >= 2 && b.Stats().Members >= 2 })
+	kit.WaitFor(t, "equal processes know each other",
+		func() bool { return a.Stats().Members >= 2 && b.Stats().Members >= 2 })
 	ready(t, other)
 	// One that asks all the same is refused at once.
 	replies := tap(t, url, prefix+"asker")
-	publish(t, stranger(t, url), prefix+other.id, `{"from":"asker","definition":"d","rounds":[{"id":5,"target":"t","source":"x"}]}`)
+	publish(t, stranger(t, url), prefix+other.id,
+		`{"from":"asker","definition":"d","rounds":[{"id":5,"target":"t","source":"x"}]}`)
 	if m := decode(t, (<-replies).Data); len(m.Failed) != 1 || m.Failed[0] != 5 {
 		t.Errorf("%+v", m)
 	}
 	if other.rounds() > 0 || other.Stats().Members != 1 || a.Stats().Members != 2 {
-		t.Errorf("it has run %d rounds for other mappings, and there are %d and %d members", other.rounds(), other.Stats().Members, a.Stats().Members)
+		t.Errorf("it has run %d rounds for other mappings, and there are %d and %d members", other.rounds(),
+			other.Stats().Members, a.Stats().Members)
 	}
 }
 
@@ -182,7 +185,8 @@ func TestWithoutAPermissionAProcessIsAlone(t *testing.T) {
 	for name, permissions := range map[string]*server.Permissions{
 		"to subscribe": {Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}}},
 		"to publish":   {Publish: &server.SubjectPermission{Allow: []string{"x"}}},
-		"both":         {Publish: &server.SubjectPermission{Allow: []string{"x"}}, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}}},
+		"both": {Publish: &server.SubjectPermission{Allow: []string{"x"}},
+			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := natsserver.Serve(t, &server.Options{Users: []*server.User{
@@ -195,7 +199,8 @@ func TestWithoutAPermissionAProcessIsAlone(t *testing.T) {
 				o.Bus, o.Logger = attempts, slog.New(slog.NewTextHandler(warnings, nil))
 			})
 			kit.WaitFor(t, "it tries again", func() bool { return attempts.n.Load() >= 4 })
-			if n := strings.Count(warnings.String(), "share no targets"); n != 1 || strings.Count(warnings.String(), "\n") != 1 {
+			if n := strings.Count(warnings.String(), "share no targets"); n != 1 ||
+				strings.Count(warnings.String(), "\n") != 1 {
 				t.Errorf("%d warnings:\n%s", n, warnings)
 			}
 			if denied.Forward(Round{Target: "t"}) != nil || denied.Stats().Members != 1 {

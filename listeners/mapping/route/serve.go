@@ -22,8 +22,9 @@ func (g *Group) receive(m *nats.Msg) {
 	}
 }
 
-// accept reports whether this process runs a round for another one. If not, it says so at once: the round does not run, so
-// that the other one need not wait. A process that takes itself for the owner of the same target does not matter here.
+// accept reports whether this process runs a round for another one. If not, it says so at once: the round does not run,
+// so that the other one need not wait. A process that takes itself for the owner of the same target does not matter
+// here.
 func (g *Group) accept(from, definition string, id uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -43,8 +44,8 @@ func (g *Group) accept(from, definition string, id uint64) bool {
 	return true
 }
 
-// ended reports the end of a round to the process that has asked for it. Not before: a process that runs a round itself, and
-// acknowledges its event, relies on that the round that it has asked for has ended.
+// ended reports the end of a round to the process that has asked for it. Not before: a process that runs a round
+// itself, and acknowledges its event, relies on that the round that it has asked for has ended.
 func (g *Group) ended(from string, id uint64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

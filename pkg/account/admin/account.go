@@ -64,8 +64,9 @@ func (s *Admin) Account(ctx context.Context, stored store.Stored) (Account, erro
 
 func (s *Admin) accountOf(ctx context.Context, user record.User, seen object.Object) Account {
 	return Account{
-		UUID: user.UUID, Admin: s.Admins.Holds(ctx, seen), Disabled: user.MarkedDisabled, HasPassword: user.Password != "",
-		HasFactor: user.Factors.Any(), Deletion: user.Plan(), Undoable: s.Changes.Undoable(user), User: seen.Encode(),
+		UUID: user.UUID, Admin: s.Admins.Holds(ctx, seen), Disabled: user.MarkedDisabled,
+		HasPassword: user.Password != "",
+		HasFactor:   user.Factors.Any(), Deletion: user.Plan(), Undoable: s.Changes.Undoable(user), User: seen.Encode(),
 	}
 }
 
@@ -84,7 +85,8 @@ func (s *Admin) AccountDetails(ctx context.Context, stored store.Stored) (Accoun
 		if err != nil {
 			return a, err
 		}
-		i := IdentInfo{UUID: ident.UUID, Type: ident.Type, Validated: ident.Validated, LastUsed: record.TimeText(ident.LastUsed), FailedLogins: ident.Failures.Count}
+		i := IdentInfo{UUID: ident.UUID, Type: ident.Type, Validated: ident.Validated,
+			LastUsed: record.TimeText(ident.LastUsed), FailedLogins: ident.Failures.Count}
 		if links.IsPasskey(ident) {
 			i.Name, i.CloneSuspected = ident.Name, ident.CloneSuspected
 		}

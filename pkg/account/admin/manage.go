@@ -26,7 +26,8 @@ import (
 // FindUser returns a user by uuid, by e-mail address or by the uuid of an ident. NotFound for an unknown one.
 func (s *Admin) FindUser(ctx context.Context, who string) (store.Stored, error) {
 	ctx = record.AsService(ctx, "")
-	missing := errs.New(errs.NotFound, "there is no user %q: expected the uuid of a user, the e-mail address of a login, or the uuid of an ident", who)
+	missing := errs.New(errs.NotFound,
+		"there is no user %q: expected the uuid of a user, the e-mail address of a login, or the uuid of an ident", who)
 	if _, err := record.KnownAddress(who); strings.Contains(who, "@") && err == nil {
 		user, _, err := s.DB.FindOwner(ctx, record.AddressIdentity(who))
 		if err != nil || user.UUID != "" {
@@ -69,7 +70,8 @@ func (s *Admin) CreateUser(ctx context.Context, u NewUser) (store.Stored, error)
 	}
 	if u.Machine {
 		if u.Login != "" || u.Password != "" || u.Validated {
-			return store.Stored{}, errs.New(errs.Invalid, "a machine has neither an address nor a password: it has API keys")
+			return store.Stored{}, errs.New(errs.Invalid,
+				"a machine has neither an address nor a password: it has API keys")
 		}
 		if err := s.beforeAdmin(ctx, u.Admin); err != nil {
 			return store.Stored{}, err
@@ -88,7 +90,8 @@ func (s *Admin) CreateUser(ctx context.Context, u NewUser) (store.Stored, error)
 	reg := users.New{Identity: users.Identity{Identity: id}, Fields: s.NewUser(u), Datas: object.Object{}}
 	reg.Datas.Set("login", id.ID)
 	if u.Password != "" {
-		if err := s.Passwords.CheckNew(ctx, record.FieldPassword, u.Password, append([]string{u.Login}, passwords.Names(u.Fields)...)); err != nil {
+		if err := s.Passwords.CheckNew(ctx, record.FieldPassword, u.Password,
+			append([]string{u.Login}, passwords.Names(u.Fields)...)); err != nil {
 			return store.Stored{}, err
 		}
 		hash, err := s.Passwords.Hash(ctx, u.Password)
@@ -148,7 +151,8 @@ func (s *Admin) SetDisabled(ctx context.Context, uuid string, disabled bool) (st
 			return user.Stored, err
 		}
 		if !user.MarkedDisabled {
-			if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticeDisabled, Always: true}); err != nil {
+			if err := s.Notices.Announce(record.Managing(ctx), user,
+				notices.Announcement{Kind: notices.NoticeDisabled, Always: true}); err != nil {
 				return store.Stored{}, err
 			}
 		}
@@ -159,7 +163,8 @@ func (s *Admin) SetDisabled(ctx context.Context, uuid string, disabled bool) (st
 		}
 		if disabled {
 			user.EndSessions()
-			user.Publish(s.DB.Audit(event.AuthSessionsEnded, user.UUID, event.AuthDetails{Reason: record.ReasonDisabled}))
+			user.Publish(s.DB.Audit(event.AuthSessionsEnded, user.UUID,
+				event.AuthDetails{Reason: record.ReasonDisabled}))
 		}
 		return nil
 	})
@@ -183,7 +188,8 @@ func (s *Admin) SetPassword(ctx context.Context, uuid, password string) (store.S
 	if err != nil {
 		return store.Stored{}, err
 	}
-	if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticePassword, Always: true}); err != nil {
+	if err := s.Notices.Announce(record.Managing(ctx), user,
+		notices.Announcement{Kind: notices.NoticePassword, Always: true}); err != nil {
 		return store.Stored{}, err
 	}
 	changed, err := s.Sessions.ChangeUser(ctx, uuid, func(user *record.User) error {
@@ -248,13 +254,15 @@ func (s *Admin) AnnounceDeletion(ctx context.Context, stored store.Stored) error
 // NotFound; Conflict for oneself.
 func (s *Admin) ResetFactors(ctx context.Context, uuid string) (store.Stored, error) {
 	if sessions.IsOneself(ctx, uuid) {
-		return store.Stored{}, errs.New(errs.Conflict, "you can't reset your own second factors: remove them one by one in your account, or ask another admin")
+		return store.Stored{}, errs.New(errs.Conflict,
+			"you can't reset your own second factors: remove them one by one in your account, or ask another admin")
 	}
 	user, err := s.DB.Users.Read(record.Managing(ctx), uuid)
 	if err != nil {
 		return user.Stored, err
 	}
-	if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticeFactorRemoved, Always: true}); err != nil {
+	if err := s.Notices.Announce(record.Managing(ctx), user,
+		notices.Announcement{Kind: notices.NoticeFactorRemoved, Always: true}); err != nil {
 		return store.Stored{}, err
 	}
 	return s.Sessions.ChangeUser(ctx, uuid, func(now *record.User) error {
@@ -274,7 +282,8 @@ func (s *Admin) IssueKey(ctx context.Context, stored store.Stored, k keys.New) (
 	if err != nil {
 		return keys.Info{}, "", err
 	}
-	if err := s.Notices.Announce(record.Managing(ctx), user, notices.Announcement{Kind: notices.NoticeKeyAdded, About: k.Name, Always: true}); err != nil {
+	if err := s.Notices.Announce(record.Managing(ctx), user,
+		notices.Announcement{Kind: notices.NoticeKeyAdded, About: k.Name, Always: true}); err != nil {
 		return keys.Info{}, "", err
 	}
 	return s.Keys.SaveKey(record.Managing(ctx), k, user, sessions.Client{})
@@ -288,23 +297,25 @@ func (s *Admin) EndKey(ctx context.Context, user, id string) error {
 // UndoDeletionFor cancels the planned deletion of a user on behalf of an admin, as the methods of manage.go, even after
 // its time. Conflict without a plan; NotFound once the user is deleted.
 func (s *Admin) UndoDeletionFor(ctx context.Context, uuid string) (store.Stored, error) {
-	return s.Deletion.RemovePlan(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(now record.User) error {
-		if now.Plan() == nil {
-			return errs.New(errs.Conflict, "the user has not planned the deletion of the account")
-		}
-		return nil
-	})
+	return s.Deletion.RemovePlan(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"},
+		func(now record.User) error {
+			if now.Plan() == nil {
+				return errs.New(errs.Conflict, "the user has not planned the deletion of the account")
+			}
+			return nil
+		})
 }
 
 // KeepChangesFor ends all rights to undo changes of address of a user, as the methods of manage.go. Conflict if no
 // change can be undone; NotFound.
 func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error) {
-	return s.Addresses.MarkKept(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"}, func(all []record.AddressChange) error {
-		if !slices.ContainsFunc(all, func(c record.AddressChange) bool { return !c.Kept && !c.Undoing }) {
-			return errs.New(errs.Conflict, "the user has no change of address that can be undone")
-		}
-		return nil
-	}, func(record.AddressChange) bool { return true })
+	return s.Addresses.MarkKept(record.Managing(ctx), uuid, event.AuthDetails{Reason: "admin"},
+		func(all []record.AddressChange) error {
+			if !slices.ContainsFunc(all, func(c record.AddressChange) bool { return !c.Kept && !c.Undoing }) {
+				return errs.New(errs.Conflict, "the user has no change of address that can be undone")
+			}
+			return nil
+		}, func(record.AddressChange) bool { return true })
 }
 
 // UnlinkFor removes an ident of a user on behalf of the caller in ctx. Sessions that began with it stay. NotFound if it
@@ -313,7 +324,8 @@ func (s *Admin) KeepChangesFor(ctx context.Context, uuid string) (store.Stored, 
 func (s *Admin) UnlinkFor(ctx context.Context, user, ident string) error {
 	return s.Links.Remove(record.Managing(ctx), links.Removal{
 		User: user, Ident: ident, Missing: errs.New(errs.NotFound, "the user has no ident with this uuid"),
-		Last:     errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable the user to lock them out, or delete the user to free the address"),
+		Last: errs.New(errs.Conflict, "this is the last login of the user, who could never log in again: disable "+
+			"the user to lock them out, or delete the user to free the address"),
 		Announce: true, Always: true,
 	})
 }

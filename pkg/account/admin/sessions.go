@@ -32,7 +32,8 @@ func (s *Admin) EndSession(ctx context.Context, user, id string) error {
 // with several if none is given; Limited within the interval of mails.
 func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string, error) {
 	if s.Email == nil {
-		return "", errs.New(errs.Conflict, "no mail can be sent: login by e-mail is not configured (authentication.providers.email); set a password instead")
+		return "", errs.New(errs.Conflict, "no mail can be sent: login by e-mail is not configured "+
+			"(authentication.providers.email); set a password instead")
 	}
 	user, err := s.DB.Users.Store.Get(record.AsService(ctx, ""), uuid)
 	if err != nil {

@@ -1,13 +1,14 @@
-// Package export writes the data of a user into an archive while it reads them: a zip file of any size takes little memory.
+// Package export writes the data of a user into an archive while it reads them: a zip file of any size takes little
+// memory.
 //
 //	account.json                                        the user, idents, second factors, passkeys, sessions and keys
 //	<store>.jsonl                                       an object a line
 //	files/<store>/<uuid>/<property>/<index>-<name>      the files of these objects
 //	manifest.json                                       counts and hashes; the last entry
 //
-// Objects are found by the index of their owner, and each is read as the user gets it: by the rules of its store, without the
-// fields that the user may not see. Files come after the objects of a store, and are those of the time at which they are
-// written. An archive without its manifest is incomplete.
+// Objects are found by the index of their owner, and each is read as the user gets it: by the rules of its store,
+// without the fields that the user may not see. Files come after the objects of a store, and are those of the time at
+// which they are written. An archive without its manifest is incomplete.
 package export
 
 import (
@@ -104,7 +105,8 @@ const (
 func (e *Exporter) Write(ctx context.Context, to io.Writer, user string, account any) error {
 	out := bufio.NewWriterSize(to, buffered)
 	w := &writer{Exporter: e, user: user, zip: zip.NewWriter(out), files: sha256.New()}
-	w.zip.RegisterCompressor(zip.Deflate, func(to io.Writer) (io.WriteCloser, error) { return flate.NewWriter(to, flate.BestSpeed) })
+	w.zip.RegisterCompressor(zip.Deflate,
+		func(to io.Writer) (io.WriteCloser, error) { return flate.NewWriter(to, flate.BestSpeed) })
 	w.manifest = Manifest{Version: 1, User: user, Created: object.FormatTime(time.Now()), Stores: map[string]*Objects{}}
 	body, err := json.MarshalIndent(account, "", "  ")
 	if err != nil {
@@ -283,7 +285,8 @@ func (w *writer) filesOf(ctx context.Context, s Source, found store.Stored) erro
 	for _, property := range sorted(services) {
 		service := w.o.Files[services[property]]
 		for index := 0; service != nil; index++ {
-			there, err := w.file(ctx, service, binary.Place{Store: s.Store.Name(), UUID: found.UUID, Property: property, Index: index})
+			there, err := w.file(ctx, service,
+				binary.Place{Store: s.Store.Name(), UUID: found.UUID, Property: property, Index: index})
 			if err != nil {
 				return err
 			}
@@ -305,7 +308,8 @@ func (w *writer) file(ctx context.Context, service *binary.Service, p binary.Pla
 		}
 		name := nameOf(p, record.Name)
 		if record.Hash == lacks {
-			w.o.Log.ErrorContext(ctx, "an export lacks a file because the storage lacks its content", "store", p.Store, "uuid", p.UUID, "property", p.Property, "hash", record.Hash)
+			w.o.Log.ErrorContext(ctx, "an export lacks a file because the storage lacks its content", "store", p.Store,
+				"uuid", p.UUID, "property", p.Property, "hash", record.Hash)
 			if w.manifest.Files.Missing++; len(w.manifest.Files.Lost) < maxLost {
 				w.manifest.Files.Lost = append(w.manifest.Files.Lost, name)
 			}
@@ -325,7 +329,8 @@ func (w *writer) file(ctx context.Context, service *binary.Service, p binary.Pla
 			return false, err
 		}
 		if written.SHA256 != record.Hash {
-			return false, errs.New(errs.Internal, "the content of a file has another hash than its record: %s", record.Hash)
+			return false, errs.New(errs.Internal, "the content of a file has another hash than its record: %s",
+				record.Hash)
 		}
 		w.manifest.Files.Files++
 		w.manifest.Files.Bytes += written.Bytes

@@ -58,7 +58,8 @@ func newFixtureOn(t *testing.T, o filestore.Options) *fixture {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	fields, wrong := policy.CompileFields(rules, map[string]policy.FieldRule{"grade": {Read: "false"}, "secretFiles": {Read: `user.uuid == "carol"`, Write: "true"}})
+	fields, wrong := policy.CompileFields(rules, map[string]policy.FieldRule{"grade": {Read: "false"},
+		"secretFiles": {Read: `user.uuid == "carol"`, Write: "true"}})
 	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}
@@ -69,13 +70,16 @@ func newFixtureOn(t *testing.T, o filestore.Options) *fixture {
 	}
 	contents := open(binary.ContentsOptions("Contents"))
 	f.notes = open(store.Options{
-		Name: "Notes", Policy: compiled, Fields: fields, Private: []string{"internal"}, IndexBinaries: true, Indexes: []query.Index{{Name: "user", Fields: []string{"user"}}},
+		Name: "Notes", Policy: compiled, Fields: fields, Private: []string{"internal"}, IndexBinaries: true,
+		Indexes: []query.Index{{Name: "user", Fields: []string{"user"}}},
 	})
 	f.storage, err = filestorage.Open(f.folder)
 	f.must(err)
 	t.Cleanup(func() { f.must(f.storage.Close()) })
-	f.files = binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{f.notes, contents}, nil), Contents: contents, Storage: f.storage})
-	f.Exporter = export.New(export.Options{Sources: []export.Source{{Store: f.notes, Owner: "user"}}, Files: map[string]*binary.Service{"files": f.files}})
+	f.files = binary.New(binary.Options{Name: "files", Set: store.NewSet([]*store.Store{f.notes, contents}, nil),
+		Contents: contents, Storage: f.storage})
+	f.Exporter = export.New(export.Options{Sources: []export.Source{{Store: f.notes, Owner: "user"}},
+		Files: map[string]*binary.Service{"files": f.files}})
 	return f
 }
 
@@ -88,7 +92,8 @@ func (f *fixture) must(err error) {
 
 // as is the context of a user.
 func as(ctx context.Context, user string) context.Context {
-	return store.WithCall(ctx, store.Call{Client: true, Origin: event.OriginHTTP, User: object.Object{"uuid": object.AppendString(nil, user)}})
+	return store.WithCall(ctx,
+		store.Call{Client: true, Origin: event.OriginHTTP, User: object.Object{"uuid": object.AppendString(nil, user)}})
 }
 
 func (f *fixture) note(uuid, text string) {
@@ -102,7 +107,8 @@ func (f *fixture) note(uuid, text string) {
 func (f *fixture) attach(uuid, property, name, content string) {
 	f.Helper()
 	_, err := f.files.Put(f.Context(), binary.Upload{
-		Place: binary.Place{Store: "Notes", UUID: uuid, Property: property, Index: binary.Append}, Name: name, Size: int64(len(content)), Body: strings.NewReader(content),
+		Place: binary.Place{Store: "Notes", UUID: uuid, Property: property, Index: binary.Append}, Name: name,
+		Size: int64(len(content)), Body: strings.NewReader(content),
 	})
 	f.must(err)
 }
@@ -143,7 +149,8 @@ func (f *fixture) read(data []byte) archive {
 	notes := a.content["Notes.jsonl"]
 	m := a.manifest
 	if m.Account.SHA256 != sum(a.content["account.json"]) || m.Files.SHA256 != sum(lines) || m.Files.Files != files ||
-		m.Stores["Notes"].SHA256 != sum(notes) || m.Stores["Notes"].Objects != strings.Count(notes, "\n") || m.Stores["Notes"].Bytes != int64(len(notes)) {
+		m.Stores["Notes"].SHA256 != sum(notes) || m.Stores["Notes"].Objects != strings.Count(notes, "\n") ||
+		m.Stores["Notes"].Bytes != int64(len(notes)) {
 		f.Errorf("the manifest differs: %s", a.content["manifest.json"])
 	}
 	return a
@@ -167,16 +174,19 @@ func TestAnExportHasWhatTheUserMaySee(t *testing.T) {
 	f.attach("a2", "photos", "withheld.txt", "the-withheld-content")
 	f.attach("b1", "photos", "bob.txt", "the-content-of-bob")
 	a := f.export("ada")
-	if want := []string{"account.json", "Notes.jsonl", "files/Notes/a1/photos/0-ada.txt", "manifest.json"}; !slices.Equal(a.names, want) {
+	if want := []string{"account.json", "Notes.jsonl", "files/Notes/a1/photos/0-ada.txt",
+		"manifest.json"}; !slices.Equal(a.names, want) {
 		t.Errorf("entries %s, want %s", a.names, want)
 	}
 	all := fmt.Sprint(a.names, a.content)
-	for _, hidden := range []string{"the-grade", "the-internal", "the-hidden", "withheld", "bob", "of-nobody", "secret", "_binaries"} {
+	for _, hidden := range []string{"the-grade", "the-internal", "the-hidden", "withheld", "bob", "of-nobody", "secret",
+		"_binaries"} {
 		if strings.Contains(all, hidden) {
 			t.Errorf("the archive has %s: %s", hidden, all)
 		}
 	}
-	if a.content["files/Notes/a1/photos/0-ada.txt"] != "the content" || !strings.Contains(a.content["Notes.jsonl"], `"text":"mine"`) {
+	if a.content["files/Notes/a1/photos/0-ada.txt"] != "the content" ||
+		!strings.Contains(a.content["Notes.jsonl"], `"text":"mine"`) {
 		t.Errorf("%s", all)
 	}
 	if a := f.export("eve"); a.manifest.Stores["Notes"].Objects != 0 {
@@ -188,7 +198,8 @@ func TestAnExportHasWhatTheUserMaySee(t *testing.T) {
 func TestNamesInAnArchiveLeadNowhereElse(t *testing.T) {
 	f := newFixture(t)
 	f.note("a1", `{"user":"ada"}`)
-	names := []string{"", "../../etc/passwd", `..\..\boot.ini`, "..", "a:b|c", "tab\tline\nend", "\u202egpj.exe", "trailing. . ", "CON", strings.Repeat("é", 120) + ".jpeg"}
+	names := []string{"", "../../etc/passwd", `..\..\boot.ini`, "..", "a:b|c", "tab\tline\nend", "\u202egpj.exe",
+		"trailing. . ", "CON", strings.Repeat("é", 120) + ".jpeg"}
 	for i, name := range names {
 		f.attach("a1", fmt.Sprintf("files-%d", i), name, "content of "+name)
 	}
@@ -197,7 +208,8 @@ func TestNamesInAnArchiveLeadNowhereElse(t *testing.T) {
 	for _, name := range a.names[2 : len(a.names)-1] {
 		clean := path.Clean(name)
 		parts := strings.Split(name, "/")
-		if clean != name || len(parts) != 5 || !strings.HasPrefix(name, "files/Notes/a1/") || strings.ContainsAny(name, "\\:*?\"<>|\n\t") || seen[strings.ToLower(parts[3])] {
+		if clean != name || len(parts) != 5 || !strings.HasPrefix(name, "files/Notes/a1/") ||
+			strings.ContainsAny(name, "\\:*?\"<>|\n\t") || seen[strings.ToLower(parts[3])] {
 			t.Errorf("entry %q", name)
 		}
 		seen[strings.ToLower(parts[3])] = true
@@ -231,7 +243,8 @@ func TestALostFileIsInTheManifest(t *testing.T) {
 		t.Fatal("nothing was removed")
 	}
 	a := f.export("ada")
-	if m := a.manifest.Files; m.Missing != 1 || m.Files != 1 || !slices.Equal(m.Lost, []string{"files/Notes/a1/photos/0-lost.txt"}) {
+	if m := a.manifest.Files; m.Missing != 1 || m.Files != 1 ||
+		!slices.Equal(m.Lost, []string{"files/Notes/a1/photos/0-lost.txt"}) {
 		t.Errorf("%+v", m)
 	}
 }
@@ -260,7 +273,8 @@ func TestAnExportEndsWithItsClientAndItsSession(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ended)
 	var b bytes.Buffer
-	if err := f.Write(as(ctx, "ada"), &b, "ada", nil); !errors.Is(err, ended) || strings.Contains(b.String(), "manifest.json") {
+	if err := f.Write(as(ctx, "ada"), &b, "ada", nil); !errors.Is(err, ended) ||
+		strings.Contains(b.String(), "manifest.json") {
 		t.Error("a session that has ended:", err)
 	}
 }
@@ -321,7 +335,8 @@ func (w *highest) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// 10,000 objects of 4 KiB and a file of 16 MiB take no more than some MiB. The store's own memory, which reading fills, is small here.
+// 10,000 objects of 4 KiB and a file of 16 MiB take no more than some MiB. The store's own memory, which reading fills,
+// is small here.
 func TestAnExportTakesLittleMemory(t *testing.T) {
 	f := newFixtureOn(t, filestore.Options{CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
 	var work sync.WaitGroup

@@ -20,8 +20,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// An export of the data of a user takes long. Its record in the store of tokens, found by the user, is its lease, and counts
-// the exports of the last hour, in all processes.
+// An export of the data of a user takes long. Its record in the store of tokens, found by the user, is its lease, and
+// counts the exports of the last hour, in all processes.
 const (
 	exportsPerHour = 5
 	exportLease    = 2 * time.Minute
@@ -124,11 +124,13 @@ func (e *Export) Renew(ctx context.Context) error {
 // End ends the export: another one can begin.
 func (e *Export) End(ctx context.Context) {
 	defer func() { <-e.service.Slots }()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, e.me.User.UUID)), sessions.BackgroundTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, e.me.User.UUID)),
+		sessions.BackgroundTimeout)
 	defer cancel()
 	err := e.change(ctx, func(held store.Lease, _ time.Time) bool { return held.Release(e.id) })
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
-		e.service.Log.WarnContext(ctx, "auth: the end of an export was not recorded; another one can begin later", "error", err)
+		e.service.Log.WarnContext(ctx, "auth: the end of an export was not recorded; another one can begin later",
+			"error", err)
 	}
 }
 

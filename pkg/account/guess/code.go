@@ -21,11 +21,13 @@ const (
 	// digits are too few for unlimited tries.
 	freeAttempts = 5
 
-	// triesTTL is how long the record is kept after the last try: as long as failures count, and longer than a code is valid.
+	// triesTTL is how long the record is kept after the last try: as long as failures count, and longer than a code is
+	// valid.
 	triesTTL = accountForget + time.Hour
 )
 
-// Step is how long a code of an authenticator app is shown. StepSkew is how many steps before and after now are accepted.
+// Step is how long a code of an authenticator app is shown. StepSkew is how many steps before and after now are
+// accepted.
 const (
 	Step     = 30 * time.Second
 	StepSkew = 1
@@ -47,7 +49,8 @@ func ErrWrongCode() *errs.Error {
 // that has one. The try counts as wrong until it is known to be right, so that concurrent tries do not evade the limit.
 //
 // Errors: Denied; Limited after too many wrong tries; those of verify, for which the try does not count.
-func (g *Guesses) Code(ctx context.Context, user, method string, verify func(ctx context.Context) (step uint64, ok bool, err error)) error {
+func (g *Guesses) Code(ctx context.Context, user, method string,
+	verify func(ctx context.Context) (step uint64, ok bool, err error)) error {
 	ctx = record.AsService(ctx, user)
 	free := cmp.Or(g.limits.Account, freeAttempts)
 	err := g.changeTries(ctx, user, func(t *record.Tries) error {
@@ -76,14 +79,16 @@ func (g *Guesses) Code(ctx context.Context, user, method string, verify func(ctx
 		if t.LastStep > StepAt(g.db.Now().Add(record.ClockTolerance))+StepSkew {
 			t.LastStep = 0 // the clock was set back since: do not wait until it reaches that time again
 		}
-		if ok && step != 0 && step <= t.LastStep { // a repeated code is not a guess: the user is not an attacker, and an eavesdropper gains nothing
+		// A repeated code is not a guess: the user is not an attacker, and an eavesdropper gains nothing.
+		if ok && step != 0 && step <= t.LastStep {
 			t.Failures.Count = max(0, t.Failures.Count-1)
 			denied = errs.Wrap(ErrKnown, errs.Denied, "%s", ErrWrongCode().Message)
 			return nil
 		}
 		t.Failures.At = g.db.Now()
 		if !ok {
-			t.Publish(g.db.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: method, Reason: "second-factor"}))
+			t.Publish(g.db.Audit(event.AuthLoginFailed, user,
+				event.AuthDetails{Method: method, Reason: "second-factor"}))
 			denied = ErrWrongCode()
 			return nil
 		}

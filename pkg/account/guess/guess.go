@@ -5,8 +5,8 @@
 //	by account           failed logins, each of which delays the next     in memory, and in the ident
 //	by code              wrong codes of a user's second factors           in one record of the user
 //
-// The delay of the last two is the same: it doubles with each failure. A mailbox counts the wrong codes of its own mails, with the
-// same delay, in the write that compares them.
+// The delay of the last two is the same: it doubles with each failure. A mailbox counts the wrong codes of its own
+// mails, with the same delay, in the write that compares them.
 package guess
 
 import (
@@ -33,8 +33,9 @@ type Guesses struct {
 // not allow further attempts. previous may be nil.
 func New(db *record.Stores, limits config.Limits, previous *Guesses) *Guesses {
 	g := &Guesses{
-		db: db, limits: limits, Accounts: newAccounts(limits.Account, db.Now), addresses: ratelimit.New(limits.Address, db.Now),
-		codes: ratelimit.NewIn(min(limits.Address, 1)*wrongCodes, wrongCodesIn, db.Now),
+		db: db, limits: limits, Accounts: newAccounts(limits.Account, db.Now),
+		addresses: ratelimit.New(limits.Address, db.Now),
+		codes:     ratelimit.NewIn(min(limits.Address, 1)*wrongCodes, wrongCodesIn, db.Now),
 	}
 	if previous != nil && limits.Address == previous.limits.Address {
 		g.addresses, g.codes = previous.addresses, previous.codes

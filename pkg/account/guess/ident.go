@@ -37,7 +37,8 @@ func (g *Guesses) recordFailures(l Login, f record.Failures, reason string) func
 			if !i.Failures.At.After(f.At.Add(time.Millisecond)) { // otherwise there was a later failure, or a login
 				i.Failures = record.Failures{Count: max(f.Count, Current(i.Failures, f.At).Count), At: f.At}
 			}
-			i.Publish(g.db.Audit(event.AuthLoginFailed, l.User, event.AuthDetails{Method: l.Method, Factor: l.Ident.UUID, Reason: reason}))
+			i.Publish(g.db.Audit(event.AuthLoginFailed, l.User,
+				event.AuthDetails{Method: l.Method, Factor: l.Ident.UUID, Reason: reason}))
 			return nil
 		})
 		return record.IgnoreNotFound(err)

@@ -72,7 +72,8 @@ func (s *Keys) Create(ctx context.Context, k New, password string, from sessions
 	if err := s.Sessions.CheckActive(ctx, me); err != nil {
 		return Info{}, "", err
 	}
-	if err := s.Notices.Announce(ctx, me.User, notices.Announcement{Kind: notices.NoticeKeyAdded, About: k.Name}); err != nil {
+	if err := s.Notices.Announce(ctx, me.User,
+		notices.Announcement{Kind: notices.NoticeKeyAdded, About: k.Name}); err != nil {
 		return Info{}, "", err
 	}
 	info, token, err := s.SaveKey(ctx, k, me.User, from)
@@ -88,8 +89,10 @@ func (s *Keys) ValidateKey(k New) error {
 	refuse := func(field, message string) {
 		found = append(found, errs.Field{Pointer: "/" + field, Message: message})
 	}
-	if n := len(k.Name); n == 0 || n > maxKeyName || !utf8.ValidString(k.Name) || strings.ContainsFunc(k.Name, unicode.IsControl) || strings.TrimSpace(k.Name) != k.Name {
-		refuse("name", fmt.Sprintf("must have 1 to %d bytes, without control characters, or spaces at its ends", maxKeyName))
+	if n := len(k.Name); n == 0 || n > maxKeyName || !utf8.ValidString(k.Name) ||
+		strings.ContainsFunc(k.Name, unicode.IsControl) || strings.TrimSpace(k.Name) != k.Name {
+		refuse("name",
+			fmt.Sprintf("must have 1 to %d bytes, without control characters, or spaces at its ends", maxKeyName))
 	}
 	if !k.Expires.IsZero() && (!k.Expires.After(s.DB.Now()) || k.Expires.After(never)) {
 		refuse("expires", "must be in the future")
@@ -140,7 +143,8 @@ func (s *Keys) SaveKey(ctx context.Context, k New, user record.User, from sessio
 }
 
 func keyInfo(key record.Session) Info {
-	info := Info{ID: key.UUID, Name: key.Name, Rule: key.Rule, Created: key.Created, LastUsed: record.TimeText(key.LastUsed), Expires: record.TimeText(key.Expires)}
+	info := Info{ID: key.UUID, Name: key.Name, Rule: key.Rule, Created: key.Created,
+		LastUsed: record.TimeText(key.LastUsed), Expires: record.TimeText(key.Expires)}
 	if key.Expires.Equal(never) {
 		info.Expires = ""
 	}
@@ -181,7 +185,9 @@ func (s *Keys) RevokeKey(ctx context.Context, user, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Notices.Announce(ctx, record.UserOf(user), notices.Announcement{Kind: notices.NoticeKeyRemoved, About: key.Name, Always: notices.ActsForOthers(ctx, user)}); err != nil {
+	if err := s.Notices.Announce(ctx, record.UserOf(user),
+		notices.Announcement{Kind: notices.NoticeKeyRemoved, About: key.Name,
+			Always: notices.ActsForOthers(ctx, user)}); err != nil {
 		return err
 	}
 	return s.Sessions.End(ctx, id, s.DB.Audit(event.AuthKeyRevoked, user, event.AuthDetails{Factor: id}))

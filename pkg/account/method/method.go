@@ -53,7 +53,8 @@ type Factor interface {
 
 	// Enroll verifies the code for the setup of the same session, by try, which limits guesses. check is called with
 	// the user as of the write that adds it; may be nil.
-	Enroll(ctx context.Context, me *sessions.Session, secret, code string, try Try) (check func(now record.User) error, err error)
+	Enroll(ctx context.Context, me *sessions.Session, secret, code string,
+		try Try) (check func(now record.User) error, err error)
 }
 
 // Again is a method by which logged-in users without a second factor authenticate again.

@@ -58,7 +58,8 @@ func (all Methods) Enabled() (enabled []about.Method) {
 func (all Methods) Usable(f record.Factors, methods []string, mailbox bool, now string) (usable []string) {
 	for _, one := range f.List() {
 		m := all.About(one.Type)
-		first := len(methods) > 0 && methods[0] == one.Type && m.AAL < 2 && m.Login // otherwise it is a provider with that name
+		// Otherwise it is a provider with that name.
+		first := len(methods) > 0 && methods[0] == one.Type && m.AAL < 2 && m.Login
 		if !first && (!m.Mailbox || !mailbox) && one.From <= now {
 			usable = append(usable, one.Type)
 		}

@@ -42,7 +42,8 @@ func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions
 		first = d.UUID == "" || since != "" && len(all) == 0
 		browser = cmp.Or(deviceSecret(c, user.UUID, all), browser)
 		var changed bool
-		if known, changed = s.addDevice(d, all, record.Device{Hash: deviceHash(user.UUID, browser), Since: since}, record.Device{Hash: place, Since: since}); !changed {
+		if known, changed = s.addDevice(d, all, record.Device{Hash: deviceHash(user.UUID, browser), Since: since},
+			record.Device{Hash: place, Since: since}); !changed {
 			return record.ErrUnchanged
 		}
 		return nil
@@ -70,7 +71,8 @@ func (s *Notices) devicesSince(all []record.Device, since string) []record.Devic
 
 // addDevice adds a device to a record, and reports whether it was known, by its browser or by its place, and whether
 // the record has changed.
-func (s *Notices) addDevice(d *record.Devices, all []record.Device, browser, place record.Device) (known, changed bool) {
+func (s *Notices) addDevice(d *record.Devices, all []record.Device,
+	browser, place record.Device) (known, changed bool) {
 	now := s.DB.Now()
 	has := func(one record.Device) int {
 		return slices.IndexFunc(all, func(d record.Device) bool { return d.Hash == one.Hash })
@@ -94,7 +96,8 @@ func (s *Notices) addDevice(d *record.Devices, all []record.Device, browser, pla
 
 // deviceSecret returns the secret of a known device among a client's secrets.
 func deviceSecret(from sessions.Client, user string, known []record.Device) string {
-	secrets := slices.DeleteFunc(append([]string{from.Device}, from.Devices...), func(secret string) bool { return secret == "" })
+	secrets := slices.DeleteFunc(append([]string{from.Device}, from.Devices...),
+		func(secret string) bool { return secret == "" })
 	return secret.FirstValid(secrets, func() func(string) bool {
 		return func(secret string) bool {
 			hash := deviceHash(user, secret)

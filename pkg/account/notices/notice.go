@@ -72,7 +72,8 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 	}
 	err := s.Post.Order(ctx, post.Order{
 		// The address is in its name: a notice to the previous owner address is not replaced by one to the present one.
-		Mailbox: record.NoticePurpose + strings.ToLower(string(a.Kind)) + "-" + secret.Hex(user.UUID+" "+a.To), Why: record.Purpose(record.NoticePurpose + a.Kind), Address: a.To,
+		Mailbox: record.NoticePurpose + strings.ToLower(string(a.Kind)) + "-" + secret.Hex(user.UUID+" "+a.To),
+		Why:     record.Purpose(record.NoticePurpose + a.Kind), Address: a.To,
 		Delay: func(now record.Mailbox) time.Duration {
 			if a.Always {
 				return 0
@@ -87,7 +88,8 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 	})
 	var limited *errs.Error
 	if errors.As(err, &limited) && limited.Kind == errs.Limited {
-		return guess.Limited("too many changes of this kind: the owner of the account gets a mail about each; wait before the next change", limited.RetryAfter)
+		return guess.Limited("too many changes of this kind: the owner of the account gets a mail about each; wait "+
+			"before the next change", limited.RetryAfter)
 	}
 	return err
 }
@@ -97,7 +99,8 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 func (s *Notices) AnnounceToOwner(ctx context.Context, user record.User, acting record.Identity) error {
 	found, err := s.DB.StandingsOf(ctx, user)
 	if to := found.Owner(); err == nil && to != "" && to != acting.ID {
-		err = s.Announce(record.AsService(ctx, user.UUID), user, Announcement{Kind: NoticeLoginRemoved, About: to, To: to, Always: true})
+		err = s.Announce(record.AsService(ctx, user.UUID), user,
+			Announcement{Kind: NoticeLoginRemoved, About: to, To: to, Always: true})
 	}
 	return err
 }
@@ -131,7 +134,8 @@ func (s *Notices) Notify(ctx context.Context, user record.User, kind post.Notice
 	err := s.Announce(ctx, user, Announcement{Kind: kind})
 	switch {
 	case errors.Is(err, errs.Limited):
-		s.Log.InfoContext(ctx, "auth: a notice was omitted, because the user got many", "user", user.UUID, "notice", kind)
+		s.Log.InfoContext(ctx, "auth: a notice was omitted, because the user got many", "user", user.UUID,
+			"notice", kind)
 	case err != nil:
 		s.Log.ErrorContext(ctx, "auth: requesting a notice failed", "user", user.UUID, "notice", kind, "error", err)
 	}
@@ -155,7 +159,8 @@ func noticeDelay(mailbox record.Mailbox, now time.Time) time.Duration {
 
 // ComposeNotice renders a notice to the address that was the owner's when it was requested. send is false if the notice
 // is no longer configured. It is also false for a deleted or disabled user, unless the notice is about that.
-func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox,
+	request record.MailRequest) (m mail.Message, send bool, err error) {
 	kind := post.Notice(strings.TrimPrefix(string(request.For), record.NoticePurpose))
 	texts := s.Email.Notices[kind]
 	if texts == nil || mailbox.User == "" {
@@ -163,7 +168,8 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, req
 	}
 	user, err := s.DB.Users.Read(ctx, mailbox.User)
 	switch {
-	case errors.Is(err, errs.NotFound) && (kind == NoticeDeleted || kind == NoticeDeletion): // the user may have been deleted at once
+	// The user may have been deleted at once.
+	case errors.Is(err, errs.NotFound) && (kind == NoticeDeleted || kind == NoticeDeletion):
 	case err != nil:
 		return m, false, record.IgnoreNotFound(err)
 	case user.MarkedDisabled && kind != NoticeDisabled && kind != NoticeDeleted:
@@ -179,7 +185,8 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox, req
 			return m, false, nil
 		}
 	}
-	data := mail.Data{Login: address, Link: s.Base.String(), Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
+	data := mail.Data{Login: address, Link: s.Base.String(),
+		Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
 	// The place of an admin is not shown to the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)

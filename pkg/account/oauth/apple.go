@@ -20,7 +20,8 @@ const appleIssuer = "https://appleid.apple.com"
 // callback of the first login has the name, as unsigned text, like the name in a form.
 // https://developer.apple.com/documentation/signinwithapplerestapi
 func NewApple(c config.Apple, by Requests) (Provider, error) {
-	c.Site = withDefaults(c.Site, appleIssuer, appleIssuer+"/auth/authorize", appleIssuer+"/auth/token", appleIssuer+"/auth/keys")
+	c.Site = withDefaults(c.Site, appleIssuer, appleIssuer+"/auth/authorize", appleIssuer+"/auth/token",
+		appleIssuer+"/auth/keys")
 	secret, err := newAppleSecret(c)
 	if err != nil {
 		return nil, err
@@ -69,5 +70,6 @@ func appleName(profile object.Object, callback url.Values) {
 // isName reports whether a text can be a part of a name.
 func isName(text string) bool {
 	const most = 100
-	return strings.TrimSpace(strings.ReplaceAll(text, "\ufffd", "")) != "" && utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, unicode.IsControl)
+	return strings.TrimSpace(strings.ReplaceAll(text, "\ufffd", "")) != "" && utf8.RuneCountInString(text) <= most &&
+		!strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -45,7 +45,8 @@ func newAppleSecret(c config.Apple) (*appleSecret, error) {
 	if err != nil {
 		return nil, err
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: private, KeyID: c.KeyID}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256,
+		Key: jose.JSONWebKey{Key: private, KeyID: c.KeyID}}, nil)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "the privateKey can't sign")
 	}
@@ -60,11 +61,13 @@ func parseAppleKey(text string) (*ecdsa.PrivateKey, error) {
 	// Variables of the environment often have no line breaks.
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(strings.TrimSpace(text), `\n`, "\n") + "\n"))
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, errs.New(errs.Invalid, "the privateKey is not a private key: expected the content of a file AuthKey_*.p8 from Apple, which begins with -----BEGIN PRIVATE KEY-----")
+		return nil, errs.New(errs.Invalid, "the privateKey is not a private key: expected the content of a file "+
+			"AuthKey_*.p8 from Apple, which begins with -----BEGIN PRIVATE KEY-----")
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, errs.New(errs.Invalid, "the privateKey can't be read: expected the content of a file AuthKey_*.p8 from Apple, unchanged")
+		return nil, errs.New(errs.Invalid,
+			"the privateKey can't be read: expected the content of a file AuthKey_*.p8 from Apple, unchanged")
 	}
 	private, ok := key.(*ecdsa.PrivateKey)
 	if !ok || private.Curve != elliptic.P256() {

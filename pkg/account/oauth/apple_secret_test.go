@@ -10,7 +10,8 @@ import (
 
 // A secret is replaced long before it ends, and when the clock was set back.
 func TestASecretForAppleIsReplaced(t *testing.T) {
-	s, err := newAppleSecret(config.Apple{PrivateKey: config.Secret(provider.ApplePrivateKey()), Site: config.Site{ClientID: "client", Issuer: appleIssuer}})
+	s, err := newAppleSecret(config.Apple{PrivateKey: config.Secret(provider.ApplePrivateKey()),
+		Site: config.Site{ClientID: "client", Issuer: appleIssuer}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,8 @@ func TestASecretForAppleIsReplaced(t *testing.T) {
 		return text
 	}
 	first := current()
-	for after, same := range map[time.Duration]bool{0: true, appleSecretReuse - time.Second: true, appleSecretReuse: false, -time.Second: false} {
+	for after, same := range map[time.Duration]bool{0: true, appleSecretReuse - time.Second: true,
+		appleSecretReuse: false, -time.Second: false} {
 		s.text, s.made = first, now
 		s.now = func() time.Time { return now.Add(after) }
 		if got := current() == first; got != same {

@@ -13,7 +13,8 @@ import (
 func authorizationCode(name string, q url.Values, isIssuer func(string) bool, always bool) (string, error) {
 	for _, param := range []string{"iss", "error", "code"} {
 		if len(q[param]) > 1 {
-			return "", errs.New(errs.Invalid, "the callback of %s has more than one %q; start the login again", name, param)
+			return "", errs.New(errs.Invalid, "the callback of %s has more than one %q; start the login again", name,
+				param)
 		}
 	}
 	if q.Has("iss") || always {

@@ -54,11 +54,13 @@ func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
 	web := *p.transport
 	web.limit = metadataLimit
 	ctx = oidc.ClientContext(ctx, web.client())
-	wrong := errs.New(errs.Internal, "%s has no usable discovery document: check the configured issuer", p.transport.name)
+	wrong := errs.New(errs.Internal, "%s has no usable discovery document: check the configured issuer",
+		p.transport.name)
 	provider, err := oidc.NewProvider(ctx, p.issuer)
 	var mismatch *oidc.IssuerMismatchError
 	if errors.As(err, &mismatch) {
-		return nil, errs.New(errs.Internal, "the issuer of %s is %.200q: configure exactly this value", p.issuer, mismatch.Discovered)
+		return nil, errs.New(errs.Internal, "the issuer of %s is %.200q: configure exactly this value", p.issuer,
+			mismatch.Discovered)
 	}
 	if err != nil {
 		return nil, knownError(err, wrong)
@@ -77,7 +79,8 @@ func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
 		return nil, wrong
 	}
 	// A signature by a shared secret is no proof, because the client has the secret too.
-	d.Algorithms = slices.DeleteFunc(d.Algorithms, func(alg string) bool { return alg == "none" || strings.HasPrefix(alg, "HS") })
+	d.Algorithms = slices.DeleteFunc(d.Algorithms,
+		func(alg string) bool { return alg == "none" || strings.HasPrefix(alg, "HS") })
 	d.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), web.client()), d.Keys)
 	return &d, nil
 }
@@ -85,5 +88,6 @@ func (p *oidcProvider) fetchDiscovery(ctx context.Context) (*discovery, error) {
 // safe reports whether an endpoint uses https, or http like its issuer.
 func (p *oidcProvider) safe(endpoint string) bool {
 	u, err := url.Parse(endpoint)
-	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(p.issuer, "http:"))
+	return err == nil && u.Host != "" &&
+		(u.Scheme == "https" || u.Scheme == "http" && strings.HasPrefix(p.issuer, "http:"))
 }

@@ -28,39 +28,53 @@ func TestFinishReportsProviderErrors(t *testing.T) {
 		kind  errs.Kind
 	}{
 		{"wrong redirect URI", oauth2Names, func(l *login) { l.finish.CallbackURL += "/other" }, errs.Invalid},
-		{"wrong verifier", slices.Concat(profileNames, siteNames), func(l *login) { l.finish.Verifier = other }, errs.Invalid},
-		{"no verifier", slices.Concat(profileNames, siteNames), func(l *login) { l.finish.Verifier = "" }, errs.Invalid},
+		{"wrong verifier", slices.Concat(profileNames, siteNames), func(l *login) { l.finish.Verifier = other },
+			errs.Invalid},
+		{"no verifier", slices.Concat(profileNames, siteNames), func(l *login) { l.finish.Verifier = "" },
+			errs.Invalid},
 		{"made-up code", oauth2Names, func(l *login) { l.finish.Query.Set("code", "made-up") }, errs.Invalid},
 		{"no code", oauth2Names, func(l *login) { l.finish.Query.Del("code") }, errs.Invalid},
 		{"two codes", oauth2Names, func(l *login) { l.finish.Query.Add("code", "another") }, errs.Invalid},
-		{"an error of the provider", oauth2Names, func(l *login) { l.finish.Query.Set("error", "server_error") }, errs.Unavailable},
-		{"an error of the request", oauth2Names, func(l *login) { l.finish.Query.Set("error", "invalid_scope") }, errs.Invalid},
+		{"an error of the provider", oauth2Names, func(l *login) { l.finish.Query.Set("error", "server_error") },
+			errs.Unavailable},
+		{"an error of the request", oauth2Names, func(l *login) { l.finish.Query.Set("error", "invalid_scope") },
+			errs.Invalid},
 		{"expired code", oauth2Names, func(l *login) { l.server.ExpireCodes() }, errs.Invalid},
 		{"wrong issuer", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "https://evil.test/") }, errs.Invalid},
-		{"wrong issuer, same scheme", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "http://evil.test/") }, errs.Invalid},
+		{"wrong issuer, same scheme", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "http://evil.test/") },
+			errs.Invalid},
 		{"malformed issuer", oauth2Names, func(l *login) { l.finish.Query.Set("iss", "http://[::1") }, errs.Invalid},
 		{"wrong issuer denies", oauth2Names, func(l *login) {
 			l.finish.Query.Set("iss", "https://evil.test/")
 			l.finish.Query.Set("error", "access_denied")
 		}, errs.Invalid},
-		{"wrong verifier", []string{"twitter"}, func(l *login) { l.finish.Query.Set("oauth_verifier", other) }, errs.Invalid},
+		{"wrong verifier", []string{"twitter"}, func(l *login) { l.finish.Query.Set("oauth_verifier", other) },
+			errs.Invalid},
 		{"no verifier", []string{"twitter"}, func(l *login) { l.finish.Query.Del("oauth_verifier") }, errs.Invalid},
 		{"wrong token", []string{"twitter"}, func(l *login) { l.finish.Query.Set("oauth_token", other) }, errs.Invalid},
 		{"wrong secret", []string{"twitter"}, func(l *login) { l.finish.Secret = other }, errs.Invalid},
-		{"no token in the reply", []string{"twitter"}, func(l *login) { l.server.TokenError(200, "oauth_token=half") }, errs.Invalid},
+		{"no token in the reply", []string{"twitter"}, func(l *login) { l.server.TokenError(200, "oauth_token=half") },
+			errs.Invalid},
 		{"keys down", siteNames, func(l *login) { l.server.Down(provider.Keys) }, errs.Unavailable},
 		{"keys fail", siteNames, func(l *login) { l.server.Answer(provider.Keys, 500, "oops") }, errs.Unavailable},
-		{"keys of others", siteNames, func(l *login) { l.server.Answer(provider.Keys, 200, `{"keys":[]}`) }, errs.Invalid},
-		{"no ID token", siteNames, func(l *login) { l.server.TokenError(200, `{"access_token":"x","token_type":"Bearer"}`) }, errs.Invalid},
+		{"keys of others", siteNames, func(l *login) { l.server.Answer(provider.Keys, 200, `{"keys":[]}`) },
+			errs.Invalid},
+		{"no ID token", siteNames,
+			func(l *login) { l.server.TokenError(200, `{"access_token":"x","token_type":"Bearer"}`) }, errs.Invalid},
 
 		{"token endpoint down", allNames, func(l *login) { l.server.Down(provider.Token) }, errs.Unavailable},
 		{"token endpoint fails", allNames, func(l *login) { l.server.TokenError(500, "oops") }, errs.Unavailable},
 		{"token endpoint refuses", allNames, func(l *login) { l.server.TokenError(400, "no") }, errs.Invalid},
-		{"token endpoint talks nonsense", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":7}`) }, errs.Invalid},
+		{"token endpoint talks nonsense", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":7}`) },
+			errs.Invalid},
 		{"token endpoint says nothing", allNames, func(l *login) { l.server.TokenError(200, "") }, errs.Invalid},
-		{"huge token", allNames, func(l *login) { l.server.TokenError(200, `{"access_token":"x"}`+strings.Repeat(" ", 1<<17)) }, errs.Invalid},
-		{"server_error at the token endpoint", oauth2Names, func(l *login) { l.server.TokenError(400, `{"error":"server_error"}`) }, errs.Unavailable},
-		{"belfry refused", oauth2Names, func(l *login) { l.server.TokenError(401, `{"error":"invalid_client"}`) }, errs.Internal},
+		{"huge token", allNames,
+			func(l *login) { l.server.TokenError(200, `{"access_token":"x"}`+strings.Repeat(" ", 1<<17)) },
+			errs.Invalid},
+		{"server_error at the token endpoint", oauth2Names,
+			func(l *login) { l.server.TokenError(400, `{"error":"server_error"}`) }, errs.Unavailable},
+		{"belfry refused", oauth2Names, func(l *login) { l.server.TokenError(401, `{"error":"invalid_client"}`) },
+			errs.Internal},
 
 		{"profile down", fetchedNames, func(l *login) { l.server.Down(provider.Profile) }, errs.Unavailable},
 		{"profile fails", fetchedNames, func(l *login) { l.server.ProfileError(503, "oops") }, errs.Unavailable},
@@ -70,8 +84,10 @@ func TestFinishReportsProviderErrors(t *testing.T) {
 		{"profile a list", idNames, func(l *login) { l.server.ProfileError(200, "[]") }, errs.Invalid},
 		{"profile too large", idNames, func(l *login) { l.server.HugeProfile() }, errs.Invalid},
 		{"emails down", []string{"github"}, func(l *login) { l.server.Down(provider.Emails) }, errs.Unavailable},
-		{"emails fail", []string{"github"}, func(l *login) { l.server.Answer(provider.Emails, 500, "oops") }, errs.Unavailable},
-		{"emails limited", []string{"github"}, func(l *login) { l.server.Answer(provider.Emails, 403, "", "Retry-After", "60") }, errs.Unavailable},
+		{"emails fail", []string{"github"}, func(l *login) { l.server.Answer(provider.Emails, 500, "oops") },
+			errs.Unavailable},
+		{"emails limited", []string{"github"},
+			func(l *login) { l.server.Answer(provider.Emails, 403, "", "Retry-After", "60") }, errs.Unavailable},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,7 +132,8 @@ func TestInvalidCallbacksAreRejected(t *testing.T) {
 	})
 	s := start(t)
 	s.Register("https://other.test/")
-	if _, err := client(t, s, "twitter", 0).Begin(t.Context(), newBegin()); err == nil || errs.KindOf(err) != errs.Internal {
+	if _, err := client(t, s, "twitter", 0).Begin(t.Context(), newBegin()); err == nil ||
+		errs.KindOf(err) != errs.Internal {
 		t.Errorf("twitter: %v", err)
 	}
 }
@@ -197,7 +214,8 @@ func TestAnOverloadedProviderIsUnavailable(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		asked := make(chan string, 10)
-		elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.String() }))
+		elsewhere := httptest.NewServer(
+			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.String() }))
 		defer elsewhere.Close()
 		for _, at := range endpointsOf(name) {
 			for _, to := range []string{elsewhere.URL, s.URL, "http://[::1"} {
@@ -268,7 +286,8 @@ func TestAProviderThatDoesNotSpeakHTTP(t *testing.T) {
 	}))
 	defer echo.Close()
 	app := s.Config("github")
-	p, err := oauth.New("github", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), TokenURL: echo.URL, AuthURL: app.AuthURL}, oauth.Requests{})
+	p, err := oauth.New("github", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret),
+		TokenURL: echo.URL, AuthURL: app.AuthURL}, oauth.Requests{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +300,8 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 	tries := 0
 	for _, name := range []string{"github", "google", "amazon", "gitlab", "discord", "linkedin"} {
 		app := s.Config(name)
-		p, err := oauth.New(name, config.OAuth2{ClientID: app.ClientID, ClientSecret: "wrong", AuthURL: app.AuthURL, TokenURL: app.TokenURL, ProfileURL: app.ProfileURL}, oauth.Requests{})
+		p, err := oauth.New(name, config.OAuth2{ClientID: app.ClientID, ClientSecret: "wrong", AuthURL: app.AuthURL,
+			TokenURL: app.TokenURL, ProfileURL: app.ProfileURL}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,11 +309,13 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 		tries++
 	}
 	app := s.Config("oidc")
-	goes(t, s, oauth.NewOIDC(config.OIDC{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: "wrong"}, oauth.Requests{})).mustFail(t, errs.Internal)
+	goes(t, s, oauth.NewOIDC(config.OIDC{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: "wrong"},
+		oauth.Requests{})).mustFail(t, errs.Internal)
 	tries++
 	app = s.Config("slack")
 	goes(t, s, oauth.NewSlack(config.Site{
-		ClientID: app.ClientID, ClientSecret: "wrong", Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL,
+		ClientID: app.ClientID, ClientSecret: "wrong", Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL,
+		KeysURL: app.KeysURL,
 	}, oauth.Requests{})).mustFail(t, errs.Internal)
 	tries++
 	// Another method could not succeed: the code has been consumed.
@@ -306,7 +328,8 @@ func TestAWrongClientSecretIsAnInternalError(t *testing.T) {
 func wrongConsumerSecret(t *testing.T, s *provider.Server) {
 	t.Helper()
 	app := s.Twitter()
-	p := oauth.NewTwitter(config.OAuth1{ConsumerKey: app.ConsumerKey, ConsumerSecret: "wrong", RequestTokenURL: app.RequestTokenURL}, oauth.Requests{})
+	p := oauth.NewTwitter(config.OAuth1{ConsumerKey: app.ConsumerKey, ConsumerSecret: "wrong",
+		RequestTokenURL: app.RequestTokenURL}, oauth.Requests{})
 	if _, err := p.Begin(t.Context(), newBegin()); err == nil || errs.KindOf(err) != errs.Internal {
 		t.Errorf("twitter: %v", err)
 	}
@@ -325,7 +348,8 @@ func TestLoggableCauses(t *testing.T) {
 	s := start(t)
 	for url, want := range map[string]string{short.URL: "unexpected EOF", untrusted.URL: "certificate"} {
 		app := s.Config("google")
-		p, err := oauth.New("google", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), AuthURL: app.AuthURL, TokenURL: url}, oauth.Requests{})
+		p, err := oauth.New("google", config.OAuth2{ClientID: app.ClientID,
+			ClientSecret: config.Secret(app.ClientSecret), AuthURL: app.AuthURL, TokenURL: url}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}

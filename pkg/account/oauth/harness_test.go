@@ -21,12 +21,15 @@ import (
 const callback = "https://belfry.test/auth/callback"
 
 var (
-	profileNames = []string{"github", "google", "facebook", "amazon", "gitlab", "discord", "oidc"} // with PKCE, and a profile that is fetched
-	siteNames    = []string{"apple", "microsoft", "slack"}                                         // whose profile is the ID token
+	// with PKCE, and a profile that is fetched
+	profileNames = []string{"github", "google", "facebook", "amazon", "gitlab", "discord", "oidc"}
+	// whose profile is the ID token
+	siteNames    = []string{"apple", "microsoft", "slack"}
 	oauth2Names  = slices.Concat(profileNames, siteNames, []string{"linkedin"})
 	fetchedNames = slices.Concat(profileNames, []string{"linkedin", "twitter"})
-	idNames      = slices.DeleteFunc(slices.Clone(fetchedNames), func(name string) bool { return name == "oidc" }) // whose id is in the profile that is fetched
-	allNames     = append([]string{"twitter"}, oauth2Names...)
+	// whose id is in the profile that is fetched
+	idNames  = slices.DeleteFunc(slices.Clone(fetchedNames), func(name string) bool { return name == "oidc" })
+	allNames = append([]string{"twitter"}, oauth2Names...)
 )
 
 // idOf is the id that a provider's identity has for a user.
@@ -80,7 +83,8 @@ func clientWith(t *testing.T, s *provider.Server, name string, timeout time.Dura
 	switch name {
 	case "apple":
 		site.ClientSecret = ""
-		return must(oauth.NewApple(config.Apple{Site: site, TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PrivateKey: config.Secret(provider.ApplePrivateKey())}, by))
+		return must(oauth.NewApple(config.Apple{Site: site, TeamID: provider.AppleTeam, KeyID: provider.AppleKey,
+			PrivateKey: config.Secret(provider.ApplePrivateKey())}, by))
 	case "microsoft":
 		return must(oauth.NewMicrosoft(config.Microsoft{Site: site, BaseURL: app.Issuer}, by))
 	case "slack":
@@ -88,11 +92,13 @@ func clientWith(t *testing.T, s *provider.Server, name string, timeout time.Dura
 	case "twitter":
 		app := s.Twitter()
 		return oauth.NewTwitter(config.OAuth1{
-			ConsumerKey: app.ConsumerKey, ConsumerSecret: config.Secret(app.ConsumerSecret), RequestTokenURL: app.RequestTokenURL,
-			AuthorizeURL: app.AuthorizeURL, AccessTokenURL: app.AccessTokenURL, ProfileURL: app.ProfileURL,
+			ConsumerKey: app.ConsumerKey, ConsumerSecret: config.Secret(app.ConsumerSecret),
+			RequestTokenURL: app.RequestTokenURL,
+			AuthorizeURL:    app.AuthorizeURL, AccessTokenURL: app.AccessTokenURL, ProfileURL: app.ProfileURL,
 		}, by)
 	case "oidc":
-		c := config.OIDC{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), KeepTokens: keep}
+		c := config.OIDC{Issuer: s.Issuer(), ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret),
+			KeepTokens: keep}
 		if keep {
 			c.Scope = []string{"openid", "email", "offline_access"}
 		}
@@ -122,7 +128,8 @@ func goes(t *testing.T, s *provider.Server, p oauth.Provider) *login {
 	if l.start, err = p.Begin(t.Context(), l.begin); err != nil {
 		t.Fatalf("Begin: %v", err)
 	}
-	l.finish = oauth.Callback{CallbackURL: callback, Query: browse(t, l.start.URL), Verifier: l.begin.Verifier, Secret: l.start.Secret}
+	l.finish = oauth.Callback{CallbackURL: callback, Query: browse(t, l.start.URL), Verifier: l.begin.Verifier,
+		Secret: l.start.Secret}
 	if l.start.Token == "" && l.finish.Query.Get("state") != l.begin.State {
 		t.Fatalf("state %q came back as %q", l.begin.State, l.finish.Query.Get("state"))
 	}

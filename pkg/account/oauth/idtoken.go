@@ -34,7 +34,8 @@ var identifying = []string{
 }
 
 // verify returns the claims of an ID token that is for this login.
-func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.Token, nonce string) (claims object.Object, changes []string, err error) {
+func (p *oidcProvider) verify(ctx context.Context, d *discovery, token *oauth2.Token,
+	nonce string) (claims object.Object, changes []string, err error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
 		return nil, nil, errs.New(errs.Invalid, "%s returned no ID token", p.transport.name)
@@ -89,7 +90,8 @@ func (p *oidcProvider) checkForm(raw string, accepted []string) error {
 		return p.refused("is not a JWT")
 	}
 	if head.Encryption != "" || strings.Count(raw, ".") == 4 {
-		return p.refused("is encrypted, which belfry does not support: configure this client at the provider to get only signed ones")
+		return p.refused("is encrypted, which belfry does not support: configure this client at the provider to get " +
+			"only signed ones")
 	}
 	if len(accepted) == 0 {
 		accepted = []string{oidc.RS256} // the library's default
@@ -97,7 +99,8 @@ func (p *oidcProvider) checkForm(raw string, accepted []string) error {
 	if slices.Contains(accepted, head.Algorithm) {
 		return nil
 	}
-	return p.refused("is signed by " + algorithmName(head.Algorithm) + "; accepted are " + strings.Join(accepted, ", ") +
+	return p.refused("is signed by " + algorithmName(head.Algorithm) + "; accepted are " +
+		strings.Join(accepted, ", ") +
 		": configure this client at the provider to get one of those")
 }
 
@@ -124,15 +127,18 @@ func (p *oidcProvider) checkClaims(idToken *oidc.IDToken, claims object.Object, 
 	case !p.isIssuer(idToken.Issuer):
 		return p.refused(fmt.Sprintf("is of the issuer %.*q: expected %q", most, idToken.Issuer, p.issuer))
 	case !slices.Contains(idToken.Audience, p.config.ClientID):
-		return p.refused(fmt.Sprintf("is for the audience %.*q, and not for the configured clientID", most, idToken.Audience[:min(len(idToken.Audience), 5)]))
+		return p.refused(fmt.Sprintf("is for the audience %.*q, and not for the configured clientID", most,
+			idToken.Audience[:min(len(idToken.Audience), 5)]))
 	case named && client != p.config.ClientID:
 		return p.refused(fmt.Sprintf("was made for the client %.*q, and not for the configured clientID", most, client))
 	case idToken.Expiry.IsZero():
 		return p.refused("has no exp")
 	case now.After(idToken.Expiry.Add(expLeeway)):
-		return p.refused(fmt.Sprintf("expired %v ago: compare the clocks of both machines", now.Sub(idToken.Expiry).Round(time.Second)))
+		return p.refused(fmt.Sprintf("expired %v ago: compare the clocks of both machines",
+			now.Sub(idToken.Expiry).Round(time.Second)))
 	case early > nbfLeeway:
-		return p.refused(fmt.Sprintf("is valid in %v only: compare the clocks of both machines", early.Round(time.Second)))
+		return p.refused(fmt.Sprintf("is valid in %v only: compare the clocks of both machines",
+			early.Round(time.Second)))
 	case idToken.Nonce != nonce:
 		return p.refused("is for another login: its nonce differs; start the login again")
 	}

@@ -30,8 +30,10 @@ func TestLogin(t *testing.T) {
 			"twitter":  `"ada@example.com"`,
 			"oidc":     `"ada@example.com"`,
 
-			"gitlab": `"preferred_username":"ada"`, "discord": `"global_name":"Ada Lovelace"`, "linkedin": `"given_name":"Ada"`,
-			"apple": `"name":"Ada Lovelace"`, "microsoft": `"preferred_username":"ada@contoso.example"`, "slack": `"team_name":"kraneflannel"`,
+			"gitlab": `"preferred_username":"ada"`, "discord": `"global_name":"Ada Lovelace"`,
+			"linkedin": `"given_name":"Ada"`,
+			"apple":    `"name":"Ada Lovelace"`, "microsoft": `"preferred_username":"ada@contoso.example"`,
+			"slack": `"team_name":"kraneflannel"`,
 		}[name]
 		if text := string(id.Profile.Encode()); !strings.Contains(text, want) {
 			t.Errorf("the profile misses %s: %s", want, text)
@@ -48,18 +50,21 @@ func TestLogin(t *testing.T) {
 // id, and keeps its digits.
 func TestIDs(t *testing.T) {
 	const large = "12345678901234567890123"
-	each(t, slices.Concat(fetchedNames, []string{"apple", "slack"}), func(t *testing.T, s *provider.Server, name string) {
-		others := []any{"uuid", "someone"}
-		for _, field := range []string{"id", "sub", "user_id", "login", "screen_name"} {
-			if field != map[string]string{"github": "id", "facebook": "id", "google": "sub", "oidc": "sub", "amazon": "user_id", "gitlab": "sub", "discord": "id", "linkedin": "sub", "apple": "sub", "slack": "sub"}[name] {
-				others = append(others, field, "someone")
+	each(t, slices.Concat(fetchedNames, []string{"apple", "slack"}),
+		func(t *testing.T, s *provider.Server, name string) {
+			others := []any{"uuid", "someone"}
+			for _, field := range []string{"id", "sub", "user_id", "login", "screen_name"} {
+				if field != map[string]string{"github": "id", "facebook": "id", "google": "sub", "oidc": "sub",
+					"amazon": "user_id", "gitlab": "sub", "discord": "id", "linkedin": "sub", "apple": "sub",
+					"slack": "sub"}[name] {
+					others = append(others, field, "someone")
+				}
 			}
-		}
-		s.User(large, others...)
-		if id := goes(t, s, client(t, s, name, 0)).mustFinish(t); id.ID != idOf(name, large) {
-			t.Errorf("ID is %q, not %q", id.ID, large)
-		}
-	})
+			s.User(large, others...)
+			if id := goes(t, s, client(t, s, name, 0)).mustFinish(t); id.ID != idOf(name, large) {
+				t.Errorf("ID is %q, not %q", id.ID, large)
+			}
+		})
 }
 
 func TestTheUserCanRefuse(t *testing.T) {
@@ -83,7 +88,8 @@ func TestEmailsOfGitHub(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := goes(t, s, p).mustFinish(t)
-			if got, want := strings.Contains(string(id.Profile["emails"]), "octocat@github.com"), scope == "user:email"; got != want {
+			if got, want := strings.Contains(string(id.Profile["emails"]), "octocat@github.com"),
+				scope == "user:email"; got != want {
 				t.Errorf("emails are %s", id.Profile["emails"])
 			}
 		})
@@ -108,10 +114,12 @@ func TestBegin(t *testing.T) {
 			if name == "slack" || name == "linkedin" {
 				pkce = "" // they fail with it
 			}
-			if q.Get("code_challenge_method") != pkce || q.Get("redirect_uri") != callback || q.Get("state") != b.State || q.Get("scope") == "" {
+			if q.Get("code_challenge_method") != pkce || q.Get("redirect_uri") != callback ||
+				q.Get("state") != b.State || q.Get("scope") == "" {
 				t.Errorf("the browser is sent to %s", got.URL)
 			}
-			if strings.Contains(got.URL, b.Verifier) || strings.Contains(got.URL, url.QueryEscape(s.Config(name).ClientSecret)) {
+			if strings.Contains(got.URL, b.Verifier) ||
+				strings.Contains(got.URL, url.QueryEscape(s.Config(name).ClientSecret)) {
 				t.Errorf("the browser receives a secret: %s", got.URL)
 			}
 			b.Verifier = "short"
@@ -123,12 +131,15 @@ func TestBegin(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	for name, host := range map[string]string{"github": "github.com", "google": "accounts.google.com", "facebook": "www.facebook.com", "amazon": "www.amazon.com",
-		"gitlab": "gitlab.com", "discord": "discord.com", "linkedin": "www.linkedin.com", "apple": "appleid.apple.com", "microsoft": "login.microsoftonline.com", "slack": "slack.com"} {
+	for name, host := range map[string]string{"github": "github.com", "google": "accounts.google.com",
+		"facebook": "www.facebook.com", "amazon": "www.amazon.com",
+		"gitlab": "gitlab.com", "discord": "discord.com", "linkedin": "www.linkedin.com", "apple": "appleid.apple.com",
+		"microsoft": "login.microsoftonline.com", "slack": "slack.com"} {
 		p, err := oauth.New(name, config.OAuth2{ClientID: "id", ClientSecret: "secret"}, oauth.Requests{})
 		switch site := (config.Site{ClientID: "id", ClientSecret: "secret"}); name {
 		case "apple":
-			p, err = oauth.NewApple(config.Apple{Site: site, PrivateKey: config.Secret(provider.ApplePrivateKey())}, oauth.Requests{})
+			p, err = oauth.NewApple(config.Apple{Site: site, PrivateKey: config.Secret(provider.ApplePrivateKey())},
+				oauth.Requests{})
 		case "microsoft":
 			p, err = oauth.NewMicrosoft(config.Microsoft{Site: site}, oauth.Requests{})
 		case "slack":
@@ -148,7 +159,8 @@ func TestDefaults(t *testing.T) {
 	if _, err := oauth.New("myspace", config.OAuth2{}, oauth.Requests{}); !errors.Is(err, errs.Invalid) {
 		t.Errorf("an unknown provider: %v", err)
 	}
-	if _, err := oauth.New("github", config.OAuth2{ProfileURL: "http://[::1"}, oauth.Requests{}); !errors.Is(err, errs.Invalid) {
+	if _, err := oauth.New("github", config.OAuth2{ProfileURL: "http://[::1"}, oauth.Requests{}); !errors.Is(err,
+		errs.Invalid) {
 		t.Errorf("a malformed profileURL: %v", err)
 	}
 }

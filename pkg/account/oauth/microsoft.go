@@ -24,8 +24,8 @@ const (
 var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // NewMicrosoft makes the provider of Microsoft's accounts: of a tenant by its id, or common, organizations or
-// consumers; "" is common. A tenant's domain is refused, because it can pass to another tenant. BaseURL is the URL of the
-// cloud, "" for the global one.
+// consumers; "" is common. A tenant's domain is refused, because it can pass to another tenant. BaseURL is the URL of
+// the cloud, "" for the global one.
 //
 // An ID token names the tenant of its user, in tid and in its issuer. The tenant decides who may log in. The claim
 // oid identifies the user in that tenant: it is immutable and never reused. The same is true of sub, but oid is the
@@ -34,8 +34,10 @@ var guid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // https://learn.microsoft.com/en-us/entra/identity-platform/id-token-claims-reference
 func NewMicrosoft(c config.Microsoft, by Requests) (Provider, error) {
 	tenant := strings.ToLower(cmp.Or(c.Tenant, microsoftCommon))
-	if !guid.MatchString(tenant) && tenant != microsoftCommon && tenant != microsoftOrganizations && tenant != microsoftConsumers {
-		return nil, errs.New(errs.Invalid, "tenant: expected common, organizations, consumers, or the id of a tenant (not a domain)")
+	if !guid.MatchString(tenant) && tenant != microsoftCommon && tenant != microsoftOrganizations &&
+		tenant != microsoftConsumers {
+		return nil, errs.New(errs.Invalid,
+			"tenant: expected common, organizations, consumers, or the id of a tenant (not a domain)")
 	}
 	base := strings.TrimSuffix(cmp.Or(c.BaseURL, "https://login.microsoftonline.com"), "/")
 	at := base + "/" + tenant
@@ -52,7 +54,8 @@ func NewMicrosoft(c config.Microsoft, by Requests) (Provider, error) {
 	if c.KeepTokens {
 		site.needed = append(site.needed, "offline_access")
 	}
-	c.Site = withDefaults(c.Site, at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token", at+"/discovery/v2.0/keys")
+	c.Site = withDefaults(c.Site, at+"/v2.0", at+"/oauth2/v2.0/authorize", at+"/oauth2/v2.0/token",
+		at+"/discovery/v2.0/keys")
 	return newSite(site, c.Site, []string{"openid", "email", "profile"}, by), nil
 }
 

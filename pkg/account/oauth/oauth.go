@@ -51,8 +51,9 @@ type AuthRequest struct {
 // Redirect is the target of the browser's redirect and the data to store until the
 // callback.
 type Redirect struct {
-	URL           string
-	Token, Secret string // the request token of OAuth 1, which is returned as oauth_token, and its secret; "" for OAuth 2
+	URL string
+	// the request token of OAuth 1, which is returned as oauth_token, and its secret; "" for OAuth 2
+	Token, Secret string
 }
 
 // Callback completes a login. CallbackURL and Verifier are those of the
@@ -67,9 +68,11 @@ type Callback struct {
 type Identity struct {
 	ID      string        // never changes and is never reused, unlike names and addresses
 	Profile object.Object // the provider's data about the user
-	Once    []string      // fields that are kept if they are absent from a later profile: the provider sends them only at the first login, or did not return them now
-	Changes []string      // parts of the profile that were changed, for the log; none identifies the user
-	Tokens  *Tokens       // nil unless the provider is configured to keep them
+	// fields that are kept if they are absent from a later profile: the provider sends them only at the first login, or
+	// did not return them now
+	Once    []string
+	Changes []string // parts of the profile that were changed, for the log; none identifies the user
+	Tokens  *Tokens  // nil unless the provider is configured to keep them
 }
 
 // Requests say how a provider is reached.

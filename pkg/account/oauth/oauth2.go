@@ -42,7 +42,8 @@ type extraDocument struct {
 }
 
 var oauth2Sites = map[string]oauth2Site{
-	"github": github, "google": google, "facebook": facebook, "amazon": amazon, "gitlab": gitlab, "discord": discord, "linkedin": linkedin,
+	"github": github, "google": google, "facebook": facebook, "amazon": amazon, "gitlab": gitlab, "discord": discord,
+	"linkedin": linkedin,
 }
 
 // New makes the provider of a name: github, google, facebook, amazon, gitlab, discord or
@@ -147,7 +148,8 @@ func (p *oauth2Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 }
 
 // profile fetches the profile. once are the fields that are absent because their documents were not returned.
-func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (profile object.Object, once, changes []string, err error) {
+func (p *oauth2Provider) profile(ctx context.Context,
+	token *oauth2.Token) (profile object.Object, once, changes []string, err error) {
 	header := http.Header{"Authorization": {"Bearer " + token.AccessToken}, "Accept": {"application/json"}}
 	for name, value := range p.header {
 		header.Set(name, value)
@@ -190,12 +192,14 @@ func (p *oauth2Provider) profile(ctx context.Context, token *oauth2.Token) (prof
 }
 
 // extraField fetches a document that becomes a field of the profile.
-func (p *oauth2Provider) extraField(ctx context.Context, m extraDocument, header http.Header) (value json.RawMessage, changes []string, err error) {
+func (p *oauth2Provider) extraField(ctx context.Context, m extraDocument,
+	header http.Header) (value json.RawMessage, changes []string, err error) {
 	body, err := p.transport.get(ctx, p.transport.client(), p.profileURL.JoinPath(m.path).String(), header)
 	if err != nil {
 		return nil, nil, err
 	}
-	wrapped, changes, err := p.transport.parse(slices.Concat([]byte(`{"`+m.field+`":`), object.WithoutMark(body), []byte(`}`)))
+	wrapped, changes, err := p.transport.parse(slices.Concat([]byte(`{"`+m.field+`":`), object.WithoutMark(body),
+		[]byte(`}`)))
 	more := func(change string) bool { return !strings.HasPrefix(change, m.field+":") }
 	if err == nil && (len(wrapped) != 1 || wrapped[m.field] == nil || slices.ContainsFunc(changes, more)) {
 		err = errs.New(errs.Invalid, "the reply of %s can't be read", p.transport.name)
@@ -235,7 +239,8 @@ func redirect(config oauth2.Config, b AuthRequest, pkce bool, opts ...oauth2.Aut
 }
 
 // exchange exchanges a code for tokens.
-func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callback, code string, pkce bool) (*oauth2.Token, error) {
+func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callback, code string,
+	pkce bool) (*oauth2.Token, error) {
 	config.RedirectURL = f.CallbackURL
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.tokenClient())
 	var opts []oauth2.AuthCodeOption
@@ -244,7 +249,8 @@ func (t *transport) exchange(ctx context.Context, config oauth2.Config, f Callba
 	}
 	token, err := config.Exchange(ctx, code, opts...)
 	if err != nil {
-		return nil, t.tokenError(err, errs.New(errs.Invalid, "%s refused the login%s; start it again", t.name, codeOf(err)))
+		return nil, t.tokenError(err,
+			errs.New(errs.Invalid, "%s refused the login%s; start it again", t.name, codeOf(err)))
 	}
 	return token, nil
 }
@@ -256,27 +262,35 @@ func (t *transport) tokenError(err error, otherwise *errs.Error) error {
 	if errors.As(err, &r) {
 		// Only known codes are reported: a reply may quote anything.
 		switch r.ErrorCode {
-		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch", "bad_client_secret", "bad_redirect_uri":
-			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the callback URL at the provider and in the configuration", t.name, r.ErrorCode)
+		case "invalid_client", "unauthorized_client", "incorrect_client_credentials", "redirect_uri_mismatch",
+			"bad_client_secret", "bad_redirect_uri":
+			otherwise = errs.New(errs.Internal, "%s refuses belfry (%s): check the client id, the secret and the "+
+				"callback URL at the provider and in the configuration", t.name, r.ErrorCode)
 		case "server_error", "temporarily_unavailable":
-			otherwise = errs.New(errs.Unavailable, "%s reports an error%s; try again later", t.name, reported(r.ErrorCode))
+			otherwise = errs.New(errs.Unavailable, "%s reports an error%s; try again later", t.name,
+				reported(r.ErrorCode))
 		}
 	}
 	return knownError(err, otherwise)
 }
 
-// standardCodes are the codes of errors that RFC 6749, OpenID Connect and their extensions define. No others are reported: a reply
-// may quote anything.
+// standardCodes are the codes of errors that RFC 6749, OpenID Connect and their extensions define. No others are
+// reported: a reply may quote anything.
 var standardCodes = map[string]bool{
-	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true, "unsupported_grant_type": true,
-	"invalid_scope": true, "access_denied": true, "unsupported_response_type": true, "server_error": true, "temporarily_unavailable": true,
-	"interaction_required": true, "login_required": true, "account_selection_required": true, "consent_required": true,
-	"invalid_request_uri": true, "invalid_request_object": true, "request_not_supported": true, "request_uri_not_supported": true,
+	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "unauthorized_client": true,
+	"unsupported_grant_type": true,
+	"invalid_scope":          true, "access_denied": true, "unsupported_response_type": true, "server_error": true,
+	"temporarily_unavailable": true,
+	"interaction_required":    true, "login_required": true, "account_selection_required": true,
+	"consent_required":    true,
+	"invalid_request_uri": true, "invalid_request_object": true, "request_not_supported": true,
+	"request_uri_not_supported":  true,
 	"registration_not_supported": true, "invalid_target": true, "invalid_token": true, "insufficient_scope": true,
 	"invalid_dpop_proof": true, "use_dpop_nonce": true, "unmet_authentication_requirements": true, "slow_down": true,
 	"unsupported_token_type": true, "insufficient_user_authentication": true,
 	// GitHub's own.
-	"bad_verification_code": true, "incorrect_client_credentials": true, "redirect_uri_mismatch": true, "application_suspended": true, "unverified_user_email": true,
+	"bad_verification_code": true, "incorrect_client_credentials": true, "redirect_uri_mismatch": true,
+	"application_suspended": true, "unverified_user_email": true,
 }
 
 // reported returns a code of an error in brackets, for messages.

@@ -170,11 +170,14 @@ func (k *recordingKeySet) VerifySignature(ctx context.Context, jwt string) ([]by
 
 // perLoginClaims are claims about one login rather than about the user. With them
 // each login would change the profile.
-var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash", "aio", "rh", "uti"} // the last three are Microsoft's
+// the last three are Microsoft's
+var perLoginClaims = []string{"exp", "iat", "nbf", "jti", "sid", "auth_time", "nonce", "at_hash", "c_hash", "s_hash",
+	"aio", "rh", "uti"}
 
 // userInfo returns the profile: the userinfo document, overridden by the signed
 // claims, which identify the user without it.
-func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token, claims object.Object) (profile object.Object, changes []string, err error) {
+func (p *oidcProvider) userInfo(ctx context.Context, d *discovery, token *oauth2.Token,
+	claims object.Object) (profile object.Object, changes []string, err error) {
 	forgetLogin(claims)
 	if d.UserInfo == "" {
 		return claims, nil, nil

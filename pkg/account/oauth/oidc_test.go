@@ -29,9 +29,10 @@ func TestIDTokens(t *testing.T) {
 		claims map[string]any // nil removes the claim
 		fine   bool
 	}{
-		"another issuer":             {claims: map[string]any{"iss": "https://evil.test"}},
-		"another audience":           {claims: map[string]any{"aud": "someone-else"}},
-		"several audiences":          {claims: map[string]any{"aud": []string{"someone-else", "oidc-client"}}, fine: true},
+		"another issuer":   {claims: map[string]any{"iss": "https://evil.test"}},
+		"another audience": {claims: map[string]any{"aud": "someone-else"}},
+		"several audiences": {claims: map[string]any{"aud": []string{"someone-else", "oidc-client"}},
+			fine: true},
 		"made for another":           {claims: map[string]any{"azp": "someone-else"}},
 		"expired":                    {claims: map[string]any{"exp": time.Now().Add(-hour).Unix()}},
 		"without expiry":             {claims: map[string]any{"exp": nil}},
@@ -46,10 +47,12 @@ func TestIDTokens(t *testing.T) {
 		"subject of an empty string": {claims: map[string]any{"sub": ""}},
 		"NUL":                        {claims: map[string]any{"name": "a\x00b"}, fine: true},
 		"NUL in the subject":         {claims: map[string]any{"sub": "583231\x00"}},
-		"just expired":               {claims: map[string]any{"exp": time.Now().Add(-30 * time.Second).Unix()}, fine: true},
-		"expired, with a fraction":   {claims: map[string]any{"exp": float64(time.Now().Add(-30*time.Second).Unix()) + 0.5}, fine: true},
-		"expired by two minutes":     {claims: map[string]any{"exp": time.Now().Add(-2 * time.Minute).Unix()}},
-		"soon valid":                 {claims: map[string]any{"nbf": time.Now().Add(4 * time.Minute).Unix()}, fine: true},
+		"just expired": {claims: map[string]any{"exp": time.Now().Add(-30 * time.Second).Unix()},
+			fine: true},
+		"expired, with a fraction": {
+			claims: map[string]any{"exp": float64(time.Now().Add(-30*time.Second).Unix()) + 0.5}, fine: true},
+		"expired by two minutes": {claims: map[string]any{"exp": time.Now().Add(-2 * time.Minute).Unix()}},
+		"soon valid":             {claims: map[string]any{"nbf": time.Now().Add(4 * time.Minute).Unix()}, fine: true},
 	}
 	s := start(t)
 	p := client(t, s, "oidc", 0)
@@ -84,8 +87,9 @@ func TestErrorsSayWhatIsWrongWithAnIDToken(t *testing.T) {
 		"is signed by ES512; accepted are RS256, ES256: configure":       token(head(`{"alg":"ES512"}`) + ".e30.c2ln"),
 		"is signed by HS256, whose key the client has as well; accepted": token(head(`{"alg":"HS256"}`) + ".e30.c2ln"),
 		"is signed by nobody (none); accepted":                           token(head(`{"alg":"none"}`) + ".e30."),
-		"is signed by an unknown algorithm":                              token(head(`{"alg":"made-up"}`) + ".e30.c2ln"),
-		"is encrypted, which belfry does not support":                    token(head(`{"alg":"RSA-OAEP","enc":"A256GCM"}`) + ".a.b.c.d"),
+		"is signed by an unknown algorithm": token(head(`{"alg":"made-up"}`) +
+			".e30.c2ln"),
+		"is encrypted, which belfry does not support": token(head(`{"alg":"RSA-OAEP","enc":"A256GCM"}`) + ".a.b.c.d"),
 		"is not a JWT":           token("garbage"),
 		"expired 10m":            claim("exp", time.Now().Add(-10*time.Minute).Unix()),
 		"is valid in ":           claim("nbf", time.Now().Add(time.Hour).Unix()),
@@ -137,9 +141,12 @@ func TestSharedSecretSignaturesAreRejected(t *testing.T) {
 	s := start(t)
 	app, p := s.Config("oidc"), client(t, s, "oidc", 0)
 	key := []byte("0123456789abcdef0123456789abcdef")
-	s.Answer(provider.Discovery, 200, fmt.Sprintf(`{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q,
-		"id_token_signing_alg_values_supported":["HS256","none"]}`, s.Issuer(), app.AuthURL, app.TokenURL, s.Issuer()+"/keys"))
-	s.Answer(provider.Keys, 200, fmt.Sprintf(`{"keys":[{"kty":"oct","k":%q}]}`, base64.RawURLEncoding.EncodeToString(key)))
+	s.Answer(provider.Discovery, 200,
+		fmt.Sprintf(`{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q,
+		"id_token_signing_alg_values_supported":["HS256","none"]}`, s.Issuer(), app.AuthURL, app.TokenURL,
+			s.Issuer()+"/keys"))
+	s.Answer(provider.Keys, 200,
+		fmt.Sprintf(`{"keys":[{"kty":"oct","k":%q}]}`, base64.RawURLEncoding.EncodeToString(key)))
 	l := goes(t, s, p)
 	nonce := sha256.Sum256([]byte("nonce:" + l.begin.Verifier))
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.HS256, Key: key}, nil)
@@ -147,7 +154,8 @@ func TestSharedSecretSignaturesAreRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	forged, err := jwt.Signed(signer).Claims(map[string]any{
-		"iss": s.Issuer(), "aud": app.ClientID, "sub": "1", "exp": time.Now().Add(time.Hour).Unix(), "nonce": base64.RawURLEncoding.EncodeToString(nonce[:]),
+		"iss": s.Issuer(), "aud": app.ClientID, "sub": "1", "exp": time.Now().Add(time.Hour).Unix(),
+		"nonce": base64.RawURLEncoding.EncodeToString(nonce[:]),
 	}).Serialize()
 	if err != nil {
 		t.Fatal(err)
@@ -305,7 +313,8 @@ func TestDiscoveredAuthMethods(t *testing.T) {
 		basic        bool
 	}{
 		{app.ClientSecret, ``, true},
-		{app.ClientSecret, `,"token_endpoint_auth_methods_supported":["client_secret_post","client_secret_basic"]`, true},
+		{app.ClientSecret, `,"token_endpoint_auth_methods_supported":["client_secret_post","client_secret_basic"]`,
+			true},
 		{app.ClientSecret, `,"token_endpoint_auth_methods_supported":["client_secret_post"]`, false},
 		{"", ``, false},
 	} {
@@ -314,7 +323,8 @@ func TestDiscoveredAuthMethods(t *testing.T) {
 		if test.secret == "" {
 			id = s.PublicClient()
 		}
-		p := oauth.NewOIDC(config.OIDC{Issuer: s.Issuer(), ClientID: id, ClientSecret: config.Secret(test.secret), Scope: []string{"email"}}, oauth.Requests{})
+		p := oauth.NewOIDC(config.OIDC{Issuer: s.Issuer(), ClientID: id, ClientSecret: config.Secret(test.secret),
+			Scope: []string{"email"}}, oauth.Requests{})
 		if got := goes(t, s, p).mustFinish(t); got.Profile["locale"] != nil {
 			t.Errorf("userinfo that is not announced was asked: %s", got.Profile.Encode())
 		}
@@ -324,9 +334,11 @@ func TestDiscoveredAuthMethods(t *testing.T) {
 		}
 	}
 	// Endpoints must be as safe as the issuer, and must be http or https URLs.
-	for _, bad := range []string{`,"userinfo_endpoint":"ftp://x.test/"`, `,"jwks_uri":""`, `,"token_endpoint":"/relative"`} {
+	for _, bad := range []string{`,"userinfo_endpoint":"ftp://x.test/"`, `,"jwks_uri":""`,
+		`,"token_endpoint":"/relative"`} {
 		s.Answer(provider.Discovery, 200, document(bad))
-		if _, err := client(t, s, "oidc", 0).Begin(t.Context(), newBegin()); err == nil || errs.KindOf(err) != errs.Internal {
+		if _, err := client(t, s, "oidc", 0).Begin(t.Context(), newBegin()); err == nil ||
+			errs.KindOf(err) != errs.Internal {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -338,7 +350,8 @@ func TestAByteOrderMarkOfAnIDTokenIsSkipped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
 			s.Mark("\ufeff")
-			if id := goes(t, s, client(t, s, name, 0)).mustFinish(t); id.ID != idOf(name, "583231") || len(id.Changes) > 0 {
+			if id := goes(t, s, client(t, s, name, 0)).mustFinish(t); id.ID != idOf(name, "583231") ||
+				len(id.Changes) > 0 {
 				t.Errorf("the identity is %q, changes %q", id.ID, id.Changes)
 			}
 		})
@@ -349,8 +362,8 @@ func TestAByteOrderMarkOfAnIDTokenIsSkipped(t *testing.T) {
 	goes(t, s, client(t, s, "oidc", 0)).mustFail(t, errs.Invalid)
 }
 
-// Some providers have the claims of the ID token in the userinfo document. What is about one login is not stored: it would be a change of
-// the profile by each of them, and the nonce is the login's.
+// Some providers have the claims of the ID token in the userinfo document. What is about one login is not stored: it
+// would be a change of the profile by each of them, and the nonce is the login's.
 func TestClaimsOfOneLoginAreNotInTheProfile(t *testing.T) {
 	s := start(t)
 	claims := `"aud":"oidc-client","iss":"` + s.Issuer() + `"`
@@ -360,7 +373,8 @@ func TestClaimsOfOneLoginAreNotInTheProfile(t *testing.T) {
 	l := goes(t, s, client(t, s, "oidc", 0))
 	s.ProfileError(200, `{"sub":"583231","name":"Ada",`+claims+`}`)
 	id := l.mustFinish(t)
-	if name, _ := id.Profile.Text("name"); name != "Ada" || strings.Contains(string(id.Profile.Encode()), "of one login") {
+	if name, _ := id.Profile.Text("name"); name != "Ada" ||
+		strings.Contains(string(id.Profile.Encode()), "of one login") {
 		t.Errorf("the profile is %s", id.Profile.Encode())
 	}
 }

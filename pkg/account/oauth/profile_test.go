@@ -11,7 +11,8 @@ import (
 	"belfry/test/provider"
 )
 
-var idField = map[string]string{"github": "id", "facebook": "id", "google": "sub", "amazon": "user_id", "twitter": "id_str", "gitlab": "sub", "discord": "id", "linkedin": "sub"}
+var idField = map[string]string{"github": "id", "facebook": "id", "google": "sub", "amazon": "user_id",
+	"twitter": "id_str", "gitlab": "sub", "discord": "id", "linkedin": "sub"}
 
 func TestUnusableIDs(t *testing.T) {
 	ids := []any{
@@ -75,14 +76,16 @@ func TestUnusableFieldsAreRepairedOrLeftOut(t *testing.T) {
 		"twice":                   {`"bio":1,"bio":2`, ``, "bio: left out"},
 		"twice within":            {`"bio":{"a":1,"a":2,"b":3}`, `{"b":3}`, "bio: repaired"},
 		"an address":              {"\"email\":\"jos\xe9@example.com\"", ``, "email: left out"},
-		"a verified address":      {`"email":"ada@example.com\u0000","email_verified":true`, ``, "email: left out, email_verified: left out"},
-		"addresses":               {"\"workMails\":[{\"email\":\"ada@ex\xe4mple.com\",\"verified\":true}]", ``, "workMails: left out"},
-		"another name of it":      {`"Email":"ada@example.com\u0000"`, ``, "a field: left out"},
-		"too deep":                {`"bio":` + deep(64), ``, "bio: left out"},
-		"deeper than a copy":      {`"bio":` + deep(62), ``, "bio: left out, nested too deep"},
-		"far too deep":            {`"bio":` + deep(3000), ``, "bio: left out"},
-		"too large":               {`"groups":` + groups, ``, "groups: left out, too large"},
-		"a name that is no name":  {`"eyJhbGciOiJub25lIn0":"\ud800"`, `"\ufffd"`, "a field: repaired"},
+		"a verified address": {`"email":"ada@example.com\u0000","email_verified":true`, ``,
+			"email: left out, email_verified: left out"},
+		"addresses": {"\"workMails\":[{\"email\":\"ada@ex\xe4mple.com\",\"verified\":true}]", ``,
+			"workMails: left out"},
+		"another name of it":     {`"Email":"ada@example.com\u0000"`, ``, "a field: left out"},
+		"too deep":               {`"bio":` + deep(64), ``, "bio: left out"},
+		"deeper than a copy":     {`"bio":` + deep(62), ``, "bio: left out, nested too deep"},
+		"far too deep":           {`"bio":` + deep(3000), ``, "bio: left out"},
+		"too large":              {`"groups":` + groups, ``, "groups: left out, too large"},
+		"a name that is no name": {`"eyJhbGciOiJub25lIn0":"\ud800"`, `"\ufffd"`, "a field: repaired"},
 	}
 	for _, name := range fetchedNames {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +93,8 @@ func TestUnusableFieldsAreRepairedOrLeftOut(t *testing.T) {
 			for what, test := range tests {
 				s.Up()
 				l := goes(t, s, client(t, s, name, 0))
-				s.ProfileError(200, `{"id":583231,"id_str":"583231","sub":"583231","user_id":"583231","login":"ada",`+test.sent+`}`)
+				s.ProfileError(200,
+					`{"id":583231,"id_str":"583231","sub":"583231","user_id":"583231","login":"ada",`+test.sent+`}`)
 				id := l.mustFinish(t)
 				quoted, _, _ := strings.Cut(test.sent, ":")
 				field, err := strconv.Unquote(quoted)
@@ -128,7 +132,8 @@ func TestAByteOrderMarkIsSkipped(t *testing.T) {
 	l := goes(t, s, client(t, s, "github", 0))
 	s.ProfileError(200, "\ufeff"+`{"id":583231,"bio":"\ud800"}`)
 	s.Answer(provider.Emails, 200, "\ufeff"+`[{"email":"ada@example.com"}]`)
-	if id := l.mustFinish(t); string(id.Profile["emails"]) != `[{"email":"ada@example.com"}]` || string(id.Profile["bio"]) != "\"\ufffd\"" {
+	if id := l.mustFinish(t); string(id.Profile["emails"]) != `[{"email":"ada@example.com"}]` ||
+		string(id.Profile["bio"]) != "\"\ufffd\"" {
 		t.Errorf("%s", id.Profile.Encode())
 	}
 }
@@ -139,9 +144,10 @@ func TestADocumentThatIsRefusedIsLeftOut(t *testing.T) {
 		status int
 		body   string
 	}{
-		"forbidden": {403, "no"}, "missing": {404, ""}, "gone": {410, ""}, "empty": {200, ""}, "no JSON": {200, "<html>"}, "a redirect": {302, ""},
-		"two values": {200, `[],"id":1,"id":2`}, "one more member": {200, `[],"login":"eve"`}, "too deep": {200, deep(100)}, "signed": {200, "eyJhbGciOiJub25lIn0.e30."},
-		"unauthorized": {401, ""},
+		"forbidden": {403, "no"}, "missing": {404, ""}, "gone": {410, ""}, "empty": {200, ""},
+		"no JSON": {200, "<html>"}, "a redirect": {302, ""},
+		"two values": {200, `[],"id":1,"id":2`}, "one more member": {200, `[],"login":"eve"`},
+		"too deep": {200, deep(100)}, "signed": {200, "eyJhbGciOiJub25lIn0.e30."}, "unauthorized": {401, ""},
 	} {
 		for name, at := range map[string]provider.Endpoint{"github": provider.Emails, "oidc": provider.Profile} {
 			t.Run(what+" "+name, func(t *testing.T) {
@@ -149,7 +155,8 @@ func TestADocumentThatIsRefusedIsLeftOut(t *testing.T) {
 				l := goes(t, s, client(t, s, name, 0))
 				s.Answer(at, test.status, test.body)
 				id := l.mustFinish(t)
-				if id.ID != "583231" || id.Profile["emails"] != nil || len(id.Changes) != 1 || !strings.Contains(id.Changes[0], "left out") {
+				if id.ID != "583231" || id.Profile["emails"] != nil || len(id.Changes) != 1 ||
+					!strings.Contains(id.Changes[0], "left out") {
 					t.Errorf("%q, changes %q: %s", id.ID, id.Changes, id.Profile.Encode())
 				}
 				if kept := slices.Contains(id.Once, "emails"); kept != (name == "github") {
@@ -167,7 +174,8 @@ func TestProfilesContainNoTokens(t *testing.T) {
 	const secret = "hidden-value"
 	each(t, allNames, func(t *testing.T, s *provider.Server, name string) {
 		s.User("7",
-			"access_token", secret, "id_token", secret, "refreshToken", secret, "Client-Secret", secret, "password", secret,
+			"access_token", secret, "id_token", secret, "refreshToken", secret, "Client-Secret", secret, "password",
+			secret,
 			"nested", map[string]any{"list": []any{1, map[string]any{"oauth_token": secret, "kept": "kept-value"}}},
 			"large", json.Number("12345678901234567890123"), "empty", []any{}, "none", map[string]any{},
 		)
@@ -186,7 +194,8 @@ func TestProfilesContainNoTokens(t *testing.T) {
 		if slices.Contains(siteNames, name) {
 			large = strconv.Quote(large) // the library that makes the ID token has no other numbers of this size
 		}
-		if got := string(id.Profile["large"]) + string(id.Profile["empty"]) + string(id.Profile["none"]); got != large+"[]{}" {
+		if got := string(id.Profile["large"]) + string(id.Profile["empty"]) + string(id.Profile["none"]); got != large+
+			"[]{}" {
 			t.Errorf("other fields are %s", got)
 		}
 	})

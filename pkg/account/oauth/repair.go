@@ -46,7 +46,8 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 			kept = err == nil // its content is not nested too deeply by itself
 		}
 		switch {
-		case !kept || m.twice || m.changed && strings.Contains(strings.ToLower(m.name), "mail"): // an address can grant access
+		// An address can grant access.
+		case !kept || m.twice || m.changed && strings.Contains(strings.ToLower(m.name), "mail"):
 			changes = append(changes, changed(m.name, "left out"))
 			continue
 		case less || m.changed:
@@ -66,9 +67,10 @@ func repair(body []byte, exact ...string) (o object.Object, changes []string, er
 // changed describes the change of a field. It omits a name that could be a secret: a provider may send any text.
 func changed(name, what string) string {
 	const most = 32
-	plain := name != "" && len(name) <= most && name[0] >= 'a' && name[0] <= 'z' && !strings.ContainsFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_'
-	})
+	plain := name != "" && len(name) <= most && name[0] >= 'a' && name[0] <= 'z' &&
+		!strings.ContainsFunc(name, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_'
+		})
 	if !plain {
 		name = "a field"
 	}

@@ -31,8 +31,10 @@ func TestIDTokensOfSites(t *testing.T) {
 	each(t, siteNames, func(t *testing.T, s *provider.Server, name string) {
 		p := client(t, s, name, 0)
 		for what, change := range map[string]map[string]any{
-			"another issuer": {"iss": "https://evil.test"}, "no issuer": {"iss": nil}, "another audience": {"aud": "someone-else"}, "another nonce": {"nonce": "another"},
-			"an empty nonce": {"nonce": ""}, "no nonce": {"nonce": nil}, "expired": {"exp": 1}, "another client": {"azp": "someone-else"},
+			"another issuer": {"iss": "https://evil.test"}, "no issuer": {"iss": nil},
+			"another audience": {"aud": "someone-else"}, "another nonce": {"nonce": "another"},
+			"an empty nonce": {"nonce": ""}, "no nonce": {"nonce": nil}, "expired": {"exp": 1},
+			"another client": {"azp": "someone-else"},
 		} {
 			spoilClaims(s, change)
 			if err := goes(t, s, p).mustFail(t, errs.Invalid); err == nil {
@@ -61,7 +63,8 @@ func TestTenantsOfMicrosoft(t *testing.T) {
 		strings.ToUpper(provider.Tenant): {provider.Tenant: true, other: false, personal: false},
 	} {
 		p, err := oauth.NewMicrosoft(config.Microsoft{Tenant: tenant, BaseURL: app.Issuer + "/", Site: config.Site{
-			ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL, Scope: []string{"openid"},
+			ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), AuthURL: app.AuthURL,
+			TokenURL: app.TokenURL, KeysURL: app.KeysURL, Scope: []string{"openid"},
 		}}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
@@ -77,9 +80,10 @@ func TestTenantsOfMicrosoft(t *testing.T) {
 	}
 	p := client(t, s, "microsoft", 0)
 	for what, change := range map[string]map[string]any{
-		"tid of another tenant": {"tid": other}, "no tid": {"tid": nil}, "the template": {"iss": app.Issuer + "/{tenantid}/v2.0", "tid": "{tenantid}"},
-		"another version": {"iss": app.Issuer + "/" + provider.Tenant}, "no oid": {"oid": nil}, "oid that is none": {"oid": "ada@example.com"},
-		"a domain": of("contoso.example"),
+		"tid of another tenant": {"tid": other}, "no tid": {"tid": nil},
+		"the template":    {"iss": app.Issuer + "/{tenantid}/v2.0", "tid": "{tenantid}"},
+		"another version": {"iss": app.Issuer + "/" + provider.Tenant}, "no oid": {"oid": nil},
+		"oid that is none": {"oid": "ada@example.com"}, "a domain": of("contoso.example"),
 	} {
 		spoilClaims(s, change)
 		if err := goes(t, s, p).mustFail(t, errs.Invalid); err == nil {
@@ -87,7 +91,8 @@ func TestTenantsOfMicrosoft(t *testing.T) {
 		}
 	}
 	for _, tenant := range []string{"contoso.example", "contoso.onmicrosoft.com", "..", "common/x", "{tenantid}"} {
-		if _, err := oauth.NewMicrosoft(config.Microsoft{Tenant: tenant}, oauth.Requests{}); !errors.Is(err, errs.Invalid) {
+		if _, err := oauth.NewMicrosoft(config.Microsoft{Tenant: tenant}, oauth.Requests{}); !errors.Is(err,
+			errs.Invalid) {
 			t.Errorf("tenant %q: %v", tenant, err)
 		}
 	}
@@ -99,7 +104,8 @@ func TestTheIDOfMicrosoftIsThatOfItsDirectory(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "microsoft", 0)
 	want := goes(t, s, p).mustFinish(t)
-	spoilClaims(s, map[string]any{"email": "victim@example.com", "preferred_username": "victim@example.com", "sub": "another"})
+	spoilClaims(s,
+		map[string]any{"email": "victim@example.com", "preferred_username": "victim@example.com", "sub": "another"})
 	got := goes(t, s, p).mustFinish(t)
 	if got.ID != want.ID {
 		t.Errorf("the id is %q, then %q", want.ID, got.ID)
@@ -134,7 +140,9 @@ func TestRefusalsOfSlack(t *testing.T) {
 }
 
 func TestAGitLabOfOnesOwn(t *testing.T) {
-	p, err := oauth.New("gitlab", config.OAuth2{ClientID: "id", ClientSecret: "secret", BaseURL: "https://git.example.com/gitlab/"}, oauth.Requests{})
+	p, err := oauth.New("gitlab",
+		config.OAuth2{ClientID: "id", ClientSecret: "secret", BaseURL: "https://git.example.com/gitlab/"},
+		oauth.Requests{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +152,8 @@ func TestAGitLabOfOnesOwn(t *testing.T) {
 	}
 	s := start(t)
 	app := s.Config("gitlab")
-	p, err = oauth.New("gitlab", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret), BaseURL: s.URL + "/gitlab", AuthURL: app.AuthURL, TokenURL: app.TokenURL}, oauth.Requests{})
+	p, err = oauth.New("gitlab", config.OAuth2{ClientID: app.ClientID, ClientSecret: config.Secret(app.ClientSecret),
+		BaseURL: s.URL + "/gitlab", AuthURL: app.AuthURL, TokenURL: app.TokenURL}, oauth.Requests{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +170,9 @@ func TestTheNameOfAppleIsInTheFirstCallback(t *testing.T) {
 		t.Error("the callback is no POST")
 	}
 	first := goes(t, s, p).mustFinish(t)
-	if text := string(first.Profile.Encode()); !strings.Contains(text, `"given_name":"Ada"`) || !strings.Contains(text, `"family_name":"Lovelace"`) || strings.Contains(text, "forged") || !strings.Contains(text, "privaterelay") {
+	if text := string(first.Profile.Encode()); !strings.Contains(text, `"given_name":"Ada"`) ||
+		!strings.Contains(text, `"family_name":"Lovelace"`) || strings.Contains(text, "forged") ||
+		!strings.Contains(text, "privaterelay") {
 		t.Errorf("the profile is %s", text)
 	}
 	next := goes(t, s, p).mustFinish(t)
@@ -175,8 +186,10 @@ func TestNamesOfAppleThatAreNone(t *testing.T) {
 	s := start(t)
 	p := client(t, s, "apple", 0)
 	for _, user := range []string{
-		"", "x", "[]", "{", `{"name":"Ada"}`, `{"name":{}}`, `{"name":{"firstName":1,"lastName":null}}`, `{"name":{"firstName":"  ","lastName":"a\nb"}}`,
-		`{"name":{"firstName":"` + strings.Repeat("x", 101) + `"}}`, `{"name":{"firstName":"Ada"},"x":"` + strings.Repeat("x", 2048) + `"}`,
+		"", "x", "[]", "{", `{"name":"Ada"}`, `{"name":{}}`, `{"name":{"firstName":1,"lastName":null}}`,
+		`{"name":{"firstName":"  ","lastName":"a\nb"}}`,
+		`{"name":{"firstName":"` + strings.Repeat("x", 101) + `"}}`,
+		`{"name":{"firstName":"Ada"},"x":"` + strings.Repeat("x", 2048) + `"}`,
 		`{"name":{"firstName":"\u0000"}}`, `{"sub":"1","name":{"sub":"1"}}`,
 	} {
 		l := goes(t, s, p)
@@ -202,8 +215,10 @@ func TestTheSecretForAppleIsSigned(t *testing.T) {
 		t.Errorf("%d secrets for two logins", len(all))
 	}
 	app := s.Config("apple")
-	site := config.Site{ClientID: app.ClientID, Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL, KeysURL: app.KeysURL}
-	right := config.Apple{Site: site, TeamID: provider.AppleTeam, KeyID: provider.AppleKey, PrivateKey: config.Secret(strings.ReplaceAll(provider.ApplePrivateKey(), "\n", `\n`))}
+	site := config.Site{ClientID: app.ClientID, Issuer: app.Issuer, AuthURL: app.AuthURL, TokenURL: app.TokenURL,
+		KeysURL: app.KeysURL}
+	right := config.Apple{Site: site, TeamID: provider.AppleTeam, KeyID: provider.AppleKey,
+		PrivateKey: config.Secret(strings.ReplaceAll(provider.ApplePrivateKey(), "\n", `\n`))}
 	for what, change := range map[string]func(k *config.Apple){
 		"another team": func(k *config.Apple) { k.TeamID = "OTHER" },
 		"another id":   func(k *config.Apple) { k.KeyID = "OTHER" },
@@ -234,7 +249,8 @@ func TestKeysForAppleThatAreNone(t *testing.T) {
 	good := provider.ApplePrivateKey()
 	secret := strings.Split(good, "\n")[1]
 	for what, text := range map[string]string{
-		"nothing": "", "no PEM": "AuthKey_ABC.p8", "another type": strings.ReplaceAll(good, "PRIVATE", "EC PRIVATE"), "half": good[:len(good)/2],
+		"nothing": "", "no PEM": "AuthKey_ABC.p8", "another type": strings.ReplaceAll(good, "PRIVATE", "EC PRIVATE"),
+		"half":    good[:len(good)/2],
 		"damaged": strings.Replace(good, secret, strings.Repeat("A", len(secret)), 1), "Ed25519": keyFile(t, edwards),
 		"P-384": keyFile(t, must(ecdsa.GenerateKey(elliptic.P384(), rand.Reader))),
 	} {

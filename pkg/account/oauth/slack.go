@@ -14,7 +14,8 @@ import (
 // https://docs.slack.dev/authentication/sign-in-with-slack/
 func NewSlack(c config.Site, by Requests) Provider {
 	site := oidcSite{name: "slack", noPKCE: true, complete: slackProfile, id: slackID, idFields: "team_id and sub"}
-	c = withDefaults(c, "https://slack.com", "https://slack.com/openid/connect/authorize", "https://slack.com/api/openid.connect.token", "https://slack.com/openid/connect/keys")
+	c = withDefaults(c, "https://slack.com", "https://slack.com/openid/connect/authorize",
+		"https://slack.com/api/openid.connect.token", "https://slack.com/openid/connect/keys")
 	return newSite(site, c, []string{"openid", "email", "profile"}, by)
 }
 

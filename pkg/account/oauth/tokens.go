@@ -83,7 +83,8 @@ func (t *transport) refresh(ctx context.Context, config oauth2.Config, refresh s
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.tokenClient())
 	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
-		return Tokens{}, t.tokenError(err, errs.New(errs.Denied, "%s no longer accepts the stored tokens%s", t.name, codeOf(err)))
+		return Tokens{}, t.tokenError(err,
+			errs.New(errs.Denied, "%s no longer accepts the stored tokens%s", t.name, codeOf(err)))
 	}
 	if len(token.AccessToken)+len(token.RefreshToken) > maxRefreshed {
 		return Tokens{}, errs.New(errs.Invalid, "a reply of %s has tokens of more than %d bytes", t.name, maxRefreshed)

@@ -16,7 +16,8 @@ import (
 
 // refreshing are the providers that issue refresh tokens where tokens are kept, and whether they rotate them.
 var refreshing = map[string]bool{
-	"google": false, "amazon": false, "gitlab": true, "discord": true, "oidc": false, "apple": false, "microsoft": false, "slack": true,
+	"google": false, "amazon": false, "gitlab": true, "discord": true, "oidc": false, "apple": false,
+	"microsoft": false, "slack": true,
 }
 
 func TestKeptTokens(t *testing.T) {
@@ -25,10 +26,12 @@ func TestKeptTokens(t *testing.T) {
 		l := goes(t, s, p)
 		tokens := l.mustFinish(t).Tokens
 		rotates, refreshes := refreshing[name]
-		if tokens == nil || !s.Accepts(name, tokens.Access) || (tokens.Refresh != "") != refreshes || tokens.Scope == "" || strings.Contains(tokens.Scope, ",") {
+		if tokens == nil || !s.Accepts(name, tokens.Access) || (tokens.Refresh != "") != refreshes ||
+			tokens.Scope == "" || strings.Contains(tokens.Scope, ",") {
 			t.Fatalf("the tokens are %#v with the scope %q", tokens, tokens.Scope)
 		}
-		if name != "github" && time.Until(tokens.Expires) < 30*time.Minute || name == "github" && !tokens.Expires.IsZero() {
+		if name != "github" && time.Until(tokens.Expires) < 30*time.Minute ||
+			name == "github" && !tokens.Expires.IsZero() {
 			t.Errorf("they expire at %v", tokens.Expires)
 		}
 		encoded, err := json.Marshal(tokens)
@@ -37,7 +40,8 @@ func TestKeptTokens(t *testing.T) {
 		}
 		var logged strings.Builder
 		slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "tokens", *tokens)
-		l.free(t, "a text", fmt.Sprintf("%v %+v %#v %s %s %s", *tokens, tokens, *tokens, *tokens, encoded, logged.String()))
+		l.free(t, "a text",
+			fmt.Sprintf("%v %+v %#v %s %s %s", *tokens, tokens, *tokens, *tokens, encoded, logged.String()))
 		if !refreshes {
 			return
 		}
@@ -45,7 +49,8 @@ func TestKeptTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if next.Access == tokens.Access || !s.Accepts(name, next.Access) || (next.Refresh != tokens.Refresh) != rotates || next.Refresh == "" || next.Scope != tokens.Scope {
+		if next.Access == tokens.Access || !s.Accepts(name, next.Access) ||
+			(next.Refresh != tokens.Refresh) != rotates || next.Refresh == "" || next.Scope != tokens.Scope {
 			t.Errorf("the tokens are not new: scope %q", next.Scope)
 		}
 	})
@@ -92,8 +97,10 @@ func TestFormsOfExpiresIn(t *testing.T) {
 	s := start(t)
 	p := keeper(t, s, "google")
 	for sent, want := range map[string]time.Duration{
-		`3599`: 3599 * time.Second, `3599.0`: 3599 * time.Second, `"3599"`: 3599 * time.Second, `" 3599 "`: 3599 * time.Second, `"3599.9"`: 3599 * time.Second,
-		`3.6e3`: time.Hour, `""`: 0, `null`: 0, `0`: 0, `-1`: 0, `"never"`: 0, `true`: 0, `{}`: 0, `[3599]`: 0, `"NaN"`: 0, `1e-3`: 0, `1e300`: 1 << 30 * time.Second,
+		`3599`: 3599 * time.Second, `3599.0`: 3599 * time.Second, `"3599"`: 3599 * time.Second,
+		`" 3599 "`: 3599 * time.Second, `"3599.9"`: 3599 * time.Second,
+		`3.6e3`: time.Hour, `""`: 0, `null`: 0, `0`: 0, `-1`: 0, `"never"`: 0, `true`: 0, `{}`: 0, `[3599]`: 0,
+		`"NaN"`: 0, `1e-3`: 0, `1e300`: 1 << 30 * time.Second,
 	} {
 		before := time.Now()
 		s.Up()
@@ -104,7 +111,8 @@ func TestFormsOfExpiresIn(t *testing.T) {
 			t.Errorf("%s: %v", sent, err)
 			continue
 		}
-		if lasts := got.Expires.Sub(before); want == 0 && !got.Expires.IsZero() || want != 0 && (lasts < want || lasts > want+kit.Limit) {
+		if lasts := got.Expires.Sub(before); want == 0 && !got.Expires.IsZero() ||
+			want != 0 && (lasts < want || lasts > want+kit.Limit) {
 			t.Errorf("%s: the token expires at %v, in %v", sent, got.Expires, lasts)
 		}
 		if got.Access != "x" {
@@ -119,7 +127,8 @@ func TestErrorsHaveTheCodeOfTheProvider(t *testing.T) {
 	for _, name := range []string{"github", "oidc"} {
 		p := client(t, s, name, 0)
 		for code, want := range map[string]string{
-			"invalid_grant": "(invalid_grant)", "invalid_scope": "(invalid_scope)", "invalid_client": "(invalid_client)", "consent_required": "(consent_required)",
+			"invalid_grant": "(invalid_grant)", "invalid_scope": "(invalid_scope)",
+			"invalid_client": "(invalid_client)", "consent_required": "(consent_required)",
 			"server_error": "(server_error)", "made_up": "(with a code of its own)",
 		} {
 			s.Up()

@@ -34,7 +34,8 @@ type transport struct {
 }
 
 func newTransport(name string, by Requests) *transport {
-	return &transport{name: name, timeout: cmp.Or(by.Timeout, defaultTimeout), limit: replyLimit, next: cmp.Or(by.Transport, http.DefaultTransport)}
+	return &transport{name: name, timeout: cmp.Or(by.Timeout, defaultTimeout), limit: replyLimit,
+		next: cmp.Or(by.Transport, http.DefaultTransport)}
 }
 
 func (t *transport) client() *http.Client { return &http.Client{Transport: t} }
@@ -75,8 +76,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 func (t *transport) checkStatus(resp *http.Response) error {
 	switch status := resp.StatusCode; {
 	case status >= 300 && status < 400:
-		return errs.New(errs.Internal, "%s replied with a redirect (status %d), which belfry does not follow: check the configured URLs", t.name, status)
-	case status >= 500 || status == http.StatusTooManyRequests || status == http.StatusForbidden && rateLimited(resp.Header):
+		return errs.New(errs.Internal,
+			"%s replied with a redirect (status %d), which belfry does not follow: check the configured URLs", t.name,
+			status)
+	case status >= 500 || status == http.StatusTooManyRequests ||
+		status == http.StatusForbidden && rateLimited(resp.Header):
 		e := errs.New(errs.Unavailable, "%s is unavailable (status %d); try again later", t.name, status)
 		e.RetryAfter = retryAfter(resp.Header)
 		return e
@@ -107,7 +111,8 @@ func (t *transport) unavailable(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return errs.Wrap(ctx.Err(), errs.Canceled, "the login was canceled while waiting for %s", t.name)
 	default:
-		return &errs.Error{Kind: errs.Unavailable, Message: t.name + " can't be reached; try again later", Err: loggableCause(err)}
+		return &errs.Error{Kind: errs.Unavailable, Message: t.name + " can't be reached; try again later",
+			Err: loggableCause(err)}
 	}
 }
 
@@ -141,7 +146,8 @@ func (t *transport) get(ctx context.Context, client *http.Client, url string, he
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, errs.New(errs.Invalid, "%s does not return the user's profile (status %d); start the login again", t.name, resp.StatusCode)
+		return nil, errs.New(errs.Invalid, "%s does not return the user's profile (status %d); start the login again",
+			t.name, resp.StatusCode)
 	}
 	return io.ReadAll(resp.Body)
 }

@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// twitterProfile omits the user's last post and its entities. The id is read as
-// text because the number is too large for most JSON parsers.
+// twitterProfile omits the user's last post and its entities. The id is read as text because the number is too large
+// for most JSON parsers.
 // https://developer.x.com/en/docs/twitter-api/v1/accounts-and-users/manage-account-settings/api-reference/get-account-verify_credentials.html
 const (
 	twitterProfile = "https://api.x.com/1.1/account/verify_credentials.json?include_email=true&include_entities=false&skip_status=true"
@@ -51,7 +51,9 @@ func (p *oauth1Provider) Begin(ctx context.Context, b AuthRequest) (Redirect, er
 	config.CallbackURL = b.CallbackURL
 	token, secret, err := config.RequestToken()
 	if err != nil {
-		return Redirect{}, knownError(err, errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL at the provider and in the configuration", p.transport.name))
+		return Redirect{}, knownError(err,
+			errs.New(errs.Internal, "%s refuses belfry: check the consumer key, its secret and the callback URL at "+
+				"the provider and in the configuration", p.transport.name))
 	}
 	at, err := config.AuthorizationURL(token)
 	if err != nil {
@@ -68,12 +70,14 @@ func (p *oauth1Provider) Finish(ctx context.Context, f Callback) (Identity, erro
 	}
 	request, verifier := f.Query.Get("oauth_token"), f.Query.Get("oauth_verifier")
 	if request == "" || verifier == "" {
-		return Identity{}, errs.New(errs.Invalid, "the callback of %s has no oauth_token or no oauth_verifier; start the login again", p.transport.name)
+		return Identity{}, errs.New(errs.Invalid,
+			"the callback of %s has no oauth_token or no oauth_verifier; start the login again", p.transport.name)
 	}
 	config := p.configFor(ctx)
 	access, secret, err := config.AccessToken(request, f.Secret, verifier)
 	if err != nil {
-		return Identity{}, knownError(err, errs.New(errs.Invalid, "%s refused the login; start it again", p.transport.name))
+		return Identity{}, knownError(err,
+			errs.New(errs.Invalid, "%s refused the login; start it again", p.transport.name))
 	}
 	signing := context.WithValue(ctx, oauth1.HTTPClient, config.HTTPClient)
 	client := config.Client(signing, oauth1.NewToken(access, secret))

@@ -37,7 +37,8 @@ var actTexts = map[record.Act]string{
 	record.ActPasskey:    "this answer was sent before: the passkey was added",
 	record.ActChanged:    "this was sent before: the new password is set",
 	record.ActProven:     "the code was used before: you have proven again who you are",
-	record.ActFirstAdmin: "this link was used before: there is a first admin. Log in to the console; `belfry user create ADDRESS --admin` makes another admin",
+	record.ActFirstAdmin: "this link was used before: there is a first admin. Log in to the console; `belfry user " +
+		"create ADDRESS --admin` makes another admin",
 }
 
 // Repetition is the cause of an error: the secret of a request was used before, for an act that has succeeded.
@@ -84,8 +85,10 @@ func Recognize(err error, from sessions.Client) error {
 }
 
 func isBrowser(from sessions.Client, browser string) bool {
-	return from.Browser != "" && secret.Matches(byCookie(from.Browser), browser) || from.Session != nil && secret.Matches(inSession(from), browser) ||
-		slices.ContainsFunc(from.Browsers, func(cookie string) bool { return secret.Matches(byCookie(cookie), browser) })
+	return from.Browser != "" && secret.Matches(byCookie(from.Browser), browser) ||
+		from.Session != nil && secret.Matches(inSession(from), browser) ||
+		slices.ContainsFunc(from.Browsers,
+			func(cookie string) bool { return secret.Matches(byCookie(cookie), browser) })
 }
 
 // byCookie identifies a browser by its cookie. The prefix distinguishes a cookie from the id of a session, which is not
@@ -114,7 +117,8 @@ const maxUsed = 16
 
 // RepetitionOf is the repetition by another use of a secret.
 func RepetitionOf(u record.UsedSecret) *Repetition {
-	return &Repetition{Act: u.Act, browser: u.Browser, At: record.Time(u.Until).Add(-UsedTTL), Token: record.MailedToken{User: u.User, Epoch: u.Epoch}}
+	return &Repetition{Act: u.Act, browser: u.Browser, At: record.Time(u.Until).Add(-UsedTTL),
+		Token: record.MailedToken{User: u.User, Epoch: u.Epoch}}
 }
 
 // UnexpiredUsed returns the used secrets of a mailbox that are still remembered.
@@ -142,7 +146,8 @@ func (s *Uses) ForgetUsed(ctx context.Context, mailbox string, which func(record
 		return nil
 	})
 	if record.IgnoreNotFound(err) != nil {
-		s.Log.WarnContext(ctx, "auth: the end of a login was not recorded; if its code is sent twice, the second reply will say that it has succeeded", "error", err)
+		s.Log.WarnContext(ctx, "auth: the end of a login was not recorded; if its code is sent twice, the second "+
+			"reply will say that it has succeeded", "error", err)
 	}
 }
 
@@ -209,7 +214,8 @@ func (s *Uses) Settle(ctx context.Context, uuid string, done bool) {
 		err = s.DB.Tokens.Store.Delete(ctx, uuid, 0)
 	}
 	if record.IgnoreNotFound(err) != nil {
-		s.Log.WarnContext(ctx, "auth: the result of a login was not recorded; a repeated request will not get it", "error", err)
+		s.Log.WarnContext(ctx, "auth: the result of a login was not recorded; a repeated request will not get it",
+			"error", err)
 	}
 }
 
@@ -247,7 +253,8 @@ func (s *Uses) Await(ctx context.Context, begun time.Time, is func() (is, final 
 }
 
 // AwaitUse returns how a token was used, once that is known; nil if it was not used, or if that is not known in time.
-func (s *Uses) AwaitUse(ctx context.Context, uuid string, inProgress func(record.Token) bool) (u *record.Use, err error) {
+func (s *Uses) AwaitUse(ctx context.Context, uuid string,
+	inProgress func(record.Token) bool) (u *record.Use, err error) {
 	done, err := s.Await(ctx, s.DB.Now(), func() (is, final bool, err error) {
 		t, err := s.DB.Tokens.Read(record.AsService(ctx, ""), uuid)
 		if err != nil {

@@ -12,7 +12,9 @@ import (
 func TestAMailboxRemembersFew(t *testing.T) {
 	s, mailbox := &Uses{DB: &record.Stores{Now: time.Now}}, record.Mailbox{}
 	for i := range 3 * maxUsed {
-		s.AddUsed(&mailbox, record.UsedSecret{Hash: secret.Digest(fmt.Sprint(i)), For: record.PurposeValidate, Act: record.ActConfirmed})
+		s.AddUsed(&mailbox,
+			record.UsedSecret{Hash: secret.Digest(fmt.Sprint(i)), For: record.PurposeValidate,
+				Act: record.ActConfirmed})
 	}
 	all := mailbox.Used
 	if len(all) != maxUsed || !secret.Matches(fmt.Sprint(3*maxUsed-1), all[maxUsed-1].Hash) {

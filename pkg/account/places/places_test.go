@@ -68,7 +68,8 @@ func TestWhatIsNoDatabaseOfPlacesIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Open(everywhere("Test-ASN", "Sweden")); err == nil || !strings.Contains(err.Error(), `not of type "Test-ASN"`) {
+	if _, err := Open(everywhere("Test-ASN", "Sweden")); err == nil ||
+		!strings.Contains(err.Error(), `not of type "Test-ASN"`) {
 		t.Errorf("a database of other things: %v", err)
 	}
 }
@@ -104,8 +105,8 @@ func everywhere(kind, country string) []byte {
 	tree := []byte{0, 0, nodes + separator, 0, 0, nodes + separator}
 	record := object(text("country"), object(text("names"), object(text("en"), text(country))))
 	metadata := object(
-		text("binary_format_major_version"), number(2), text("database_type"), text(kind), text("ip_version"), number(6),
-		text("node_count"), number(nodes), text("record_size"), number(24),
+		text("binary_format_major_version"), number(2), text("database_type"), text(kind), text("ip_version"),
+		number(6), text("node_count"), number(nodes), text("record_size"), number(24),
 	)
 	return slices.Concat(tree, make([]byte, separator), record, []byte("\xab\xcd\xefMaxMind.com"), metadata)
 }

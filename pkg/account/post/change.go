@@ -13,8 +13,8 @@ const (
 	// UndoTTL is how long a change of address can be undone, after it could be confirmed.
 	UndoTTL = 7 * 24 * time.Hour
 
-	// MaxChanges is how many changes of address a user can have requested within that time. They are fewer than MaxMailedTokens, so
-	// that no token of an undoing is displaced by others of its account.
+	// MaxChanges is how many changes of address a user can have requested within that time. They are fewer than
+	// MaxMailedTokens, so that no token of an undoing is displaced by others of its account.
 	MaxChanges = 5
 )
 

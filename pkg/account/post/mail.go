@@ -26,7 +26,8 @@ import (
 // tokens are valid. errs.Invalid is a permanent error.
 func (s *Post) Deliver(ctx context.Context, e *event.Envelope) error {
 	var request record.MailRequest
-	if value := object.Field(e.Object, "mail"); value == nil || s.Email == nil || json.Unmarshal(value, &request) != nil || request.ID == "" {
+	if value := object.Field(e.Object, "mail"); value == nil || s.Email == nil ||
+		json.Unmarshal(value, &request) != nil || request.ID == "" {
 		return nil //nolint:nilerr // an event that requests no mail
 	}
 	if _, changed := e.Previous["mail"]; e.Event == event.StoreUpdated && !changed {
@@ -51,7 +52,8 @@ func (s *Post) Deliver(ctx context.Context, e *event.Envelope) error {
 }
 
 // Composer makes the mail of a request. send is false if no mail has to be sent.
-type Composer func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error)
+type Composer func(ctx context.Context, mailbox record.Mailbox,
+	request record.MailRequest) (m mail.Message, send bool, err error)
 
 // ComposeBy sets the composer of the mails of some purposes. The composer of record.NoticePurpose makes all notices.
 func (s *Post) ComposeBy(c Composer, purposes ...record.Purpose) {
@@ -60,7 +62,8 @@ func (s *Post) ComposeBy(c Composer, purposes ...record.Purpose) {
 	}
 }
 
-func (s *Post) prepareMail(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+func (s *Post) prepareMail(ctx context.Context, mailbox record.Mailbox,
+	request record.MailRequest) (m mail.Message, send bool, err error) {
 	compose := s.composers[request.For]
 	if strings.HasPrefix(string(request.For), record.NoticePurpose) {
 		compose = s.composers[record.NoticePurpose]
@@ -73,8 +76,10 @@ func (s *Post) prepareMail(ctx context.Context, mailbox record.Mailbox, request 
 
 // WithToken returns a composer of mails with a token, whose hash is stored before. bind binds it to its purpose; nil:
 // to nothing.
-func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration, bind func(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error) Composer {
-	return func(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration,
+	bind func(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error) Composer {
+	return func(ctx context.Context, mailbox record.Mailbox,
+		request record.MailRequest) (m mail.Message, send bool, err error) {
 		token := secret.New()
 		mailed := record.MailedToken{Hash: secret.Digest(token), For: request.For, Mail: request.ID}
 		if bind != nil {
@@ -85,14 +90,16 @@ func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration, bind func(ctx
 		if err := s.storeToken(ctx, s.DB.Mailboxes, mailbox.UUID, mailed, ttl); err != nil {
 			return m, false, err
 		}
-		m, err = s.Render(texts, request.ID, mail.Data{Login: mailbox.Address, Link: s.MailLink(mailbox.Address, token), Token: token})
+		m, err = s.Render(texts, request.ID,
+			mail.Data{Login: mailbox.Address, Link: s.MailLink(mailbox.Address, token), Token: token})
 		return m, err == nil, err
 	}
 }
 
 // WithoutToken returns a composer of mails without a token.
 func (s *Post) WithoutToken(texts *mail.Templates) Composer {
-	return func(_ context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+	return func(_ context.Context, mailbox record.Mailbox,
+		request record.MailRequest) (m mail.Message, send bool, err error) {
 		m, err = s.Render(texts, request.ID, mail.Data{Login: mailbox.Address, Link: s.Base.String()})
 		return m, err == nil, err
 	}
@@ -105,7 +112,8 @@ func (s *Post) Render(texts *mail.Templates, request string, data mail.Data) (ma
 		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be rendered")
 	}
 	return mail.Message{
-		ID: request, From: s.Email.From, To: data.Login, Subject: subject, Text: text, HTML: html, Date: s.DB.Now(), Link: data.Link, Token: data.Token,
+		ID: request, From: s.Email.From, To: data.Login, Subject: subject, Text: text, HTML: html, Date: s.DB.Now(),
+		Link: data.Link, Token: data.Token,
 	}, nil
 }
 
@@ -115,7 +123,8 @@ func (s *Post) MailLink(address, token string) string {
 }
 
 // storeToken stores the record of a token that is about to be mailed.
-func (s *Post) storeToken(ctx context.Context, in record.Mailboxes, uuid string, token record.MailedToken, ttl time.Duration) error {
+func (s *Post) storeToken(ctx context.Context, in record.Mailboxes, uuid string, token record.MailedToken,
+	ttl time.Duration) error {
 	_, err := in.Change(ctx, uuid, func(mailbox *record.Mailbox) error {
 		s.AddToken(mailbox, token, ttl)
 		return nil
@@ -127,7 +136,8 @@ func (s *Post) storeToken(ctx context.Context, in record.Mailboxes, uuid string,
 func (s *Post) AddToken(mailbox *record.Mailbox, token record.MailedToken, ttl time.Duration) {
 	now := s.DB.Now()
 	until := now.Add(ttl)
-	all := slices.DeleteFunc(mailbox.Tokens, func(t record.MailedToken) bool { return t.Until <= record.Timestamp(now) })
+	all := slices.DeleteFunc(mailbox.Tokens,
+		func(t record.MailedToken) bool { return t.Until <= record.Timestamp(now) })
 	token.Until = record.Timestamp(until)
 	all = append(all, token)
 	if len(all) > MaxMailedTokens {

@@ -19,7 +19,8 @@ type MailLogin struct {
 
 // Addressee checks the request of a mail to an address, and returns the identity and its user and ident, as findOwner
 // does.
-func (s *Post) Addressee(ctx context.Context, login string, from sessions.Client) (user record.User, ident record.Ident, id record.Identity, err error) {
+func (s *Post) Addressee(ctx context.Context, login string,
+	from sessions.Client) (user record.User, ident record.Ident, id record.Identity, err error) {
 	if err := s.RequireEmail(); err != nil {
 		return user, ident, id, err
 	}
@@ -39,7 +40,8 @@ func (s *Post) Addressee(ctx context.Context, login string, from sessions.Client
 
 // Request requests a mail to an address, whose purpose depends on the
 // address's user and ident.
-func (s *Post) Request(ctx context.Context, login, mailbox string, from sessions.Client, why func(user record.User, ident record.Ident) record.Purpose) error {
+func (s *Post) Request(ctx context.Context, login, mailbox string, from sessions.Client,
+	why func(user record.User, ident record.Ident) record.Purpose) error {
 	user, ident, id, err := s.Addressee(ctx, login, from)
 	if err != nil {
 		return err

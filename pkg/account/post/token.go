@@ -80,7 +80,8 @@ func (s *Post) Order(ctx context.Context, o Order) error {
 			wait = o.Delay(*m)
 		}
 		if m.UUID != "" && wait > 0 {
-			return &errs.Error{Kind: errs.Limited, Message: "a mail to this address is already being sent", RetryAfter: wait, Err: ErrMailAsked}
+			return &errs.Error{Kind: errs.Limited, Message: "a mail to this address is already being sent",
+				RetryAfter: wait, Err: ErrMailAsked}
 		}
 		m.Address, m.Request, m.Expires = o.Address, request, now.Add(mailRequestTTL)
 		if o.With != nil {
@@ -163,7 +164,8 @@ func (s *Post) Consume(ctx context.Context, v VerifiedToken, act record.Act, fro
 }
 
 // ConsumeIn is Consume of a token in other mailboxes.
-func (s *Post) ConsumeIn(ctx context.Context, mailboxes record.Mailboxes, v VerifiedToken, act record.Act, from sessions.Client) error {
+func (s *Post) ConsumeIn(ctx context.Context, mailboxes record.Mailboxes, v VerifiedToken, act record.Act,
+	from sessions.Client) error {
 	_, err := mailboxes.Change(record.AsService(ctx, ""), v.Mailbox, func(mailbox *record.Mailbox) error {
 		if !slices.ContainsFunc(mailbox.Tokens, func(t record.MailedToken) bool { return t.Hash == v.Token.Hash }) {
 			for _, u := range s.Uses.UnexpiredUsed(*mailbox) {
@@ -175,7 +177,8 @@ func (s *Post) ConsumeIn(ctx context.Context, mailboxes record.Mailboxes, v Veri
 		}
 		var used []record.UsedSecret
 		mailbox.Tokens = slices.DeleteFunc(mailbox.Tokens, func(t record.MailedToken) bool {
-			ends := t.For == v.Token.For && (t.For != record.PurposeUndo || t.User == v.Token.User && t.Change == v.Token.Change)
+			ends := t.For == v.Token.For &&
+				(t.For != record.PurposeUndo || t.User == v.Token.User && t.Change == v.Token.Change)
 			if ends && act != "" {
 				u := record.UsedSecret{Hash: t.Hash, For: t.For, Act: act, Browser: once.BrowserDigest(from)}
 				if t.For == record.PurposeRecover {

@@ -49,7 +49,8 @@ func (s *Post) SendUnsent(ctx context.Context, within time.Duration) (sent int, 
 		case ctx.Err() != nil:
 			return sent, ctx.Err()
 		case errors.Is(err, errs.Invalid):
-			s.Log.LogAttrs(ctx, slog.LevelError, "auth: a mail that was not sent can't be composed", slog.String("error", errs.Messages(err)))
+			s.Log.LogAttrs(ctx, slog.LevelError, "auth: a mail that was not sent can't be composed",
+				slog.String("error", errs.Messages(err)))
 		case err != nil:
 			failed = append(failed, err)
 		case did:
@@ -65,7 +66,8 @@ func (s *Post) SendUnsent(ctx context.Context, within time.Duration) (sent int, 
 // UnsentIn returns the request of a mailbox whose mail is not sent.
 func (s *Post) UnsentIn(mailbox record.Mailbox) (record.MailRequest, bool) {
 	request := mailbox.Request
-	return request, request.ID != "" && mailbox.Sent != request.ID && s.DB.Now().Sub(record.Time(request.At)) < unsentFor
+	return request, request.ID != "" && mailbox.Sent != request.ID &&
+		s.DB.Now().Sub(record.Time(request.At)) < unsentFor
 }
 
 // sendUnsent sends the mail of a request, unless it is sent, or replaced by another, which has an event of its own.

@@ -63,12 +63,14 @@ func KnownAddress(text string) (string, error) {
 	}
 	// Consecutive dots, or a dot before the @, are accepted, because some providers have issued such addresses.
 	usual := strings.ReplaceAll(local, ".", "") + "@" + domain
-	if parsed, err := mail.ParseAddress(usual); local[0] == '.' || err != nil || parsed.Name != "" || parsed.Address != usual {
+	if parsed, err := mail.ParseAddress(usual); local[0] == '.' || err != nil || parsed.Name != "" ||
+		parsed.Address != usual {
 		return "", errAddress("expected an address such as ada@example.com")
 	}
 	return strings.ToLower(address), nil
 }
 
 func errAddress(why string) error {
-	return &errs.Error{Kind: errs.Invalid, Message: "the login is not an e-mail address", Fields: []errs.Field{{Pointer: "/login", Message: why}}}
+	return &errs.Error{Kind: errs.Invalid, Message: "the login is not an e-mail address",
+		Fields: []errs.Field{{Pointer: "/login", Message: why}}}
 }

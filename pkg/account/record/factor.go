@@ -14,8 +14,8 @@ type Factor struct {
 	Secret  string `json:"secret,omitempty"` // of a method that keeps one
 }
 
-// Factors are the second factors of a user. They are in the record that a login reads anyway and whose epoch ends sessions, so a second
-// factor is never overlooked because an index lags.
+// Factors are the second factors of a user. They are in the record that a login reads anyway and whose epoch ends
+// sessions, so a second factor is never overlooked because an index lags.
 type Factors struct {
 	all map[string]Factor
 
@@ -83,7 +83,8 @@ func (f *Factors) Remove(kind string) {
 	delete(f.all, kind)
 }
 
-// AddedBefore returns the second factors and recovery codes that are older than a time. A thief may have added the others.
+// AddedBefore returns the second factors and recovery codes that are older than a time. A thief may have added the
+// others.
 func (f Factors) AddedBefore(at string) Factors {
 	for _, one := range f.List() {
 		if one.Created >= at {

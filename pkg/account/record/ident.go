@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Ident is the record of an identity of a user. Its uuid is made of the identity, and it is created only if absent, so that an identity
-// never belongs to two users.
+// Ident is the record of an identity of a user. Its uuid is made of the identity, and it is created only if absent, so
+// that an identity never belongs to two users.
 type Ident struct {
 	Meta
 
@@ -24,20 +24,23 @@ type Ident struct {
 	Proven   bool   `record:"_proven,keep" left:"stays, is set, is set, stays"`
 	ProvenAt string `record:"_provenAt" left:"stays, is set, stays, stays"`
 
-	Added bool    `record:"_added" left:"stays, stays, stays, stays"` // to an existing account; if nobody had proven it, it moves to an account of its own
+	// to an existing account; if nobody had proven it, it moves to an account of its own
+	Added bool    `record:"_added" left:"stays, stays, stays, stays"`
 	Epoch *uint64 `record:"_epoch" left:"stays, stays, stays, stays"` // of the session that has linked it
 
 	Failures Failures  `record:"_failedLogins" left:"is set, is set, is set, is set"`
 	LastUsed time.Time `record:"lastUsed" left:"stays, stays, stays, stays"`
 
 	// Of a provider that keeps tokens.
-	Tokens string `record:"_tokens" left:"stays, ends, undoes, stays"`  // sealed for the ident
-	Lease  Lease  `record:"_refresh" left:"stays, ends, undoes, stays"` // holder of the refresh, and until when others wait
+	Tokens string `record:"_tokens" left:"stays, ends, undoes, stays"` // sealed for the ident
+	// holder of the refresh, and until when others wait
+	Lease Lease `record:"_refresh" left:"stays, ends, undoes, stays"`
 
 	// Of a passkey.
-	Name           string      `record:"name" left:"stays, ends, undoes, stays"`
-	Credential     *Credential `record:"_credential" left:"stays, ends, undoes, stays"`
-	CloneSuspected string      `record:"cloneSuspected" left:"stays, ends, undoes, stays"` // when its signature counter decreased
+	Name       string      `record:"name" left:"stays, ends, undoes, stays"`
+	Credential *Credential `record:"_credential" left:"stays, ends, undoes, stays"`
+	// when its signature counter decreased
+	CloneSuspected string `record:"cloneSuspected" left:"stays, ends, undoes, stays"`
 }
 
 // Lease is the right to refresh tokens.

@@ -47,7 +47,8 @@ func IdentUUID(id, provider string) string {
 
 // Ident returns the ident, without its user.
 func (id Identity) Ident() Ident {
-	return Ident{Type: id.Provider, Profile: id.Profile.Encode(), Validated: id.Validated, Proven: id.Validated, ID: id.ID}
+	return Ident{Type: id.Provider, Profile: id.Profile.Encode(), Validated: id.Validated, Proven: id.Validated,
+		ID: id.ID}
 }
 
 // Merged is the profile, with the fields of the stored one that the provider sends once.

@@ -13,8 +13,10 @@ import (
 func TestWhatIsLeftOfAnAccountIsKnownForEachField(t *testing.T) {
 	fields := 0
 	for _, kind := range []reflect.Type{
-		reflect.TypeFor[record.User](), reflect.TypeFor[record.Ident](), reflect.TypeFor[record.Session](), reflect.TypeFor[record.Token](),
-		reflect.TypeFor[record.Mailbox](), reflect.TypeFor[record.Tries](), reflect.TypeFor[record.Devices](), reflect.TypeFor[record.Exports](),
+		reflect.TypeFor[record.User](), reflect.TypeFor[record.Ident](), reflect.TypeFor[record.Session](),
+		reflect.TypeFor[record.Token](),
+		reflect.TypeFor[record.Mailbox](), reflect.TypeFor[record.Tries](), reflect.TypeFor[record.Devices](),
+		reflect.TypeFor[record.Exports](),
 	} {
 		for _, f := range reflect.VisibleFields(kind) {
 			if _, stored := f.Tag.Lookup("record"); !stored {

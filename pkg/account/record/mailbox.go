@@ -24,11 +24,14 @@ const (
 type Mailbox struct {
 	Meta
 
-	Address  string        `record:"login" left:"stays, stays, stays, stays"`
-	Request  MailRequest   `record:"mail" left:"stays, stays, stays, stays"`  // a pending mail is composed by the state of the account at that time
-	Sent     string        `record:"_sent" left:"stays, stays, stays, stays"` // id of the last MailRequest whose mail was sent
-	Expires  time.Time     `record:"expires" left:"stays, stays, stays, stays"`
-	Tokens   []MailedToken `record:"_issued" left:"ends, ends, ends, ends"`   // bound to the epoch, or to a change of address
+	Address string `record:"login" left:"stays, stays, stays, stays"`
+	// a pending mail is composed by the state of the account at that time
+	Request MailRequest `record:"mail" left:"stays, stays, stays, stays"`
+	// id of the last MailRequest whose mail was sent
+	Sent    string    `record:"_sent" left:"stays, stays, stays, stays"`
+	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
+	// bound to the epoch, or to a change of address
+	Tokens   []MailedToken `record:"_issued" left:"ends, ends, ends, ends"`
 	Logins   []MailLogin   `record:"_logins" left:"ends, ends, ends, ends"`   // bound to the epoch
 	Used     []UsedSecret  `record:"_used" left:"stays, stays, stays, stays"` // hashes of secrets that are used up
 	Failures Failures      `record:"_failedLogins" left:"stays, stays, stays, stays"`

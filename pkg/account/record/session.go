@@ -16,10 +16,12 @@ type Session struct {
 	User string `record:"user" left:"ends, ends, ends, ends"`
 	Proof
 
-	Application string    `record:"application" left:"ends, ends, ends, ends"` // the configured redirect of the application that it is of; "" for a browser or a program
+	// the configured redirect of the application that it is of; "" for a browser or a program
+	Application string    `record:"application" left:"ends, ends, ends, ends"`
 	Expires     time.Time `record:"expires" left:"ends, ends, ends, ends"`
 	LastUsed    time.Time `record:"lastUsed" left:"ends, ends, ends, ends"`
-	PasswordSet time.Time `record:"_passwordSet" left:"ends, ends, ends, ends"` // when it began because its user changed the password
+	// when it began because its user changed the password
+	PasswordSet time.Time `record:"_passwordSet" left:"ends, ends, ends, ends"`
 
 	Address   string `record:"address,keep" left:"ends, ends, ends, ends"` // of the network
 	UserAgent string `record:"userAgent,keep" left:"ends, ends, ends, ends"`
@@ -49,12 +51,14 @@ func (s Session) Proven() Proof {
 
 // Proof is a user's proof of identity.
 type Proof struct {
-	Provider string    `record:"type" left:"ends, ends, ends, ends"`            // the type of the session
-	Methods  []string  `record:"methods" left:"ends, ends, ends, ends"`         // in the order of the steps
-	AAL      int       `record:"aal" left:"ends, ends, ends, ends"`             // 1, or 2 if the methods are two factors together
-	At       time.Time `record:"authenticatedAt" left:"ends, ends, ends, ends"` // the last time
-	Limited  bool      `record:"_limited" left:"ends, ends, ends, ends"`        // the user has a second factor that could not be requested
-	Again    bool      // the session replaces one whose user has proven their identity again
+	Provider string   `record:"type" left:"ends, ends, ends, ends"`    // the type of the session
+	Methods  []string `record:"methods" left:"ends, ends, ends, ends"` // in the order of the steps
+	// 1, or 2 if the methods are two factors together
+	AAL int       `record:"aal" left:"ends, ends, ends, ends"`
+	At  time.Time `record:"authenticatedAt" left:"ends, ends, ends, ends"` // the last time
+	// the user has a second factor that could not be requested
+	Limited bool `record:"_limited" left:"ends, ends, ends, ends"`
+	Again   bool // the session replaces one whose user has proven their identity again
 }
 
 func (p Proof) complete() Proof {

@@ -23,15 +23,18 @@ type Token struct {
 	Application *Application `record:"_application" left:"ends, ends, ends, ends"`
 
 	// Of a login that waits for its second factor.
-	Tries    int               `record:"_tries" left:"ends, ends, ends, ends"`
-	InFlight map[string]string `record:"_inFlight" left:"ends, ends, ends, ends"` // since when answers are being verified
+	Tries int `record:"_tries" left:"ends, ends, ends, ends"`
+	// since when answers are being verified
+	InFlight map[string]string `record:"_inFlight" left:"ends, ends, ends, ends"`
 
 	// Of a code for an application.
 	Session  string `record:"_session" left:"ends, ends, ends, ends"`  // that the first use makes; absent before
 	Replayed bool   `record:"_replayed" left:"ends, ends, ends, ends"` // it was used twice
 
-	Setup   string `record:"_totp" left:"ends, ends, ends, ends"`    // the secret of an authenticator app that a session sets up
-	Purpose string `record:"_purpose" left:"ends, ends, ends, ends"` // of a passkey's challenge: bound to a session, or to a login that waits
+	// the secret of an authenticator app that a session sets up
+	Setup string `record:"_totp" left:"ends, ends, ends, ends"`
+	// of a passkey's challenge: bound to a session, or to a login that waits
+	Purpose string `record:"_purpose" left:"ends, ends, ends, ends"`
 
 	// Of a login at a provider, which is bound to a browser: linking needs a session.
 	FlowProvider string `record:"provider" left:"otherwise, otherwise, otherwise, otherwise"`
@@ -121,7 +124,8 @@ type Tries struct {
 type Devices struct {
 	Meta
 
-	Known   []Device  `record:"_devices" left:"ends, ends, ends, ends"` // by User.DeviceEpoch: the hashes stay, and are of no device
+	// by User.DeviceEpoch: the hashes stay, and are of no device
+	Known   []Device  `record:"_devices" left:"ends, ends, ends, ends"`
 	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
 }
 
@@ -137,9 +141,10 @@ type Device struct {
 type Exports struct {
 	Meta
 
-	Began   []string  `record:"_exports" left:"stays, stays, stays, stays"` // when those of the last hour did
-	Running string    `record:"_export" left:"stays, stays, stays, stays"`  // the id of the running export: it was authorized when it began
-	Leased  time.Time `record:"_leased" left:"stays, stays, stays, stays"`  // until when it runs unless it is renewed
+	Began []string `record:"_exports" left:"stays, stays, stays, stays"` // when those of the last hour did
+	// the id of the running export: it was authorized when it began
+	Running string    `record:"_export" left:"stays, stays, stays, stays"`
+	Leased  time.Time `record:"_leased" left:"stays, stays, stays, stays"` // until when it runs unless it is renewed
 	Expires time.Time `record:"expires" left:"stays, stays, stays, stays"`
 }
 

@@ -12,15 +12,18 @@ import (
 type User struct {
 	Meta
 
-	Password string `record:"password" left:"is set, is set, ends, is set"` // its encoded hash; a login by mail removes it
+	// its encoded hash; a login by mail removes it
+	Password string `record:"password" left:"is set, is set, ends, is set"`
 	Epoch    uint64 `record:"_epoch" left:"is set, is set, is set, is set"` // how often all sessions were ended
 
 	// PasswordByMail means that the password proves only the mailbox: see Proof.
 	PasswordByMail bool `record:"_passwordByMail" left:"is set, is set, ends, ends"`
 
-	DeviceEpoch uint64          `record:"_deviceEpoch" left:"is set, is set, is set, is set"` // the epoch before which no device is known
-	Factors     Factors         `record:"_factors" left:"stays, ends, undoes, stays"`
-	Changes     []AddressChange `record:"_addressChanges" left:"ends, ends, ends, stays"` // a recovery ends only the rights of its own address
+	// the epoch before which no device is known
+	DeviceEpoch uint64  `record:"_deviceEpoch" left:"is set, is set, is set, is set"`
+	Factors     Factors `record:"_factors" left:"stays, ends, undoes, stays"`
+	// a recovery ends only the rights of its own address
+	Changes []AddressChange `record:"_addressChanges" left:"ends, ends, ends, stays"`
 
 	// Unlinked are the idents that are being unlinked, with the latest revision at which each was marked. They no
 	// longer count as logins of the user. Every unlinking writes the user's record, so two concurrent ones can't remove
@@ -55,7 +58,8 @@ const (
 
 // MaintainedFields are the fields of users, and of idents, that are written here, besides reserved and internal ones.
 func MaintainedFields() (users, idents []string) {
-	return []string{"password"}, []string{fieldUser, "type", "profile", "validated", "lastUsed", "name", "cloneSuspected"}
+	return []string{"password"}, []string{fieldUser, "type", "profile", "validated", "lastUsed", "name",
+		"cloneSuspected"}
 }
 
 // ShowReserved sets the fields of a user that only belfry sets, as rules see them.
@@ -73,7 +77,8 @@ func show(seen object.Object, field string, marked bool) {
 
 // SetReserved is ShowReserved by the user as it is stored.
 func SetReserved(seen, stored object.Object) {
-	User{MarkedAdmin: string(stored["_admin"]) == "true", MarkedDisabled: string(stored["_disabled"]) == "true"}.ShowReserved(seen)
+	User{MarkedAdmin: string(stored["_admin"]) == "true",
+		MarkedDisabled: string(stored["_disabled"]) == "true"}.ShowReserved(seen)
 }
 
 // IsDisabled reports whether a stored user is disabled.

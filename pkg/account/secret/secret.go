@@ -78,7 +78,8 @@ func Open(sealer *seal.Sealer, purpose, stored string) (string, error) {
 			return string(secret), nil
 		}
 	}
-	return "", errs.New(errs.Internal, "a secret of a user was encrypted with a key that is not in authentication.encryptionKey")
+	return "", errs.New(errs.Internal,
+		"a secret of a user was encrypted with a key that is not in authentication.encryptionKey")
 }
 
 // FirstValid returns the first valid secret, or the first one if none is valid. It calls how for the check, unless

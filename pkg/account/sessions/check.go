@@ -38,15 +38,18 @@ func (s *Sessions) RequireFreshToEnroll(ctx context.Context, me *Session) error 
 		}
 	}
 	if age := s.DB.Now().Sub(me.AuthenticatedAt); age > freshFor || age < -record.ClockTolerance {
-		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepReauthenticate, MaxAge: freshFor}, "prove again who you are: your login is too old for this")
+		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepReauthenticate, MaxAge: freshFor},
+			"prove again who you are: your login is too old for this")
 	}
 	return nil
 }
 
-// RequireSecond returns an Unauthenticated error with an errs.StepUp for a session without the second factor that its user has.
+// RequireSecond returns an Unauthenticated error with an errs.StepUp for a session without the second factor that its
+// user has.
 func (s *Sessions) RequireSecond(ctx context.Context, me *Session) error {
 	if me.AAL < 2 && s.AsksForSecond(ctx, me) {
-		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, MaxAge: freshFor}, "prove your second factor first: your login was without it")
+		return errs.NeedsStepUp(errs.StepUp{Step: errs.StepSecondFactor, AAL: 2, MaxAge: freshFor},
+			"prove your second factor first: your login was without it")
 	}
 	return nil
 }
@@ -80,7 +83,8 @@ func RequireComplete(me *Session) error {
 	message := "a second factor is required here: prove yours first"
 	switch {
 	case me.Limited:
-		message = "your second factor can't be used after a login by a mail, or by a password that was set by one: log in by another method, use a recovery code, or add another second factor, which counts a day later"
+		message = "your second factor can't be used after a login by a mail, or by a password that was set by one: " +
+			"log in by another method, use a recovery code, or add another second factor, which counts a day later"
 	case me.Missing == errs.StepEnroll:
 		message = "a second factor is required here: add one to your account first"
 	}

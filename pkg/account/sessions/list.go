@@ -51,8 +51,10 @@ func (s *Sessions) ListOf(ctx context.Context, user record.User, current string)
 		p := session.Proven()
 		list = append(list, Info{
 			Methods: p.Methods, AAL: p.AAL, AuthenticatedAt: record.Timestamp(p.At),
-			ID: session.UUID, Current: session.UUID == current, Type: session.Provider, Application: session.Application, Created: session.Created,
-			LastUsed: record.TimeText(session.LastUsed), Expires: record.TimeText(session.Expires), Origin: s.OriginOf(session.Address, session.UserAgent),
+			ID: session.UUID, Current: session.UUID == current, Type: session.Provider,
+			Application: session.Application, Created: session.Created,
+			LastUsed: record.TimeText(session.LastUsed), Expires: record.TimeText(session.Expires),
+			Origin: s.OriginOf(session.Address, session.UserAgent),
 		})
 	}
 	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Created+a.ID, b.Created+b.ID) })

@@ -15,7 +15,8 @@ type Origin struct {
 	Address   string        `json:"address,omitempty"` // of the network
 	Place     *places.Place `json:"place,omitempty"`   // of the address; nil if it is unknown
 	UserAgent string        `json:"userAgent,omitempty"`
-	Device    string        `json:"device,omitempty"` // for people: the browser and the system, as claimed by the client
+	// for people: the browser and the system, as claimed by the client
+	Device string `json:"device,omitempty"`
 }
 
 // OriginOf returns the origin of a request.
@@ -23,8 +24,8 @@ func (s *Sessions) OriginOf(address, userAgent string) Origin {
 	return Origin{Address: address, Place: s.Places.Of(address), UserAgent: userAgent, Device: deviceOf(userAgent)}
 }
 
-// deviceOf returns the browser and the system that a user agent names, for instance "Firefox on Linux"; "" for other programs.
-// Both are names that the library knows, and no text of the client.
+// deviceOf returns the browser and the system that a user agent names, for instance "Firefox on Linux"; "" for other
+// programs. Both are names that the library knows, and no text of the client.
 func deviceOf(userAgent string) string {
 	if userAgent == "" {
 		return ""

@@ -15,7 +15,8 @@ func (s *Sessions) ProofBy(provider, method string, aal int) record.Proof {
 
 // Proof is the proof of identity of a session's user, for a session that replaces it.
 func (me *Session) Proof() record.Proof {
-	return record.Proof{Provider: me.Type, Methods: me.Methods, AAL: me.AAL, At: me.AuthenticatedAt, Limited: me.Limited}
+	return record.Proof{Provider: me.Type, Methods: me.Methods, AAL: me.AAL, At: me.AuthenticatedAt,
+		Limited: me.Limited}
 }
 
 // One mailbox is one factor. A password that was set by a mail, or in a session that began by one, proves no more than
@@ -25,12 +26,14 @@ func (me *Session) Proof() record.Proof {
 // ProvesMailbox reports whether a login by some methods began with a mailbox of a user, so that codes by mail would not
 // be a second factor. A code that was its second factor may be requested again.
 func ProvesMailbox(methods []string, user record.User) bool {
-	return slices.ContainsFunc(methods, func(method string) bool { return method != record.FactorEmail && isMailbox(method, user) })
+	return slices.ContainsFunc(methods,
+		func(method string) bool { return method != record.FactorEmail && isMailbox(method, user) })
 }
 
 // ProvesMailboxAlone reports whether the login has proven only the mailbox.
 func ProvesMailboxAlone(methods []string, user record.User) bool {
-	return len(methods) > 0 && !slices.ContainsFunc(methods, func(method string) bool { return !isMailbox(method, user) })
+	return len(methods) > 0 &&
+		!slices.ContainsFunc(methods, func(method string) bool { return !isMailbox(method, user) })
 }
 
 func isMailbox(method string, user record.User) bool {
@@ -45,7 +48,8 @@ func isMailbox(method string, user record.User) bool {
 
 // PasswordKnown records that a password that was set by a mail was used with another factor.
 func (s *Sessions) PasswordKnown(ctx context.Context, user record.User, methods []string) error {
-	if !slices.Contains(methods, record.MethodPassword) || !ProvesMailbox([]string{record.MethodPassword}, user) || ProvesMailboxAlone(methods, user) {
+	if !slices.Contains(methods, record.MethodPassword) || !ProvesMailbox([]string{record.MethodPassword}, user) ||
+		ProvesMailboxAlone(methods, user) {
 		return nil
 	}
 	_, err := s.DB.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {

@@ -59,7 +59,8 @@ func IsOneself(ctx context.Context, uuid string) bool {
 // OneselfError refuses changes that could remove the last admin. An admin who changes other users remains an admin, so
 // belfry does not have to count users, whose number is not bounded.
 func OneselfError(what string) error {
-	return errs.New(errs.Conflict, "you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)
+	return errs.New(errs.Conflict,
+		"you can't %s: you may be the last admin; ask another one, or use `belfry user` beside the data", what)
 }
 
 // ChangeUser changes a user.

@@ -36,8 +36,9 @@ type Session struct {
 	Expires time.Time
 	Key     *Key // the API key of the session; nil after a login
 
-	Type            string    // the provider of the login
-	Application     string    // the configured redirect of the application that the session is of; "" for a browser or a program
+	Type string // the provider of the login
+	// the configured redirect of the application that the session is of; "" for a browser or a program
+	Application     string
 	Methods         []string  // by which the user has proven their identity, as in event.AuthDetails
 	AAL             int       // authenticator assurance level: 1, or 2 with a second factor
 	AuthenticatedAt time.Time // the last time that they have; zero for an API key
@@ -139,8 +140,8 @@ func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) 
 	}
 	now, token := s.DB.Now(), secret.New()
 	session := record.Session{
-		User: user.UUID, Proof: n.Proof, Application: n.Application, Expires: now.Add(SessionIdleTimeout), LastUsed: now,
-		Address: c.Address, UserAgent: c.UserAgent, Hash: secret.Digest(token), Epoch: user.Epoch,
+		User: user.UUID, Proof: n.Proof, Application: n.Application, Expires: now.Add(SessionIdleTimeout),
+		LastUsed: now, Address: c.Address, UserAgent: c.UserAgent, Hash: secret.Digest(token), Epoch: user.Epoch,
 	}
 	if n.PasswordSet {
 		session.PasswordSet = now
@@ -149,11 +150,13 @@ func (s *Sessions) Save(ctx context.Context, user record.User, n New, c Client) 
 	if n.Again {
 		name = event.AuthSteppedUp
 	}
-	session.Publish(s.DB.Audit(name, user.UUID, event.AuthDetails{Method: strings.Join(n.Methods, " "), Session: n.ID, AAL: n.AAL}))
+	session.Publish(s.DB.Audit(name, user.UUID,
+		event.AuthDetails{Method: strings.Join(n.Methods, " "), Session: n.ID, AAL: n.AAL}))
 	if _, err := s.DB.Sessions.Create(ctx, n.ID, session); err != nil {
 		return Issued{}, err
 	}
-	s.RunInBackground(ctx, "ending excess sessions", func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
+	s.RunInBackground(ctx, "ending excess sessions",
+		func(ctx context.Context) error { return s.endExcessSessions(ctx, user) })
 	if c.Session != nil {
 		s.RunInBackground(ctx, "ending the previous session", func(ctx context.Context) error {
 			return s.End(ctx, c.Session.ID, s.DB.AuditEnd(c.Session.User.UUID, c.Session.ID, record.ReasonReplaced))
@@ -257,7 +260,8 @@ func (s *Sessions) CheckActive(ctx context.Context, me *Session) error {
 
 // ChangeCurrent changes the logged-in user. It returns EndedError if all sessions were ended since the request began,
 // even if there is nothing to change.
-func (s *Sessions) ChangeCurrent(ctx context.Context, me *Session, change func(*record.User) error) (record.User, error) {
+func (s *Sessions) ChangeCurrent(ctx context.Context, me *Session,
+	change func(*record.User) error) (record.User, error) {
 	return s.DB.Users.Change(record.AsService(ctx, me.User.UUID), me.User.UUID, func(now *record.User) error {
 		if !now.SameEpoch(me.User) {
 			return EndedError()

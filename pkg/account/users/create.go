@@ -15,11 +15,13 @@ import (
 // Create creates a user with one ident. Exists when the identity belongs to
 // a user.
 func (s *Users) Create(ctx context.Context, reg New) (record.User, error) {
-	return s.CreateAs(record.AsService(ctx, ""), func(uuid string) context.Context { return record.AsService(ctx, uuid) }, reg)
+	return s.CreateAs(record.AsService(ctx, ""),
+		func(uuid string) context.Context { return record.AsService(ctx, uuid) }, reg)
 }
 
 // CreateAs is Create with two contexts: for the write of the ident, and, by the user's uuid, for the write of the user.
-func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context.Context, reg New) (record.User, error) {
+func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context.Context,
+	reg New) (record.User, error) {
 	uuid := object.NewUUID()
 	if err := s.DB.Users.Store.Check(ctx, reg.Fields, uuid); err != nil {
 		return record.User{}, err
@@ -138,12 +140,14 @@ func (s *Users) InterceptRegistration(ctx context.Context, reg *New) error {
 	asked := reg.Fields.Clone()
 	delete(asked, record.FieldPassword)
 	patch, err := s.Interceptor.Intercept(ctx, store.InterceptRequest{
-		Op: "register", Store: s.DB.Users.Store.Name(), Object: asked.Encode(), Datas: reg.Datas.Encode(), Call: store.CallOf(ctx),
+		Op: "register", Store: s.DB.Users.Store.Name(), Object: asked.Encode(), Datas: reg.Datas.Encode(),
+		Call: store.CallOf(ctx),
 	})
 	if err != nil || len(patch) == 0 {
 		return err
 	}
-	if reg.Fields, err = object.MergePatch(reg.Fields, s.DB.Users.Store.Rules().SettableByInterceptor(patch)); err != nil {
+	if reg.Fields, err = object.MergePatch(reg.Fields,
+		s.DB.Users.Store.Rules().SettableByInterceptor(patch)); err != nil {
 		return err
 	}
 	return s.DB.Users.Store.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())

@@ -34,7 +34,8 @@ const (
 
 // client follows no redirects, so only the configured URL is requested.
 func (b *Breaches) client() *http.Client {
-	return &http.Client{Transport: b.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: b.Transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // count returns how often a password occurs. Its errors have no part of the hash.

@@ -37,7 +37,8 @@ func serveRanges(t *testing.T, password string, count int) *ranges {
 	r := &ranges{}
 	prefix, rest := hashOf(password)
 	r.set(func(w http.ResponseWriter, req *http.Request) {
-		if req.Method != http.MethodGet || req.Header.Get("Add-Padding") != "true" || req.Header.Get("User-Agent") != "belfry" {
+		if req.Method != http.MethodGet || req.Header.Get("Add-Padding") != "true" ||
+			req.Header.Get("User-Agent") != "belfry" {
 			t.Errorf("%s %s %v", req.Method, req.URL, req.Header)
 		}
 		if req.URL.Path != "/range/"+prefix {
@@ -76,7 +77,8 @@ func TestBreachedPasswordsAreRefused(t *testing.T) {
 	r := serveRanges(t, leaked, 3)
 	c := r.checker(kit.Limit, 1)
 	refusal, err := c.Check(t.Context(), leaked, nil)
-	if err != nil || refusal == nil || refusal.Reason != weak.Breached || !strings.Contains(refusal.Message, "(3 times)") {
+	if err != nil || refusal == nil || refusal.Reason != weak.Breached ||
+		!strings.Contains(refusal.Message, "(3 times)") {
 		t.Errorf("%+v", refusal)
 	}
 	if got := refused(t, c.Checker, "A leaked password"); got != "" || r.requests.Load() != 2 {
@@ -86,7 +88,8 @@ func TestBreachedPasswordsAreRefused(t *testing.T) {
 	if got := refused(t, c.Checker, "password"); got != weak.Common || r.requests.Load() != 2 {
 		t.Errorf("a common password: %q, %d requests", got, r.requests.Load())
 	}
-	if refusal, err := serveRanges(t, leaked, 1).checker(kit.Limit, 1).Check(t.Context(), leaked, nil); err != nil || refusal == nil || !strings.Contains(refusal.Message, "(once)") {
+	if refusal, err := serveRanges(t, leaked, 1).checker(kit.Limit, 1).Check(t.Context(), leaked, nil); err != nil ||
+		refusal == nil || !strings.Contains(refusal.Message, "(once)") {
 		t.Errorf("%+v", refusal)
 	}
 	if got := refused(t, r.checker(kit.Limit, 4).Checker, leaked); got != "" {
@@ -110,10 +113,12 @@ func TestAPasswordIsAcceptedWhereItsLookupFails(t *testing.T) {
 		"a redirect": func(w http.ResponseWriter, req *http.Request) {
 			http.Redirect(w, req, elsewhere.URL+req.URL.Path, http.StatusFound)
 		},
-		"a page":      func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n"+line) },
-		"no number":   func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, rest+":many\r\n") },
-		"below zero":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, rest+":-3\r\n") },
-		"a long line": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("0", 1<<18)+"\r\n"+line) },
+		"a page":     func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>\n"+line) },
+		"no number":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, rest+":many\r\n") },
+		"below zero": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, rest+":-3\r\n") },
+		"a long line": func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, strings.Repeat("0", 1<<18)+"\r\n"+line)
+		},
 		"a long reply": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, strings.Repeat(fmt.Sprintf("%035d:1\r\n", 1), 40_000)+line)
 		},
@@ -129,7 +134,8 @@ func TestAPasswordIsAcceptedWhereItsLookupFails(t *testing.T) {
 			failsOpen(t, r.checker(kit.Limit, 1), leaked, prefix)
 		})
 	}
-	for name, sent := range map[string]string{"no reply": "", "half a reply": strings.Repeat(fmt.Sprintf("%035d:1\r\n", 1), 1000)} {
+	for name, sent := range map[string]string{"no reply": "",
+		"half a reply": strings.Repeat(fmt.Sprintf("%035d:1\r\n", 1), 1000)} {
 		t.Run(name, func(t *testing.T) {
 			r := serveRanges(t, leaked, 3)
 			r.set(func(w http.ResponseWriter, req *http.Request) {
@@ -153,7 +159,8 @@ func failsOpen(t *testing.T, c checked, password, prefix string) {
 	if got := refused(t, c.Checker, password); got != "" {
 		t.Errorf("refused: %q", got)
 	}
-	if text := c.log.String(); strings.Count(text, "the lookup of a breached password failed") != 1 || strings.Contains(text, prefix) || strings.Contains(text, password) {
+	if text := c.log.String(); strings.Count(text, "the lookup of a breached password failed") != 1 ||
+		strings.Contains(text, prefix) || strings.Contains(text, password) {
 		t.Errorf("log: %s", text)
 	}
 	if got := c.counted(t, "belfry_password_lookups_failed_total"); got != "=1" {

@@ -32,14 +32,17 @@ func refusedOf(t *testing.T, c *weak.Checker, password string, own ...string) we
 
 func TestCommonPasswordsAreRefusedInAnyCase(t *testing.T) {
 	c := weak.New(weak.Options{Common: true})
-	for _, password := range []string{"password", "PASSWORD", "Password123", "12345678", "iloveyou", "Qwertyuiop", "football", "trustno1", "1qaz2wsx", "passwordpassword"} {
+	for _, password := range []string{"password", "PASSWORD", "Password123", "12345678", "iloveyou", "Qwertyuiop",
+		"football", "trustno1", "1qaz2wsx", "passwordpassword"} {
 		if got := refused(t, c, password); got != weak.Common {
 			t.Errorf("%s: %q", password, got)
 		}
 	}
 	for _, password := range []string{
-		"correct horse", "a fine password", "the password of bob", "Grüße aus Köln", "日本語のパスワード", "passwordpasswordpassword!",
-		" password", "password\x00", "pass\x00word", "\xff\xfepassword", strings.Repeat("a", 1024), strings.Repeat("\xff", 1024),
+		"correct horse", "a fine password", "the password of bob", "Grüße aus Köln", "日本語のパスワード",
+		"passwordpasswordpassword!",
+		" password", "password\x00", "pass\x00word", "\xff\xfepassword", strings.Repeat("a", 1024),
+		strings.Repeat("\xff", 1024),
 	} {
 		if got := refused(t, c, password); got != "" {
 			t.Errorf("%q: %q", password, got)

@@ -13,7 +13,8 @@ import (
 // MaxScore is the score of the strongest passwords.
 const MaxScore = 4
 
-// Limits of an estimate, whose time grows much faster than the lengths of a password and of its substitutes for letters.
+// Limits of an estimate, whose time grows much faster than the lengths of a password and of its substitutes for
+// letters.
 const (
 	// maxEstimated is how many characters of a password are estimated. The limit is not in bytes, because Japanese
 	// characters have three bytes each: with a limit of 32 bytes, a password of any length could not get the highest
@@ -25,7 +26,8 @@ const (
 	minOwnWord  = 3 // bytes; shorter parts are in most passwords
 )
 
-// estimate returns the score of a password: 0 to MaxScore, for fewer than 10^3, 10^6, 10^8, 10^10 guesses, and for more.
+// estimate returns the score of a password: 0 to MaxScore, for fewer than 10^3, 10^6, 10^8, 10^10 guesses, and for
+// more.
 func estimate(password string, own []string) int {
 	return zxcvbn.PasswordStrength(password, own).Score
 }
@@ -72,14 +74,16 @@ func latin1(text string) string {
 func wordsOf(texts []string) []string {
 	words := []string{}
 	add := func(word string) {
-		if word = beginning(word, maxEstimated); len(word) >= minOwnWord && len(words) < maxOwnWords && !slices.Contains(words, word) {
+		if word = beginning(word, maxEstimated); len(word) >= minOwnWord && len(words) < maxOwnWords &&
+			!slices.Contains(words, word) {
 			words = append(words, word)
 		}
 	}
 	for _, text := range texts {
 		text = beginning(text, maxOwnText)
 		add(text)
-		for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		for word := range strings.FieldsFuncSeq(text,
+			func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 			add(word)
 		}
 	}

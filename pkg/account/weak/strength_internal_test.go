@@ -30,7 +30,8 @@ func TestHostileTextsAreCut(t *testing.T) {
 		many = append(many, fmt.Sprintf("name%d", i))
 	}
 	for name, hostile := range hostilePasswords() {
-		if _, err := c.Check(t.Context(), hostile, append([]string{strings.Repeat("x.yz@", 100_000), hostile}, many...)); err != nil {
+		if _, err := c.Check(t.Context(), hostile,
+			append([]string{strings.Repeat("x.yz@", 100_000), hostile}, many...)); err != nil {
 			t.Fatal(err)
 		}
 		if n := utf8.RuneCountInString(password); n != 32 || len(password) > 128 || !utf8.ValidString(password) {
@@ -67,7 +68,8 @@ func FuzzEstimates(f *testing.F) {
 
 func BenchmarkAnEstimate(b *testing.B) {
 	c := New(Options{MinScore: 3})
-	for name, password := range map[string]string{"phrase": "correct horse battery staple", "substitutes": hostilePasswords()["substitutes"]} {
+	for name, password := range map[string]string{"phrase": "correct horse battery staple",
+		"substitutes": hostilePasswords()["substitutes"]} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				_, _ = c.Check(b.Context(), password, []string{"ada@example.com", "Ada Lovelace"})

@@ -55,7 +55,8 @@ func TestAUsersOwnWordsAreGuessedFirst(t *testing.T) {
 	}
 	// A word in a strong password does not make it weak, nor do short parts of an address.
 	for _, own := range []string{"ada@example.com", "a.b-c@x.y", ""} {
-		if got := refusedOf(t, weak.New(weak.Options{MinScore: 4}), "ada likes 17 umbrellas by the fjord", own); got != "" {
+		if got := refusedOf(t, weak.New(weak.Options{MinScore: 4}), "ada likes 17 umbrellas by the fjord",
+			own); got != "" {
 			t.Errorf("%s: %q", own, got)
 		}
 	}
@@ -65,14 +66,17 @@ func TestAUsersOwnWordsAreGuessedFirst(t *testing.T) {
 func TestTheOrderOfChecks(t *testing.T) {
 	r := serveRanges(t, "zvorkblin", 1)
 	waited := 0
-	c := weak.New(weak.Options{Common: true, MinScore: 3, Breaches: &weak.Breaches{URL: r.URL + "/range", Timeout: kit.Limit, MinCount: 1},
-		Slot: func(context.Context) (func(), error) { waited++; return func() {}, nil }})
+	c := weak.New(weak.Options{Common: true, MinScore: 3,
+		Breaches: &weak.Breaches{URL: r.URL + "/range", Timeout: kit.Limit, MinCount: 1},
+		Slot:     func(context.Context) (func(), error) { waited++; return func() {}, nil }})
 	for _, step := range []struct {
 		password         string
 		reason           weak.Reason
 		waited, requests int
-	}{{"password", weak.Common, 0, 0}, {"abcabcabcabcabcabc", weak.Guessable, 1, 0}, {"correct horse battery staple", "", 2, 1}} {
-		if got := refused(t, c, step.password); got != step.reason || waited != step.waited || int(r.requests.Load()) != step.requests {
+	}{{"password", weak.Common, 0, 0}, {"abcabcabcabcabcabc", weak.Guessable, 1, 0},
+		{"correct horse battery staple", "", 2, 1}} {
+		if got := refused(t, c, step.password); got != step.reason || waited != step.waited ||
+			int(r.requests.Load()) != step.requests {
 			t.Errorf("%s: %q, %d estimates, %d requests", step.password, got, waited, r.requests.Load())
 		}
 	}
@@ -80,13 +84,15 @@ func TestTheOrderOfChecks(t *testing.T) {
 
 func TestAnEstimateTakesASlotAndReturnsIt(t *testing.T) {
 	held := 0
-	o := weak.Options{MinScore: 1, Slot: func(context.Context) (func(), error) { held++; return func() { held-- }, nil }}
+	o := weak.Options{MinScore: 1,
+		Slot: func(context.Context) (func(), error) { held++; return func() { held-- }, nil }}
 	if refused(t, weak.New(o), "aaaaaaaaaaaa"); held != 0 {
 		t.Errorf("%d slots are held", held)
 	}
 	full := errors.New("no slot")
 	o.Slot = func(context.Context) (func(), error) { return nil, full }
-	if r, err := weak.New(o).Check(t.Context(), "correct horse battery staple", nil); r != nil || !errors.Is(err, full) {
+	if r, err := weak.New(o).Check(t.Context(), "correct horse battery staple", nil); r != nil ||
+		!errors.Is(err, full) {
 		t.Errorf("%v, %v", r, err)
 	}
 	o.MinScore = 0

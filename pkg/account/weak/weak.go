@@ -64,7 +64,8 @@ func New(o Options) *Checker {
 			Name: "belfry_passwords_refused_total", Help: "New passwords that were refused because they are weak.",
 		}, []string{"reason"}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "belfry_password_lookups_failed_total", Help: "Failed lookups of breached passwords, whose passwords were accepted.",
+			Name: "belfry_password_lookups_failed_total",
+			Help: "Failed lookups of breached passwords, whose passwords were accepted.",
 		}),
 		estimate: estimate,
 	}
@@ -114,16 +115,19 @@ func (c *Checker) lookUp(ctx context.Context, password string) *Refusal {
 	n, err := c.Breaches.count(ctx, password)
 	if err != nil {
 		c.failed.Inc()
-		c.Log.WarnContext(ctx, "auth: the lookup of a breached password failed; the password was accepted", "error", err)
+		c.Log.WarnContext(ctx, "auth: the lookup of a breached password failed; the password was accepted",
+			"error", err)
 		return nil
 	}
 	if n == 0 || n < c.Breaches.MinCount {
 		return nil
 	}
-	return &Refusal{Breached, "appears in data breaches (" + times(n) + "), so attackers try it: choose another, and change it everywhere else you use it"}
+	return &Refusal{Breached, "appears in data breaches (" + times(n) +
+		"), so attackers try it: choose another, and change it everywhere else you use it"}
 }
 
-// commonFilter is a Bloom filter of the 100,000 most common passwords of at least 8 bytes, folded. `make passwords` writes it.
+// commonFilter is a Bloom filter of the 100,000 most common passwords of at least 8 bytes, folded. `make passwords`
+// writes it.
 //
 //go:embed common.bloom
 var commonFilter []byte

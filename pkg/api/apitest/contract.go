@@ -59,9 +59,12 @@ func ServeFiles(o *api.Options, service files.Options, f apimodel.Files) {
 func loginOf(s *account.Service) apimodel.Login {
 	code, link := s.Mails.Logins()
 	l := apimodel.Login{
-		Users: &apimodel.Store{Name: "Users", ID: "Users"}, Cookie: s.Sessions.CookieNames()[0], Secure: s.Base().Secure(),
-		Providers: s.Providers.ProviderNames(), Email: s.EmailEnabled(), Deletion: s.Deletion.Enabled(), Passkeys: s.Passkeys.Enabled(), MailLogin: code || link,
-		Applications: s.Applications.Any(), KeepsTokens: s.Providers.KeepsTokens(), PostsCallback: s.Providers.PostsCallback(),
+		Users: &apimodel.Store{Name: "Users", ID: "Users"}, Cookie: s.Sessions.CookieNames()[0],
+		Secure:    s.Base().Secure(),
+		Providers: s.Providers.ProviderNames(), Email: s.EmailEnabled(), Deletion: s.Deletion.Enabled(),
+		Passkeys: s.Passkeys.Enabled(), MailLogin: code || link,
+		Applications: s.Applications.Any(), KeepsTokens: s.Providers.KeepsTokens(),
+		PostsCallback: s.Providers.PostsCallback(),
 	}
 	for _, m := range s.Methods {
 		l.Methods = append(l.Methods, about.Configured{Method: m.About(), Enabled: m.Enabled()})

@@ -41,9 +41,9 @@ type Front struct {
 	Events   *Events
 }
 
-// Start starts a Front. change may have another backend (driver.Backend), which Start does not close, and functions that set
-// its options (func(*api.Options)), those of requests with a key (func(*idempotent.Options)) and those of its HTTP server
-// (func(*http.Server)).
+// Start starts a Front. change may have another backend (driver.Backend), which Start does not close, and functions
+// that set its options (func(*api.Options)), those of requests with a key (func(*idempotent.Options)) and those of its
+// HTTP server (func(*http.Server)).
 func Start(t *testing.T, change ...any) *Front {
 	t.Helper()
 	f := &Front{T: t, Faults: &Faults{}, Logs: newLog(), Events: &Events{}}
@@ -283,7 +283,8 @@ func (l *Log) Of(request string) map[string]any {
 	for {
 		for _, line := range l.all {
 			var record map[string]any
-			if json.Unmarshal([]byte(line), &record) == nil && record["request"] == request && record["msg"] == "request" {
+			if json.Unmarshal([]byte(line), &record) == nil && record["request"] == request &&
+				record["msg"] == "request" {
 				return record
 			}
 		}

@@ -67,7 +67,8 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 			t.Fatal(err)
 		}
 	}
-	o := account.Options{BaseURL: "http://belfry.example.org", Hash: passwords.HashParams{Memory: 8, Time: 1, Threads: 1}}
+	o := account.Options{BaseURL: "http://belfry.example.org",
+		Hash: passwords.HashParams{Memory: 8, Time: 1, Threads: 1}}
 	users := []store.Mapping{
 		{Source: "Idents", Target: "Users", Key: "user", Array: "idents", Cascade: true},
 		{Source: "Sessions", Target: "Users", Key: "user", Cascade: true},
@@ -77,7 +78,8 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 		into **store.Store
 		opts store.Options
 	}{
-		{&o.Users, store.Options{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"}, Arrays: []string{"idents"}}},
+		{&o.Users, store.Options{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"},
+			Arrays: []string{"idents"}}},
 		{&o.Idents, store.Options{Name: "Idents", Maps: users[:1]}},
 		{&o.Sessions, store.Options{Name: "Sessions", Maps: users[1:], Indexes: expires}},
 		{&o.Tokens, store.Options{Name: "Tokens", Indexes: expires}},
@@ -89,14 +91,14 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 	texts, err := mail.ParseTemplates("a mail", "", "{{.Link}}")
 	fails(err)
 	o.Email = &post.Email{
-		PostValidation: true, SkipValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Hour,
-		From: "belfry@example.org", Validation: texts, Recovery: texts, Taken: texts,
+		PostValidation: true, SkipValidation: true, TokenTTL: time.Hour, RecoveryTTL: time.Hour,
+		MailInterval: time.Hour, From: "belfry@example.org", Validation: texts, Recovery: texts, Taken: texts,
 		Change: texts, Undo: texts,
 		Login: post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: texts, LinkMail: texts},
 	}
 	a := &login.Options{BrowserRedirects: config.BrowserRedirects{
-		SuccessRedirect: "/in", FailureRedirect: "/out", RegisterRedirect: "/register", RecoveryRedirect: "/recovery", MailLoginRedirect: "/login/mail",
-		AddressRedirect: "/login/address", AccountRedirect: "/in",
+		SuccessRedirect: "/in", FailureRedirect: "/out", RegisterRedirect: "/register", RecoveryRedirect: "/recovery",
+		MailLoginRedirect: "/login/mail", AddressRedirect: "/login/address", AccountRedirect: "/in",
 	}}
 	for _, c := range change {
 		switch c := c.(type) {
@@ -120,7 +122,8 @@ const Ada = `{"login":"ada@example.com","password":"a fine password"}`
 // Register registers a user and returns the token of a session.
 func (f *Front) Register(login, password string) string {
 	f.Helper()
-	return Token(f.Do("POST", "/auth/email", `{"register":true,"login":"`+login+`","password":"`+password+`"}`).Want(204))
+	return Token(f.Do("POST", "/auth/email",
+		`{"register":true,"login":"`+login+`","password":"`+password+`"}`).Want(204))
 }
 
 // LogIn logs in and returns the token of a session.

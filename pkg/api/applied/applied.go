@@ -55,7 +55,9 @@ const (
 // wait subject. A failed attempt reports what it caused, because the next attempt
 // does not know it. attempt counts the deliveries of the event, from 1; it is 0 for a
 // worker whose writes cause no work of others.
-func Reporting(conn *nats.Conn, worker string, handle func(context.Context, *event.Envelope) error) func(ctx context.Context, e *event.Envelope, attempt int) error {
+func Reporting(conn *nats.Conn, worker string,
+	handle func(context.Context,
+		*event.Envelope) error) func(ctx context.Context, e *event.Envelope, attempt int) error {
 	return func(ctx context.Context, e *event.Envelope, attempt int) error {
 		if !waitSubject(e.Ctx.Wait) {
 			return handle(ctx, e)
@@ -63,7 +65,8 @@ func Reporting(conn *nats.Conn, worker string, handle func(context.Context, *eve
 		ctx, causes := store.WithCauses(ctx)
 		err := handle(ctx, e)
 		failed := err != nil
-		r := report{Event: e.ID, Worker: worker, Caused: causes.All(), Part: failed, Attempt: attempt, Failed: failed && attempt > 0}
+		r := report{Event: e.ID, Worker: worker, Caused: causes.All(), Part: failed, Attempt: attempt,
+			Failed: failed && attempt > 0}
 		if failed && attempt == 0 && len(r.Caused) == 0 {
 			return err
 		}
@@ -108,7 +111,8 @@ type Waiter struct {
 // NewWaiter subscribes to reports. workers returns the names of the workers that
 // handle an event.
 func NewWaiter(conn *nats.Conn, workers func(store.Cause) []string) (*Waiter, error) {
-	w := &Waiter{workers: workers, maxMarks: maxMarks, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".", waits: map[string]*pendingWait{}}
+	w := &Waiter{workers: workers, maxMarks: maxMarks, prefix: Prefix + nats.NewInbox()[len(nats.InboxPrefix):] + ".",
+		waits: map[string]*pendingWait{}}
 	sub, err := conn.Subscribe(w.prefix+"*", func(m *nats.Msg) { w.receive(m) })
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable, "applied: subscribing to reports failed")
@@ -125,7 +129,8 @@ func (w *Waiter) Close() error { return w.sub.Unsubscribe() }
 // returns ctx.Err() when ctx ends first. The caller must call end in any case.
 func (w *Waiter) Begin() (subject string, wait func(ctx context.Context, causes []store.Cause) error, end func()) {
 	subject = w.prefix + strconv.FormatUint(w.count.Add(1), 10)
-	p := &pendingWait{workers: w.workers, maxMarks: w.maxMarks, expected: map[mark]bool{}, applied: map[mark]bool{}, attempts: map[mark]map[int]bool{}, ready: make(chan struct{})}
+	p := &pendingWait{workers: w.workers, maxMarks: w.maxMarks, expected: map[mark]bool{}, applied: map[mark]bool{},
+		attempts: map[mark]map[int]bool{}, ready: make(chan struct{})}
 	w.mu.Lock()
 	w.waits[subject] = p
 	w.mu.Unlock()

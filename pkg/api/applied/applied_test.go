@@ -61,7 +61,8 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Options{
-		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}), Logger: slog.New(slog.DiscardHandler),
+		Server: embedded.New(embedded.Options{Folder: t.TempDir(), Listen: "127.0.0.1:0"}),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +150,8 @@ func TestWaitNeedsEveryWorkerOfItsEvents(t *testing.T) {
 	w := newFixture(t)
 	r := w.request(long)
 	r.start(deleted("e1"), saved("e2"))
-	w.send(r.subject, report{Event: "e1", Worker: "mapping"}, report{Event: "e2", Worker: "mapping"}, report{Event: "e1", Worker: "cascade"})
+	w.send(r.subject, report{Event: "e1", Worker: "mapping"}, report{Event: "e2", Worker: "mapping"},
+		report{Event: "e1", Worker: "cascade"})
 	r.done(t)
 
 	for name, some := range map[string][]report{
@@ -178,12 +180,15 @@ func TestWaitWithoutWorkEndsAtOnce(t *testing.T) {
 func TestWaitIncludesEventsCausedByWorkers(t *testing.T) {
 	w := newFixture(t)
 	const depth = 50
-	chain := []report{{Event: "e0", Worker: "mapping"}, {Event: "e0", Worker: "cascade", Caused: []store.Cause{deleted("e1")}}}
+	chain := []report{{Event: "e0", Worker: "mapping"},
+		{Event: "e0", Worker: "cascade", Caused: []store.Cause{deleted("e1")}}}
 	for i := 1; i < depth; i++ {
 		id := fmt.Sprint("e", i)
-		chain = append(chain, report{Event: id, Worker: "mapping"}, report{Event: id, Worker: "cascade", Caused: []store.Cause{deleted(fmt.Sprint("e", i+1))}})
+		chain = append(chain, report{Event: id, Worker: "mapping"},
+			report{Event: id, Worker: "cascade", Caused: []store.Cause{deleted(fmt.Sprint("e", i+1))}})
 	}
-	end := []report{{Event: fmt.Sprint("e", depth), Worker: "mapping"}, {Event: fmt.Sprint("e", depth), Worker: "cascade"}}
+	end := []report{{Event: fmt.Sprint("e", depth), Worker: "mapping"},
+		{Event: fmt.Sprint("e", depth), Worker: "cascade"}}
 
 	r := w.request(short)
 	r.start(deleted("e0"))

@@ -142,7 +142,8 @@ func TestFailedAttemptReportsCausedEvents(t *testing.T) {
 // that of a failed attempt that wrote nothing.
 func TestAttemptsAreNumbered(t *testing.T) {
 	all := reports(t, newWorker(t, 0, errors.New("not now")), 2, true)
-	if len(all) != 2 || all[0].Attempt != 1 || !all[0].Failed || !all[0].Part || all[1].Attempt != 2 || all[1].Failed || all[1].Part {
+	if len(all) != 2 || all[0].Attempt != 1 || !all[0].Failed || !all[0].Part || all[1].Attempt != 2 || all[1].Failed ||
+		all[1].Part {
 		t.Errorf("reported %+v", all)
 	}
 }
@@ -157,7 +158,8 @@ func TestReportsGoToWaitSubjectsOnly(t *testing.T) {
 	}
 	w := newWorker(t, 0)
 	handle := applied.Reporting(f.conn, "mapping", w.handle)
-	for _, subject := range []string{"Store.Saved", "events.1.Store.Saved.Books.x", "applied.", "applied.a b", "applied.>", "applied.x\r\nPUB y 1\r\nz", "applied.x..1", "applied.good.1"} {
+	for _, subject := range []string{"Store.Saved", "events.1.Store.Saved.Books.x", "applied.", "applied.a b",
+		"applied.>", "applied.x\r\nPUB y 1\r\nz", "applied.x..1", "applied.good.1"} {
 		if err := handle(t.Context(), &event.Envelope{ID: "e1", Ctx: event.Ctx{Wait: subject}}, 1); err != nil {
 			t.Error(err)
 		}

@@ -10,7 +10,8 @@ import (
 	"belfry/pkg/account"
 )
 
-// Behind a path of the base URL no place in a page is that of a route: templates and scripts make each of them below that path.
+// Behind a path of the base URL no place in a page is that of a route: templates and scripts make each of them below
+// that path.
 func TestNoTemplateNamesARouteByItself(t *testing.T) {
 	literal := regexp.MustCompile(`(?:=["']|\(['"` + "`" + `])/[a-z]`)
 	found := 0
@@ -44,10 +45,12 @@ func TestTheConsoleBelowAPath(t *testing.T) {
 	t.Parallel()
 	const below = "/api"
 	f := start(t, withStores(t, "Books"), func(o *account.Options) { o.BaseURL = "http://belfry.example.org" + below })
-	place := regexp.MustCompile(`\s(href|src|action|hx-get|hx-post|data-options|data-objects|data-events|data-document)="([^"#]+)"`)
+	place := regexp.MustCompile(
+		`\s(href|src|action|hx-get|hx-post|data-options|data-objects|data-events|data-document)="([^"#]+)"`)
 	found := 0
 	for _, prefix := range []string{"", below} {
-		for _, path := range []string{"/console/objects", "/console/objects/Books", "/console/objects/Books/new", "/console/none"} {
+		for _, path := range []string{"/console/objects", "/console/objects/Books", "/console/objects/Books/new",
+			"/console/none"} {
 			for _, p := range place.FindAllStringSubmatch(f.get(f.Admin, prefix+path).Text, -1) {
 				found++
 				if !strings.HasPrefix(p[2], below+"/") {
@@ -55,10 +58,16 @@ func TestTheConsoleBelowAPath(t *testing.T) {
 				}
 			}
 		}
-		leads(t, f.get("", prefix+"/console/objects/Books?sort=x"), below+"/console/login?next=%2Fconsole%2Fobjects%2FBooks%3Fsort%3Dx")
-		leads(t, f.post("", prefix+"/console/login", "login=ada@example.com&password=a+fine+password&next=/console/objects/Books"), below+"/console/objects/Books")
-		leads(t, f.post("", prefix+"/console/objects/Books/new", "text={}", "Referer", "http://belfry.example.org"+below+"/console/objects/Books/new"), below+"/console/login?next=%2Fconsole%2Fobjects%2FBooks%2Fnew")
-		r := f.get("", prefix+"/console/objects", "Hx-Request", "true", "Hx-Current-Url", "http://belfry.example.org"+below+"/console/objects/Books")
+		leads(t, f.get("", prefix+"/console/objects/Books?sort=x"),
+			below+"/console/login?next=%2Fconsole%2Fobjects%2FBooks%3Fsort%3Dx")
+		leads(t, f.post("", prefix+"/console/login",
+			"login=ada@example.com&password=a+fine+password&next=/console/objects/Books"),
+			below+"/console/objects/Books")
+		leads(t, f.post("", prefix+"/console/objects/Books/new", "text={}", "Referer",
+			"http://belfry.example.org"+below+"/console/objects/Books/new"),
+			below+"/console/login?next=%2Fconsole%2Fobjects%2FBooks%2Fnew")
+		r := f.get("", prefix+"/console/objects", "Hx-Request", "true", "Hx-Current-Url",
+			"http://belfry.example.org"+below+"/console/objects/Books")
 		r.HasHeader("Hx-Redirect", below+"/console/login?next=%2Fconsole%2Fobjects%2FBooks")
 	}
 	if found < 40 {

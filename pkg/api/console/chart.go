@@ -74,8 +74,8 @@ type dot struct{ X, Y string }
 // draw computes a chart up to a time.
 func (c Chart) draw(now time.Time) drawnChart {
 	d := drawnChart{
-		Chart: c, Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartWidth - chartRight, Bottom: chartHeight - chartBottom,
-		TitleID: c.ID + "-title", SummaryID: c.ID + "-summary", Empty: true,
+		Chart: c, Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartWidth - chartRight,
+		Bottom: chartHeight - chartBottom, TitleID: c.ID + "-title", SummaryID: c.ID + "-summary", Empty: true,
 	}
 	top, first := 0.0, now
 	for _, s := range c.Series {
@@ -108,7 +108,8 @@ func (c Chart) draw(now time.Time) drawnChart {
 		line := c.line(s, now, x, y)
 		line.Class = "line line-" + strconv.Itoa(i+1)
 		d.Lines = append(d.Lines, line)
-		said = append(said, fmt.Sprintf("%s: now %s, at least %s, median %s, at most %s", line.Name, line.Now, line.Least, line.Middle, line.Most))
+		said = append(said, fmt.Sprintf("%s: now %s, at least %s, median %s, at most %s", line.Name, line.Now,
+			line.Least, line.Middle, line.Most))
 	}
 	d.Summary = "The last hour. " + strings.Join(said, "; ") + "."
 	if d.Empty {
@@ -120,8 +121,8 @@ func (c Chart) draw(now time.Time) drawnChart {
 // spans are the times that a chart shows. A third of each is whole minutes.
 var spans = [...]time.Duration{3 * time.Minute, 6 * time.Minute, 15 * time.Minute, 30 * time.Minute, chartSpan}
 
-// spanOf returns the shortest span that has values of an age, so that the values of a process that started a moment ago do
-// not share the last tenth of a chart.
+// spanOf returns the shortest span that has values of an age, so that the values of a process that started a moment ago
+// do not share the last tenth of a chart.
 func spanOf(age time.Duration) time.Duration {
 	for _, span := range spans {
 		if age <= span {

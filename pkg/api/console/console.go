@@ -84,8 +84,8 @@ type link struct {
 // Mount adds the routes of the console.
 func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o Options) {
 	c := &Console{
-		service: service, calls: calls, sessions: login.NewSessions(service), own: httpkit.NewOrigins(service.BaseURL()),
-		assets: loadAssets(), version: o.Version, account: o.Account,
+		service: service, calls: calls, sessions: login.NewSessions(service),
+		own: httpkit.NewOrigins(service.BaseURL()), assets: loadAssets(), version: o.Version, account: o.Account,
 	}
 	views := c.views(o)
 	for _, v := range views {
@@ -107,7 +107,8 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 	}
 	for _, m := range service.Methods.Enabled() {
 		if m.Asked != "" {
-			routes = append(routes, forAnyone(c.ask(m, secondPath, true, c.showSecond)), forStep(c.ask(m, stepUpPath, false, c.showStepUp)))
+			routes = append(routes, forAnyone(c.ask(m, secondPath, true, c.showSecond)),
+				forStep(c.ask(m, stepUpPath, false, c.showStepUp)))
 		}
 	}
 	for _, rt := range routes {

@@ -27,7 +27,8 @@ func withStores(t *testing.T, names ...string) console.Options {
 func TestOnlyAdminsSeeTheConsole(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"))
-	for _, path := range []string{"/console/objects", "/console", "/console/", "/console/nothing", "/console/objects/Books"} {
+	for _, path := range []string{"/console/objects", "/console", "/console/", "/console/nothing",
+		"/console/objects/Books"} {
 		r := is(t, f.get("", path), http.StatusSeeOther)
 		if to := r.Header.Get("Location"); !strings.HasPrefix(to, "/console/login") {
 			t.Errorf("%s leads nobody to %s", path, to)
@@ -40,7 +41,8 @@ func TestOnlyAdminsSeeTheConsole(t *testing.T) {
 	}
 	leads(t, f.get(f.Admin, "/console"), "/console/objects")
 	shows(t, is(t, f.get(f.Admin, "/console/objects"), http.StatusOK), "Books", `aria-current="page">Objects`)
-	shows(t, is(t, f.get(f.Admin, "/console/nothing"), http.StatusNotFound), "no page /console/nothing", `href="/console/objects"`)
+	shows(t, is(t, f.get(f.Admin, "/console/nothing"), http.StatusNotFound), "no page /console/nothing",
+		`href="/console/objects"`)
 }
 
 func TestAnAPIKeyOfAnAdminDoesNotOpenTheConsole(t *testing.T) {
@@ -66,20 +68,24 @@ func TestAnAdminWhoIsNoAdminAnyMoreIsOut(t *testing.T) {
 
 func TestEveryReplyForbidsFramesScriptsOfOthersAndCaches(t *testing.T) {
 	t.Parallel()
-	f := start(t, withStores(t, "Books"), func(o *login.Options) { o.TrustedOrigins = []string{"https://app.example.org"} })
+	f := start(t, withStores(t, "Books"),
+		func(o *login.Options) { o.TrustedOrigins = []string{"https://app.example.org"} })
 	for _, token := range []string{"", f.User, f.Admin} {
 		for _, path := range []string{"/console/objects", "/console/login", "/console/none"} {
 			r := f.get(token, path, "Origin", "https://app.example.org")
 			policy := r.Header.Get("Content-Security-Policy")
-			for _, part := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
+			for _, part := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';",
+				"frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
 				if !strings.Contains(policy, part) {
 					t.Errorf("%s: the policy lacks %s: %s", path, part, policy)
 				}
 			}
-			r.HasHeader("X-Frame-Options", "DENY").HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "same-origin").
+			r.HasHeader("X-Frame-Options", "DENY").HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy",
+				"same-origin").
 				HasHeader("X-Content-Type-Options", "nosniff").
 				HasHeader("Access-Control-Allow-Origin", "").HasHeader("Access-Control-Allow-Credentials", "")
-			if inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|hx-on|javascript:`).FindString(r.Text); inline != "" {
+			if inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|hx-on|javascript:`).
+				FindString(r.Text); inline != "" {
 				t.Errorf("%s has %q, which the policy forbids", path, inline)
 			}
 		}
@@ -99,7 +105,8 @@ func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
 		{"Origin", "null"},
 	} {
 		is(t, f.post(f.Admin, "/console/logout", "", headers...), http.StatusForbidden)
-		is(t, f.post("", "/console/login", "login=ada@example.com&password=a+fine+password", headers...), http.StatusForbidden).HasHeader("Set-Cookie", "")
+		is(t, f.post("", "/console/login", "login=ada@example.com&password=a+fine+password", headers...),
+			http.StatusForbidden).HasHeader("Set-Cookie", "")
 	}
 	is(t, f.get(f.Admin, "/console/objects"), http.StatusOK)
 	leads(t, f.post(f.Admin, "/console/logout", "", "Sec-Fetch-Site", "same-origin"), "/console/login")
@@ -109,7 +116,8 @@ func TestPostsOfOtherOriginsAreRefused(t *testing.T) {
 func TestLoggingInAtTheConsole(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"))
-	shows(t, is(t, f.get("", "/console/login?next=/console/objects?q=1"), http.StatusOK), `value="/console/objects?q=1"`, `for="password"`)
+	shows(t, is(t, f.get("", "/console/login?next=/console/objects?q=1"), http.StatusOK),
+		`value="/console/objects?q=1"`, `for="password"`)
 
 	r := is(t, f.post("", "/console/login", "login=ada@example.com&password=wrong"), http.StatusForbidden)
 	shows(t, r, "password is wrong", `value="ada@example.com"`)
@@ -131,10 +139,12 @@ func TestALoginLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"))
 	for _, next := range []string{
-		"https://evil.example.org/", "//evil.example.org/console", "/\\evil.example.org", "/console/../auth", "/consoles", "javascript:alert(1)",
+		"https://evil.example.org/", "//evil.example.org/console", "/\\evil.example.org", "/console/../auth",
+		"/consoles", "javascript:alert(1)",
 		"/console//evil.example.org/", "\thttps://evil.example.org", "/auth", "console/objects",
 	} {
-		r := f.post("", "/console/login", "login=ada@example.com&password=a+fine+password&next="+strings.ReplaceAll(next, "\t", "%09"))
+		r := f.post("", "/console/login",
+			"login=ada@example.com&password=a+fine+password&next="+strings.ReplaceAll(next, "\t", "%09"))
 		leads(t, r, "/console")
 	}
 }
@@ -161,7 +171,8 @@ func TestTheLimitsOfLoginsHoldAtTheConsole(t *testing.T) {
 func TestHTMXIsSentToTheLoginAsAWhole(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"))
-	r := is(t, f.get("", "/console/objects", "Hx-Request", "true", "Hx-Current-Url", "https://x.example/console/objects?a=1"), http.StatusOK)
+	r := is(t, f.get("", "/console/objects", "Hx-Request", "true", "Hx-Current-Url",
+		"https://x.example/console/objects?a=1"), http.StatusOK)
 	if r.Text != "" || r.Header.Get("Hx-Redirect") != "/console/login?next=%2Fconsole%2Fobjects%3Fa%3D1" {
 		t.Errorf("%v %s", r.Header, r.Text)
 	}
@@ -206,7 +217,8 @@ func TestAssetsAreKeptForGoodUnderTheHashOfTheirContent(t *testing.T) {
 			t.Errorf("%s: %v", url, r.Header)
 		}
 	}
-	for _, name := range []string{"console.css", "htmx.LICENSE", "..%2fconsole.go", "none.js", "console.0000000000000000.css"} {
+	for _, name := range []string{"console.css", "htmx.LICENSE", "..%2fconsole.go", "none.js",
+		"console.0000000000000000.css"} {
 		f.get("", "/console/assets/"+name).Want(http.StatusNotFound)
 	}
 }
@@ -214,18 +226,22 @@ func TestAssetsAreKeptForGoodUnderTheHashOfTheirContent(t *testing.T) {
 // Over https another host of the domain can't set the cookie of a notice, no more than that of a session.
 func TestACookieOfTheConsoleIsOfThisHostAlone(t *testing.T) {
 	t.Parallel()
-	for base, prefix := range map[string]string{"https://belfry.example.org": "__Host-", "http://belfry.example.org": ""} {
+	for base, prefix := range map[string]string{"https://belfry.example.org": "__Host-",
+		"http://belfry.example.org": ""} {
 		f := start(t, withStores(t, "Books"), func(o *account.Options) { o.BaseURL = base })
 		session := prefix + "belfry=" + f.Admin
 		r := is(t, f.post("", "/console/objects/Books/new", "text=%7B%7D", "Cookie", session), http.StatusSeeOther)
 		set := r.Cookies()
-		if len(set) != 1 || set[0].Name != prefix+"belfry-console-notice" || set[0].Path != "/" || !set[0].HttpOnly || set[0].Secure != (prefix != "") || set[0].MaxAge != 60 {
+		if len(set) != 1 || set[0].Name != prefix+"belfry-console-notice" || set[0].Path != "/" || !set[0].HttpOnly ||
+			set[0].Secure != (prefix != "") || set[0].MaxAge != 60 {
 			t.Fatalf("%s: %+v", base, set)
 		}
 		notice := set[0].Value
-		r = is(t, f.get("", "/console/objects", "Cookie", session+"; "+prefix+"belfry-console-notice="+notice), http.StatusOK)
+		r = is(t, f.get("", "/console/objects", "Cookie", session+"; "+prefix+"belfry-console-notice="+notice),
+			http.StatusOK)
 		shows(t, r, "The object has been created.")
-		if gone := r.Cookies(); len(gone) != 1 || gone[0].Name != set[0].Name || gone[0].Path != "/" || gone[0].MaxAge >= 0 {
+		if gone := r.Cookies(); len(gone) != 1 || gone[0].Name != set[0].Name || gone[0].Path != "/" ||
+			gone[0].MaxAge >= 0 {
 			t.Errorf("%s: the notice is not removed: %+v", base, gone)
 		}
 		if prefix != "" {

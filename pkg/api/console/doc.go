@@ -33,8 +33,8 @@
 //  4. A script of a page is a file of assets: {{define "head"}}<script src="{{asset "x.js"}}" defer></script>{{end}}.
 //     The Content-Security-Policy permits no inline script and no inline style.
 //  5. pkg/app/views/views.go: pass the option. help.go: the page of the documentation about the view.
-//  6. <name>_test.go, and the view in the table of views in test/browser. TestNoViewOfTheConsoleScansAStore in pkg/app opens
-//     what links lead to, and counts what it reads; bench/load measures the views that it lists.
+//  6. <name>_test.go, and the view in the table of views in test/browser. TestNoViewOfTheConsoleScansAStore in pkg/app
+//     opens what links lead to, and counts what it reads; bench/load measures the views that it lists.
 //
 // A successful POST ends with request.Redirect, which shows a notice on the next page.
 package console

@@ -26,7 +26,8 @@ const ErrorsPage = DocsPath + "/" + errorsPage
 const errorsPage = "reference/errors"
 
 // docsPolicy is the Content-Security-Policy of the documentation, which has no scripts.
-const docsPolicy = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const docsPolicy = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors " +
+	"'none'; base-uri 'none'"
 
 // mountDocs adds the routes of the documentation.
 func (c *Console) mountDocs(r *httpkit.Router) {
@@ -157,7 +158,8 @@ func (c *Console) renderDocs(base baseurl.URL, d docsData) ([]byte, error) {
 // searchDocs shows the sections that answer a query.
 func (c *Console) searchDocs(x *httpkit.Exchange) error {
 	const most = 200 // bytes
-	d := docsData{Title: "Search", Search: true, Query: httpkit.Truncate(strings.ToValidUTF8(x.Query().Get("q"), ""), most)}
+	d := docsData{Title: "Search", Search: true,
+		Query: httpkit.Truncate(strings.ToValidUTF8(x.Query().Get("q"), ""), most)}
 	if d.Query != "" {
 		d.Hits = manual.Search(d.Query)
 	}
@@ -194,8 +196,8 @@ func (c *Console) failDocs(x *httpkit.Exchange, err error) error {
 // docsAt returns the path of a page of the documentation, with an anchor.
 func docsAt(page string) string { return DocsPath + "/" + page }
 
-// help has the page of the documentation for each part of the console: by the name of the view, or of what a field is about. Templates
-// link to them by the function help.
+// help has the page of the documentation for each part of the console: by the name of the view, or of what a field is
+// about. Templates link to them by the function help.
 var help = map[string]string{
 	"":        "guides/console",
 	"objects": "guides/model-data",

@@ -21,7 +21,9 @@ import (
 func startShelf(t *testing.T) *library {
 	t.Helper()
 	contents := binary.ContentsOptions("Contents")
-	o := stores(t, nil, store.Options{Name: "Books", IndexBinaries: true, Binaries: []string{"covers", "margin"}, Private: []string{"margin"}}, contents)
+	o := stores(t,
+		nil, store.Options{Name: "Books", IndexBinaries: true, Binaries: []string{"covers", "margin"},
+			Private: []string{"margin"}}, contents)
 	storage, err := filestorage.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +31,8 @@ func startShelf(t *testing.T) *library {
 	t.Cleanup(func() { _ = storage.Close() })
 	o.Stores = o.Stores[:1]
 	o.Files = []*binary.Service{binary.New(binary.Options{
-		Name: "Covers", Set: o.Set, Contents: o.Set.Store("Contents"), Storage: storage, Properties: map[string][]string{"Books": {"covers", "margin"}}, MaxSize: 1 << 20,
+		Name: "Covers", Set: o.Set, Contents: o.Set.Store("Contents"), Storage: storage,
+		Properties: map[string][]string{"Books": {"covers", "margin"}}, MaxSize: 1 << 20,
 	})}
 	return &library{fixture: start(t, console.Options{Objects: o}), set: o.Set}
 }
@@ -39,7 +42,8 @@ func (l *library) upload(token, path, name, kind, content string) apitest.Reply 
 	l.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	part, err := w.CreatePart(textproto.MIMEHeader{"Content-Disposition": {`form-data; name="file"; filename="` + name + `"`}, "Content-Type": {kind}})
+	part, err := w.CreatePart(textproto.MIMEHeader{
+		"Content-Disposition": {`form-data; name="file"; filename="` + name + `"`}, "Content-Type": {kind}})
 	l.Must(err)
 	_, err = part.Write([]byte(content))
 	l.Must(err)
@@ -58,10 +62,12 @@ func TestFilesOfObjects(t *testing.T) {
 	is(t, l.upload("", covers, "a.html", "text/html", script), http.StatusSeeOther)
 	is(t, l.upload(l.User, covers, "a.html", "text/html", script), http.StatusForbidden)
 	is(t, l.upload(l.Admin, covers, "", "text/html", script), http.StatusBadRequest)
-	is(t, l.upload(l.Admin, covers, "large", "text/plain", strings.Repeat("x", 2<<20)), http.StatusRequestEntityTooLarge)
+	is(t, l.upload(l.Admin, covers, "large", "text/plain", strings.Repeat("x", 2<<20)),
+		http.StatusRequestEntityTooLarge)
 	for _, property := range []string{"margin", "other", "_binaries"} {
 		// What is private is refused as what is not there.
-		shows(t, is(t, l.upload(l.Admin, emma+"/files/"+property, "a", "text/plain", "x"), http.StatusNotFound), "Books has no files "+property)
+		shows(t, is(t, l.upload(l.Admin, emma+"/files/"+property, "a", "text/plain", "x"), http.StatusNotFound),
+			"Books has no files "+property)
 	}
 	if body := string(l.read("Books", "emma").Body); strings.Contains(body, "covers") {
 		t.Fatalf("a file was added: %s", body)
@@ -78,8 +84,10 @@ func TestFilesOfObjects(t *testing.T) {
 	is(t, l.get(l.Admin, covers+"/1"), http.StatusNotFound)
 	r = is(t, l.get(l.Admin, covers+"/0"), http.StatusOK)
 	// What users upload is never a page of the console's origin.
-	r.HasHeader("Content-Security-Policy", "default-src 'none'; sandbox").HasHeader("Content-Type", "application/octet-stream")
-	if disposition := r.Header.Get("Content-Disposition"); r.Text != script || !strings.HasPrefix(disposition, "attachment;") {
+	r.HasHeader("Content-Security-Policy", "default-src 'none'; sandbox").HasHeader("Content-Type",
+		"application/octet-stream")
+	if disposition := r.Header.Get("Content-Disposition"); r.Text != script ||
+		!strings.HasPrefix(disposition, "attachment;") {
 		t.Errorf("%s %q", disposition, r.Text)
 	}
 

@@ -52,7 +52,8 @@ func (c *Console) makeFirst(r *request) error {
 	var session sessions.Issued
 	from := c.sessions.KnownBrowser(r.Exchange, r.client())
 	_, _, err = c.calls.Write(r.Exchange, func(ctx context.Context) (err error) {
-		session, err = c.service.FirstAdmin.Create(ctx, f.Token, passwords.Credentials{Login: f.Login, Password: values.Get("password")}, from)
+		session, err = c.service.FirstAdmin.Create(ctx, f.Token,
+			passwords.Credentials{Login: f.Login, Password: values.Get("password")}, from)
 		return err
 	})
 	switch errs.KindOf(err) {

@@ -44,7 +44,8 @@ func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 	page.HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "same-origin")
 
 	for _, c := range []struct{ login, password, says string }{
-		{"ada", "a fine password", "expected an address"}, {"ada@example.com", "short", "must have 8 to 1024 bytes"}, {"ada@example.com", "football", "is one of the most common passwords: choose another"}, {"", "", "is missing"},
+		{"ada", "a fine password", "expected an address"}, {"ada@example.com", "short", "must have 8 to 1024 bytes"},
+		{"ada@example.com", "football", "is one of the most common passwords: choose another"}, {"", "", "is missing"},
 	} {
 		r := is(t, f.post("", "/console/first", first(token, c.login, c.password)), http.StatusBadRequest)
 		shows(t, r, c.says, `value="`+token+`"`, `value="`+c.login+`"`)
@@ -66,7 +67,8 @@ func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 	// Replayed, by whomever.
 	for _, session := range []string{"", cookie.Value} {
 		is(t, f.get(session, "/console/first?token="+token), http.StatusForbidden)
-		r := is(t, f.post(session, "/console/first", first(token, "eve@example.com", "a fine password")), http.StatusForbidden)
+		r := is(t, f.post(session, "/console/first", first(token, "eve@example.com", "a fine password")),
+			http.StatusForbidden)
 		if len(r.Cookies()) > 0 && r.Cookies()[0].Name == "belfry" {
 			t.Error("a session for a link that was used")
 		}
@@ -86,11 +88,14 @@ func TestTheFirstAdminIsMadeOnAPage(t *testing.T) {
 func TestALinkForTheFirstAdminTakesNothingFromOtherPagesAndStrangers(t *testing.T) {
 	t.Parallel()
 	f, token := startEmpty(t, func(o *account.Options) { o.Limits.Address = 20 })
-	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example.org"}, {"Origin", "null"}} {
-		r := is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password"), headers...), http.StatusForbidden)
+	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "https://evil.example.org"}, {"Origin", "null"}} {
+		r := is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password"), headers...),
+			http.StatusForbidden)
 		r.HasHeader("Set-Cookie", "")
 	}
-	for _, wrong := range []string{"", "x", strings.Repeat("A", 43), token + "A", strings.ToLower(token), "%22%3E%3Cscript%3E"} {
+	for _, wrong := range []string{"", "x", strings.Repeat("A", 43), token + "A", strings.ToLower(token),
+		"%22%3E%3Cscript%3E"} {
 		r := is(t, f.get("", "/console/first?token="+wrong), http.StatusForbidden)
 		shows(t, r, "the link is wrong, was used, or has expired", "belfry user create ADDRESS --admin")
 		if strings.Contains(r.Text, "<script>") {
@@ -111,7 +116,8 @@ func TestALinkForTheFirstAdminEndsWithAnAdminWhoIsMadeOtherwise(t *testing.T) {
 	t.Parallel()
 	f, token := startEmpty(t)
 	is(t, f.get("", "/console/first?token="+token), http.StatusOK)
-	_, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
+	_, err := f.Auth.Admin.CreateUser(t.Context(),
+		admin.NewUser{Login: "root@example.com", Fields: object.Object{}, Admin: true})
 	f.Must(err)
 	is(t, f.get("", "/console/first?token="+token), http.StatusForbidden)
 	is(t, f.post("", "/console/first", first(token, "eve@example.com", "a fine password")), http.StatusForbidden)
@@ -130,14 +136,16 @@ func TestTheLinkOfTheFirstAdminIsUsedTwice(t *testing.T) {
 	for range 15 { // a repetition is no guess
 		for name, r := range map[string]apitest.Reply{
 			"the link, by the same browser": f.get("", "/console/first?token="+token, once...),
-			"the form, by the same browser": f.post("", "/console/first", first(token, "ada@example.com", "a fine password"), once...),
+			"the form, by the same browser": f.post("", "/console/first",
+				first(token, "ada@example.com", "a fine password"), once...),
 		} {
 			if leads(t, r, "/console"); len(r.Cookies()) > 0 {
 				t.Errorf("%s: cookies %v", name, r.Cookies())
 			}
 		}
 		for name, r := range map[string]apitest.Reply{
-			"the link": f.get("", "/console/first?token="+token), "the form": f.post("", "/console/first", first(token, "eve@example.com", "a fine password")),
+			"the link": f.get("", "/console/first?token="+token),
+			"the form": f.post("", "/console/first", first(token, "eve@example.com", "a fine password")),
 		} {
 			shows(t, is(t, r, http.StatusForbidden), "this link was used before: there is a first admin")
 			if len(r.Cookies()) > 0 || strings.Contains(r.Text, "ada@") {

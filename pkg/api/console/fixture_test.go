@@ -71,7 +71,8 @@ func stores(t *testing.T, mappings []store.Mapping, all ...store.Options) *conso
 			t.Fatal(err)
 		}
 		opened = append(opened, st)
-		info := console.StoreInfo{Name: options.Name, URL: "/" + strings.ToLower(options.Name), List: true, Schema: options.Schema != nil, Search: options.Search, Computed: options.Computed.Names()}
+		info := console.StoreInfo{Name: options.Name, URL: "/" + strings.ToLower(options.Name), List: true,
+			Schema: options.Schema != nil, Search: options.Search, Computed: options.Computed.Names()}
 		for _, i := range options.Indexes {
 			info.Indexes = append(info.Indexes, i.Fields)
 		}
@@ -90,7 +91,8 @@ func (f *fixture) get(token, path string, headers ...string) apitest.Reply {
 // post sends a form, as a page of the console does.
 func (f *fixture) post(token, path, form string, headers ...string) apitest.Reply {
 	f.Helper()
-	return f.send("POST", token, path, form, append([]string{"Content-Type", "", "Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
+	return f.send("POST", token, path, form,
+		append([]string{"Content-Type", "", "Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
 }
 
 func (f *fixture) send(method, token, path, body string, headers ...string) apitest.Reply {

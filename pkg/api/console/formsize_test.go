@@ -12,7 +12,8 @@ func TestFormsOfStrangersAreSmall(t *testing.T) {
 	f, token := startEmpty(t)
 	large := "&more=" + strings.Repeat("a", 64<<10)
 	for path, form := range map[string]string{
-		"/console/first": first(token, "ada@example.com", "a fine password"), "/console/login": "login=ada@example.com&password=a+fine+password",
+		"/console/first":         first(token, "ada@example.com", "a fine password"),
+		"/console/login":         "login=ada@example.com&password=a+fine+password",
 		"/console/second-factor": "type=totp&code=123456",
 	} {
 		r := is(t, f.post("", path, form+large), http.StatusRequestEntityTooLarge)
@@ -20,5 +21,6 @@ func TestFormsOfStrangersAreSmall(t *testing.T) {
 	}
 	cookie := f.post("", "/console/first", first(token, "ada@example.com", "a fine password")).Cookies()[0]
 	// An admin's may have an object of the largest size.
-	is(t, f.post(cookie.Value, "/console/login", "login=ada@example.com&password=a+fine+password"+large), http.StatusSeeOther)
+	is(t, f.post(cookie.Value, "/console/login", "login=ada@example.com&password=a+fine+password"+large),
+		http.StatusSeeOther)
 }

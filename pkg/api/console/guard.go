@@ -11,7 +11,8 @@ import (
 )
 
 // strictPolicy is the Content-Security-Policy of all pages.
-const strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+const strictPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // guard returns the handler of a route: it lets admins pass, and replies with the page of an error.
@@ -58,7 +59,8 @@ func setHeaders(x *httpkit.Exchange) {
 func (c *Console) admit(r *request, rt route) (err error) {
 	if err := c.own.RefuseForgery(r.Exchange); err != nil {
 		r.CloseConnection()
-		return errs.Wrap(err, errs.Denied, "the request comes from a page of another origin, which may not change anything in the console")
+		return errs.Wrap(err, errs.Denied,
+			"the request comes from a page of another origin, which may not change anything in the console")
 	}
 	if r.Session, err = c.calls.AccountSession(r.Exchange); err != nil {
 		return err

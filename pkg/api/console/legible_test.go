@@ -29,7 +29,8 @@ func TestHiddenCharactersAreShown(t *testing.T) {
 	// What is shown is the same value.
 	l.save("Books", "edited", `{"title":"`+turned+`"}`)
 	const edited = "/console/objects/Books/object/edited"
-	revision := regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(is(t, l.get(l.Admin, edited), http.StatusOK).Text)[1]
+	revision := regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(is(t, l.get(l.Admin, edited),
+		http.StatusOK).Text)[1]
 	leads(t, l.post(l.Admin, edited, form("revision", revision, "text", `{"title":"`+shown+`","more":1}`)), edited)
 	if title, _ := object.Text(object.Field(l.read("Books", "edited").Body, "title")); title != turned {
 		t.Errorf("the title is %q", title)
@@ -39,7 +40,8 @@ func TestHiddenCharactersAreShown(t *testing.T) {
 func TestHiddenCharactersInNamesOfUsersAreShown(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t)
-	user, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true, Fields: object.Object{"name": object.AppendString(nil, turned+strings.Repeat("x", 100_000))}})
+	user, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true,
+		Fields: object.Object{"name": object.AppendString(nil, turned+strings.Repeat("x", 100_000))}})
 	f.Must(err)
 	for _, path := range []string{"/console/users", "/console/users/" + user.UUID} {
 		r := is(t, f.get(f.Admin, path), http.StatusOK)

@@ -15,7 +15,8 @@ type Sample struct {
 // The size of a line in a table, in the units of its viewBox.
 const sparkWidth, sparkHeight = 120, 28
 
-// spark is a small line of a value over the last hour, or the part of it that has values, drawn by the template "lines".
+// spark is a small line of a value over the last hour, or the part of it that has values, drawn by the template
+// "lines".
 type spark struct {
 	Width, Height int
 	Points        string // of the line; "" when there is nothing to draw

@@ -12,7 +12,8 @@ func TestLiveOffersTheStoresThatCanBeStreamed(t *testing.T) {
 	t.Parallel()
 	f := start(t, console.Options{Live: &console.Live{Stores: []string{"Books", hostile}}})
 	r := is(t, f.get(f.Admin, "/console/live"), http.StatusOK)
-	if shows(t, r, `name="store" value="Books"`, `name="event" value="Store.Saved"`, "/console/assets/live.", "needs JavaScript"); strings.Contains(r.Text, hostile) {
+	if shows(t, r, `name="store" value="Books"`, `name="event" value="Store.Saved"`, "/console/assets/live.",
+		"needs JavaScript"); strings.Contains(r.Text, hostile) {
 		t.Error("a name is not escaped")
 	}
 	is(t, f.get("", "/console/live"), http.StatusSeeOther)

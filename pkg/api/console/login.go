@@ -26,7 +26,8 @@ type loginForm struct {
 
 func (c *Console) form(next string) loginForm {
 	f := loginForm{
-		Email: c.service.EmailEnabled(), Methods: c.service.Methods.Logins(), Script: c.service.Methods.Scripted(), Providers: c.service.Providers.ProviderNames(),
+		Email: c.service.EmailEnabled(), Methods: c.service.Methods.Logins(), Script: c.service.Methods.Scripted(),
+		Providers: c.service.Providers.ProviderNames(),
 	}
 	if inConsole(next) {
 		f.Next = next
@@ -52,8 +53,8 @@ func (f loginForm) target() string {
 	return f.Next
 }
 
-// logIn logs in by e-mail, as POST /auth/email does: the same service with its limits, and the same cookie. Where login by
-// e-mail is not configured, only admins log in by a password, and only here.
+// logIn logs in by e-mail, as POST /auth/email does: the same service with its limits, and the same cookie. Where login
+// by e-mail is not configured, only admins log in by a password, and only here.
 func (c *Console) logIn(r *request) error {
 	values, err := r.Form()
 	if err != nil {

@@ -19,8 +19,8 @@ type Graph struct {
 	Mappings []store.Mapping
 	// Lag returns the events that the workers have not handled yet, by the name of the worker.
 	Lag func(ctx context.Context) (map[string]uint64, error)
-	// Overflow returns how many entries of an array the worker of this process has refused since it started. nil: other processes
-	// apply the mappings.
+	// Overflow returns how many entries of an array the worker of this process has refused since it started. nil: other
+	// processes apply the mappings.
 	Overflow func(source, target, array string) uint64
 	// Fill returns the progress of filling an array from the objects that existed before its mapping; nil if this
 	// process does not know it.
@@ -44,7 +44,8 @@ func (f Fill) Text() string {
 	case !f.Known:
 		return "unknown"
 	case f.Done && f.Repairing:
-		return "yes; repairing after missed events: " + formatCount(f.Targets) + " of " + formatCount(max(f.Total, f.Targets))
+		return "yes; repairing after missed events: " + formatCount(f.Targets) + " of " +
+			formatCount(max(f.Total, f.Targets))
 	case f.Done && f.Failed > 0:
 		return "all but " + formatCount(f.Failed)
 	case f.Done:
@@ -252,7 +253,8 @@ func layOut(g *Graph) drawing {
 	}
 	d.Height = height + border
 	d.draw(g, at)
-	d.Summary = count.Of(len(g.Stores), "store") + " and " + count.Of(len(g.Mappings), "mapping") + ", which the table below lists"
+	d.Summary = count.Of(len(g.Stores), "store") + " and " + count.Of(len(g.Mappings), "mapping") +
+		", which the table below lists"
 	return d
 }
 
@@ -354,11 +356,13 @@ func (d *drawing) draw(g *Graph, at map[string]node) {
 		switch {
 		case m.Source == m.Target:
 			x, y := from.X+from.Width, from.Y+12
-			e.Path = fmt.Sprintf("M%d,%d C%d,%d %d,%d %d,%d", x, y, x+60+offset, y-16-offset, x+60+offset, y+36+offset, x+4, y+20)
+			e.Path = fmt.Sprintf("M%d,%d C%d,%d %d,%d %d,%d", x, y, x+60+offset, y-16-offset, x+60+offset, y+36+offset,
+				x+4, y+20)
 			e.LabelX, e.LabelY = x+54+offset, y+14+offset
 		case from.X == to.X:
 			x := from.X + from.Width
-			e.Path = fmt.Sprintf("M%d,%d C%d,%d %d,%d %d,%d", x, mid(from), x+50+offset, mid(from), x+50+offset, mid(to), x+4, mid(to))
+			e.Path = fmt.Sprintf("M%d,%d C%d,%d %d,%d %d,%d", x, mid(from), x+50+offset, mid(from), x+50+offset,
+				mid(to), x+4, mid(to))
 			e.LabelX, e.LabelY = x+46+offset, (mid(from)+mid(to))/2+4
 		default:
 			x1, x2, way := from.X+from.Width, to.X-4, 1

@@ -51,17 +51,20 @@ func (c *Console) objects(o *Objects) view {
 	if o == nil {
 		return view{}
 	}
-	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files), history: o.History}
+	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
+		history: o.History}
 	const one = "/objects/:store/object/:uuid"
 	return view{name: "objects", title: "Objects", routes: []route{
 		get("/objects", v.stores),
 		limitedAs(httpkit.List, get("/objects/:store", v.list)),
-		get("/objects/:store/new", v.newObject), post("/objects/:store/new", v.create), post("/objects/:store/check", v.check),
+		get("/objects/:store/new", v.newObject), post("/objects/:store/new", v.create),
+		post("/objects/:store/check", v.check),
 		get(one, v.object), post(one, v.update), post(one+"/check", v.check),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
 		get(one+"/history", v.objectHistory),
 		get(one+"/files/:property/:index", v.download),
-		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)), post(one+"/files/:property/:index/delete", v.deleteFile),
+		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
+		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}}
 }
 
@@ -92,7 +95,9 @@ func (v *objectsView) store(r *request) (StoreInfo, *store.Store, error) {
 func (v *objectsView) writable(r *request) (StoreInfo, *store.Store, error) {
 	info, st, err := v.store(r)
 	if err == nil && info.Fixed {
-		err = errs.New(errs.Denied, "authentication alone writes %s, and counts them in their users: see the user of an ident, or `belfry user`", info.Name)
+		err = errs.New(errs.Denied,
+			"authentication alone writes %s, and counts them in their users: see the user of an ident, or "+
+				"`belfry user`", info.Name)
 	}
 	return info, st, err
 }
@@ -171,7 +176,8 @@ func valueAt(body []byte, name string) json.RawMessage {
 // values are no objects and no arrays, in the order of the objects.
 func columns(info StoreInfo, rows []store.Stored) (names []string) {
 	add := func(name string) {
-		if len(names) < maxColumns && len(name) <= maxCell && !slices.Contains(names, name) && name != "uuid" && name != "created" && name != "updated" {
+		if len(names) < maxColumns && len(name) <= maxCell && !slices.Contains(names, name) && name != "uuid" &&
+			name != "created" && name != "updated" {
 			names = append(names, name)
 		}
 	}

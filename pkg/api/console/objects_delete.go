@@ -15,7 +15,8 @@ import (
 const (
 	maxCascade      = 100 // objects
 	maxCascadeReads = 50  // objects whose dependents are searched, once for each mapping
-	maxNaming       = 500 // objects that name one of these: any user can name any target of a mapping that requires the same owner
+	// objects that name one of these: any user can name any target of a mapping that requires the same owner
+	maxNaming = 500
 
 	// maxLinks is how many objects are read to find whether the admin is deleted with an object.
 	maxLinks = 1000
@@ -179,7 +180,8 @@ func (v *objectsView) delete(r *request) error {
 	}
 	if err := st.Delete(ctx, shown.UUID, revision); err != nil {
 		if errs.KindOf(err) == errs.Mismatch {
-			err = errs.Wrap(err, errs.Mismatch, "the object has been changed since this page was shown: open it again to see what would be deleted")
+			err = errs.Wrap(err, errs.Mismatch,
+				"the object has been changed since this page was shown: open it again to see what would be deleted")
 		}
 		return err
 	}
@@ -192,9 +194,11 @@ func (v *objectsView) delete(r *request) error {
 // The search begins at the admin and follows the objects that cascade to them. There are few of these, however many
 // objects a deletion removes.
 func (v *objectsView) refuseOwn(ctx context.Context, admin string, info StoreInfo, target store.Stored) error {
-	ctx = store.WithCall(ctx, store.Call{}) // not as a client: the objects are only used for the decision, and are not shown
+	// Not as a client: the objects are only used for the decision, and are not shown.
+	ctx = store.WithCall(ctx, store.Call{})
 	if info.Users && target.UUID == admin {
-		return errs.New(errs.Conflict, "you can't delete yourself: you may be the last admin; ask another one, or use `belfry user delete` beside the data")
+		return errs.New(errs.Conflict, "you can't delete yourself: you may be the last admin; ask another one, or "+
+			"use `belfry user delete` beside the data")
 	}
 	type node struct {
 		store string
@@ -220,8 +224,11 @@ func (v *objectsView) refuseOwn(ctx context.Context, admin string, info StoreInf
 			for _, uuid := range store.KeyTargets(object.Field(at.Body, m.Key)) {
 				if m.Target == info.Name && uuid == target.UUID {
 					if mapping.LinkedTo(m, at.Stored, m.TargetOf(uuid, target.Body)) {
-						return errs.New(errs.Conflict, "this deletion would delete you, by the cascade of the mapping of %s by %s, and you may be the last admin: "+
-							"remove the link first, ask an admin whom it does not delete, or create one with `belfry user create --admin`", m.Source, m.Key)
+						return errs.New(errs.Conflict,
+							"this deletion would delete you, by the cascade of the mapping of %s by %s, and you may "+
+								"be the last admin: "+
+								"remove the link first, ask an admin whom it does not delete, or create one with "+
+								"`belfry user create --admin`", m.Source, m.Key)
 					}
 					continue
 				}
@@ -229,8 +236,10 @@ func (v *objectsView) refuseOwn(ctx context.Context, admin string, info StoreInf
 					continue
 				}
 				if seen[m.Target+"/"+uuid] = true; len(seen) > maxLinks {
-					return errs.New(errs.Conflict, "more than %d objects cascade to your user, so belfry can't tell whether this deletion would delete you: "+
-						"remove links of your user first, or ask an admin who has fewer", maxLinks)
+					return errs.New(errs.Conflict,
+						"more than %d objects cascade to your user, so belfry can't tell whether this deletion would "+
+							"delete you: "+
+							"remove links of your user first, or ask an admin who has fewer", maxLinks)
 				}
 				x, err := v.set.Store(m.Target).GetAuthorized(ctx, uuid, policy.Get, nil)
 				if errors.Is(err, errs.NotFound) {

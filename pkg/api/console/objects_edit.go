@@ -157,7 +157,8 @@ func save(ctx context.Context, st *store.Store, shown store.Stored, edited objec
 // changes returns the fields that differ, nil for those that are removed. Numbers differ if their digits do, even with
 // the same value: the admin sees the digits, and may want them.
 func changes(st *store.Store, before, edited object.Object) object.Object {
-	old, next, fields := st.Rules().SettableByInterceptor(before), st.Rules().SettableByInterceptor(edited), object.Object{}
+	old, next, fields := st.Rules().SettableByInterceptor(before), st.Rules().SettableByInterceptor(edited),
+		object.Object{}
 	for name, value := range next {
 		if !object.SameDigits(old[name], value) {
 			fields[name] = value
@@ -216,7 +217,8 @@ func checkText(ctx context.Context, st *store.Store, uuid, text string) (c check
 				delete(candidate, name)
 			}
 		}
-		ctx = store.WithCall(ctx, store.Call{}) // not as a client: private fields stay in the object, and the schema may require them
+		// Not as a client: private fields stay in the object, and the schema may require them.
+		ctx = store.WithCall(ctx, store.Call{})
 	}
 	settable := st.Rules().SettableByInterceptor(edited)
 	for name := range edited {

@@ -70,7 +70,8 @@ func (v *objectsView) objectHistory(r *request) error {
 		return err
 	}
 	if len(events) > historyPage {
-		l.Older = pathOf("objects", info.Name, "object", uuid, "history") + "?before=" + strconv.FormatUint(events[historyPage-1].Sequence, 10)
+		l.Older = pathOf("objects", info.Name, "object", uuid, "history") + "?before=" +
+			strconv.FormatUint(events[historyPage-1].Sequence, 10)
 	}
 	if r.Partial() {
 		return r.Fragment("objects_history", "events", l)

@@ -18,10 +18,14 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	t.Parallel()
 	actor := "somebody"
 	all := []console.LogEvent{ // the newest first
-		{Sequence: 9, Envelope: event.Envelope{Event: event.StoreDeleted, Origin: "http", Object: []byte(`{"title":"Emma","year":1815}`)}},
-		{Sequence: 7, Envelope: event.Envelope{Event: event.StoreUpdated, Origin: "mapping", Object: []byte(`{"title":"Emma","year":1815}`),
-			Previous: object.Object{"title": []byte(`"Ema"`), "gone": []byte(`true`), "margin": []byte(`"secret-note"`)}, Actor: &actor}},
-		{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Origin: "go", Object: []byte(`{"title":"Ema","gone":true}`)}},
+		{Sequence: 9, Envelope: event.Envelope{Event: event.StoreDeleted, Origin: "http",
+			Object: []byte(`{"title":"Emma","year":1815}`)}},
+		{Sequence: 7, Envelope: event.Envelope{Event: event.StoreUpdated, Origin: "mapping",
+			Object: []byte(`{"title":"Emma","year":1815}`),
+			Previous: object.Object{"title": []byte(`"Ema"`), "gone": []byte(`true`),
+				"margin": []byte(`"secret-note"`)}, Actor: &actor}},
+		{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Origin: "go",
+			Object: []byte(`{"title":"Ema","gone":true}`)}},
 	}
 	var asked [2]any
 	l := startLibrary(t, func(o *console.Objects) {
@@ -32,14 +36,16 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 			}
 			many := []console.LogEvent{}
 			for i := range n {
-				many = append(many, console.LogEvent{Sequence: uint64(1000 - i), Envelope: event.Envelope{Event: event.StoreUpdated}})
+				many = append(many,
+					console.LogEvent{Sequence: uint64(1000 - i), Envelope: event.Envelope{Event: event.StoreUpdated}})
 			}
 			return many, nil
 		}
 	})
 	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
 	shows(t, r, "no longer exists", "Store.Deleted", "somebody", "mapping",
-		`<del>-   &#34;title&#34;: &#34;Ema&#34;</del>`, `<ins>+   &#34;title&#34;: &#34;Emma&#34;,</ins>`, `<ins>+   &#34;year&#34;: 1815</ins>`, `<del>-   &#34;gone&#34;: true,</del>`)
+		`<del>-   &#34;title&#34;: &#34;Ema&#34;</del>`, `<ins>+   &#34;title&#34;: &#34;Emma&#34;,</ins>`,
+		`<ins>+   &#34;year&#34;: 1815</ins>`, `<del>-   &#34;gone&#34;: true,</del>`)
 	if strings.Contains(r.Text, "secret-note") {
 		t.Error("the history shows a private field")
 	}
@@ -48,7 +54,8 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	}
 	r = is(t, l.get(l.Admin, emma+"/history?before=1001", "Hx-Request", "true"), http.StatusOK)
 	shows(t, r, "before=981")
-	if asked != [2]any{"Books/emma", uint64(1001)} || strings.Contains(r.Text, "<html") || strings.Count(r.Text, "<li>") != 20 {
+	if asked != [2]any{"Books/emma", uint64(1001)} || strings.Contains(r.Text, "<html") ||
+		strings.Count(r.Text, "<li>") != 20 {
 		t.Errorf("asked for %v: %s", asked, r.Text)
 	}
 }
@@ -66,7 +73,8 @@ func TestAHistoryThatCannotBeReadIsSaidInItsPlace(t *testing.T) {
 		}
 	})
 	l.save("Books", "emma", `{"title":"Emma"}`)
-	for _, fails = range []error{nil, errs.Wrap(errors.New("dial nats://ada:secret@bus"), errs.Unavailable, "the bus is unavailable")} {
+	for _, fails = range []error{nil,
+		errs.Wrap(errors.New("dial nats://ada:secret@bus"), errs.Unavailable, "the bus is unavailable")} {
 		for _, headers := range [][]string{nil, {"Hx-Request", "true"}} {
 			r := is(t, l.get(l.Admin, emma+"/history", headers...), http.StatusOK)
 			shows(t, r, "The history can't be read: the bus ")
@@ -79,15 +87,16 @@ func TestAHistoryThatCannotBeReadIsSaidInItsPlace(t *testing.T) {
 	is(t, l.get(l.Admin, emma+"/history"), http.StatusInternalServerError)
 }
 
-// The header and the history name users by the address of a login: what else a user is called they choose themselves. Only the
-// uuid is left of a user who does not exist any more.
+// The header and the history name users by the address of a login: what else a user is called they choose themselves.
+// Only the uuid is left of a user who does not exist any more.
 func TestUsersAreShownByTheirAddresses(t *testing.T) {
 	t.Parallel()
 	actors := []string{"", "gone", "somebody's program"}
 	l := startLibrary(t, func(o *console.Objects) {
 		o.History = func(context.Context, string, string, uint64, int) (all []console.LogEvent, err error) {
 			for i := range actors {
-				all = append(all, console.LogEvent{Sequence: uint64(i + 1), Envelope: event.Envelope{Event: event.StoreDeleted, Actor: &actors[i]}})
+				all = append(all, console.LogEvent{Sequence: uint64(i + 1),
+					Envelope: event.Envelope{Event: event.StoreDeleted, Actor: &actors[i]}})
 			}
 			return all, nil
 		}
@@ -95,11 +104,13 @@ func TestUsersAreShownByTheirAddresses(t *testing.T) {
 	bob, err := l.Auth.Admin.FindUser(t.Context(), "bob@example.com")
 	l.Must(err)
 	actors[0] = bob.UUID
-	_, err = l.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Login: "eve@example.com", Password: "a third password", Admin: true, Validated: true,
-		Fields: object.Object{"name": []byte(`"ada@example.com"`)}})
+	_, err = l.Auth.Admin.CreateUser(t.Context(),
+		admin.NewUser{Login: "eve@example.com", Password: "a third password", Admin: true, Validated: true,
+			Fields: object.Object{"name": []byte(`"ada@example.com"`)}})
 	l.Must(err)
 	r := is(t, l.get(l.LogIn("eve@example.com", "a third password"), emma+"/history"), http.StatusOK)
-	shows(t, r, `title="eve@example.com">eve@example.com</span>`, `by <a href="/console/users/`+bob.UUID+`" title="`+bob.UUID+`">bob@example.com</a>`,
+	shows(t, r, `title="eve@example.com">eve@example.com</span>`,
+		`by <a href="/console/users/`+bob.UUID+`" title="`+bob.UUID+`">bob@example.com</a>`,
 		`by <span class="mono">gone</span>`, `by <span class="mono">somebody&#39;s program</span>`)
 
 	machine, err := l.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true})

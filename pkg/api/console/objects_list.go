@@ -40,12 +40,14 @@ func (v *objectsView) list(r *request) error {
 	if err != nil {
 		return err
 	}
-	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")), Sort: strings.TrimSpace(r.Query("sort"))}
+	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")),
+		Sort: strings.TrimSpace(r.Query("sort"))}
 	if info.List {
 		f.Request = listRequest(r.Base().At(info.URL), f.Words, f.Filter, f.Sort)
 	}
 	options := store.ListOptions{
-		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"), Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,
+		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"),
+		Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,
 	}
 	here := []string{"cursor", options.Cursor, "before", options.Before}
 	f.CountURL = f.pageURL(append(here, "count", string(store.CountExact))...)
@@ -101,7 +103,8 @@ func countText(c *store.Count) string {
 	case c == nil:
 		return ""
 	case c.Accuracy == store.AtLeast:
-		return fmt.Sprintf("At least %s %s; counting more would read too much.", formatCount(c.Value), count.Noun(c.Value, "object matches", "objects match"))
+		return fmt.Sprintf("At least %s %s; counting more would read too much.", formatCount(c.Value),
+			count.Noun(c.Value, "object matches", "objects match"))
 	case c.Accuracy == store.Estimate:
 		return fmt.Sprintf("About %s %s.", formatCount(c.Value), count.Noun(c.Value, "object"))
 	default:
@@ -119,7 +122,8 @@ func indented(p *store.Plan) (string, error) {
 	return strings.TrimSpace(b.String()), err
 }
 
-// pageURL returns the URL of a page with the same words, filter and order, and with further parameters, names and values in turn.
+// pageURL returns the URL of a page with the same words, filter and order, and with further parameters, names and
+// values in turn.
 func (f listForm) pageURL(more ...string) string {
 	query := url.Values{}
 	for pair := range slices.Chunk(append([]string{"q", f.Words, "filter", f.Filter, "sort", f.Sort}, more...), 2) {

@@ -142,8 +142,8 @@ func checkStored(ctx context.Context, st *store.Store, full store.Stored, text s
 	return checked{Stored: true, Problem: mismatch.Message, Fields: violationsIn(text, mismatch.Errors)}, nil
 }
 
-// split returns the fields of an object that an admin may set, those that each write computes, and the others that belfry
-// keeps, as indented JSON in the order of the object. The uuid and the times are shown elsewhere.
+// split returns the fields of an object that an admin may set, those that each write computes, and the others that
+// belfry keeps, as indented JSON in the order of the object. The uuid and the times are shown elsewhere.
 func split(st *store.Store, body []byte) (editable, kept, computed string, err error) {
 	o, err := object.Decode(body)
 	if err != nil {

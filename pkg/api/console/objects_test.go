@@ -26,7 +26,8 @@ type titled struct{}
 
 func (titled) Validate(_ context.Context, doc []byte) error {
 	if text, ok := object.Text(object.Field(doc, "title")); !ok || text == "" {
-		return &errs.Error{Kind: errs.Invalid, Message: "the object does not fit the schema", Fields: []errs.Field{{Pointer: "/title", Message: "must be a text"}}}
+		return &errs.Error{Kind: errs.Invalid, Message: "the object does not fit the schema",
+			Fields: []errs.Field{{Pointer: "/title", Message: "must be a text"}}}
 	}
 	return nil
 }
@@ -55,7 +56,8 @@ func startLibrary(t *testing.T, change ...func(*console.Objects)) *library {
 	}
 	l := &library{outbox: &outbox{}}
 	o := stores(t, []store.Mapping{
-		{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: 100},
+		{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true,
+			Limit: 100},
 		{Source: "Chapters", Target: "Books", Key: "book", Cascade: true},
 	}, store.Options{Name: "Authors", Search: []string{"name"}, Searcher: found("austen")},
 		store.Options{Name: "Books", Schema: titled{}, Policy: owner, Private: []string{"margin"}, Outbox: l.outbox,
@@ -102,11 +104,14 @@ func TestAdminsSeeAndChangeObjectsWhateverTheRules(t *testing.T) {
 	stored := l.save("Books", "emma", `{"title":"Emma","user":"somebody","margin":"secret-note","author":"austen"}`)
 
 	r := is(t, l.get(l.Admin, emma), http.StatusOK)
-	shows(t, r, "&#34;title&#34;: &#34;Emma&#34;", `href="/console/objects/Authors/object/austen"`, "curl &#39;http://belfry.example.org/books/emma&#39;")
+	shows(t, r, "&#34;title&#34;: &#34;Emma&#34;", `href="/console/objects/Authors/object/austen"`,
+		"curl &#39;http://belfry.example.org/books/emma&#39;")
 	if strings.Contains(r.Text, "secret-note") || strings.Contains(r.Text, "margin") {
 		t.Error("a private field is shown")
 	}
-	r = l.post(l.Admin, emma, form("revision", fmt.Sprint(stored.Revision), "text", `{"title":"Emma, again","author":"austen","year":1815,"margin":"mine","_x":1}`))
+	r = l.post(l.Admin,
+		emma, form("revision", fmt.Sprint(stored.Revision), "text",
+			`{"title":"Emma, again","author":"austen","year":1815,"margin":"mine","_x":1}`))
 	leads(t, r, emma)
 	shows(t, l.get(l.Admin, emma, "Cookie", r.Cookies()[0].String()), "The object has been saved.")
 	now := l.read("Books", "emma")
@@ -126,14 +131,17 @@ func TestAdminsSeeAndChangeObjectsWhateverTheRules(t *testing.T) {
 	}
 }
 
-// TestAnEditWritesOtherDigits of a number, as of a key that names nothing because of its form; a field that is only in another
-// place, or has other escapes, is not written.
+// TestAnEditWritesOtherDigits of a number, as of a key that names nothing because of its form; a field that is only in
+// another place, or has other escapes, is not written.
 func TestAnEditWritesOtherDigits(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t)
 	stored := l.save("Books", "emma", `{"title":"Emma","author":1.0,"n":{"a":1,"b":"é"}}`)
-	leads(t, l.post(l.Admin, emma, form("revision", fmt.Sprint(stored.Revision), "text", `{"n":{"b":"\u00e9","a":1},"author":1,"title":"Emma"}`)), emma)
-	if now := l.read("Books", "emma"); string(object.Field(now.Body, "author")) != "1" || string(object.Field(now.Body, "n")) != `{"a":1,"b":"é"}` {
+	leads(t, l.post(l.Admin, emma,
+		form("revision", fmt.Sprint(stored.Revision), "text", `{"n":{"b":"\u00e9","a":1},"author":1,"title":"Emma"}`)),
+		emma)
+	if now := l.read("Books", "emma"); string(object.Field(now.Body, "author")) != "1" ||
+		string(object.Field(now.Body, "n")) != `{"a":1,"b":"é"}` {
 		t.Errorf("%s", now.Body)
 	}
 }
@@ -143,7 +151,8 @@ func TestOnlyAdminsReachObjects(t *testing.T) {
 	l := startLibrary(t)
 	stored := l.save("Books", "emma", `{"title":"Emma","user":"somebody"}`)
 	body := form("revision", fmt.Sprint(stored.Revision), "text", `{"title":"X"}`)
-	for _, path := range []string{"/console/objects/Books", emma, emma + "/history", emma + "/delete", emma + "/files/covers/0", "/console/objects/Books/new"} {
+	for _, path := range []string{"/console/objects/Books", emma, emma + "/history", emma + "/delete",
+		emma + "/files/covers/0", "/console/objects/Books/new"} {
 		if r := l.get("", path); r.StatusCode != http.StatusSeeOther || strings.Contains(r.Text, "Emma") {
 			t.Errorf("GET %s of nobody: %d", path, r.StatusCode)
 		}
@@ -151,7 +160,8 @@ func TestOnlyAdminsReachObjects(t *testing.T) {
 			t.Errorf("GET %s of a user: %d", path, r.StatusCode)
 		}
 	}
-	for _, path := range []string{emma, emma + "/check", emma + "/delete", "/console/objects/Books/new", "/console/objects/Books/check", emma + "/files/covers"} {
+	for _, path := range []string{emma, emma + "/check", emma + "/delete", "/console/objects/Books/new",
+		"/console/objects/Books/check", emma + "/files/covers"} {
 		if r := l.post("", path, body); r.StatusCode != http.StatusSeeOther {
 			t.Errorf("POST %s of nobody: %d", path, r.StatusCode)
 		}
@@ -167,7 +177,8 @@ func TestStoresThatAreNotShownCanNotBeReached(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t, func(o *console.Objects) { o.Stores = o.Stores[:2] })
 	l.save("Chapters", "one", `{"text":"hidden-text","book":"emma"}`)
-	for _, path := range []string{"/console/objects/Chapters", "/console/objects/Chapters/object/one", "/console/objects/Chapters/object/one/history"} {
+	for _, path := range []string{"/console/objects/Chapters", "/console/objects/Chapters/object/one",
+		"/console/objects/Chapters/object/one/history"} {
 		is(t, l.get(l.Admin, path), http.StatusNotFound)
 	}
 	is(t, l.post(l.Admin, "/console/objects/Chapters/new", form("text", "{}")), http.StatusNotFound)
@@ -179,9 +190,11 @@ func TestAnEditThatMeetsAnotherShowsBoth(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t)
 	first := l.save("Books", "emma", `{"title":"Emma"}`)
-	_, err := l.set.Store("Books").Update(t.Context(), object.Object{"title": []byte(`"Theirs"`)}, store.UpdateOptions{UUID: "emma"})
+	_, err := l.set.Store("Books").Update(t.Context(), object.Object{"title": []byte(`"Theirs"`)},
+		store.UpdateOptions{UUID: "emma"})
 	l.Must(err)
-	r := is(t, l.post(l.Admin, emma, form("revision", fmt.Sprint(first.Revision), "text", `{"title":"Mine"}`)), http.StatusPreconditionFailed)
+	r := is(t, l.post(l.Admin, emma, form("revision", fmt.Sprint(first.Revision), "text", `{"title":"Mine"}`)),
+		http.StatusPreconditionFailed)
 	shows(t, r, "Nothing has been saved", "Theirs", "Mine", "Current version")
 	if now := l.read("Books", "emma"); !strings.Contains(string(now.Body), "Theirs") {
 		t.Fatalf("the other change is lost: %s", now.Body)
@@ -205,15 +218,19 @@ func TestAnObjectThatDoesNotFitIsNotSavedAndStaysInTheEditor(t *testing.T) {
 		`[1]`:                     "object",
 		"{\n\"title\": \"x\",\n}": "line 3",
 	} {
-		for path, status := range map[string]int{emma: http.StatusUnprocessableEntity, "/console/objects/Books/new": http.StatusUnprocessableEntity, emma + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK} {
+		for path, status := range map[string]int{emma: http.StatusUnprocessableEntity,
+			"/console/objects/Books/new": http.StatusUnprocessableEntity, emma + "/check": http.StatusOK,
+			"/console/objects/Books/check": http.StatusOK} {
 			if says == "line 3" && status != http.StatusOK {
 				continue
 			}
 			shows(t, is(t, l.post(l.Admin, path, form("revision", revision, "text", text)), status), "Not valid", says)
 		}
 	}
-	shows(t, l.post(l.Admin, emma, form("revision", revision, "text", `{"year":1815}`)), "&#34;year&#34;:1815", `value="`+revision+`"`)
-	shows(t, is(t, l.post(l.Admin, emma+"/check", form("text", `{"title":"x","created":"now","_a":1}`)), http.StatusOK), "Valid.", "_a", "created")
+	shows(t, l.post(l.Admin, emma, form("revision", revision, "text", `{"year":1815}`)), "&#34;year&#34;:1815",
+		`value="`+revision+`"`)
+	shows(t, is(t, l.post(l.Admin, emma+"/check", form("text", `{"title":"x","created":"now","_a":1}`)), http.StatusOK),
+		"Valid.", "_a", "created")
 	is(t, l.post(l.Admin, emma, form("text", `{"title":"x"}`)), http.StatusBadRequest)
 	if now := l.read("Books", "emma"); now.Revision != stored.Revision {
 		t.Error("the object has been changed")
@@ -225,7 +242,8 @@ func TestAdminsCreateObjects(t *testing.T) {
 	l := startLibrary(t)
 	leads(t, l.post(l.Admin, "/console/objects/Books/new", form("text", `{"uuid":"emma","title":"Emma"}`)), emma)
 	l.read("Books", "emma")
-	shows(t, is(t, l.post(l.Admin, "/console/objects/Books/new", form("text", `{"uuid":"emma","title":"Emma"}`)), http.StatusUnprocessableEntity), "already has an object")
+	shows(t, is(t, l.post(l.Admin, "/console/objects/Books/new", form("text", `{"uuid":"emma","title":"Emma"}`)),
+		http.StatusUnprocessableEntity), "already has an object")
 }
 
 func TestADeletionListsWhatItTakes(t *testing.T) {
@@ -264,7 +282,8 @@ func TestListsArePagesWithTheFilterOfTheAPI(t *testing.T) {
 	}
 	const books = "/console/objects/Books"
 	r := is(t, l.get(l.Admin, books+"?sort=-title"), http.StatusOK)
-	shows(t, r, "Title 59", "Title 10", "curl -G &#39;http://belfry.example.org/books&#39; --data-urlencode &#39;sort=-title&#39;")
+	shows(t, r, "Title 59", "Title 10",
+		"curl -G &#39;http://belfry.example.org/books&#39; --data-urlencode &#39;sort=-title&#39;")
 	if strings.Contains(r.Text, "Title 09") || strings.Contains(r.Text, "private") {
 		t.Error("a page has too much")
 	}
@@ -275,7 +294,8 @@ func TestListsArePagesWithTheFilterOfTheAPI(t *testing.T) {
 	shows(t, r, "How this page was read", "&#34;title&#34;", "&#34;returned&#34;: 50", "Count what matches")
 	r = is(t, l.get(l.Admin, strings.ReplaceAll(next[1], "&amp;", "&")), http.StatusOK)
 	shows(t, r, "Title 09", "Title 00", "First page", "Previous page")
-	previous := regexp.MustCompile(`href="(/console/objects/Books\?[^"]*before=[^"]*)" rel="prev"`).FindStringSubmatch(r.Text)
+	previous := regexp.MustCompile(`href="(/console/objects/Books\?[^"]*before=[^"]*)" rel="prev"`).
+		FindStringSubmatch(r.Text)
 	if previous == nil {
 		t.Fatalf("no previous page: %s", r.Text)
 	}
@@ -284,9 +304,12 @@ func TestListsArePagesWithTheFilterOfTheAPI(t *testing.T) {
 	if strings.Contains(r.Text, "Previous page") {
 		t.Error("there is a page before the first")
 	}
-	shows(t, is(t, l.get(l.Admin, books+"?count=exact&filter="+url.QueryEscape(`title >= "Title 07"`)), http.StatusOK), "53 objects match.")
-	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`title == "Title 07"`)), http.StatusOK), "Title 07", `value="title == &#34;Title 07&#34;"`)
-	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`nothing == 1`)), http.StatusBadRequest), "The list can't be shown", "index", `value="nothing == 1"`)
+	shows(t, is(t, l.get(l.Admin, books+"?count=exact&filter="+url.QueryEscape(`title >= "Title 07"`)), http.StatusOK),
+		"53 objects match.")
+	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`title == "Title 07"`)), http.StatusOK), "Title 07",
+		`value="title == &#34;Title 07&#34;"`)
+	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`nothing == 1`)), http.StatusBadRequest),
+		"The list can't be shown", "index", `value="nothing == 1"`)
 	shows(t, is(t, l.get(l.Admin, books+"?cursor=x"), http.StatusBadRequest), "cursor")
 }
 
@@ -303,7 +326,8 @@ func TestListsFindWords(t *testing.T) {
 	l.save("Authors", "austen", `{"name":"Jane <Austen>"}`)
 	l.save("Authors", "melville", `{"name":"Herman Melville"}`)
 	r := is(t, l.get(l.Admin, "/console/objects/Authors?q=%22jane+austen%22"), http.StatusOK)
-	shows(t, r, "Jane &lt;Austen&gt;", `name="q"`, `value="&#34;jane austen&#34;"`, "Words in <code>name</code>", "--data-urlencode &#39;q=&#34;jane austen&#34;&#39;", "&#34;relevance&#34;")
+	shows(t, r, "Jane &lt;Austen&gt;", `name="q"`, `value="&#34;jane austen&#34;"`, "Words in <code>name</code>",
+		"--data-urlencode &#39;q=&#34;jane austen&#34;&#39;", "&#34;relevance&#34;")
 	if strings.Contains(r.Text, "Melville") {
 		t.Error("what was not found is shown")
 	}
@@ -323,9 +347,11 @@ func TestHostileObjectsAreShownEscaped(t *testing.T) {
 	})
 	l.save("Books", "emma", `{"title":"`+script+`","author":"austen","`+script+`":{"x":"`+script+`"}}`)
 	l.save("Authors", "austen", `{"name":"`+script+`"}`)
-	events = append(events, console.LogEvent{Sequence: 1, Envelope: event.Envelope{Event: event.StoreSaved, Origin: script, Time: script,
-		Object: []byte(`{"title":"` + script + `","margin":"secret-note"}`)}})
-	for _, path := range []string{"/console/objects/Books", emma, emma + "/history", emma + "/delete", "/console/objects/Authors/object/austen"} {
+	events = append(events,
+		console.LogEvent{Sequence: 1, Envelope: event.Envelope{Event: event.StoreSaved, Origin: script, Time: script,
+			Object: []byte(`{"title":"` + script + `","margin":"secret-note"}`)}})
+	for _, path := range []string{"/console/objects/Books", emma, emma + "/history", emma + "/delete",
+		"/console/objects/Authors/object/austen"} {
 		r := is(t, l.get(l.Admin, path), http.StatusOK)
 		if strings.Contains(r.Text, "<script>") || strings.Contains(r.Text, "secret-note") {
 			t.Errorf("%s is not escaped, or shows what is private: %s", path, r.Text)
@@ -343,7 +369,8 @@ func TestNobodyWritesWhatAuthenticationAloneWrites(t *testing.T) {
 	const authors, austen = "/console/objects/Authors", "/console/objects/Authors/object/austen"
 	stored := l.save("Authors", "austen", `{"name":"Jane"}`)
 	for _, page := range []string{authors, austen} {
-		if r := is(t, l.get(l.Admin, page), http.StatusOK); strings.Contains(r.Text, "Delete…") || strings.Contains(r.Text, "New object") || strings.Contains(r.Text, "<textarea") {
+		if r := is(t, l.get(l.Admin, page), http.StatusOK); strings.Contains(r.Text, "Delete…") ||
+			strings.Contains(r.Text, "New object") || strings.Contains(r.Text, "<textarea") {
 			t.Errorf("%s offers changes", page)
 		}
 	}
@@ -358,11 +385,13 @@ func TestNobodyWritesWhatAuthenticationAloneWrites(t *testing.T) {
 	}
 }
 
-// Anybody can name an object as the target of theirs: those whose mapping asks for the same owner are not deleted with it,
-// and a page does not read all of them to find out.
+// Anybody can name an object as the target of theirs: those whose mapping asks for the same owner are not deleted with
+// it, and a page does not read all of them to find out.
 func TestBeforeADeletionOnlySoManyRecordsAreRead(t *testing.T) {
 	t.Parallel()
-	o := stores(t, []store.Mapping{{Source: "Photos", Target: "Albums", Key: "album", Cascade: true, SourceOwner: "user", TargetOwner: "user"}},
+	o := stores(t,
+		[]store.Mapping{{Source: "Photos", Target: "Albums", Key: "album", Cascade: true, SourceOwner: "user",
+			TargetOwner: "user"}},
 		store.Options{Name: "Albums"}, store.Options{Name: "Photos"})
 	l := &library{set: o.Set, fixture: start(t, console.Options{Objects: o})}
 	l.save("Albums", "summer", `{"user":"ada"}`)
@@ -391,39 +420,48 @@ func TestAListOfWhichNothingMatchesYetSaysThatThereIsMore(t *testing.T) {
 // The editor says all that is wrong, beside the lines where it is, also of what was stored before the schema changed.
 func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 	t.Parallel()
-	compiled, err := schema.Compile("it.json", []byte(`{"additionalProperties":{"maxLength":3},"properties":{"uuid":true,"margin":{"additionalProperties":{"maxLength":3}}}}`))
+	compiled, err := schema.Compile("it.json",
+		[]byte(`{"additionalProperties":{"maxLength":3},"properties":{"uuid":true,"margin":{"additionalProperties":{"maxLength":3}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &library{}
-	o := stores(t, nil, store.Options{Name: "Books", Schema: compiled, Private: []string{"margin"}, Unique: [][]string{{"slug"}}, Computed: total(t)})
+	o := stores(t,
+		nil, store.Options{Name: "Books", Schema: compiled, Private: []string{"margin"}, Unique: [][]string{{"slug"}},
+			Computed: total(t)})
 	o.Set.Store("Books").Claims().Trust(true)
 	l.fixture = start(t, console.Options{Objects: o})
-	l.set = store.NewSet([]*store.Store{o.Set.Store("Books").WithOptions(func(o *store.Options) { o.Schema = nil })}, nil)
+	l.set = store.NewSet([]*store.Store{o.Set.Store("Books").WithOptions(func(o *store.Options) { o.Schema = nil })},
+		nil)
 	l.save("Books", "other", `{"slug":"abc","margin":{}}`)
 	stored := l.save("Books", "emma", `{"title":"Emma","n":2,"margin":{"1 May":"too-long"}}`)
 	r := is(t, l.get(l.Admin, emma), http.StatusOK)
-	shows(t, r, "Not valid, as it is stored.", `data-line="3">line 3</a> <code>title</code> must have at most 3 characters, has 4 <span class="tag">maxLength</span>`, `aria-invalid="true"`,
+	shows(t, r, "Not valid, as it is stored.",
+		`data-line="3">line 3</a> <code>title</code> must have at most 3 characters, has 4 <span class="tag">maxLength</span>`, `aria-invalid="true"`,
 		"<code>margin</code> does not fit the schema", "Computed fields", "&#34;total&#34;: 4", "editor.")
 	if strings.Contains(r.Text, "1 May") {
 		t.Error("a name in a private field is shown")
 	}
-	if editor := regexp.MustCompile(`(?s)<textarea.*</textarea>`).FindString(r.Text); editor == "" || strings.Contains(editor, "total") {
+	if editor := regexp.MustCompile(`(?s)<textarea.*</textarea>`).FindString(r.Text); editor == "" ||
+		strings.Contains(editor, "total") {
 		t.Error("a computed field is in the editor")
 	}
-	shows(t, is(t, l.get(l.Admin, "/console/objects/Books/new"), http.StatusOK), "Each write computes <code>total</code>")
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Books/new"), http.StatusOK),
+		"Each write computes <code>total</code>")
 
 	revision := fmt.Sprint(stored.Revision)
 	var many strings.Builder
 	for i := range 120 {
 		fmt.Fprintf(&many, ",\r\n\"f%03d\":\"long\"", i)
 	}
-	for path, status := range map[string]int{emma: http.StatusUnprocessableEntity, emma + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
+	for path, status := range map[string]int{emma: http.StatusUnprocessableEntity, emma + "/check": http.StatusOK,
+		"/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
 		r := is(t, l.post(l.Admin, path, form("revision", revision, "text", "{\"total\":9"+many.String()+"}")), status)
 		if n := strings.Count(r.Text, `class="tag">maxLength`); n < 99 || n > 100 {
 			t.Errorf("%s shows %d violations", path, n)
 		}
-		for _, found := range regexp.MustCompile(`data-line="(\d+)">line \d+</a> <code>f(\d+)</code>`).FindAllStringSubmatch(r.Text, -1) {
+		for _, found := range regexp.MustCompile(`data-line="(\d+)">line \d+</a> <code>f(\d+)</code>`).
+			FindAllStringSubmatch(r.Text, -1) {
 			line, _ := strconv.Atoi(found[1])
 			if field, _ := strconv.Atoi(found[2]); line != field+2 {
 				t.Errorf("%s: field %d is in line %d", path, field, line)
@@ -444,9 +482,12 @@ func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 	plain, err := books.Get(t.Context(), "plain")
 	l.Must(err)
 	const page = "/console/objects/Books/object/plain"
-	for path, status := range map[string]int{page: http.StatusUnprocessableEntity, page + "/check": http.StatusOK, "/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
-		r := is(t, l.post(l.Admin, path, form("revision", fmt.Sprint(plain.Revision), "text", "{\"n\":1,\n\"slug\":\"abc\"}")), status)
-		shows(t, r, "another object of Books has the same slug", `data-line="2">line 2</a> <code>slug</code> must be unique`)
+	for path, status := range map[string]int{page: http.StatusUnprocessableEntity, page + "/check": http.StatusOK,
+		"/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
+		r := is(t, l.post(l.Admin, path,
+			form("revision", fmt.Sprint(plain.Revision), "text", "{\"n\":1,\n\"slug\":\"abc\"}")), status)
+		shows(t, r, "another object of Books has the same slug",
+			`data-line="2">line 2</a> <code>slug</code> must be unique`)
 	}
 }
 
@@ -462,10 +503,13 @@ func total(t *testing.T) *policy.Computed {
 // A list has columns for what its indexes name, in whatever way, and counts as the API does.
 func TestListsFollowTheirIndexes(t *testing.T) {
 	t.Parallel()
-	o := stores(t, nil, store.Options{Name: "Books", Indexes: []query.Index{query.NewIndex([]string{"author", "-year"}), query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"address.city"})}})
+	o := stores(t,
+		nil, store.Options{Name: "Books", Indexes: []query.Index{query.NewIndex([]string{"author", "-year"}),
+			query.NewIndex([]string{"tags[]"}), query.NewIndex([]string{"address.city"})}})
 	l := &library{set: o.Set, fixture: start(t, console.Options{Objects: o})}
 	for i := range 60 {
-		l.save("Books", fmt.Sprintf("b%02d", i), fmt.Sprintf(`{"author":"ada","year":%d,"tags":["red","n%d"],"address":{"city":"Rome %d"}}`, 1800+i, i, i))
+		l.save("Books", fmt.Sprintf("b%02d", i),
+			fmt.Sprintf(`{"author":"ada","year":%d,"tags":["red","n%d"],"address":{"city":"Rome %d"}}`, 1800+i, i, i))
 	}
 	const books = "/console/objects/Books"
 	list := func(parameters ...string) string {
@@ -481,7 +525,8 @@ func TestListsFollowTheirIndexes(t *testing.T) {
 		}
 	}
 	has(list(), `<th scope="col">author</th><th scope="col">year</th><th scope="col">tags</th><th scope="col">address.city</th>`, "<td class=\"clip\">1807</td>", "Rome 7<", `[&#34;red&#34;,&#34;n7&#34;]`)
-	has(list("filter", `author == "ada" && (year < 1803 || year > 1857)`, "sort", "-year", "count", "exact"), "5 objects match.", "b59", "b00", "&#34;merged&#34;")
+	has(list("filter", `author == "ada" && (year < 1803 || year > 1857)`, "sort", "-year", "count", "exact"),
+		"5 objects match.", "b59", "b00", "&#34;merged&#34;")
 	has(list("filter", `"n7" in tags`), "b07", "&#34;tags[]&#34;")
 	has(list("filter", `author in ["ada", "bob"] && !(year >= 1802)`), "b01")
 	has(list("filter", `address.city.startsWith("Rome 5")`), "b59")
@@ -489,7 +534,8 @@ func TestListsFollowTheirIndexes(t *testing.T) {
 	if has(estimate, "About 60 objects.", "count=exact"); strings.Contains(estimate, "count=estimate") {
 		t.Error("an estimate leads to itself")
 	}
-	if exact := list("count", "exact"); strings.Contains(exact, "Count what matches") || !strings.Contains(exact, "60 objects match.") {
+	if exact := list("count", "exact"); strings.Contains(exact, "Count what matches") ||
+		!strings.Contains(exact, "60 objects match.") {
 		t.Error(exact)
 	}
 	shows(t, is(t, l.get(l.Admin, books+"?count=some"), http.StatusBadRequest), "exact or estimate is expected")

@@ -28,7 +28,8 @@ func (f *fixture) addPasskey(token string) *authenticator.Credential {
 	c := authenticator.New(f.T, authenticator.ES256, ownOrigin)
 	challenge, err := f.Auth.Passkeys.BeginRegistration(f.Context(), session)
 	f.Must(err)
-	_, err = f.Auth.Passkeys.Add(f.Context(), "Laptop", method.Signed{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
+	_, err = f.Auth.Passkeys.Add(f.Context(), "Laptop",
+		method.Signed{Credential: c.Create(challenge.Options), Secret: challenge.Secret}, session)
 	f.Must(err)
 	return c
 }
@@ -54,12 +55,15 @@ func TestAnAdminLogsInToTheConsoleByAPasskey(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t, withPasskeys)
 	const form, options = "/console/login/passkey", "/auth/passkey/options"
-	shows(t, is(t, f.get("", "/console/login?next=/console/users"), http.StatusOK), `action="`+form+`"`, `data-options="`+options+`"`, `src="/auth/passkey.js"`)
+	shows(t, is(t, f.get("", "/console/login?next=/console/users"), http.StatusOK), `action="`+form+`"`,
+		`data-options="`+options+`"`, `src="/auth/passkey.js"`)
 	c, bobs := f.addPasskey(f.Admin), f.addPasskey(f.User)
 
 	challenge, cookie := f.challenge(options)
 	body := answer(c.Get(challenge), "/console/users")
-	shows(t, is(t, f.post("", form, body), http.StatusForbidden), "start again", `action="`+form+`"`, `value="/console/users"`) // another browser
+	// Another browser.
+	shows(t, is(t, f.post("", form, body), http.StatusForbidden), "start again", `action="`+form+`"`,
+		`value="/console/users"`)
 	is(t, f.post("", form, body, "Cookie", cookie, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
 	r := f.post("", form, body, "Cookie", cookie)
 	leads(t, r, "/console/users")
@@ -70,7 +74,8 @@ func TestAnAdminLogsInToTheConsoleByAPasskey(t *testing.T) {
 	is(t, f.post("", form, "", "Cookie", cookie), http.StatusBadRequest)
 	large := answer([]byte(strings.Repeat("x", 70_000)), "")
 	is(t, f.post("", form, large, "Cookie", cookie), http.StatusRequestEntityTooLarge)
-	is(t, f.post(f.Admin, "/console/step-up", large), http.StatusRequestEntityTooLarge) // whose other forms may be larger
+	// Whose other forms may be larger.
+	is(t, f.post(f.Admin, "/console/step-up", large), http.StatusRequestEntityTooLarge)
 	challenge, cookie = f.challenge(options)
 	leads(t, f.post("", form, answer(c.Get(challenge), "https://evil.example.org/"), "Cookie", cookie), "/console")
 
@@ -90,7 +95,8 @@ func TestAPasskeyIsTheSecondFactorAtTheConsole(t *testing.T) {
 		f.Must(err)
 	}
 	cookie := f.logIn(ada, adasPassword, "")[1]
-	shows(t, is(t, f.get("", secondURL, "Cookie", cookie), http.StatusOK), `data-options="`+secondURL+`/passkey"`, `src="/auth/passkey.js"`, "Use a recovery code")
+	shows(t, is(t, f.get("", secondURL, "Cookie", cookie), http.StatusOK), `data-options="`+secondURL+`/passkey"`,
+		`src="/auth/passkey.js"`, "Use a recovery code")
 
 	for _, other := range []string{"", "belfry=" + f.Admin} { // another browser, and one that is logged in
 		r := is(t, f.Do("POST", secondURL+"/passkey", "{}", "Cookie", other), http.StatusUnauthorized)
@@ -99,7 +105,8 @@ func TestAPasskeyIsTheSecondFactorAtTheConsole(t *testing.T) {
 	challenge, _ := f.challenge(secondURL+"/passkey", cookie)
 	is(t, f.post("", secondURL, answer(c.Get(challenge), ""), "Cookie", cookie), http.StatusForbidden)
 	challenge, all := f.challenge(secondURL+"/passkey", cookie)
-	shows(t, is(t, f.post("", secondURL, answer(bobs.Get(challenge), ""), "Cookie", all), http.StatusForbidden), `data-options="`+secondURL+`/passkey"`)
+	shows(t, is(t, f.post("", secondURL, answer(bobs.Get(challenge), ""), "Cookie", all), http.StatusForbidden),
+		`data-options="`+secondURL+`/passkey"`)
 	challenge, all = f.challenge("/auth/passkey/options", cookie) // for a login, not for this
 	is(t, f.post("", secondURL, answer(c.Get(challenge), ""), "Cookie", all), http.StatusForbidden)
 	is(t, f.post("", secondURL, factor("passkey", "", ""), "Cookie", cookie), http.StatusBadRequest)
@@ -118,12 +125,14 @@ func TestAnAdminStepsUpByAPasskey(t *testing.T) {
 	f := startUsers(t, c.use, withPasskeys)
 	passkey, bobs := f.addPasskey(f.Admin), f.addPasskey(f.User)
 	c.advance(11 * time.Minute)
-	shows(t, is(t, f.get(f.Admin, stepUpURL), http.StatusOK), `for="password"`, `data-options="`+stepUpURL+`/passkey"`, `src="/auth/passkey.js"`)
+	shows(t, is(t, f.get(f.Admin, stepUpURL), http.StatusOK), `for="password"`, `data-options="`+stepUpURL+`/passkey"`,
+		`src="/auth/passkey.js"`)
 	for token, status := range map[string]int{"": http.StatusUnauthorized, f.User: http.StatusForbidden} {
 		r := is(t, f.Do("POST", stepUpURL+"/passkey", "{}", "Cookie", "belfry="+token), status)
 		r.HasHeader("Content-Type", "application/problem+json")
 	}
-	is(t, f.Do("POST", stepUpURL+"/passkey", "{}", "Cookie", "belfry="+f.Admin, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+	is(t, f.Do("POST", stepUpURL+"/passkey", "{}", "Cookie", "belfry="+f.Admin, "Sec-Fetch-Site", "cross-site"),
+		http.StatusForbidden)
 	challenge, cookie := f.challenge(stepUpURL+"/passkey", "belfry="+f.Admin)
 	is(t, f.post("", stepUpURL, answer(bobs.Get(challenge), ""), "Cookie", cookie), http.StatusForbidden)
 	challenge, cookie = f.challenge(stepUpURL+"/passkey", "belfry="+f.Admin)
@@ -144,7 +153,8 @@ func TestWithoutPasskeysTheConsoleAsksForNone(t *testing.T) {
 		t.Errorf("the page of the login: %s", page.Text)
 	}
 	for _, path := range []string{"/console/login/passkey", secondURL + "/passkey", stepUpURL + "/passkey"} {
-		if r := f.post(f.Admin, path, ""); r.StatusCode != http.StatusNotFound && r.StatusCode != http.StatusMethodNotAllowed {
+		if r := f.post(f.Admin, path, ""); r.StatusCode != http.StatusNotFound &&
+			r.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("%s: %d", path, r.StatusCode)
 		}
 	}

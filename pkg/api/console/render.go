@@ -34,8 +34,8 @@ type pages map[string]*template.Template
 // loadedPages are the pages by the path of the base URL, which links in them have.
 var loadedPages sync.Map
 
-// loadPages returns the pages for a base URL. It parses the templates when the first page is asked for. They are embedded, so an
-// error is one of the program.
+// loadPages returns the pages for a base URL. It parses the templates when the first page is asked for. They are
+// embedded, so an error is one of the program.
 func loadPages(base baseurl.URL) pages {
 	if known, ok := loadedPages.Load(base.Path()); ok {
 		return known.(pages)

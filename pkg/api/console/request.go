@@ -103,7 +103,8 @@ const (
 
 // setNotice makes the next page show a text; a negative age removes it.
 func (r *request) setNotice(text string, age int) {
-	r.console.sessions.SetCookie(r.Exchange, noticeCookie, base64.RawURLEncoding.EncodeToString([]byte(httpkit.Truncate(text, maxNotice))), age)
+	r.console.sessions.SetCookie(r.Exchange, noticeCookie,
+		base64.RawURLEncoding.EncodeToString([]byte(httpkit.Truncate(text, maxNotice))), age)
 }
 
 // takeNotice returns the notice of the previous page, and removes it.

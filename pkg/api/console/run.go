@@ -25,8 +25,9 @@ type Operation struct {
 	Button string
 	Fields func() []Field // of the form
 
-	Runs Runs                                                                // in the background
-	Do   func(ctx context.Context, form url.Values) (done string, err error) // without Runs: at once, and returns what happened
+	Runs Runs // in the background
+	// without Runs: at once, and returns what happened
+	Do func(ctx context.Context, form url.Values) (done string, err error)
 }
 
 // Field is a field of the form of an operation.
@@ -49,8 +50,8 @@ const (
 
 // Runs are the runs of an operation. One is in progress at a time in all processes that share the stores.
 type Runs interface {
-	// Start starts a run with the fields of a form; Conflict while one is in progress. The cause of a failure is logged with the
-	// attributes of ctx, which ends before.
+	// Start starts a run with the fields of a form; Conflict while one is in progress. The cause of a failure is logged
+	// with the attributes of ctx, which ends before.
 	Start(ctx context.Context, by, request string, form url.Values) error
 	// Stop ends the run that is in progress, if there is one, in any process.
 	Stop(ctx context.Context) error

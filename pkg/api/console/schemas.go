@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// schemasPath is the page of the operation that checks the objects of a store by its schema, whose progress and result are a
-// store.SchemaReport.
+// schemasPath is the page of the operation that checks the objects of a store by its schema, whose progress and result
+// are a store.SchemaReport.
 const schemasPath = "schemas"
 
 // schemasView adds what has become of the objects that a run has found.
@@ -39,8 +39,8 @@ func (f schemaFound) Found() string {
 // presentTime is how long a page waits for what has become of the objects that it lists.
 const presentTime = time.Second
 
-// present compares what a run has found with what there is now: another schema may be served, also by the process that ran it,
-// fields may have become private, and objects have been changed.
+// present compares what a run has found with what there is now: another schema may be served, also by the process that
+// ran it, fields may have become private, and objects have been changed.
 func (v schemasView) present(ctx context.Context, p *operationPage) {
 	if p.Run == nil {
 		return

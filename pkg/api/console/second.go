@@ -19,7 +19,8 @@ import (
 const (
 	secondPath = Path + "/second-factor"
 
-	// secondCookie holds the secret of a login at the console whose second factor is missing: another browser can't complete it.
+	// secondCookie holds the secret of a login at the console whose second factor is missing: another browser can't
+	// complete it.
 	secondCookie = "belfry-console-second"
 )
 
@@ -44,7 +45,8 @@ func (r *request) proof() (proof, error) {
 	if err != nil {
 		return proof{}, err
 	}
-	p := proof{method.Answer{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"), values.Get("next")}
+	p := proof{method.Answer{Type: values.Get("type"), Code: values.Get("code")}, values.Get("password"),
+		values.Get("next")}
 	if r.console.service.Methods.About(p.Type).Script {
 		p.Signed, err = r.console.sessions.TakeAnswer(r.Exchange, values.Get("credential"))
 	}
@@ -156,7 +158,8 @@ func (c *Console) completeLogin(r *request) error {
 
 // ask is the route below a path by which a method is started: it mails a code, or returns a challenge to the script. If
 // pending, it is for the login that waits for its second factor; otherwise for the session.
-func (c *Console) ask(m about.Method, path string, pending bool, show func(r *request, next string, mailed bool, failed error) error) route {
+func (c *Console) ask(m about.Method, path string, pending bool,
+	show func(r *request, next string, mailed bool, failed error) error) route {
 	handle := func(r *request) error {
 		from, secret := r.client(), ""
 		if pending {

@@ -87,7 +87,8 @@ func (f *fixture) logIn(login, password, next string) []string {
 	}
 	leads(f.T, r, target)
 	cookies := r.Cookies()
-	if len(cookies) != 1 || cookies[0].Name != "belfry-console-second" || !cookies[0].HttpOnly || cookies[0].Path != "/" ||
+	if len(cookies) != 1 || cookies[0].Name != "belfry-console-second" || !cookies[0].HttpOnly ||
+		cookies[0].Path != "/" ||
 		cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].MaxAge != 600 || cookies[0].Value == "" {
 		f.Fatalf("cookies %+v", cookies)
 	}
@@ -115,8 +116,10 @@ func TestALoginAtTheConsoleNeedsTheSecondFactor(t *testing.T) {
 	p, _ := f.enroll(c, f.Admin)
 	cookie := f.logIn(ada, adasPassword, "/console/users?q=x")
 	page := is(t, f.get("", secondURL+"?next=%2Fconsole%2Fusers%3Fq%3Dx", cookie...), http.StatusOK)
-	shows(t, page, "Code of your authenticator app", "Use a recovery code", `value="/console/users?q=x"`, `autocomplete="one-time-code"`)
-	if strings.Contains(page.Text, "by mail") || strings.Contains(page.Text, cookie[1]) || strings.Contains(page.Text, "/console/objects") {
+	shows(t, page, "Code of your authenticator app", "Use a recovery code", `value="/console/users?q=x"`,
+		`autocomplete="one-time-code"`)
+	if strings.Contains(page.Text, "by mail") || strings.Contains(page.Text, cookie[1]) ||
+		strings.Contains(page.Text, "/console/objects") {
 		t.Errorf("the page shows too much: %s", page.Text)
 	}
 	ends(t, f.get("", secondURL), "log in again") // another browser
@@ -127,7 +130,8 @@ func TestALoginAtTheConsoleNeedsTheSecondFactor(t *testing.T) {
 	if len(r.Cookies()) != 0 || strings.Contains(r.Text, "000000") {
 		t.Errorf("after a wrong code: %v %s", r.Cookies(), r.Text)
 	}
-	shows(t, is(t, f.post("", secondURL, factor("email", "000000", ""), cookie...), http.StatusBadRequest), "no such second factor")
+	shows(t, is(t, f.post("", secondURL, factor("email", "000000", ""), cookie...), http.StatusBadRequest),
+		"no such second factor")
 	code := p.code(t)
 	r = f.post("", secondURL, factor("totp", code, "/console/users"), cookie...)
 	leads(t, r, "/console/users")
@@ -139,8 +143,10 @@ func TestALoginAtTheConsoleNeedsTheSecondFactor(t *testing.T) {
 	ends(t, f.post("", secondURL, factor("totp", p.code(t), ""), cookie...), "is finished") // twice
 
 	cookie = f.logIn(ada, adasPassword, "")
-	shows(t, is(t, f.post("", secondURL, factor("totp", code, ""), cookie...), http.StatusForbidden), "was used") // replayed
-	leads(t, f.post("", secondURL, factor("recovery", strings.ToLower(p.codes[3]), "https://evil.example.org/"), cookie...), "/console")
+	// Replayed.
+	shows(t, is(t, f.post("", secondURL, factor("totp", code, ""), cookie...), http.StatusForbidden), "was used")
+	leads(t, f.post("", secondURL, factor("recovery", strings.ToLower(p.codes[3]), "https://evil.example.org/"),
+		cookie...), "/console")
 	cookie = f.logIn(ada, adasPassword, "")
 	is(t, f.post("", secondURL, factor("recovery", p.codes[3], ""), cookie...), http.StatusForbidden)
 	c.advance(logins.PendingTTL)
@@ -193,11 +199,13 @@ func TestAnAdminWithASecondFactorLogsInWithoutLoginByEmail(t *testing.T) {
 // withMailFactor makes an admin whose second factor is a code of a mail, and returns the token of a session of before.
 func (f *fixture) withMailFactor(users *store.Store, login string) string {
 	f.Helper()
-	user, err := f.Auth.Admin.CreateUser(f.Context(), admin.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
+	user, err := f.Auth.Admin.CreateUser(f.Context(),
+		admin.NewUser{Login: login, Password: adasPassword, Admin: true, Validated: true})
 	f.Must(err)
 	token := f.LogIn(login, adasPassword)
 	_, err = users.Mutate(f.Context(), user.UUID, func(store.Stored) (store.Mutation, error) {
-		return store.Mutation{Fields: object.Object{"_factors": []byte(`{"email":{"created":"2026-01-01T00:00:00Z"}}`)}}, nil
+		return store.Mutation{
+			Fields: object.Object{"_factors": []byte(`{"email":{"created":"2026-01-01T00:00:00Z"}}`)}}, nil
 	})
 	f.Must(err)
 	return token
@@ -217,8 +225,11 @@ func TestACodeIsMailedToWhoLogsInAtTheConsole(t *testing.T) {
 	ends(t, f.post(session, secondURL+"/code", "next=/console/users"), "log in again") // without the cookie
 	r := f.post("", secondURL+"/code", "next=/console/users", cookie...)
 	leads(t, r, secondURL+"?mail=sent&next=%2Fconsole%2Fusers")
-	shows(t, is(t, f.get("", r.Header.Get("Location"), cookie...), http.StatusOK), "Code of the mail", "Send another code by mail", `value="/console/users"`)
-	r = is(t, f.post("", secondURL+"/code", "next=/console/users", cookie...), http.StatusTooManyRequests) // within the interval of mails
+	shows(t, is(t, f.get("", r.Header.Get("Location"), cookie...), http.StatusOK), "Code of the mail",
+		"Send another code by mail", `value="/console/users"`)
+	// Within the interval of mails.
+	r = is(t, f.post("", secondURL+"/code", "next=/console/users", cookie...), http.StatusTooManyRequests)
 	shows(t, r, "Send a code by mail", `role="alert"`)
-	shows(t, is(t, f.post("", secondURL, factor("email", "000000", ""), cookie...), http.StatusForbidden), "the code is wrong", "Code of the mail")
+	shows(t, is(t, f.post("", secondURL, factor("email", "000000", ""), cookie...), http.StatusForbidden),
+		"the code is wrong", "Code of the mail")
 }

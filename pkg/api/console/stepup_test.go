@@ -40,8 +40,8 @@ func TestAnAdminResetsSecondFactorsAfterARecentLogin(t *testing.T) {
 	p, bobs := f.enroll(c, f.User)
 	uuid := f.uuidOf(bob)
 	page, referer := "/console/users/"+uuid, "http://belfry.example.org/console/users/"+uuid
-	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "Authenticator app", "10 left", "Reset the second factors", `action="`+page+`/factors"`,
-		"Optional: who has one", "password, totp", "AAL 2")
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "Authenticator app", "10 left", "Reset the second factors",
+		`action="`+page+`/factors"`, "Optional: who has one", "password, totp", "AAL 2")
 	shows(t, is(t, f.get(f.Admin, "/console/users"), http.StatusOK), `<span class="tag">second factor</span>`)
 	for _, secret := range []string{p.secret, "_factors", p.codes[0]} {
 		if strings.Contains(f.get(f.Admin, page).Text, secret) {
@@ -60,7 +60,8 @@ func TestAnAdminResetsSecondFactorsAfterARecentLogin(t *testing.T) {
 	}
 	form := is(t, f.get(f.Admin, r.Header.Get("Location")), http.StatusOK)
 	shows(t, form, "Nothing has been changed yet", `for="password"`, `value="`+page+`"`)
-	shows(t, is(t, f.post(f.Admin, stepUpURL, "password=wrong&next="+page), http.StatusForbidden), "the password is not that of your account", `value="`+page+`"`)
+	shows(t, is(t, f.post(f.Admin, stepUpURL, "password=wrong&next="+page), http.StatusForbidden),
+		"the password is not that of your account", `value="`+page+`"`)
 	is(t, f.post(f.Admin, stepUpURL, ""), http.StatusBadRequest)
 	r = f.post(f.Admin, stepUpURL, "password=a+fine+password&next="+page)
 	leads(t, r, page)
@@ -71,11 +72,13 @@ func TestAnAdminResetsSecondFactorsAfterARecentLogin(t *testing.T) {
 	leads(t, f.post(fresh, page+"/factors", ""), page)
 	shows(t, is(t, f.get(fresh, page), http.StatusOK), "No second factor.")
 	removed := events.named(event.AuthFactorRemoved)
-	if len(removed) != 1 || removed[0].Actor == nil || *removed[0].Actor != f.uuidOf(ada) || removed[0].UUID != uuid || removed[0].Origin != event.OriginHTTP {
+	if len(removed) != 1 || removed[0].Actor == nil || *removed[0].Actor != f.uuidOf(ada) || removed[0].UUID != uuid ||
+		removed[0].Origin != event.OriginHTTP {
 		t.Fatalf("events %+v", removed)
 	}
 	var details event.AuthDetails
-	if err := json.Unmarshal(removed[0].Auth, &details); err != nil || details.Factor != "all" || details.Reason != "reset" {
+	if err := json.Unmarshal(removed[0].Auth, &details); err != nil || details.Factor != "all" ||
+		details.Reason != "reset" {
 		t.Errorf("%v %+v", err, details)
 	}
 	f.Me(bobs).Want(http.StatusUnauthorized)
@@ -91,7 +94,9 @@ func TestAnAdminResetsTheSecondFactorsOfOtherAdminsAlone(t *testing.T) {
 	f := startUsers(t, c.use)
 	_, adas := f.enroll(c, f.Admin)
 	own := "/console/users/" + f.uuidOf(ada)
-	if r := is(t, f.get(adas, own), http.StatusOK); strings.Contains(r.Text, "Reset the second factors") || !strings.Contains(r.Text, "You can&#39;t reset your own") && !strings.Contains(r.Text, "You can't reset your own") {
+	if r := is(t, f.get(adas, own), http.StatusOK); strings.Contains(r.Text,
+		"Reset the second factors") || !strings.Contains(r.Text, "You can&#39;t reset your own") &&
+		!strings.Contains(r.Text, "You can't reset your own") {
 		t.Errorf("the own page: %s", r.Text)
 	}
 	shows(t, is(t, f.post(adas, own+"/factors", ""), http.StatusConflict), "reset your own second factors")
@@ -125,7 +130,8 @@ func TestAnAdminStepsUpByTheSecondFactor(t *testing.T) {
 			t.Error("a password is asked for")
 		}
 		is(t, f.post(token, stepUpURL, "password=a+fine+password"), http.StatusForbidden)
-		shows(t, is(t, f.post(token, stepUpURL, factor("totp", "000000", "")), http.StatusForbidden), "the code is wrong")
+		shows(t, is(t, f.post(token, stepUpURL, factor("totp", "000000", "")), http.StatusForbidden),
+			"the code is wrong")
 		r = f.post(token, stepUpURL, factor("totp", p.code(t), "https://evil.example.org/console"))
 		leads(t, r, "/console")
 		if me := f.client(apitest.Token(r)).Session; me.AAL != 2 {
@@ -155,7 +161,8 @@ func TestNoOtherOriginSendsASecondFactor(t *testing.T) {
 	cookie[1] += "; belfry=" + adas
 	for _, path := range []string{secondURL, secondURL + "/code", stepUpURL, stepUpURL + "/code"} {
 		for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example.org"}} {
-			r := is(t, f.post("", path, factor("totp", p.code(t), ""), append(headers, cookie...)...), http.StatusForbidden)
+			r := is(t, f.post("", path, factor("totp", p.code(t), ""), append(headers, cookie...)...),
+				http.StatusForbidden)
 			if shows(t, r, "another origin"); len(r.Cookies()) != 0 {
 				t.Errorf("%s: %v", path, r.Cookies())
 			}
@@ -173,7 +180,8 @@ func TestAnAdminWithoutARequiredSecondFactorIsAskedForOne(t *testing.T) {
 	}
 	for _, page := range []string{"", "/account"} {
 		c := &clock{}
-		f := startUsers(t, c.use, func(o *account.Options) { o.MFA.Required = required }, func(o *console.Options) { o.Account = page })
+		f := startUsers(t, c.use, func(o *account.Options) { o.MFA.Required = required },
+			func(o *console.Options) { o.Account = page })
 		uuid := f.uuidOf(bob)
 		says := "POST /auth/factors/totp"
 		if page != "" {
@@ -187,7 +195,8 @@ func TestAnAdminWithoutARequiredSecondFactorIsAskedForOne(t *testing.T) {
 			}
 			is(t, f.get(f.User, path), http.StatusForbidden)
 		}
-		if r := is(t, f.get(f.Admin, "/console/users", "Hx-Request", "true"), http.StatusOK); r.Text != "" || r.Header.Get("Hx-Redirect") != "/console" {
+		if r := is(t, f.get(f.Admin, "/console/users", "Hx-Request", "true"), http.StatusOK); r.Text != "" ||
+			r.Header.Get("Hx-Redirect") != "/console" {
 			t.Errorf("htmx gets %v %s", r.Header, r.Text)
 		}
 		is(t, f.post(f.Admin, "/console/users/"+uuid+"/admin", "to=true"), http.StatusUnauthorized)
@@ -206,7 +215,8 @@ func TestAnAdminWithoutARequiredSecondFactorIsAskedForOne(t *testing.T) {
 		if f.account(bob).Admin {
 			t.Fatal("a session without the second factor changes a user")
 		}
-		shows(t, is(t, f.get(weak, stepUpURL+"?next=/console/users"), http.StatusOK), "Code of your authenticator app", `value="/console/users"`)
+		shows(t, is(t, f.get(weak, stepUpURL+"?next=/console/users"), http.StatusOK), "Code of your authenticator app",
+			`value="/console/users"`)
 		r = f.post(weak, stepUpURL, factor("totp", p.code(t), "/console/users"))
 		leads(t, r, "/console/users")
 		is(t, f.get(apitest.Token(r), "/console/users"), http.StatusOK)
@@ -214,7 +224,8 @@ func TestAnAdminWithoutARequiredSecondFactorIsAskedForOne(t *testing.T) {
 		// A session that is of no use keeps nobody from logging in or out.
 		r = f.post(another, "/console/login", "login=ada@example.com&password=a+fine+password")
 		leads(t, r, secondURL)
-		leads(t, f.post("", secondURL, factor("totp", p.code(t), ""), "Cookie", "belfry="+another+"; belfry-console-second="+r.Cookies()[0].Value), "/console")
+		leads(t, f.post("", secondURL, factor("totp", p.code(t), ""), "Cookie",
+			"belfry="+another+"; belfry-console-second="+r.Cookies()[0].Value), "/console")
 		leads(t, f.post(another, "/console/logout", ""), "/console/login")
 	}
 }

@@ -114,7 +114,9 @@ type systemPage struct {
 func (v *systemView) show(r *request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), checksTime)
 	defer cancel()
-	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(), Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx), Reload: v.Reload(), Mail: v.Mail}
+	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(),
+		Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx),
+		Reload: v.Reload(), Mail: v.Mail}
 	if v.Mail != nil {
 		p.MailFails = v.Mail.Failing(ctx)
 		if v.tryMail != nil {

@@ -37,11 +37,13 @@ func aSystem() *console.System {
 			}
 		},
 		Disks: func() []console.Disk {
-			return []console.Disk{{What: "data", Folder: "/var/lib/belfry", Free: 5 << 30, Total: 100 << 30}, {What: "backend x", Folder: "/x", Free: 50 << 30, Total: 100 << 30}}
+			return []console.Disk{{What: "data", Folder: "/var/lib/belfry", Free: 5 << 30, Total: 100 << 30},
+				{What: "backend x", Folder: "/x", Free: 50 << 30, Total: 100 << 30}}
 		},
 		Walks: func() []walk.Status {
 			return []walk.Status{
-				{Kind: walk.Mapping, Name: "Books in Authors.books", Filled: true, Repairing: true, Running: true, Total: 1200, Counts: walk.Counts{Done: 17}},
+				{Kind: walk.Mapping, Name: "Books in Authors.books", Filled: true, Repairing: true, Running: true,
+					Total: 1200, Counts: walk.Counts{Done: 17}},
 				{Kind: walk.Search, Name: "Books", Filled: true, Total: 5, Counts: walk.Counts{Done: 5}},
 				{Kind: walk.Unique, Name: "Users", Filled: true, Total: 5, Counts: walk.Counts{Done: 5, Failed: 3}},
 			}
@@ -53,9 +55,11 @@ func aSystem() *console.System {
 		Charts: func() []console.Chart {
 			return []console.Chart{
 				{ID: "requests", Title: "Requests", Unit: "a second", Series: []console.Series{
-					{Name: "all", Points: points(1, 2, math.NaN(), 3, math.NaN(), 40, 50)}, {Name: "failed <x>", Points: points(0, 0)},
+					{Name: "all", Points: points(1, 2, math.NaN(), 3, math.NaN(), 40, 50)},
+					{Name: "failed <x>", Points: points(0, 0)},
 				}},
-				{ID: "memory", Title: "Memory", Unit: "bytes", Series: []console.Series{{Name: "resident", Points: points(50<<20, 60<<20)}}},
+				{ID: "memory", Title: "Memory", Unit: "bytes",
+					Series: []console.Series{{Name: "resident", Points: points(50<<20, 60<<20)}}},
 				{ID: "idle", Title: "Nothing yet", Series: []console.Series{{Name: "x", Points: points(math.NaN())}}},
 			}
 		},
@@ -67,7 +71,8 @@ func TestOnlyAdminsSeeTheSystem(t *testing.T) {
 	f := start(t, console.Options{System: aSystem()})
 	for _, path := range []string{"/console/system", "/console/system/charts"} {
 		is(t, f.get("", path), http.StatusSeeOther)
-		if r := is(t, f.get(f.User, path), http.StatusForbidden); strings.Contains(r.Text, "mongodb") || strings.Contains(r.Text, "<svg") {
+		if r := is(t, f.get(f.User, path), http.StatusForbidden); strings.Contains(r.Text, "mongodb") ||
+			strings.Contains(r.Text, "<svg") {
 			t.Errorf("%s shows the system", path)
 		}
 	}
@@ -77,8 +82,10 @@ func TestTheSystemIsShown(t *testing.T) {
 	t.Parallel()
 	f := start(t, console.Options{System: aSystem()})
 	r := is(t, f.get(f.Admin, "/console/system"), http.StatusOK)
-	shows(t, r, "degraded", "A part fails, and requests that can do without it are served", "Backend main", "1.5 ms", "it does not &lt;reply&gt;", "95 %, nearly full", "50 %", "5.0 GiB", "listener audit has missed events",
-		"1 complete, 2 not", "Books in Authors.books", "repairing after missed events", "17 of 1,200", "complete, but for some", `<td class="num">3</td>`,
+	shows(t, r, "degraded", "A part fails, and requests that can do without it are served", "Backend main", "1.5 ms",
+		"it does not &lt;reply&gt;", "95 %, nearly full", "50 %", "5.0 GiB", "listener audit has missed events",
+		"1 complete, 2 not", "Books in Authors.books", "repairing after missed events", "17 of 1,200",
+		"complete, but for some", `<td class="num">3</td>`,
 		"/etc/belfry.yaml", "&lt;b&gt;1.2.3", "[secret]", "&lt;/pre&gt;&lt;script&gt;")
 	for _, raw := range []string{"<script>alert", "<b>1.2.3"} {
 		if strings.Contains(r.Text, raw) {
@@ -93,9 +100,13 @@ func TestTheLastReloadIsShown(t *testing.T) {
 	for says, reload := range map[string]*console.Reload{
 		"none since the start": nil,
 		"2026-11-23 07:00:00 UTC by <code>SIGHUP</code>: nothing had changed": {At: at, By: "SIGHUP"},
-		"changed <code>limits</code>, <code>log</code>":                       {At: at, By: "SIGHUP", Changed: []string{"limits", "log"}},
-		"Indexes were to be built: <code>Books.user</code>":                   {At: at, By: "belfry reload", Changed: []string{"stores"}, Building: []string{"Books.user"}},
-		"was refused, and belfry serves with the configuration of before:</p>\n<pre class=\"code\" tabindex=\"0\" aria-label=\"Why the reload was refused\">data: can&#39;t &lt;change&gt;": {At: at, By: "belfry reload", Refused: "data: can't <change>"},
+		"changed <code>limits</code>, <code>log</code>": {At: at, By: "SIGHUP",
+			Changed: []string{"limits", "log"}},
+		"Indexes were to be built: <code>Books.user</code>": {At: at, By: "belfry reload", Changed: []string{"stores"},
+			Building: []string{"Books.user"}},
+		"was refused, and belfry serves with the configuration of before:</p>\n<pre class=\"code\" tabindex=\"0\" " +
+			"aria-label=\"Why the reload was refused\">data: can&#39;t &lt;change&gt;": {At: at, By: "belfry reload",
+			Refused: "data: can't <change>"},
 	} {
 		o := aSystem()
 		o.Reload = func() *console.Reload { return reload }
@@ -109,7 +120,8 @@ func TestTheSystemSaysWhyAProcessIsNotReady(t *testing.T) {
 	o := aSystem()
 	o.Ready = func(context.Context) string { return "backend <main> is unavailable" }
 	f := start(t, console.Options{System: o})
-	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK), "This process is not ready", "backend &lt;main&gt; is unavailable")
+	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK), "This process is not ready",
+		"backend &lt;main&gt; is unavailable")
 }
 
 func TestTheSystemShowsBackups(t *testing.T) {
@@ -120,16 +132,21 @@ func TestTheSystemShowsBackups(t *testing.T) {
 		want    []string
 	}{
 		"no place": {console.Backups{}, []string{"No place for backups is configured: set <code>backup</code>"}},
-		"no error": {console.Backups{Error: "the <backend> is unavailable"}, []string{"the &lt;backend&gt; is unavailable"}},
-		"none yet": {console.Backups{Place: "/var/<backups>"}, []string{"/var/&lt;backups&gt;", "There is none yet", "There is no schedule"}},
-		"running":  {console.Backups{Place: "/b", Running: "by belfry on castle"}, []string{"One is being made by belfry on castle"}},
+		"no error": {console.Backups{Error: "the <backend> is unavailable"},
+			[]string{"the &lt;backend&gt; is unavailable"}},
+		"none yet": {console.Backups{Place: "/var/<backups>"},
+			[]string{"/var/&lt;backups&gt;", "There is none yet", "There is no schedule"}},
+		"running": {console.Backups{Place: "/b", Running: "by belfry on castle"},
+			[]string{"One is being made by belfry on castle"}},
 		"some": {
 			console.Backups{Place: "/b", Next: at(9), Recent: []backup.Attempt{
 				{Began: at(8), Ended: at(8).Add(3 * time.Second), Scheduled: true, Error: "the disk is <full>"},
-				{ID: "b", Began: at(7), Ended: at(7).Add(1500 * time.Millisecond), Scheduled: true, Size: 3 << 30, Added: 5 << 20, Problems: 2},
+				{ID: "b", Began: at(7), Ended: at(7).Add(1500 * time.Millisecond), Scheduled: true, Size: 3 << 30,
+					Added: 5 << 20, Problems: 2},
 				{ID: "a", Began: at(6), Ended: at(6).Add(time.Second), Size: 2 << 30},
 			}},
-			[]string{"The next is due 2026-11-23 09:00:00 UTC", "The latest was begun 2026-11-23 07:00:00 UTC", "failed", "the disk is &lt;full&gt;", "lacks 2", "3.0 GiB", "5.0 MiB", "schedule", "command", "made"},
+			[]string{"The next is due 2026-11-23 09:00:00 UTC", "The latest was begun 2026-11-23 07:00:00 UTC",
+				"failed", "the disk is &lt;full&gt;", "lacks 2", "3.0 GiB", "5.0 MiB", "schedule", "command", "made"},
 		},
 	} {
 		o := aSystem()
@@ -148,7 +165,8 @@ func TestChartsAreDrawnAndSaid(t *testing.T) {
 		t.Error("htmx gets a whole page")
 	}
 	shows(t, r,
-		`aria-labelledby="requests-title requests-summary"`, "The last hour. all: now 50, at least 1, median 3, at most 50; failed &lt;x&gt;: now 0",
+		`aria-labelledby="requests-title requests-summary"`,
+		"The last hour. all: now 50, at least 1, median 3, at most 50; failed &lt;x&gt;: now 0",
 		"now 60 MiB", "No values yet.", `<th scope="row">failed &lt;x&gt;</th>`, `class="line line-2"`)
 	// A gap ends a line, and a value alone is a dot.
 	if lines, dots := strings.Count(r.Text, "<polyline"), strings.Count(r.Text, "<circle"); lines != 4 || dots != 1 {
@@ -176,7 +194,8 @@ func TestAMailIsSentFromTheConsole(t *testing.T) {
 	o := aSystem()
 	fails, sent := "", []string{}
 	o.Mail = &console.Mailer{
-		Name: "default", Type: "smtp", From: "Belfry <bells@example.com>", Failing: func(context.Context) string { return fails },
+		Name: "default", Type: "smtp", From: "Belfry <bells@example.com>",
+		Failing: func(context.Context) string { return fails },
 	}
 	try := operation(&command.Mail, nil)
 	if fields := try.Fields(); len(fields) != 1 || fields[0].Name != "to" {
@@ -194,10 +213,12 @@ func TestAMailIsSentFromTheConsole(t *testing.T) {
 	r := is(t, f.get(f.Admin, "/console/system"), http.StatusOK)
 	shows(t, r, "<code>default</code>, from Belfry &lt;bells@example.com&gt;", `action="/console/system/mail"`)
 	fails = "since 2026-01-02 03:04:05 UTC: connecting failed"
-	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK), "Mails can't be sent since 2026-01-02 03:04:05 UTC: connecting failed", `<span class="tag bad">fails</span>`)
+	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK),
+		"Mails can't be sent since 2026-01-02 03:04:05 UTC: connecting failed", `<span class="tag bad">fails</span>`)
 
 	is(t, f.post(f.Admin, "/console/system/mail", "to=+ada%40example.com+"), http.StatusSeeOther)
-	shows(t, is(t, f.post(f.Admin, "/console/system/mail", "to=refused%40example.com"), http.StatusServiceUnavailable), "the mail was not sent: 535 &lt;no&gt;")
+	shows(t, is(t, f.post(f.Admin, "/console/system/mail", "to=refused%40example.com"), http.StatusServiceUnavailable),
+		"the mail was not sent: 535 &lt;no&gt;")
 	is(t, f.post(f.Admin, "/console/system/mail", "to="), http.StatusBadRequest)
 	is(t, f.post(f.Admin, "/console/system/mail", "to="+strings.Repeat("a", 255)), http.StatusBadRequest)
 	for token, status := range map[string]int{"": http.StatusSeeOther, f.User: http.StatusForbidden} {
@@ -207,7 +228,8 @@ func TestAMailIsSentFromTheConsole(t *testing.T) {
 		t.Errorf("sent to %q", sent)
 	}
 	other := start(t, console.Options{System: aSystem(), Operations: []console.Operation{try}})
-	if r := is(t, other.get(other.Admin, "/console/system"), http.StatusOK); strings.Contains(r.Text, "/console/system/mail") {
+	if r := is(t, other.get(other.Admin, "/console/system"), http.StatusOK); strings.Contains(r.Text,
+		"/console/system/mail") {
 		t.Error("there is a form without a mailer")
 	}
 }

@@ -68,7 +68,8 @@ func (c *Console) users(o *Users) view {
 		post(one+"/factors", v.resetFactors),
 		post(one+"/deletion", v.act(v.Accounts.UndoDeletionFor, "The account is kept.")),
 		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can no longer be undone.")),
-		post(one+"/keys", v.createKey), post(one+"/keys/:id", v.actOn("id", v.Accounts.EndKey, "The API key is revoked.")),
+		post(one+"/keys", v.createKey),
+		post(one+"/keys/:id", v.actOn("id", v.Accounts.EndKey, "The API key is revoked.")),
 	}}
 }
 
@@ -98,7 +99,8 @@ func (v *usersView) list(r *request) error {
 		user, err := v.Accounts.FindUser(ctx, l.Query)
 		switch errs.KindOf(err) {
 		case errs.NotFound, errs.Denied:
-			l.Problem, status = "There is no such user: look for a whole e-mail address, or the uuid of a user or an ident.", http.StatusNotFound
+			l.Problem, status = "There is no such user: look for a whole e-mail address, or the uuid of a user or "+
+				"an ident.", http.StatusNotFound
 		default:
 			if err != nil {
 				return err
@@ -193,12 +195,14 @@ func (v *usersView) user(r *request) (context.Context, store.Stored, error) {
 	return ctx, user, err
 }
 
-func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored, status int, with func(*userPage)) error {
+func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored, status int,
+	with func(*userPage)) error {
 	a, err := v.Accounts.AccountDetails(ctx, user)
 	if err != nil {
 		return err
 	}
-	p := userPage{userRow: rowOf(a), Store: v.Store, Self: user.UUID == r.Session.User.UUID, Mails: v.Mails, Machine: len(a.Idents) == 0}
+	p := userPage{userRow: rowOf(a), Store: v.Store, Self: user.UUID == r.Session.User.UUID, Mails: v.Mails,
+		Machine: len(a.Idents) == 0}
 	for _, i := range a.Idents {
 		if address, isEmail := strings.CutSuffix(i.UUID, "_email"); isEmail {
 			p.Addresses = append(p.Addresses, address)

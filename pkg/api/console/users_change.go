@@ -37,8 +37,10 @@ func (v *usersView) create(r *request) error {
 		return err
 	}
 	f := newUser{
-		Login: strings.TrimSpace(values.Get("login")), Name: strings.TrimSpace(values.Get("name")), Machine: values.Get("kind") == "machine",
-		Admin: values.Get("admin") == "true", Validated: values.Get("validated") == "true", Mails: v.Mails, Mail: values.Get("mail") == "true",
+		Login: strings.TrimSpace(values.Get("login")), Name: strings.TrimSpace(values.Get("name")),
+		Machine: values.Get("kind") == "machine",
+		Admin:   values.Get("admin") == "true", Validated: values.Get("validated") == "true", Mails: v.Mails,
+		Mail: values.Get("mail") == "true",
 	}
 	wanted := admin.NewUser{Fields: object.Object{}, Admin: f.Admin, Machine: f.Machine}
 	if f.Name != "" {
@@ -49,7 +51,8 @@ func (v *usersView) create(r *request) error {
 	}
 	user, err := v.Accounts.CreateUser(ctx, wanted)
 	var e *errs.Error
-	if kind := errs.KindOf(err); errors.As(err, &e) && (kind == errs.Invalid || kind == errs.Exists || kind == errs.Taken) {
+	if kind := errs.KindOf(err); errors.As(err, &e) &&
+		(kind == errs.Invalid || kind == errs.Exists || kind == errs.Taken) {
 		f.Problem, f.Fields = e.Message, e.Fields
 		r.RecordError(err)
 		return r.page(http.StatusBadRequest, "users_new", "Create a user", f)
@@ -69,7 +72,8 @@ func (v *usersView) create(r *request) error {
 }
 
 // change does something with the user whom a path names, and shows them again with a notice.
-func (v *usersView) change(r *request, do func(ctx context.Context, user store.Stored, form url.Values) (notice string, err error)) error {
+func (v *usersView) change(r *request,
+	do func(ctx context.Context, user store.Stored, form url.Values) (notice string, err error)) error {
 	ctx, user, err := v.user(r)
 	if err != nil {
 		return err
@@ -86,7 +90,8 @@ func (v *usersView) change(r *request, do func(ctx context.Context, user store.S
 }
 
 // act is a change that needs nothing but the user.
-func (v *usersView) act(do func(ctx context.Context, uuid string) (store.Stored, error), notice string) func(*request) error {
+func (v *usersView) act(do func(ctx context.Context, uuid string) (store.Stored, error),
+	notice string) func(*request) error {
 	return func(r *request) error {
 		return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 			_, err := do(ctx, user.UUID)
@@ -96,7 +101,8 @@ func (v *usersView) act(do func(ctx context.Context, uuid string) (store.Stored,
 }
 
 // actOn is a change of one thing of the user, which a parameter of the path names.
-func (v *usersView) actOn(param string, do func(ctx context.Context, user, id string) error, notice string) func(*request) error {
+func (v *usersView) actOn(param string, do func(ctx context.Context, user, id string) error,
+	notice string) func(*request) error {
 	return func(r *request) error {
 		return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 			id, err := r.PathParam(param)
@@ -133,9 +139,11 @@ func (v *usersView) setAdmin(r *request) error {
 		case err != nil:
 			return "", err
 		case a.Admin != admin && admin:
-			return "The field admin is set, but the user is no admin: the rule admins of the configuration is about other fields.", nil
+			return "The field admin is set, but the user is no admin: the rule admins of the configuration is about " +
+				"other fields.", nil
 		case a.Admin != admin:
-			return "The field admin is removed, but the user is an admin still: the rule admins of the configuration is about other fields.", nil
+			return "The field admin is removed, but the user is an admin still: the rule admins of the configuration " +
+				"is about other fields.", nil
 		case admin:
 			return "The user is an admin.", nil
 		}
@@ -172,11 +180,13 @@ func (v *usersView) unlink(r *request) error {
 		if err == nil {
 			err = v.Accounts.UnlinkFor(ctx, user.UUID, ident)
 		}
-		return ident + " is no longer a login of the user. Sessions continue: end those that may be of somebody else.", err
+		return ident +
+			" is no longer a login of the user. Sessions continue: end those that may be of somebody else.", err
 	})
 }
 
-// resetFactors needs a recent login of the admin: a stolen session of theirs must not become a way into the accounts of others.
+// resetFactors needs a recent login of the admin: a stolen session of theirs must not become a way into the accounts of
+// others.
 func (v *usersView) resetFactors(r *request) error {
 	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
 		if err := r.console.service.Sessions.RequireFresh(ctx, r.Session); err != nil {
@@ -185,7 +195,8 @@ func (v *usersView) resetFactors(r *request) error {
 		if _, err := v.Accounts.ResetFactors(ctx, user.UUID); err != nil {
 			return "", err
 		}
-		r.Log(slog.LevelInfo, "second factors were reset in the console", slog.String("user", user.UUID), slog.String("actor", r.Session.User.UUID))
+		r.Log(slog.LevelInfo, "second factors were reset in the console", slog.String("user", user.UUID),
+			slog.String("actor", r.Session.User.UUID))
 		return "The second factors of the user are removed, and all sessions and API keys have ended.", nil
 	})
 }
@@ -207,7 +218,8 @@ func (v *usersView) createKey(r *request) error {
 	if err != nil {
 		return err
 	}
-	f := keyForm{Name: strings.TrimSpace(values.Get("name")), Expires: values.Get("expires"), Rule: strings.TrimSpace(values.Get("rule"))}
+	f := keyForm{Name: strings.TrimSpace(values.Get("name")), Expires: values.Get("expires"),
+		Rule: strings.TrimSpace(values.Get("rule"))}
 	k := keys.New{Name: f.Name, Rule: f.Rule}
 	if f.Expires != "" {
 		if k.Expires, err = time.Parse(time.DateOnly, f.Expires); err != nil {
@@ -216,7 +228,8 @@ func (v *usersView) createKey(r *request) error {
 	}
 	key, token, err := v.Accounts.IssueKey(ctx, user, k)
 	var e *errs.Error
-	if kind := errs.KindOf(err); errors.As(err, &e) && (kind == errs.Invalid || kind == errs.Denied || kind == errs.Conflict) {
+	if kind := errs.KindOf(err); errors.As(err, &e) &&
+		(kind == errs.Invalid || kind == errs.Denied || kind == errs.Conflict) {
 		f.Problem, f.Fields = e.Message, e.Fields
 		r.RecordError(err)
 		return v.showUser(ctx, r, user, http.StatusBadRequest, func(p *userPage) { p.KeyForm = f })

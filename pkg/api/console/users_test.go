@@ -57,7 +57,8 @@ func (f *fixture) link(token, address string) {
 	f.Helper()
 	session, err := f.Auth.Sessions.Authenticate(f.Context(), token)
 	f.Must(err)
-	_, _, err = f.Auth.Registration.Register(f.Context(), passwords.Credentials{Login: address, Password: "another password"}, sessions.Client{Session: session})
+	_, _, err = f.Auth.Registration.Register(f.Context(),
+		passwords.Credentials{Login: address, Password: "another password"}, sessions.Client{Session: session})
 	f.Must(err)
 }
 
@@ -87,7 +88,8 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 	f := startUsers(t)
 	uuid := f.uuidOf(bob)
 	f.link(f.LogIn(bob, "another password"), "b@x.org")
-	for _, path := range []string{"/console/users", "/console/users?q=" + ada, "/console/users/new", "/console/users/" + uuid} {
+	for _, path := range []string{"/console/users", "/console/users?q=" + ada, "/console/users/new",
+		"/console/users/" + uuid} {
 		is(t, f.get("", path), http.StatusSeeOther)
 		if r := is(t, f.get(f.User, path), http.StatusForbidden); strings.Contains(r.Text, ada) {
 			t.Errorf("%s shows an address", path)
@@ -112,7 +114,8 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 func TestUsersAreFoundAndListedByPages(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t)
-	for q, who := range map[string]string{"BOB@example.com": bob, "%20bob@example.com%20": bob, "bob@example.com_email": bob, f.uuidOf(ada): ada} {
+	for q, who := range map[string]string{"BOB@example.com": bob, "%20bob@example.com%20": bob,
+		"bob@example.com_email": bob, f.uuidOf(ada): ada} {
 		leads(t, f.get(f.Admin, "/console/users?q="+q), "/console/users/"+f.uuidOf(who))
 	}
 	for _, q := range []string{"nobody@example.com", "a/b", "%3Cscript%3E", strings.Repeat("x", 1000)} {
@@ -123,7 +126,8 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 		}
 	}
 	for i := range 60 {
-		_, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true, Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
+		_, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true,
+			Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
 		f.Must(err)
 	}
 	seen := map[string]bool{}
@@ -159,11 +163,14 @@ func TestAUserIsShownWithLoginsSessionsAndKeysAndWithoutSecrets(t *testing.T) {
 	f := startUsers(t)
 	user, err := f.Auth.Admin.FindUser(t.Context(), bob)
 	f.Must(err)
-	_, token, err := f.Auth.Admin.IssueKey(t.Context(), user, keys.New{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
+	_, token, err := f.Auth.Admin.IssueKey(t.Context(), user,
+		keys.New{Name: `<img src=x>`, Rule: `method == "GET"`, Expires: time.Now().Add(time.Hour)})
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+user.UUID), http.StatusOK)
-	shows(t, r, "bob@example.com_email", "not validated", "&lt;img src=x&gt;", `method == &#34;GET&#34;`, "End the session", "Make an admin", "Disable the user", `href="/console/objects/Users/object/`+user.UUID)
-	for _, secret := range []string{"<img src=x>", token, f.User, f.User[22:], "argon2id", "_hash", "_epoch", "_admin"} {
+	shows(t, r, "bob@example.com_email", "not validated", "&lt;img src=x&gt;", `method == &#34;GET&#34;`,
+		"End the session", "Make an admin", "Disable the user", `href="/console/objects/Users/object/`+user.UUID)
+	for _, secret := range []string{"<img src=x>", token, f.User, f.User[22:], "argon2id", "_hash", "_epoch",
+		"_admin"} {
 		if strings.Contains(r.Text, secret) {
 			t.Errorf("the page shows %q", secret)
 		}
@@ -188,7 +195,8 @@ func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := startUsers(t, func(o *account.Options) { o.Places = database })
-	from := sessions.Client{Address: "89.160.20.112", UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
+	from := sessions.Client{Address: "89.160.20.112",
+		UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0 <b>"}
 	_, err = f.Auth.Login.Login(t.Context(), passwords.Credentials{Login: bob, Password: "another password"}, from)
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(bob)), http.StatusOK)
@@ -232,7 +240,8 @@ func TestAnAdminChangesUsers(t *testing.T) {
 	f.Me(f.User).Want(http.StatusOK)
 	is(t, f.post(f.Admin, page+"/sessions/"+f.Admin[:22], ""), http.StatusNotFound)
 
-	r := is(t, f.post(f.Admin, page+"/keys", "name=deploy&expires=2099-12-31&rule=method+%3D%3D+%22GET%22"), http.StatusOK)
+	r := is(t, f.post(f.Admin, page+"/keys", "name=deploy&expires=2099-12-31&rule=method+%3D%3D+%22GET%22"),
+		http.StatusOK)
 	keys := f.account(bob).Keys
 	token := regexp.MustCompile(`<code id="token">([\w-]{65})</code>`).FindStringSubmatch(r.Text)
 	if len(keys) != 1 || keys[0].Name != "deploy" || token == nil {
@@ -242,14 +251,16 @@ func TestAnAdminChangesUsers(t *testing.T) {
 	if strings.Contains(f.get(f.Admin, page).Text, token[1]) {
 		t.Error("the token is shown again")
 	}
-	for form, says := range map[string]string{"name=": "must have 1 to 100 bytes", "name=x&rule=object.x": "undeclared reference", "name=x&expires=2001-01-01": "must be in the future"} {
+	for form, says := range map[string]string{"name=": "must have 1 to 100 bytes",
+		"name=x&rule=object.x": "undeclared reference", "name=x&expires=2001-01-01": "must be in the future"} {
 		shows(t, is(t, f.post(f.Admin, page+"/keys", form), http.StatusBadRequest), says)
 	}
 	do("/keys/"+keys[0].ID, "")
 	f.Me(token[1]).Want(http.StatusUnauthorized)
 
 	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "The only login can't be removed")
-	shows(t, is(t, f.post(f.Admin, page+"/idents/"+bob+"_email", ""), http.StatusConflict), "the last login of the user", "disable the user")
+	shows(t, is(t, f.post(f.Admin, page+"/idents/"+bob+"_email", ""), http.StatusConflict),
+		"the last login of the user", "disable the user")
 	f.link(f.LogIn(bob, "another password"), "b@x.org")
 	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), `action="`+page+`/idents/b@x.org_email"`)
 	is(t, f.post(f.Admin, page+"/idents/"+ada+"_email", ""), http.StatusNotFound)
@@ -285,11 +296,14 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 	f := startUsers(t, func(o *account.Options) { o.Passwords.Common, o.Passwords.MinScore = true, 2 })
 	shows(t, is(t, f.get(f.Admin, "/console/users/new"), http.StatusOK), `for="login"`, `name="admin"`)
 	for form, says := range map[string]string{
-		"kind=person&login=nobody": "is not an e-mail address", "kind=person&login=" + bob: "there is already an account with this login",
+		"kind=person&login=nobody":                         "is not an e-mail address",
+		"kind=person&login=" + bob:                         "there is already an account with this login",
 		"kind=person&login=eve@example.com&password=short": "must have 8 to 1024 bytes", "": "is not an e-mail address",
-		"kind=person&login=eve@example.com&password=football":         "is one of the most common passwords: choose another",
+		"kind=person&login=eve@example.com&password=football": "is one of the most common passwords: " +
+			"choose another",
 		"kind=person&login=zvorkblin@example.com&password=Zvorkblin1": "is too easy to guess",
-		"kind=machine&name=a%00b":                                     "a NUL character", "kind=person&login=eve@example.com&name=%00": "a NUL character",
+		"kind=machine&name=a%00b":                                     "a NUL character",
+		"kind=person&login=eve@example.com&name=%00":                  "a NUL character",
 	} {
 		r := is(t, f.post(f.Admin, "/console/users", form), http.StatusBadRequest)
 		shows(t, r, says)
@@ -297,7 +311,9 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 			t.Error("a password is repeated")
 		}
 	}
-	is(t, f.post(f.Admin, "/console/users", "kind=person&login=eve@example.com&password=a+good+password&name=Eve&validated=true&admin=true"), http.StatusSeeOther)
+	is(t, f.post(f.Admin, "/console/users",
+		"kind=person&login=eve@example.com&password=a+good+password&name=Eve&validated=true&admin=true"),
+		http.StatusSeeOther)
 	eve := f.account("eve@example.com")
 	if !eve.Admin || !eve.Idents[0].Validated || !eve.HasPassword {
 		t.Errorf("%+v", eve)
@@ -308,7 +324,8 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 		t.Errorf("%+v", dan)
 	}
 	r := is(t, f.post(f.Admin, "/console/users", "kind=machine&name=ci&login=ignored@example.com"), http.StatusSeeOther)
-	shows(t, is(t, f.get(f.Admin, r.Header.Get("Location")), http.StatusOK), "<h1>ci</h1>", "No login: the user is a program")
+	shows(t, is(t, f.get(f.Admin, r.Header.Get("Location")), http.StatusOK), "<h1>ci</h1>",
+		"No login: the user is a program")
 }
 
 func TestAnAdminDoesNotDeleteThemselvesAsAnObject(t *testing.T) {
@@ -322,7 +339,8 @@ func TestAnAdminDoesNotDeleteThemselvesAsAnObject(t *testing.T) {
 		t.Helper()
 		path := "/console/objects/" + store + "/object/" + l.uuidOf(who)
 		page := is(t, l.get(l.Admin, path), http.StatusOK)
-		return l.post(l.Admin, path+"/delete", form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1]))
+		return l.post(l.Admin, path+"/delete",
+			form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1]))
 	}
 	shows(t, is(t, remove("Authors", ada), http.StatusConflict), "you may be the last admin")
 	is(t, remove("Authors", bob), http.StatusSeeOther)
@@ -352,12 +370,16 @@ func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
 			t.Errorf("%s: the page offers what is refused", path)
 		}
 		revision := regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(object.Text)[1]
-		shows(t, is(t, l.post(l.Admin, "/console/objects/"+path+"/delete", form("revision", revision)), http.StatusConflict), "you may be the last admin")
+		shows(t, is(t, l.post(l.Admin, "/console/objects/"+path+"/delete", form("revision", revision)),
+			http.StatusConflict), "you may be the last admin")
 		is(t, l.get(l.Admin, "/console/objects/"+path), http.StatusOK)
 	}
 	page := is(t, l.get(l.Admin, "/console/objects/Authors/object/alone/delete"), http.StatusOK)
-	shows(t, page, "2 other objects", "One of them is a user who is an admin", l.uuidOf(bob)+`</a> <span class="tag bad">admin</span>`)
-	leads(t, l.post(l.Admin, "/console/objects/Authors/object/alone/delete", form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1])), "/console/objects/Authors")
+	shows(t, page, "2 other objects", "One of them is a user who is an admin",
+		l.uuidOf(bob)+`</a> <span class="tag bad">admin</span>`)
+	leads(t, l.post(l.Admin, "/console/objects/Authors/object/alone/delete",
+		form("revision", regexp.MustCompile(`name="revision" value="(\d+)"`).FindStringSubmatch(page.Text)[1])),
+		"/console/objects/Authors")
 	// More links than are followed: what can't be decided is refused.
 	for i := range 5 {
 		var authors []string
@@ -366,11 +388,15 @@ func TestACascadeDoesNotDeleteTheAdminWhoAsksForIt(t *testing.T) {
 		}
 		l.save("Books", fmt.Sprintf("many%d", i), `{"title":"M","author":[`+strings.Join(authors, ",")+`]}`)
 	}
-	_, err = l.set.Store("Chapters").Update(t.Context(), object.Object{"book": []byte(`["many0","many1","many2","many3","many4"]`)}, store.UpdateOptions{UUID: l.uuidOf(ada)})
+	_, err = l.set.Store("Chapters").Update(t.Context(),
+		object.Object{"book": []byte(`["many0","many1","many2","many3","many4"]`)},
+		store.UpdateOptions{UUID: l.uuidOf(ada)})
 	l.Must(err)
-	shows(t, is(t, l.get(l.Admin, "/console/objects/Authors/object/austen/delete"), http.StatusOK), "more than 1000 objects", "Back to the object")
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Authors/object/austen/delete"), http.StatusOK),
+		"more than 1000 objects", "Back to the object")
 	l.save("Chapters", "reader", `{"_admin":true}`)
-	shows(t, is(t, l.get(l.Admin, "/console/objects/Chapters/object/reader/delete"), http.StatusOK), "This user is an admin")
+	shows(t, is(t, l.get(l.Admin, "/console/objects/Chapters/object/reader/delete"), http.StatusOK),
+		"This user is an admin")
 }
 
 func TestAnAdminKeepsAChangeOfAddress(t *testing.T) {
@@ -379,7 +405,8 @@ func TestAnAdminKeepsAChangeOfAddress(t *testing.T) {
 	page := "/console/users/" + f.uuidOf(bob)
 	is(t, f.post(f.Admin, page+"/changes", ""), http.StatusConflict)
 	f.Must(f.Auth.Addresses.Request(t.Context(), bob+"_email", "bob@example.org", "another password", f.client(f.User)))
-	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "was to be replaced by bob@example.org", "Whoever reads the mails of "+bob, "Keep the changes of address")
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "was to be replaced by bob@example.org",
+		"Whoever reads the mails of "+bob, "Keep the changes of address")
 	is(t, f.post(f.LogIn(bob, "another password"), page+"/changes", ""), http.StatusForbidden)
 	leads(t, f.post(f.Admin, page+"/changes", ""), page)
 	if text := is(t, f.get(f.Admin, page), http.StatusOK).Text; strings.Contains(text, "Keep the changes") {
@@ -399,7 +426,8 @@ func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
 	f.Must(err)
 	at, err := time.Parse(time.RFC3339Nano, plan.Deleted)
 	f.Must(err)
-	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "deletion planned", "which happens at "+at.UTC().Format("2006-01-02 15:04:05"), "Keep the account")
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "deletion planned",
+		"which happens at "+at.UTC().Format("2006-01-02 15:04:05"), "Keep the account")
 	shows(t, is(t, f.get(f.Admin, "/console/users"), http.StatusOK), "deletion planned")
 	is(t, f.post(f.LogIn(bob, "another password"), page+"/deletion", ""), http.StatusForbidden)
 	if f.account(bob).Deletion == nil {

@@ -41,7 +41,8 @@ func operation(of command.Request, r console.Runs, schemas ...string) console.Op
 	for _, name := range schemas {
 		c.Stores[name] = &config.Store{Schema: "schema.json"}
 	}
-	o := of.Job(&command.Host{Now: func() *command.Place { return &command.Place{Plan: &plan.Plan{Config: c}} }}).Operation
+	o := of.Job(&command.Host{Now: func() *command.Place { return &command.Place{Plan: &plan.Plan{Config: c}} }}).
+		Operation
 	o.Runs = r
 	return o
 }
@@ -53,7 +54,8 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 	ada, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
 	first := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
-	if shows(t, first, `action="/console/verify"`); strings.Contains(first.Text, "Last run") || strings.Contains(first.Text, "hx-trigger") {
+	if shows(t, first, `action="/console/verify"`); strings.Contains(first.Text, "Last run") ||
+		strings.Contains(first.Text, "hx-trigger") {
 		t.Error(first.Text)
 	}
 	leads(t, f.post(f.Admin, "/console/verify", "deep=true"), "/console/verify")
@@ -62,7 +64,8 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 		By: ada.UUID, Began: time.Now(),
 		In: command.VerifyRequest{}, Progress: verify.Progress{Reading: "Books in Authors.books", Objects: 12345},
 	}
-	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "Books in Authors.books", "12,345", `hx-trigger="every 1s"`, `action="/console/verify/stop"`)
+	shows(t, is(t, f.get(f.Admin, "/console/verify"), http.StatusOK), "Books in Authors.books", "12,345",
+		`hx-trigger="every 1s"`, `action="/console/verify/stop"`)
 	part := is(t, f.get(f.Admin, "/console/verify", "Hx-Request", "true"), http.StatusOK)
 	if shows(t, part, "12,345", `id="state"`); strings.Contains(part.Text, "<html") {
 		t.Error("htmx gets a whole page")
@@ -72,18 +75,21 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 
 	report := &verify.Report{Mappings: 2, More: 7}
 	for range 300 {
-		report.Differences = append(report.Differences, verify.Difference{Kind: verify.Missing, Source: "Books", UUID: "a/b", Target: "Authors", Holder: hostile, Array: "books"})
+		report.Differences = append(report.Differences, verify.Difference{Kind: verify.Missing, Source: "Books",
+			UUID: "a/b", Target: "Authors", Holder: hostile, Array: "books"})
 	}
 	done := *v.last
 	done.Ended, done.Out = time.Now(), &command.Report{Report: report}
 	v.last = &done
 	r := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
-	shows(t, r, "307 differences", "The first 200 of 307", "Verify again and repair", "/console/objects/Books/object/a%2Fb", `name="repair" value="true"`)
+	shows(t, r, "307 differences", "The first 200 of 307", "Verify again and repair",
+		"/console/objects/Books/object/a%2Fb", `name="repair" value="true"`)
 	if strings.Contains(r.Text, hostile) || strings.Contains(r.Text, "hx-trigger") {
 		t.Error("a uuid is not escaped, or the page of a run that has ended asks for more")
 	}
 	leads(t, f.post(f.Admin, "/console/verify", "repair=true"), "/console/verify")
-	if want := "ada@example.com deep=true,ada@example.com repair=true"; strings.Join(v.started, ",") != want || v.stopped != 1 {
+	if want := "ada@example.com deep=true,ada@example.com repair=true"; strings.Join(v.started, ",") != want ||
+		v.stopped != 1 {
 		t.Errorf("%v, stopped %d times", v.started, v.stopped)
 	}
 	done.Out = &command.Report{Report: &verify.Report{}}
@@ -95,7 +101,8 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 		shows []string
 	}{
 		{errors.New("open /secret/folder: no such file"), []string{"The server failed", "r-17", "Try again"}},
-		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the storage of files does not reply"), []string{"ended early: the storage of files does not reply.", "r-17", "Its repairs are kept"}},
+		{errs.Wrap(errors.New("open /secret/folder"), errs.Unavailable, "the storage of files does not reply"),
+			[]string{"ended early: the storage of files does not reply.", "r-17", "Its repairs are kept"}},
 		{errs.New(errs.Canceled, "the run was stopped"), []string{"the run was stopped"}},
 	} {
 		done.Err, done.Stays = c.err, "Its repairs are kept."

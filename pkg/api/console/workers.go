@@ -27,8 +27,10 @@ type Workers interface {
 	// Reset moves a listener to a position in the log, as `belfry listener reset` takes it; Invalid, NotFound.
 	Reset(ctx context.Context, name, from string) (sequence uint64, err error)
 
-	// Letters returns dead letters after an id, the oldest first and without their data: of a listener, or of all for "".
-	Letters(ctx context.Context, listener string, after uint64, limit int) (page []*deadletter.Letter, more bool, err error)
+	// Letters returns dead letters after an id, the oldest first and without their data: of a listener, or of all for
+	// "".
+	Letters(ctx context.Context, listener string, after uint64,
+		limit int) (page []*deadletter.Letter, more bool, err error)
 	// Letter returns a dead letter with its data; NotFound.
 	Letter(ctx context.Context, id uint64) (*deadletter.Letter, error)
 	// Retry redelivers a dead letter to its listener, Drop deletes it; NotFound.
@@ -194,13 +196,15 @@ func (v workersView) reset(r *request) error {
 	}
 	from := strings.TrimSpace(form.Get("from"))
 	if from == "" {
-		return errs.New(errs.Invalid, "enter where the listener begins: a sequence, a time, an age such as 36h, all, or new")
+		return errs.New(errs.Invalid,
+			"enter where the listener begins: a sequence, a time, an age such as 36h, all, or new")
 	}
 	sequence, err := v.workers.Reset(r.Context(), name, from)
 	if err != nil {
 		return err
 	}
-	r.Log(slog.LevelInfo, "a listener was reset in the console", slog.String("listener", name), slog.Uint64("sequence", sequence), slog.String("actor", r.Session.User.UUID))
+	r.Log(slog.LevelInfo, "a listener was reset in the console", slog.String("listener", name),
+		slog.Uint64("sequence", sequence), slog.String("actor", r.Session.User.UUID))
 	return r.Redirect(pathOf("workers", name), fmt.Sprintf("%s reads the log from sequence %d on.", name, sequence))
 }
 
@@ -306,6 +310,8 @@ func (v workersView) act(r *request) error {
 		}
 		n++
 	}
-	r.Log(slog.LevelInfo, "dead letters were handled in the console", slog.String("act", form.Get("act")), slog.Any("ids", ids), slog.Int("done", n), slog.String("actor", r.Session.User.UUID))
-	return r.Redirect(lettersURL(form.Get("listener"), 0), fmt.Sprintf("%d of %s %s.%s", n, count.Of(len(ids), "dead letter"), done, problem))
+	r.Log(slog.LevelInfo, "dead letters were handled in the console", slog.String("act", form.Get("act")),
+		slog.Any("ids", ids), slog.Int("done", n), slog.String("actor", r.Session.User.UUID))
+	return r.Redirect(lettersURL(form.Get("listener"), 0),
+		fmt.Sprintf("%d of %s %s.%s", n, count.Of(len(ids), "dead letter"), done, problem))
 }

@@ -71,7 +71,8 @@ func (h *Handler) serve(x *httpkit.Exchange) error {
 	}
 	defer httpkit.OnEnd(h.stopping, s.expire)()
 	return h.hub.Serve(x.Request.Context(), sse.Client{
-		Subscription: subscription, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send, Identify: s.identify, Stop: h.stopping.Done(),
+		Subscription: subscription, Address: x.Address, Begin: func() { beginStream(x) }, Send: s.send,
+		Identify: s.identify, Stop: h.stopping.Done(),
 	})
 }
 
@@ -91,7 +92,8 @@ func parseSubscription(r *http.Request) (sse.Subscription, error) {
 			s.Events, err = splitNames(name, values)
 		case "lastEventId":
 		default:
-			err = errs.New(errs.Invalid, "the query parameter %q is unknown; store, event and lastEventId are known", httpkit.Truncate(name, 64))
+			err = errs.New(errs.Invalid, "the query parameter %q is unknown; store, event and lastEventId are known",
+				httpkit.Truncate(name, 64))
 		}
 		if err != nil {
 			return s, err
@@ -178,6 +180,7 @@ func (s *stream) identify(ctx context.Context) (*sse.Viewer, error) {
 	return &sse.Viewer{
 		Audit: s.handler.calls.MayAudit(ctx, session),
 		User:  session.Visible, UUID: session.User.UUID, Session: session.ID, Rules: session.ForRules().WithoutStepUp(),
-		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10) + " " + strconv.Itoa(session.AAL) + " " + strconv.FormatInt(session.AuthenticatedAt.UnixMicro(), 10),
+		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10) + " " + strconv.Itoa(session.AAL) +
+			" " + strconv.FormatInt(session.AuthenticatedAt.UnixMicro(), 10),
 	}, nil
 }

@@ -39,7 +39,8 @@ type bell struct {
 
 func newBell(t *testing.T) *bell {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func newBell(t *testing.T) *bell {
 
 // Committed publishes at once.
 func (b *bell) Committed(_ string, p driver.Pending) {
-	if err := b.bus.Publish(context.Background(), []bus.Event{{ID: p.ID, Subject: p.Subject, Payload: p.Payload}}); err != nil {
+	if err := b.bus.Publish(context.Background(),
+		[]bus.Event{{ID: p.ID, Subject: p.Subject, Payload: p.Payload}}); err != nil {
 		b.Error(err)
 	}
 	b.bus.Live(event.StoreSaved, nil) // any bell wakes who listens
@@ -65,7 +67,9 @@ func (b *bell) option(heartbeat time.Duration, more ...*store.Store) func(*api.O
 		store.NewSet([]*store.Store{o.Stores["Authors"], books}, nil)
 		o.Stores["Books"] = books
 		stores := append([]*store.Store{books}, more...)
-		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores, Identity: []string{"Sessions", "Users"}, EventStreams: config.EventStreams{Clients: 10, Heartbeat: cmp.Or(heartbeat, 15*time.Second), Buffer: 16 << 20}})
+		b.hub = sse.New(sse.Options{Bus: b.bus, Stores: stores,
+			Identity: []string{"Sessions", "Users"}, EventStreams: config.EventStreams{Clients: 10,
+				Heartbeat: cmp.Or(heartbeat, 15*time.Second), Buffer: 16 << 20}})
 		b.Cleanup(b.hub.Close)
 		o.Events = b.hub
 	}
@@ -157,10 +161,13 @@ func TestEventsOverHTTP(t *testing.T) {
 		t.Error(r.Text)
 	}
 	for says, query := range map[string]string{
-		`store "Nope" has no event stream`: "?store=Books,Nope", `event "Store.Save" is not streamed`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
-		`parameter store contains an empty name`: "?store=", `event contains an empty name`: "?event=Store.Saved,,", "store contains more than 1000 names": "?store=" + strings.Repeat("Books,", 1000) + "Books", "event contains more than 1000 names": "?event=" + strings.Repeat("Store.Saved,", 1000) + "Store.Saved",
-		"as it was sent": "?lastEventId=x",
-		"more than once": "?lastEventId=1&lastEventId=1", "percent-encoded": "?store=%zz",
+		`store "Nope" has no event stream`:   "?store=Books,Nope",
+		`event "Store.Save" is not streamed`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
+		`parameter store contains an empty name`: "?store=", `event contains an empty name`: "?event=Store.Saved,,",
+		"store contains more than 1000 names": "?store=" + strings.Repeat("Books,", 1000) + "Books",
+		"event contains more than 1000 names": "?event=" + strings.Repeat("Store.Saved,", 1000) + "Store.Saved",
+		"as it was sent":                      "?lastEventId=x",
+		"more than once":                      "?lastEventId=1&lastEventId=1", "percent-encoded": "?store=%zz",
 	} {
 		f.Do("GET", "/events"+query, "").Want(400).Says(says)
 	}
@@ -280,7 +287,8 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 				f.Do("DELETE", "/auth", "", "Authorization", "Bearer "+token).Want(204)
 			},
 			"password": func(f *apitest.Front, token string) {
-				f.Do("PUT", "/auth/email", `{"password":"a fine password","newPassword":"another password"}`, "Authorization", "Bearer "+token).Want(204)
+				f.Do("PUT", "/auth/email", `{"password":"a fine password","newPassword":"another password"}`,
+					"Authorization", "Bearer "+token).Want(204)
 			},
 			"disabling": func(f *apitest.Front, token string) {
 				var me struct{ UUID string }

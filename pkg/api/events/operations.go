@@ -34,18 +34,25 @@ func Operations(set *op.Set, h *Handler) {
 	}
 	set.Get(op.Operation{
 		Path: path, ID: "listenToEvents", Summary: "Receive events (Server-Sent Events)",
-		Description: "A message for each event: its id is opaque, its event the event's name, and its data a JSON object: " +
-			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. " +
-			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.",
+		Description: "A message for each event: its id is opaque, its event the event's name, and its data a " +
+			"JSON object: " +
+			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, " +
+			"`index` and `record`. " +
+			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and " +
+			"`ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a " +
+			"`reason`.",
 		Parameters: []any{
 			query("store", "Only these stores; all without it.", streamedStores(set.Contract)),
-			query("event", "Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them.", names),
+			query("event", "Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security "+
+				"of accounts, and only users that `authentication.audit` names receive them.", names),
 			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
-				"description", "The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log."),
+				"description", "The id of the last received event, for clients that can't set the header. 0 starts "+
+					"with the oldest event in the log."),
 			ordered.Of("name", "Last-Event-ID", "in", "header", "schema", last,
 				"description", "The id of the last received event: the stream continues after it."),
 		},
-		Replies:  ordered.Of("200", op.Reply("The stream, until the client or the server ends it.", eventStream(set.Contract), "Cache-Control", "X-Accel-Buffering")),
+		Replies: ordered.Of("200", op.Reply("The stream, until the client or the server ends it.",
+			eventStream(set.Contract), "Cache-Control", "X-Accel-Buffering")),
 		Problems: []int{400, 401, 403, 429},
 		Limit:    httpkit.Read, Run: h.serve,
 	})
@@ -71,13 +78,15 @@ func eventStream(k *apimodel.Contract) *ordered.Object {
 		all = append(all, apimodel.Ref(k.Store(name).EventName()))
 	}
 	all = append(all, apimodel.Ref("StreamSecurityEvent"), apimodel.Ref("StreamNotice"))
-	return op.Content("text/event-stream", ordered.Of("type", "string", "description", "contentSchema is the schema of the data of each message.",
-		"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
+	return op.Content("text/event-stream",
+		ordered.Of("type", "string", "description", "contentSchema is the schema of the data of each message.",
+			"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
 }
 
 // streamNotice is the data of a message about the stream itself.
 func streamNotice() *ordered.Object {
-	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events were missed.", 1, "reason", op.Text(""))
+	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events "+
+		"were missed.", 1, "reason", op.Text(""))
 }
 
 // securityEvent is the data of an event about the security of an account.
@@ -89,12 +98,16 @@ func securityEvent() *ordered.Object {
 		"store", op.Text("The name of the user store."),
 		"uuid", apimodel.UUID("The user's uuid."),
 		"revision", op.Text("The user's revision."),
-		"actor", ordered.Of("type", []string{"string", "null"}, "description", "The uuid of the logged-in user who caused the event; null without one."),
+		"actor", ordered.Of("type", []string{"string", "null"}, "description",
+			"The uuid of the logged-in user who caused the event; null without one."),
 		"origin", op.Text("The interface that was used, such as `http`."),
-		"ctx", op.Object("The request that caused the event.", 0, "request", op.Text("Its id."), "address", op.Text("The network address of the client."), "userAgent", op.Text("The User-Agent header.")),
+		"ctx", op.Object("The request that caused the event.", 0, "request", op.Text("Its id."), "address",
+			op.Text("The network address of the client."), "userAgent", op.Text("The User-Agent header.")),
 		"auth", op.Object("Details.", 0,
 			"method", op.Text("The method: password, passkey, totp, recovery, email, link, or the name of a provider."),
-			"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that the event is about."),
-			"session", op.Text("The id of the session."), "aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
+			"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that the event "+
+				"is about."),
+			"session", op.Text("The id of the session."), "aal",
+			ordered.Of("type", "integer", "minimum", 1, "maximum", 2),
 			"reason", op.Text("The reason, in a word."), "due", apimodel.Time("The time of the planned action.")))
 }

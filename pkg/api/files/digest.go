@@ -42,7 +42,8 @@ func contentDigest(lines []string) ([]byte, error) {
 }
 
 func malformedDigest() error {
-	return errs.New(errs.Invalid, "Content-Digest is malformed: %s=:<the digest in base64>: is expected", digestAlgorithm)
+	return errs.New(errs.Invalid, "Content-Digest is malformed: %s=:<the digest in base64>: is expected",
+		digestAlgorithm)
 }
 
 // reprDigest returns the Repr-Digest of the content with a hash.

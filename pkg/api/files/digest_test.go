@@ -52,7 +52,8 @@ func TestManyDigestsAreRefusedBeforeTheyAreKept(t *testing.T) {
 		t.Errorf("%d digests: %v", maxDigests, err)
 	}
 	for _, lines := range [][]string{{some + ",a=1"}, {some, "a=1"}, {strings.Repeat("a=1,", 15_000) + "a=1"}} {
-		if _, err := contentDigest(lines); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "more than 32 digests") {
+		if _, err := contentDigest(lines); !errors.Is(err, errs.Invalid) ||
+			!strings.Contains(err.Error(), "more than 32 digests") {
 			t.Errorf("%d bytes: %v", len(lines[0]), err)
 		}
 		if n := testing.AllocsPerRun(10, func() { _, _ = contentDigest(lines) }); n > 20 {

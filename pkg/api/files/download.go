@@ -77,8 +77,10 @@ func changed(x *httpkit.Exchange, hash string, at times) (bool, error) {
 	if match.Given && !match.Match(hash) {
 		return false, match.FileMismatch()
 	}
-	if since, given := at.condition(x.Request.Header, "If-Unmodified-Since"); given && !match.Given && !at.unchangedSince(since) {
-		return false, errs.New(errs.Mismatch, "If-Unmodified-Since does not hold: the binary, or its object, has been written since")
+	if since, given := at.condition(x.Request.Header, "If-Unmodified-Since"); given && !match.Given &&
+		!at.unchangedSince(since) {
+		return false, errs.New(errs.Mismatch,
+			"If-Unmodified-Since does not hold: the binary, or its object, has been written since")
 	}
 	if noneMatch.Given {
 		return !noneMatch.Match(hash), nil

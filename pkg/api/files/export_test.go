@@ -6,6 +6,7 @@ import "context"
 var NewMemoryOf = newMemory
 
 // Reserve reserves memory for an upload.
-func Reserve(ctx context.Context, m *Memory, address string, bytes int64, check func() error) (release func(), err error) {
+func Reserve(ctx context.Context, m *Memory, address string, bytes int64,
+	check func() error) (release func(), err error) {
 	return m.reserve(ctx, address, bytes, check)
 }

@@ -41,8 +41,9 @@ import (
 
 // Options are the options of a Handler.
 type Options struct {
-	Service  *binary.Service
-	Presign  time.Duration // readers are redirected to a URL that is valid for this long, if the storage supports it; 0: never
+	Service *binary.Service
+	// readers are redirected to a URL that is valid for this long, if the storage supports it; 0: never
+	Presign  time.Duration
 	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
 	Memory   *Memory       // of uploads in flight, which services share; nil: one of its own
 }
@@ -105,7 +106,8 @@ func (h *Handler) delete(x *httpkit.Exchange) error {
 		return err
 	}
 	if !driver.ValidHash(hash) {
-		return errs.New(errs.Invalid, "the last segment of the path is the binary's hash: 64 digits of lower-case hexadecimal")
+		return errs.New(errs.Invalid,
+			"the last segment of the path is the binary's hash: 64 digits of lower-case hexadecimal")
 	}
 	match, err := ifMatch(x)
 	if err != nil {
@@ -128,15 +130,19 @@ func (h *Handler) delete(x *httpkit.Exchange) error {
 // If-Match, since a precondition must not be ignored.
 func ifMatch(x *httpkit.Exchange) (httpkit.Tags, error) {
 	if len(x.Request.Header["If-None-Match"]) > 0 {
-		return httpkit.Tags{}, errs.New(errs.Invalid, `If-None-Match is not supported here: upload to "add" to replace nothing`)
+		return httpkit.Tags{}, errs.New(errs.Invalid,
+			`If-None-Match is not supported here: upload to "add" to replace nothing`)
 	}
 	if len(x.Request.Header[textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)]) > 0 {
-		return httpkit.Tags{}, errs.New(errs.Invalid, "%s is not supported for files: to repeat an upload safely, name its place by a number, not by \"add\"", wire.HeaderKey)
+		return httpkit.Tags{}, errs.New(errs.Invalid,
+			"%s is not supported for files: to repeat an upload safely, name its place by a number, not by \"add\"",
+			wire.HeaderKey)
 	}
 	match, err := httpkit.IfMatch(x.Request.Header)
 	if date := x.Request.Header["If-Unmodified-Since"]; err == nil && !match.Given && len(date) == 1 {
 		if _, malformed := http.ParseTime(date[0]); malformed == nil { // a malformed date is ignored (RFC 9110, 13.1.4)
-			return httpkit.Tags{}, errs.New(errs.Invalid, "If-Unmodified-Since is not supported here because one second can have several writes: send If-Match")
+			return httpkit.Tags{}, errs.New(errs.Invalid,
+				"If-Unmodified-Since is not supported here because one second can have several writes: send If-Match")
 		}
 	}
 	return match, err
@@ -161,9 +167,12 @@ func (h *Handler) placeAt(x *httpkit.Exchange, index string) (p binary.Place, er
 	reading := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
 	switch left := h.left[p.Store]; {
 	case reading && left.Get:
-		return p, errs.New(errs.NotFound, "files of %s can't be read, as its objects can't: expose.restrict.get", p.Store)
+		return p, errs.New(errs.NotFound, "files of %s can't be read, as its objects can't: expose.restrict.get",
+			p.Store)
 	case !reading && left.Update:
-		return p, errs.New(errs.NotFound, "files of %s can't be uploaded or deleted, as its objects can't be updated: expose.restrict.update", p.Store)
+		return p, errs.New(errs.NotFound,
+			"files of %s can't be uploaded or deleted, as its objects can't be updated: expose.restrict.update",
+			p.Store)
 	}
 	if p.UUID, err = x.PathParam(httpkit.UUIDParam); err != nil {
 		return p, err
@@ -172,7 +181,8 @@ func (h *Handler) placeAt(x *httpkit.Exchange, index string) (p binary.Place, er
 		return p, err
 	}
 	if p.Index, err = strconv.Atoi(index); err != nil || p.Index < 0 || strconv.Itoa(p.Index) != index {
-		return p, errs.New(errs.Invalid, "%q is not an index: a whole number from 0 is expected", httpkit.Truncate(index, 64))
+		return p, errs.New(errs.Invalid, "%q is not an index: a whole number from 0 is expected",
+			httpkit.Truncate(index, 64))
 	}
 	return p, nil
 }

@@ -23,8 +23,10 @@ func TestBinary(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t)
 	const text = "It is a truth universally acknowledged"
-	r := l.put("Books/emma/texts/add", text, "Content-Type", "Text/Plain; charset=utf-8", "X-Filename", "truth.txt").Want(201)
-	r.HasHeader("Location", "/files/Books/emma/texts/0").HasHeader("Etag", `"`+hashOf(text)+`"`).HasHeader("Cache-Control", "no-store")
+	r := l.put("Books/emma/texts/add", text, "Content-Type", "Text/Plain; charset=utf-8", "X-Filename",
+		"truth.txt").Want(201)
+	r.HasHeader("Location", "/files/Books/emma/texts/0").HasHeader("Etag",
+		`"`+hashOf(text)+`"`).HasHeader("Cache-Control", "no-store")
 	r.HasHeader("Content-Type", "application/json")
 	rec := recordOf(r)
 	if rec.Hash != hashOf(text) || rec.Name != "truth.txt" || rec.Size != int64(len(text)) ||
@@ -47,7 +49,8 @@ func TestBinary(t *testing.T) {
 		} {
 			r.HasHeader(name, value)
 		}
-		if csp := r.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "sandbox") || !strings.Contains(csp, "default-src 'none'") {
+		if csp := r.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "sandbox") ||
+			!strings.Contains(csp, "default-src 'none'") {
 			t.Errorf("Content-Security-Policy %q", csp)
 		}
 	}
@@ -138,7 +141,8 @@ func TestBinaryPlaces(t *testing.T) {
 		if r.StatusCode != status {
 			t.Errorf("%s: %d, want %d: %s", path, r.StatusCode, status, r.Text)
 		}
-		if _, found, err := l.storage.Stat(t.Context(), hashOf("bytes of "+path)); err != nil || found != (status == 201) {
+		if _, found, err := l.storage.Stat(t.Context(), hashOf("bytes of "+path)); err != nil ||
+			found != (status == 201) {
 			t.Errorf("%s: kept %v, %v", path, found, err)
 		}
 	}
@@ -162,7 +166,8 @@ func TestBinaryPlaces(t *testing.T) {
 		}
 	}
 	for path, status := range map[string]int{
-		"Guarded/emma/texts/0/" + hashOf("x"):                                  401, // the reply must not say that there is none
+		// the reply must not say that there is none
+		"Guarded/emma/texts/0/" + hashOf("x"):                                  401,
 		"Books/emma/texts/0/" + hashOf("x"):                                    412,
 		"Books/emma/texts/0/" + strings.ToUpper(hashOf("x")):                   400,
 		"Books/emma/texts/0/..":                                                400,
@@ -265,7 +270,8 @@ func TestRestrictionsOfAStoreHoldForItsFiles(t *testing.T) {
 
 func TestRoutesOfFilesHaveLimits(t *testing.T) {
 	l := startLibrary(t, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1, Writes: 1}, Loopback: true}, nil, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1, Writes: 1}, Loopback: true},
+			nil, prometheus.NewRegistry())
 	})
 	for _, c := range []struct{ limit, method, path string }{
 		{"reads", "GET", "/files/Books/x/covers/0"}, {"reads", "HEAD", "/files/Books/x/covers/0"},

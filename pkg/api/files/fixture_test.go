@@ -97,7 +97,8 @@ func (l *library) open(t *testing.T) {
 		{Name: "Locked", Policy: rules(t, policy.Rules{Get: "false", Update: "false"}), IndexBinaries: true},
 		{Name: "Hidden", IndexBinaries: true},
 		{Name: "Concealed", HideForbidden: true, Policy: rules(t, policy.Rules{Get: "false"}), IndexBinaries: true},
-		{Name: "Edited", Policy: rules(t, policy.Rules{Update: "has(user.editor) && !has(object.closed)"}), IndexBinaries: true},
+		{Name: "Edited", Policy: rules(t, policy.Rules{Update: "has(user.editor) && !has(object.closed)"}),
+			IndexBinaries: true},
 		binary.ContentsOptions("Contents"),
 	} {
 		s, err := store.Open(t.Context(), backend, o)

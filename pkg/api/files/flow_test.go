@@ -33,7 +33,8 @@ const (
 // flow serves one handler with the timeouts of an HTTP server, and returns its address.
 func flow(t *testing.T, change func(*http.Server), h httpkit.Handler) string {
 	t.Helper()
-	r := httpkit.NewRouter(httpkit.RouterOptions{Registry: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
+	r := httpkit.NewRouter(httpkit.RouterOptions{Registry: prometheus.NewRegistry(),
+		Logger: slog.New(slog.DiscardHandler)})
 	r.HandleGet("/flow", h)
 	r.Handle(http.MethodPut, "/flow", h)
 	server := httptest.NewUnstartedServer(r)
@@ -84,7 +85,8 @@ func TestLongUpload(t *testing.T) {
 		x.Send(http.StatusOK, "text/plain", []byte(strings.Repeat("x", 64<<10)+"done"))
 		return nil
 	})
-	conn := dialFlow(t, address, "PUT /flow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
+	conn := dialFlow(t, address,
+		"PUT /flow HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
 	for began := time.Now(); time.Since(began) < 3*brief; {
 		if _, err := io.WriteString(conn, "1\r\nx\r\n"); err != nil {
 			t.Fatal(err)
@@ -130,7 +132,8 @@ func TestStalledUpload(t *testing.T) {
 			sent := make(chan error, 1)
 			go func() { sent <- send(&slowWriter{w: conn}) }()
 			reply, _ := io.ReadAll(conn)
-			if !strings.HasPrefix(string(reply), "HTTP/1.1 408 ") || !strings.Contains(string(reply), "Connection: close") {
+			if !strings.HasPrefix(string(reply), "HTTP/1.1 408 ") ||
+				!strings.Contains(string(reply), "Connection: close") {
 				t.Errorf("%q", reply)
 			}
 			_ = conn.Close()
@@ -218,7 +221,8 @@ func bigFile(t *testing.T) string {
 
 // serveContent serves a content of length bytes, and sends the errors of
 // copyContent to results.
-func serveContent(open func() (io.Reader, error), length int64, patience time.Duration, results chan<- [2]error) httpkit.Handler {
+func serveContent(open func() (io.Reader, error), length int64, patience time.Duration,
+	results chan<- [2]error) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		content, err := open()
 		if err != nil {
@@ -264,7 +268,8 @@ func TestLongDownload(t *testing.T) {
 				time.Sleep(brief / 10) // as a slow client does
 			}
 			rest, err := io.Copy(io.Discard, conn)
-			if whole := int64(bytes.Index(head, []byte("\r\n\r\n"))) + 4 + big; err != nil || int64(len(head))+rest != whole {
+			if whole := int64(bytes.Index(head, []byte("\r\n\r\n"))) + 4 + big; err != nil ||
+				int64(len(head))+rest != whole {
 				t.Errorf("%d bytes, %v", int64(len(head))+rest, err)
 			}
 			if errs := <-results; errs != [2]error{} {
@@ -303,11 +308,15 @@ func TestDownloadOfAnotherLength(t *testing.T) {
 		length int64
 		failed bool
 	}{
-		"longer file":   {file, 1000, false},
-		"longer part":   {func() (io.Reader, error) { f, err := file(); return io.LimitReader(f, big), err }, 1000, false},
-		"shorter file":  {file, big + 1, true},
-		"shorter part":  {func() (io.Reader, error) { f, err := file(); return io.LimitReader(f, 10), err }, 1000, true},
-		"longer stream": {func() (io.Reader, error) { return struct{ io.Reader }{bytes.NewReader(make([]byte, big))}, nil }, 1000, false},
+		"longer file": {file, 1000, false},
+		"longer part": {func() (io.Reader, error) { f, err := file(); return io.LimitReader(f, big), err }, 1000,
+			false},
+		"shorter file": {file, big + 1, true},
+		"shorter part": {func() (io.Reader, error) { f, err := file(); return io.LimitReader(f, 10), err }, 1000,
+			true},
+		"longer stream": {func() (io.Reader, error) {
+			return struct{ io.Reader }{bytes.NewReader(make([]byte, big))}, nil
+		}, 1000, false},
 		"broken stream": {func() (io.Reader, error) {
 			return io.MultiReader(strings.NewReader("x"), iotest.ErrReader(errors.New("gone"))), nil
 		}, big, true},
@@ -386,7 +395,8 @@ func TestUploadsAreSlowedDownToTheirLimit(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began = time.Now()
-		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPut, "/flow", bytes.NewReader(make([]byte, 1<<20))))
+		r.ServeHTTP(httptest.NewRecorder(),
+			httptest.NewRequestWithContext(ctx, http.MethodPut, "/flow", bytes.NewReader(make([]byte, 1<<20))))
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("an upload whose client has disconnected ends after %s", took)
 		}

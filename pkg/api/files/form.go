@@ -41,7 +41,8 @@ type form struct {
 // openForm reads a form up to the first byte of its file.
 func openForm(body io.Reader, boundary string) (*form, error) {
 	if boundary == "" || len(boundary) > maxBoundary {
-		return nil, errs.New(errs.Invalid, "the form's Content-Type needs a boundary of 1 to %d characters", maxBoundary)
+		return nil, errs.New(errs.Invalid, "the form's Content-Type needs a boundary of 1 to %d characters",
+			maxBoundary)
 	}
 	m := &meter{body: body, left: maxOverhead}
 	f := &form{parts: multipart.NewReader(terminated(m), boundary), meter: m, fields: object.Object{}}
@@ -112,7 +113,8 @@ func (f *form) next() error {
 		}
 		switch name, isFile := params["filename"]; {
 		case encoded(part):
-			return errs.New(errs.Unsupported, "Content-Transfer-Encoding is not supported: send the parts of the form without it")
+			return errs.New(errs.Unsupported,
+				"Content-Transfer-Encoding is not supported: send the parts of the form without it")
 		case !isFile:
 			err = f.field(params["name"], part)
 		case name == "":
@@ -140,8 +142,10 @@ func encoded(part *multipart.Part) bool {
 }
 
 func (f *form) field(name string, value io.Reader) error {
-	if name == "" || len(name) > maxFieldName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		return errs.New(errs.Invalid, "a field of the form needs a name of UTF-8 text, at most %d bytes long", maxFieldName)
+	if name == "" || len(name) > maxFieldName || !utf8.ValidString(name) ||
+		strings.ContainsFunc(name, unicode.IsControl) {
+		return errs.New(errs.Invalid, "a field of the form needs a name of UTF-8 text, at most %d bytes long",
+			maxFieldName)
 	}
 	if f.fields[name] != nil {
 		return errs.New(errs.Invalid, "the form has the field %q twice", name)

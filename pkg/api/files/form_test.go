@@ -36,18 +36,21 @@ func TestForm(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("0123456789abcde\n", 64<<10) // beyond what a form may have around its file
 	for name, c := range map[string]struct{ body, content, fields string }{
-		"a file":             {parts(fileHead + "hello"), "hello", `{}`},
-		"an empty file":      {parts(fileHead), "", `{}`},
-		"a large file":       {parts(fileHead+large, fieldPart("a", "1")), large, `{"a":"1"}`},
-		"fields around":      {parts(fieldPart("a", "1"), fileHead+"hello", fieldPart("b", "zwei\r\n€")), "hello", `{"a":"1","b":"zwei\r\n€"}`},
+		"a file":        {parts(fileHead + "hello"), "hello", `{}`},
+		"an empty file": {parts(fileHead), "", `{}`},
+		"a large file":  {parts(fileHead+large, fieldPart("a", "1")), large, `{"a":"1"}`},
+		"fields around": {parts(fieldPart("a", "1"), fileHead+"hello", fieldPart("b", "zwei\r\n€")), "hello",
+			`{"a":"1","b":"zwei\r\n€"}`},
 		"preamble, epilogue": {"before\r\n" + parts(fileHead+"hello") + "after", "hello", `{}`},
 		"no line at the end": {strings.TrimSuffix(parts(fileHead+"hello"), "\r\n"), "hello", `{}`},
 		"boundaries within":  {parts(fileHead + " --b\r\n-b--\r\n--bb\r\n--"), " --b\r\n-b--\r\n--bb\r\n--", `{}`},
-		"an empty control":   {parts("Content-Disposition: form-data; name=\"g\"; filename=\"\"\r\n\r\n", fileHead+"hello"), "hello", `{}`},
-		"sent as binary":     {parts("Content-Transfer-Encoding: BINARY\r\n" + fileHead + "h=3D"), "h=3D", `{}`},
+		"an empty control": {parts("Content-Disposition: form-data; name=\"g\"; filename=\"\"\r\n\r\n",
+			fileHead+"hello"), "hello", `{}`},
+		"sent as binary": {parts("Content-Transfer-Encoding: BINARY\r\n" + fileHead + "h=3D"), "h=3D", `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, body := range []io.Reader{strings.NewReader(c.body), iotest.HalfReader(strings.NewReader(c.body)), iotest.DataErrReader(strings.NewReader(c.body))} {
+			for _, body := range []io.Reader{strings.NewReader(c.body), iotest.HalfReader(strings.NewReader(c.body)),
+				iotest.DataErrReader(strings.NewReader(c.body))} {
 				content, f, err := readForm(body)
 				if err != nil || content != c.content {
 					t.Fatalf("%d bytes, %v", len(content), err)
@@ -74,10 +77,11 @@ func TestBadForms(t *testing.T) {
 		body string
 		kind errs.Kind
 	}{
-		"empty":                  {"", errs.Invalid},
-		"no form":                {"hello", errs.Invalid},
-		"no file":                {parts(fieldPart("a", "1")), errs.Invalid},
-		"no file chosen":         {parts("Content-Disposition: form-data; name=\"g\"; filename=\"\"\r\n\r\n"), errs.Invalid},
+		"empty":   {"", errs.Invalid},
+		"no form": {"hello", errs.Invalid},
+		"no file": {parts(fieldPart("a", "1")), errs.Invalid},
+		"no file chosen": {parts("Content-Disposition: form-data; name=\"g\"; filename=\"\"\r\n\r\n"),
+			errs.Invalid},
 		"two files":              {parts(fileHead+"1", fileHead+"2"), errs.Invalid},
 		"cut in the file":        {strings.TrimSuffix(parts(fileHead+"hello"), "llo\r\n--b--\r\n"), errs.Invalid},
 		"cut after the file":     {strings.TrimSuffix(parts(fileHead+"hello"), "\r\n--b--\r\n"), errs.Invalid},
@@ -91,14 +95,17 @@ func TestBadForms(t *testing.T) {
 		"no disposition":         {parts("Content-Type: text/plain\r\n\r\nhello"), errs.Invalid},
 		"a bad disposition":      {parts("Content-Disposition: form-data; filename=\"x\r\n\r\nhello"), errs.Invalid},
 		"bad headers":            {parts("what is this\r\n\r\nhello"), errs.Invalid},
-		"encoded":                {parts("Content-Transfer-Encoding: base64\r\n" + fileHead + "aGVsbG8="), errs.Unsupported},
-		"a large field":          {parts(fieldPart("a", strings.Repeat("x", binary.MaxMetadata)), fileHead), errs.TooLarge},
-		"a large field after":    {parts(fileHead, fieldPart("a", strings.Repeat("x", binary.MaxMetadata))), errs.TooLarge},
-		"many fields":            {parts(append(many, fileHead)...), errs.TooLarge},
-		"endless headers":        {"--b\r\nX: " + strings.Repeat("x", 20<<20), errs.TooLarge},
-		"many headers":           {"--b\r\n" + strings.Repeat("X: y\r\n", 1<<20), errs.TooLarge},
-		"an endless preamble":    {strings.Repeat("x\r\n", 1<<20), errs.TooLarge},
-		"an endless epilogue":    {good + strings.Repeat("x\r\n", 1<<20), errs.TooLarge},
+		"encoded": {parts("Content-Transfer-Encoding: base64\r\n" + fileHead + "aGVsbG8="),
+			errs.Unsupported},
+		"a large field": {parts(fieldPart("a", strings.Repeat("x", binary.MaxMetadata)), fileHead),
+			errs.TooLarge},
+		"a large field after": {parts(fileHead, fieldPart("a", strings.Repeat("x", binary.MaxMetadata))),
+			errs.TooLarge},
+		"many fields":         {parts(append(many, fileHead)...), errs.TooLarge},
+		"endless headers":     {"--b\r\nX: " + strings.Repeat("x", 20<<20), errs.TooLarge},
+		"many headers":        {"--b\r\n" + strings.Repeat("X: y\r\n", 1<<20), errs.TooLarge},
+		"an endless preamble": {strings.Repeat("x\r\n", 1<<20), errs.TooLarge},
+		"an endless epilogue": {good + strings.Repeat("x\r\n", 1<<20), errs.TooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if content, _, err := readForm(strings.NewReader(c.body)); errs.KindOf(err) != c.kind {

@@ -44,7 +44,8 @@ func TestUploadOfForm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l.T = t
 			before := len(l.records("covers"))
-			l.put("Books/emma/covers/add", c.body, append([]string{"Content-Type", "multipart/form-data; boundary=b"}, c.header...)...).Want(c.status)
+			l.put("Books/emma/covers/add", c.body,
+				append([]string{"Content-Type", "multipart/form-data; boundary=b"}, c.header...)...).Want(c.status)
 			if after := len(l.records("covers")); (after > before) != (c.status == 201) {
 				t.Errorf("%d records after %d", after, before)
 			}
@@ -134,7 +135,8 @@ func TestBinaryPreconditions(t *testing.T) {
 	tag := `"` + hashOf("one") + `"`
 	for _, method := range []string{"GET", "HEAD"} {
 		for _, same := range append(append(apitest.Coded(tag), apitest.Weakened(tag)...), tag, `"x", `+tag, "*") {
-			r := l.Do(method, path, "", "If-None-Match", same).Want(304).HasHeader("Etag", tag).HasHeader("Cache-Control", "private, no-cache")
+			r := l.Do(method, path, "", "If-None-Match", same).Want(304).HasHeader("Etag",
+				tag).HasHeader("Cache-Control", "private, no-cache")
 			if r.Text != "" {
 				t.Errorf("%q", r.Text)
 			}
@@ -185,7 +187,8 @@ func TestBinaryRanges(t *testing.T) {
 		"bytes=10-":      {416, "", "bytes */10"},
 		"bytes=-0":       {416, "", "bytes */10"},
 	} {
-		r := l.Do("GET", path, "", "Range", given).Want(c.status).HasHeader("Content-Range", c.about).HasHeader("Etag", `"`+hash+`"`)
+		r := l.Do("GET", path, "", "Range", given).Want(c.status).HasHeader("Content-Range", c.about).HasHeader("Etag",
+			`"`+hash+`"`)
 		if c.status == 416 {
 			if r.Problem().Type != "urn:belfry:problem:range" {
 				t.Errorf("%s: %s", given, r.Text)
@@ -225,7 +228,8 @@ func TestBinaryInPieces(t *testing.T) {
 	t.Parallel()
 	l := startLibrary(t)
 	body := bytes.Repeat([]byte("0123456789abcdef"), maxFile/16)
-	r, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/Books/emma/texts/add", struct{ io.Reader }{bytes.NewReader(body)})
+	r, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/Books/emma/texts/add",
+		struct{ io.Reader }{bytes.NewReader(body)})
 	l.Must(err)
 	resp, err := l.Client().Do(r) // without a length: chunked
 	l.Must(err)

@@ -29,11 +29,13 @@ func TestAnUploadIsJudgedAgainWhenItHasArrived(t *testing.T) {
 			l.Must(users.Delete(l.Context(), user, 0))
 		}, 401},
 		"the user loses the right": {"Edited/emma", false, func(l *library, users *store.Store, _, user string) {
-			_, err := users.Update(l.Context(), object.Object{"editor": []byte("null")}, store.UpdateOptions{UUID: user, Patch: true})
+			_, err := users.Update(l.Context(), object.Object{"editor": []byte("null")},
+				store.UpdateOptions{UUID: user, Patch: true})
 			l.Must(err)
 		}, 403},
 		"the object is closed": {"Edited/emma", false, func(l *library, _ *store.Store, _, _ string) {
-			_, err := l.set.Store("Edited").Update(l.Context(), object.Object{"closed": []byte("true")}, store.UpdateOptions{UUID: "emma"})
+			_, err := l.set.Store("Edited").Update(l.Context(), object.Object{"closed": []byte("true")},
+				store.UpdateOptions{UUID: "emma"})
 			l.Must(err)
 		}, 403},
 	} {
@@ -44,11 +46,13 @@ func TestAnUploadIsJudgedAgainWhenItHasArrived(t *testing.T) {
 			token := l.Register("ada@example.com", "a fine password")
 			var me struct{ UUID string }
 			l.Me(token).Want(200).JSON(&me)
-			_, err := users.Update(l.Context(), object.Object{"editor": []byte("true")}, store.UpdateOptions{UUID: me.UUID})
+			_, err := users.Update(l.Context(), object.Object{"editor": []byte("true")},
+				store.UpdateOptions{UUID: me.UUID})
 			l.Must(err)
 
 			body, client := io.Pipe()
-			req, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/"+c.path+"/covers/add", body)
+			req, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/"+c.path+"/covers/add",
+				body)
 			l.Must(err)
 			if !c.anonymous {
 				req.Header.Set("Cookie", "belfry="+token)

@@ -51,7 +51,8 @@ func TestHostileNames(t *testing.T) {
 			}
 			got := l.Do("GET", "/files/Books/emma/texts/0", "").Want(200)
 			value := got.Header.Get("Content-Disposition")
-			if !strings.HasPrefix(value, "attachment") || strings.ContainsAny(value, "\r\n\x00") || len(got.Header["Set-Cookie"]) > 0 {
+			if !strings.HasPrefix(value, "attachment") || strings.ContainsAny(value, "\r\n\x00") ||
+				len(got.Header["Set-Cookie"]) > 0 {
 				t.Errorf("%.60q: %q", given, value)
 			}
 		}
@@ -84,12 +85,14 @@ func TestHostileTypes(t *testing.T) {
 		"text/plain":                "text/plain",
 	} {
 		path, _ := l.add("types", "GIF89a"+script, "Content-Type", mimetype, "X-Filename", "x.html")
-		r := l.Do("GET", path, "").Want(200).HasHeader("Content-Type", served).HasHeader("X-Content-Type-Options", "nosniff")
+		r := l.Do("GET", path, "").Want(200).HasHeader("Content-Type", served).HasHeader("X-Content-Type-Options",
+			"nosniff")
 		inline := mimetype == "image/png" || mimetype == "text/plain"
 		if strings.HasPrefix(r.Header.Get("Content-Disposition"), "inline") != inline {
 			t.Errorf("%s: %s", mimetype, r.Header.Get("Content-Disposition"))
 		}
-		if csp := r.Header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "sandbox") || strings.Contains(csp, "script") {
+		if csp := r.Header.Get("Content-Security-Policy"); !strings.HasSuffix(csp, "sandbox") ||
+			strings.Contains(csp, "script") {
 			t.Errorf("%s: %q", mimetype, csp)
 		}
 	}

@@ -32,13 +32,15 @@ type Memory struct {
 func NewMemory() *Memory { return newMemory(uploadMemory, addressMemory, memoryPatience) }
 
 func newMemory(total, share int64, patience time.Duration) *Memory {
-	return &Memory{total: total, share: share, patience: patience, byAddress: map[string]int64{}, freed: make(chan struct{})}
+	return &Memory{total: total, share: share, patience: patience, byAddress: map[string]int64{},
+		freed: make(chan struct{})}
 }
 
 // reserve reserves bytes for an upload of an address. If they are not free at once it calls check, whose error ends the
 // upload, and waits. The error is Limited if the address uses too many bytes, Unavailable if all addresses together do,
 // or Canceled.
-func (m *Memory) reserve(ctx context.Context, address string, bytes int64, check func() error) (release func(), err error) {
+func (m *Memory) reserve(ctx context.Context, address string, bytes int64,
+	check func() error) (release func(), err error) {
 	bytes = min(bytes, m.share)
 	release = func() { m.free(address, bytes) }
 	freed, err := m.try(address, bytes)
@@ -74,7 +76,8 @@ func (m *Memory) try(address string, bytes int64) (<-chan struct{}, error) {
 		return m.freed, &errs.Error{Kind: errs.Limited, RetryAfter: m.patience,
 			Message: "too many uploads from your address are in flight: send fewer at once, or try again later"}
 	case m.used+bytes > m.total:
-		return m.freed, &errs.Error{Kind: errs.Unavailable, RetryAfter: m.patience, Message: "too many uploads are in flight: try again later"}
+		return m.freed, &errs.Error{Kind: errs.Unavailable, RetryAfter: m.patience,
+			Message: "too many uploads are in flight: try again later"}
 	}
 	m.used += bytes
 	m.byAddress[address] += bytes

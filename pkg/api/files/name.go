@@ -18,7 +18,8 @@ func fileName(header map[string][]string) (string, error) {
 	for _, value := range header["Content-Disposition"] {
 		_, params, err := httpkit.ParseMediaType(value)
 		if err != nil {
-			return "", errs.New(errs.Invalid, `Content-Disposition is malformed: attachment; filename="name.txt" is expected`)
+			return "", errs.New(errs.Invalid,
+				`Content-Disposition is malformed: attachment; filename="name.txt" is expected`)
 		}
 		// mime prefers filename* to filename (RFC 6266, 4.3), and decodes it.
 		if err := checkExtended(value); err != nil {
@@ -45,10 +46,12 @@ func checkExtended(disposition string) error {
 	charset, rest, _ := strings.Cut(value, "'")
 	_, encoded, complete := strings.Cut(rest, "'")
 	if !complete {
-		return errs.New(errs.Invalid, `filename* of Content-Disposition is malformed: send filename*=UTF-8''na%%C3%%AFve.txt`)
+		return errs.New(errs.Invalid,
+			`filename* of Content-Disposition is malformed: send filename*=UTF-8''na%%C3%%AFve.txt`)
 	}
 	if !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
-		return errs.New(errs.Invalid, "filename* of Content-Disposition has the charset %q: send UTF-8", httpkit.Truncate(charset, 64))
+		return errs.New(errs.Invalid, "filename* of Content-Disposition has the charset %q: send UTF-8",
+			httpkit.Truncate(charset, 64))
 	}
 	if name, err := url.PathUnescape(encoded); err != nil || !utf8.ValidString(name) {
 		return errs.New(errs.Invalid, "filename* of Content-Disposition is not percent-encoded UTF-8")
@@ -56,8 +59,8 @@ func checkExtended(disposition string) error {
 	return nil
 }
 
-// extended returns the encoded name of filename*, or of its parts filename*0*, filename*1 and so on (RFC 2231), of which
-// those with an asterisk at their end are encoded.
+// extended returns the encoded name of filename*, or of its parts filename*0*, filename*1 and so on (RFC 2231), of
+// which those with an asterisk at their end are encoded.
 func extended(params map[string]string) (value string, given bool) {
 	if value, given = params["filename*"]; given {
 		return value, true
@@ -76,8 +79,8 @@ func extended(params map[string]string) (value string, given bool) {
 	}
 }
 
-// parameters returns the parameters of a header that mime has parsed by their names in lower case, as they were sent but
-// for quotes.
+// parameters returns the parameters of a header that mime has parsed by their names in lower case, as they were sent
+// but for quotes.
 func parameters(header string) map[string]string {
 	all := map[string]string{}
 	for rest := header; rest != ""; {

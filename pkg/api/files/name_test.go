@@ -52,14 +52,19 @@ func TestGivenName(t *testing.T) {
 	}
 	for _, malformed := range []string{
 		"", ";;;", `attachment; filename="x`, `attachment; filename=a b`, `attachment; filename=a; filename=b`,
-		`attachment; filename*=KOI8-R''%C1.txt; filename="y.txt"`, `attachment; filename*=ISO-8859-1''gr%F6%DFe.txt`, // another charset than UTF-8
-		`attachment; filename*=UTF-8''%zz.txt; filename="y.txt"`, `attachment; filename="y.txt"; filename*=UTF-8''%E2%82`,
-		`attachment; filename*=UTF-8''100%`, `attachment; filename*=UTF-8''%FF.txt`, `attachment; filename*=x.txt`, `attachment; filename*=UTF-8'x.txt`,
-		`attachment; filename*0*=UTF-8''%zz; filename*1=b.txt`, `attachment; filename*0*=UTF-8''a; filename*1*=%zz`, `attachment; filename*0*=x.txt`,
+		// another charset than UTF-8
+		`attachment; filename*=KOI8-R''%C1.txt; filename="y.txt"`, `attachment; filename*=ISO-8859-1''gr%F6%DFe.txt`,
+		`attachment; filename*=UTF-8''%zz.txt; filename="y.txt"`,
+		`attachment; filename="y.txt"; filename*=UTF-8''%E2%82`,
+		`attachment; filename*=UTF-8''100%`, `attachment; filename*=UTF-8''%FF.txt`, `attachment; filename*=x.txt`,
+		`attachment; filename*=UTF-8'x.txt`,
+		`attachment; filename*0*=UTF-8''%zz; filename*1=b.txt`, `attachment; filename*0*=UTF-8''a; filename*1*=%zz`,
+		`attachment; filename*0*=x.txt`,
 		`attachment; filename*0=x; filename*1*=%C3%AF`, `attachment; filename="y.txt"; filename*0*=KOI8-R''%C1.txt`,
 		`attachment; filename*=''x.txt`, `attachment; filename*="x.txt"`, `attachment; FILENAME*=KOI8-R''%C1.txt`,
 	} {
-		if got, err := fileName(map[string][]string{"Content-Disposition": {malformed}}); !errors.Is(err, errs.Invalid) {
+		if got, err := fileName(map[string][]string{"Content-Disposition": {malformed}}); !errors.Is(err,
+			errs.Invalid) {
 			t.Errorf("%q: %q, %v", malformed, got, err)
 		}
 	}
@@ -78,7 +83,8 @@ func TestDisposition(t *testing.T) {
 		{false, "two words.txt", `attachment; filename="two words.txt"`},
 		{false, "größe €.txt", `attachment; filename="gr__e _.txt"; filename*=UTF-8''gr%C3%B6%C3%9Fe%20%E2%82%AC.txt`},
 		{false, `a"b;c%41.txt`, `attachment; filename="a_b;c_41.txt"; filename*=UTF-8''a%22b%3Bc%2541.txt`},
-		{false, "x\r\nSet-Cookie: a=b", `attachment; filename="x__Set-Cookie: a=b"; filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db`},
+		{false, "x\r\nSet-Cookie: a=b",
+			`attachment; filename="x__Set-Cookie: a=b"; filename*=UTF-8''x%0D%0ASet-Cookie%3A%20a%3Db`},
 		{false, `=:@'()*+!.txt`, `attachment; filename="=:@'()*+!.txt"`},
 	} {
 		if got := disposition(c.inline, c.name); got != c.want {
@@ -89,7 +95,8 @@ func TestDisposition(t *testing.T) {
 
 // Any name is sent as one well-formed header that can be decoded to it.
 func FuzzDisposition(f *testing.F) {
-	for _, name := range []string{"x.txt", "größe.txt", "../../x", "a\x00b", "\u202etxt.exe", `"\%`, "\xff\xfe", strings.Repeat("€", 100)} {
+	for _, name := range []string{"x.txt", "größe.txt", "../../x", "a\x00b", "\u202etxt.exe", `"\%`, "\xff\xfe",
+		strings.Repeat("€", 100)} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

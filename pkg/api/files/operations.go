@@ -23,14 +23,16 @@ func Operations(set *op.Set, f apimodel.Files, h *Handler) {
 		addDownload(set, f, f.URL+place, h.get)
 	}
 	if !f.Restrict.Delete {
-		hash := op.Path(hashParam, "The hash of the file to delete.", ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$"))
+		hash := op.Path(hashParam, "The hash of the file to delete.",
+			ordered.Of("type", "string", "pattern", "^[0-9a-f]{64}$"))
 		set.Add(op.Operation{
-			Method: http.MethodDelete, Path: f.URL + place + "/{" + hashParam + "}", ID: "delete" + f.ID + "File", Summary: "Delete a file",
-			Description: "The indexes of later files decrease.",
-			Parameters:  append(placeParameters(set, f, "update", index(false)), append(op.Parameters("IfMatch", "Prefer"), hash)...),
-			Replies:     ordered.Of("204", op.Reply("It is deleted.", nil, "Cache-Control", "Preference-Applied")),
-			Problems:    append(interceptorProblems(set, f, "update"), 400, 401, 403, 404, 409, 412, 429),
-			Limit:       httpkit.Write, Run: h.delete,
+			Method: http.MethodDelete, Path: f.URL + place + "/{" + hashParam + "}", ID: "delete" + f.ID + "File",
+			Summary: "Delete a file", Description: "The indexes of later files decrease.",
+			Parameters: append(placeParameters(set, f, "update", index(false)),
+				append(op.Parameters("IfMatch", "Prefer"), hash)...),
+			Replies:  ordered.Of("204", op.Reply("It is deleted.", nil, "Cache-Control", "Preference-Applied")),
+			Problems: append(interceptorProblems(set, f, "update"), 400, 401, 403, 404, 409, 412, 429),
+			Limit:    httpkit.Write, Run: h.delete,
 		})
 	}
 }
@@ -89,21 +91,24 @@ func interceptorProblems(set *op.Set, f apimodel.Files, act string) []int {
 
 // addUpload adds the operation of an upload.
 func addUpload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) {
-	parts := ordered.Of("type", "object", "description", "One part with a filename; other fields become metadata.", "required", []string{"file"},
-		"properties", ordered.Of("file", op.Raw()), "additionalProperties", op.Text(""))
+	parts := ordered.Of("type", "object", "description", "One part with a filename; other fields become metadata.",
+		"required", []string{"file"}, "properties", ordered.Of("file", op.Raw()), "additionalProperties", op.Text(""))
 	bytes := ordered.Of("description", "The bytes of the file.")
 	record := func(description string, headers ...string) *ordered.Object {
-		return op.Reply(description, op.JSON(apimodel.Ref(apimodel.FileRecord)), append([]string{"Etag", "Cache-Control", "Preference-Applied"}, headers...)...)
+		return op.Reply(description, op.JSON(apimodel.Ref(apimodel.FileRecord)),
+			append([]string{"Etag", "Cache-Control", "Preference-Applied"}, headers...)...)
 	}
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: path, ID: "upload" + f.ID + "File", Summary: "Add or replace a file",
 		Parameters: append(placeParameters(set, f, "update", index(true)), append(op.Parameters("IfMatch", "Prefer"),
 			op.Header("X-Filename", "The file's name, percent-encoded."),
 			op.Header("Content-Disposition", "The file's name; takes precedence over X-Filename (RFC 6266)."),
-			op.Header("Content-Digest", "The received content must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
+			op.Header("Content-Digest",
+				"The received content must have this hash: `sha-256=:<base64>:` (RFC 9530)."))...),
 		// Generated clients send the first type, so it is not a range of types, which belfry refuses. The schema of the
 		// bytes has no type: generators treat a format as text, and refuse bytes.
-		Body:     op.Body(ordered.Of(op.BytesType, ordered.Of("schema", bytes), op.AnyType, ordered.Of("schema", bytes), op.MultipartType, ordered.Of("schema", parts))),
+		Body: op.Body(ordered.Of(op.BytesType, ordered.Of("schema", bytes), op.AnyType, ordered.Of("schema", bytes),
+			op.MultipartType, ordered.Of("schema", parts))),
 		Replies:  ordered.Of("200", record("It replaced a file."), "201", record("It was added.", "Location")),
 		Problems: append(interceptorProblems(set, f, "update"), 400, 401, 403, 404, 408, 409, 412, 413, 415, 429),
 		Limit:    httpkit.Upload, Run: run,
@@ -112,19 +117,25 @@ func addUpload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) 
 
 // addDownload adds the operations of a download.
 func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) {
-	about := []string{"Etag", "Last-Modified", "Cache-Control", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Repr-Digest", "Content-Length"}
+	about := []string{"Etag", "Last-Modified", "Cache-Control", "Content-Disposition", "Content-Security-Policy",
+		"Accept-Ranges", "Repr-Digest", "Content-Length"}
 	file := func(description string, headers ...string) *ordered.Object {
-		return op.Reply(description, ordered.Of(op.AnyType, ordered.Of("schema", op.Raw())), append(headers, about...)...)
+		return op.Reply(description, ordered.Of(op.AnyType, ordered.Of("schema", op.Raw())),
+			append(headers, about...)...)
 	}
 	known := op.Reply("The client's copy is current.", nil, "Etag", "Last-Modified", "Cache-Control")
 	dates := []any{
-		op.Header("If-Modified-Since", "Without If-None-Match: reply only if the file was uploaded, or its object written, since; else 304."),
-		op.Header("If-Unmodified-Since", "Without If-Match: 412 if the file was uploaded, or its object written, since."),
+		op.Header("If-Modified-Since",
+			"Without If-None-Match: reply only if the file was uploaded, or its object written, since; else 304."),
+		op.Header("If-Unmodified-Since",
+			"Without If-Match: 412 if the file was uploaded, or its object written, since."),
 	}
 	o := op.Operation{
 		Method: http.MethodGet, Path: path, ID: "download" + f.ID + "File", Summary: "Read a file",
-		Parameters: append(placeParameters(set, f, "get", index(false)), append(append(op.Parameters("IfMatch", "IfNoneMatch"), dates...),
-			op.Header("Range", "One range of bytes."), op.Header("If-Range", "The ETag that the range applies to."))...),
+		Parameters: append(placeParameters(set, f, "get", index(false)),
+			append(append(op.Parameters("IfMatch", "IfNoneMatch"), dates...),
+				op.Header("Range", "One range of bytes."),
+				op.Header("If-Range", "The ETag that the range applies to."))...),
 		Replies: ordered.Of(
 			"200", file("The file."),
 			"206", file("A part of it.", "Content-Range"),
@@ -139,9 +150,10 @@ func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler
 	set.Add(o)
 	set.Add(op.Operation{
 		Method: http.MethodHead, Path: path, ID: "head" + f.ID + "File", Summary: "The headers of a file",
-		Parameters: append(placeParameters(set, f, "get", index(false)), append(op.Parameters("IfMatch", "IfNoneMatch"), dates...)...),
-		Replies:    ordered.Of("200", op.Reply("The headers of the file.", nil, about...), "304", known),
-		Problems:   append(interceptorProblems(set, f, "get"), 400, 401, 403, 404, 412, 429),
-		Limit:      httpkit.Read, Run: run,
+		Parameters: append(placeParameters(set, f, "get", index(false)),
+			append(op.Parameters("IfMatch", "IfNoneMatch"), dates...)...),
+		Replies:  ordered.Of("200", op.Reply("The headers of the file.", nil, about...), "304", known),
+		Problems: append(interceptorProblems(set, f, "get"), 400, 401, 403, 404, 412, 429),
+		Limit:    httpkit.Read, Run: run,
 	})
 }

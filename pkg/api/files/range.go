@@ -23,7 +23,8 @@ func (u unsatisfiable) Error() string {
 // Problem returns the problem document of the reply.
 func (u unsatisfiable) Problem() httpkit.Problem {
 	return httpkit.Problem{
-		Type: "range", Title: "Range not satisfiable", Status: http.StatusRequestedRangeNotSatisfiable, Detail: u.Error(),
+		Type: "range", Title: "Range not satisfiable", Status: http.StatusRequestedRangeNotSatisfiable,
+		Detail: u.Error(),
 	}
 }
 

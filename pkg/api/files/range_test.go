@@ -78,7 +78,8 @@ func TestWholeSpan(t *testing.T) {
 		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {"*"}}, 100},
 		{http.Header{"Range": {"bytes=0-1"}, "If-Range": {"Sat, 21 Nov 2026 09:34:21 GMT"}}, 100},
 	} {
-		if got, partial, err := requestedSpan(c.header, rangeHash, c.size); got != (span{0, c.size}) || partial || err != nil {
+		if got, partial, err := requestedSpan(c.header, rangeHash, c.size); got != (span{0, c.size}) || partial ||
+			err != nil {
 			t.Errorf("%v: %v, %v, %v", c.header, got, partial, err)
 		}
 	}

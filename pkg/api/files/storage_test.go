@@ -41,7 +41,8 @@ type signStorage struct {
 	sign func(hash string, h driver.SignedHeaders, expiry time.Duration) (string, error)
 }
 
-func (s signStorage) Sign(_ context.Context, hash string, h driver.SignedHeaders, expiry time.Duration) (string, error) {
+func (s signStorage) Sign(_ context.Context, hash string, h driver.SignedHeaders,
+	expiry time.Duration) (string, error) {
 	return s.sign(hash, h, expiry)
 }
 
@@ -123,10 +124,11 @@ func TestPresignedDownload(t *testing.T) {
 	t.Parallel()
 	var got driver.SignedHeaders
 	l := startLibrary(t, func(o *binary.Options, b *files.Options) {
-		o.Storage = signStorage{Storage: o.Storage, sign: func(hash string, h driver.SignedHeaders, expiry time.Duration) (string, error) {
-			got = h
-			return fmt.Sprintf("https://storage.example/%s?for=%s", hash, expiry), nil
-		}}
+		o.Storage = signStorage{Storage: o.Storage,
+			sign: func(hash string, h driver.SignedHeaders, expiry time.Duration) (string, error) {
+				got = h
+				return fmt.Sprintf("https://storage.example/%s?for=%s", hash, expiry), nil
+			}}
 		b.Presign = time.Minute
 	})
 	path, hash := l.add("pages", "<html>", "Content-Type", "text/html", "X-Filename", "x.html")
@@ -134,15 +136,16 @@ func TestPresignedDownload(t *testing.T) {
 	r := l.Do("GET", path, "", "Range", "bytes=0-1").Want(302).HasHeader("Cache-Control", "no-store")
 	r.HasHeader("Location", "https://storage.example/"+hash+"?for=1m0s")
 	if want := (driver.SignedHeaders{
-		ContentType: "text/html", ContentDisposition: `attachment; filename="x.html"`, CacheControl: "private, no-cache",
+		ContentType: "text/html", ContentDisposition: `attachment; filename="x.html"`,
+		CacheControl: "private, no-cache",
 	}); got != want {
 		t.Errorf("%v", got)
 	}
 	l.Do("GET", path, "", "If-None-Match", `"`+hash+`"`).Want(304)
 	l.Do("GET", path, "", "If-None-Match", `"other"`).Want(302) // which is no tag of the storage either
 	l.Do("HEAD", path, "").Want(200).HasHeader("Content-Length", "6")
-	// Clients send conditions with the redirected request as well. The storage has other tags, and the date of the content, which may be older
-	// than the file: what holds here would fail there.
+	// Clients send conditions with the redirected request as well. The storage has other tags, and the date of the
+	// content, which may be older than the file: what holds here would fail there.
 	const old = "Mon, 02 Jan 2006 15:04:05 GMT"
 	contents := map[int]string{200: "<html>", 206: "<h"}
 	for _, c := range []struct {
@@ -151,9 +154,11 @@ func TestPresignedDownload(t *testing.T) {
 	}{
 		{"If-Modified-Since", old, 206}, {"If-Unmodified-Since", "Fri, 31 Dec 2999 23:59:59 GMT", 206},
 		{"If-Range", `"of the storage"`, 302}, {"If-Range", `W/"of the storage"`, 302},
-		{"If-Match", `"` + hash + `"`, 206}, {"If-Match", "*", 206}, {"If-Range", `"` + hash + `"`, 206}, {"If-Range", old, 200},
+		{"If-Match", `"` + hash + `"`, 206}, {"If-Match", "*", 206}, {"If-Range", `"` + hash + `"`, 206},
+		{"If-Range", old, 200},
 	} {
-		if r := l.Do("GET", path, "", "Range", "bytes=0-1", c.name, c.value).Want(c.status); r.Text != contents[c.status] {
+		if r := l.Do("GET", path, "", "Range", "bytes=0-1", c.name,
+			c.value).Want(c.status); r.Text != contents[c.status] {
 			t.Errorf("%s: %s: %q", c.name, c.value, r.Text)
 		}
 	}

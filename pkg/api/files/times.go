@@ -11,7 +11,8 @@ type times struct {
 	written  time.Time // its object
 }
 
-// timesOf returns the times of a record that was created at a time in an object at a revision, which is a clock reading.
+// timesOf returns the times of a record that was created at a time in an object at a revision, which is a clock
+// reading.
 func timesOf(created string, revision uint64) times {
 	uploaded, err := time.Parse(time.RFC3339Nano, created)
 	if err != nil {

@@ -10,14 +10,16 @@ import (
 	"belfry/pkg/binary"
 )
 
-// Dates follow RFC 9110: Last-Modified is when the file was uploaded, tags come before dates, and what is no date is ignored.
+// Dates follow RFC 9110: Last-Modified is when the file was uploaded, tags come before dates, and what is no date is
+// ignored.
 func TestDatesOfFiles(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2020, 2, 2, 10, 0, 0, 0, time.UTC)
 	l := startLibrary(t, func(o *binary.Options, _ *files.Options) { o.Now = func() time.Time { return now } })
 	path, hash := l.add("texts", "one")
 	uploaded := now.Format(http.TimeFormat)
-	before, after := now.Add(-time.Second).Format(http.TimeFormat), time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	before, after := now.Add(-time.Second).Format(http.TimeFormat),
+		time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	between := now.Add(time.Hour).Format(http.TimeFormat) // when the object was not as it is
 	tag, other := `"`+hash+`"`, `"x"`
 	for _, c := range []struct {

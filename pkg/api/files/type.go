@@ -22,8 +22,8 @@ var inlineTypes = map[string]bool{
 	"image/png":  true, "image/apng": true, "image/jpeg": true, "image/gif": true, "image/webp": true,
 	"image/avif": true, "image/bmp": true, "image/x-icon": true, "image/vnd.microsoft.icon": true,
 	"audio/mpeg": true, "audio/mp4": true, "audio/aac": true, "audio/ogg": true, "audio/opus": true,
-	"audio/flac": true, "audio/x-flac": true, "audio/wav": true, "audio/x-wav": true, "audio/wave": true, "audio/webm": true,
-	"video/mp4": true, "video/webm": true, "video/ogg": true, "video/quicktime": true,
+	"audio/flac": true, "audio/x-flac": true, "audio/wav": true, "audio/x-wav": true, "audio/wave": true,
+	"audio/webm": true, "video/mp4": true, "video/webm": true, "video/ogg": true, "video/quicktime": true,
 }
 
 // codeTypes are parts of the names of types that a page can load as script or style,
@@ -48,7 +48,8 @@ func mediaType(given string) (string, error) {
 
 func malformedType() error {
 	return errs.New(errs.Unsupported,
-		"Content-Type is malformed or longer than %d bytes: send the file's media type, such as image/png", binary.MaxMimetype)
+		"Content-Type is malformed or longer than %d bytes: send the file's media type, such as image/png",
+		binary.MaxMimetype)
 }
 
 // servedType returns the type to send a file with, and whether a browser may display

@@ -26,7 +26,8 @@ func TestMediaType(t *testing.T) {
 		}
 	}
 	for _, malformed := range []string{
-		"image", "image/", "/png", ";;;", "image/png/x", "image/*", "*/*", "text/html<script>", "text/plain; charset", "a/b; x=\"",
+		"image", "image/", "/png", ";;;", "image/png/x", "image/*", "*/*", "text/html<script>", "text/plain; charset",
+		"a/b; x=\"",
 		"text/plain; a=1; a=2", "text/" + strings.Repeat("x", 300), "text/plain; x=" + strings.Repeat("y", 300),
 	} {
 		if got, err := mediaType(malformed); !errors.Is(err, errs.Unsupported) {

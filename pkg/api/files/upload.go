@@ -90,7 +90,8 @@ func (h *Handler) announced(x *httpkit.Exchange) (a announcement, err error) {
 	given := x.Request.Header.Get("Content-Type")
 	if media, params, _ := httpkit.ParseMediaType(given); media == formType {
 		if a.Digest != nil {
-			return a, errs.New(errs.Invalid, "Content-Digest of a form is not supported: send it with the part of the file")
+			return a, errs.New(errs.Invalid,
+				"Content-Digest of a form is not supported: send it with the part of the file")
 		}
 		a.form, a.boundary = true, params["boundary"]
 		// The file has at least this size.

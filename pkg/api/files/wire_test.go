@@ -82,7 +82,8 @@ func TestSlowUpload(t *testing.T) {
 	body := "--b\r\nContent-Disposition: form-data; name=\"m\"\r\n\r\n" + metadata +
 		"\r\n--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\nhello\r\n--b--\r\n"
 	conn := l.Dial()
-	_, err := fmt.Fprintf(conn, "%sContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n", uploading, len(body))
+	_, err := fmt.Fprintf(conn, "%sContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n\r\n",
+		uploading, len(body))
 	l.Must(err)
 	_, err = io.WriteString(conn, body[:len(body)-1])
 	l.Must(err)
@@ -135,8 +136,10 @@ func TestUploadExpectsContinue(t *testing.T) {
 	l := startLibrary(t)
 	const form = "\r\nContent-Type: multipart/form-data; boundary=b"
 	for path, status := range map[string]int{
-		"Guarded/emma/texts/add": 401, "Books/none/texts/add": 404, "Books/emma/uuid/add": 404, "Books/emma/texts/5": 409,
-		"Books/emma/texts/x": 400, "Guarded/emma/forms/add": 401, "Books/none/forms/add": 404, "Books/emma/texts/add": 201,
+		"Guarded/emma/texts/add": 401, "Books/none/texts/add": 404, "Books/emma/uuid/add": 404,
+		"Books/emma/texts/5": 409,
+		"Books/emma/texts/x": 400, "Guarded/emma/forms/add": 401, "Books/none/forms/add": 404,
+		"Books/emma/texts/add": 201,
 	} {
 		conn := l.Dial()
 		head := "PUT /files/upload/" + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue"
@@ -178,7 +181,8 @@ func TestRefusedUploadIsAnswered(t *testing.T) {
 			if chunked {
 				reader = struct{ io.Reader }{reader}
 			}
-			r, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/Guarded/emma/texts/add", reader)
+			r, err := http.NewRequestWithContext(t.Context(), "PUT", l.URL+"/files/upload/Guarded/emma/texts/add",
+				reader)
 			l.Must(err)
 			resp, err := l.Client().Do(r)
 			l.Must(err)
@@ -187,7 +191,8 @@ func TestRefusedUploadIsAnswered(t *testing.T) {
 	}
 	// A small body does not close the connection.
 	for range 2 {
-		resp := l.Raw("PUT /files/upload/Guarded/emma/texts/add HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", false).Want(401)
+		resp := l.Raw("PUT /files/upload/Guarded/emma/texts/add HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+			false).Want(401)
 		if resp.Close {
 			t.Error("the connection is closed")
 		}

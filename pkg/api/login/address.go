@@ -26,16 +26,20 @@ type addressTokenForm struct {
 // addAddress adds the operations of a change of address.
 func (h mails) addAddress(set *op.Set) {
 	set.Add(op.Operation{
-		Method: http.MethodPut, Path: "/auth/idents/{uuid}/address", ID: "changeAddress", Summary: "Replace an address of one's account", Security: op.Needed(),
-		Description: "Needs a login of the last ten minutes. Nothing changes before the mail to the new address is confirmed. The reply does not reveal whether the new address belongs to another account.",
-		Parameters:  op.Parameters("UUID"),
-		Body:        op.Form[addressForm](),
-		Replies:     ordered.Of("202", op.Reply("A mail will be sent to the new address, and one to the old.", nil, "Cache-Control")),
-		Problems:    formProblems(404),
-		Limit:       httpkit.Write, Run: ownerForm(h.Handler, never, h.changeAddress),
+		Method: http.MethodPut, Path: "/auth/idents/{uuid}/address", ID: "changeAddress",
+		Summary: "Replace an address of one's account", Security: op.Needed(),
+		Description: "Needs a login of the last ten minutes. Nothing changes before the mail to the new address is " +
+			"confirmed. The reply does not reveal whether the new address belongs to another account.",
+		Parameters: op.Parameters("UUID"),
+		Body:       op.Form[addressForm](),
+		Replies: ordered.Of("202",
+			op.Reply("A mail will be sent to the new address, and one to the old.", nil, "Cache-Control")),
+		Problems: formProblems(404),
+		Limit:    httpkit.Write, Run: ownerForm(h.Handler, never, h.changeAddress),
 	})
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: "/auth/idents/{uuid}/address", ID: "changeAddressByForm", Summary: "Replace an address of one's account, by an HTML form", Security: op.Needed(),
+		Method: http.MethodPost, Path: "/auth/idents/{uuid}/address", ID: "changeAddressByForm",
+		Summary: "Replace an address of one's account, by an HTML form", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"),
 		Body:       op.HTMLForm[addressForm](),
 		Replies:    ordered.Of("303", op.Redirect("To the page of the account.")),
@@ -43,18 +47,23 @@ func (h mails) addAddress(set *op.Set) {
 		Limit:      httpkit.Write, Run: ownerForm(h.Handler, always, h.changeAddress),
 	})
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: "/auth/email/address", ID: "finishAddressChange", Summary: "Confirm or undo a change of address", Security: op.Maybe(),
-		Description: "The token in the mail to the new address confirms the change, while logged in. The token in the mail to the address that was proven longest undoes it, or with `keep` gives up the right to undo it. The reply to an HTML form is 303.",
-		Parameters:  op.Parameters("Prefer"),
-		Body:        op.Form[addressTokenForm](),
-		Replies: ordered.Of("204", writtenReply("The change is confirmed, undone, which ends every session, or can no longer be undone."),
+		Method: http.MethodPost, Path: "/auth/email/address", ID: "finishAddressChange",
+		Summary: "Confirm or undo a change of address", Security: op.Maybe(),
+		Description: "The token in the mail to the new address confirms the change, while logged in. The token in " +
+			"the mail to the address that was proven longest undoes it, or with `keep` gives up the right to undo " +
+			"it. The reply to an HTML form is 303.",
+		Parameters: op.Parameters("Prefer"),
+		Body:       op.Form[addressTokenForm](),
+		Replies: ordered.Of("204",
+			writtenReply("The change is confirmed, undone, which ends every session, or can no longer be undone."),
 			"303", pageRedirect("Preference-Applied")),
 		Problems: formProblems(404),
 		Run:      anybody(h.Handler, op.IsHTML, h.finishAddress),
 	})
 }
 
-// changeAddress requests the mails by which an address is replaced. The reply does not reveal whether the new one is taken.
+// changeAddress requests the mails by which an address is replaced. The reply does not reveal whether the new one is
+// taken.
 func (h mails) changeAddress(x *httpkit.Exchange, _ *sessions.Session, in addressForm) (op.Outcome, error) {
 	ident, err := x.UUID()
 	if err != nil {

@@ -88,8 +88,10 @@ func (h applicationRoutes) fromOwnPage(x *httpkit.Exchange) bool {
 	return h.own.TrustReferer(x)
 }
 
-// enterForApplication logs in, or registers, with a form of the page that asks for a login. A registration may need a mail.
-func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request string, register bool, issue func(*record.Application) (s sessions.Issued, mailed bool, err error)) (op.Outcome, error) {
+// enterForApplication logs in, or registers, with a form of the page that asks for a login. A registration may need a
+// mail.
+func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request string, register bool,
+	issue func(*record.Application) (s sessions.Issued, mailed bool, err error)) (op.Outcome, error) {
 	query, err := httpkit.ParseQuery(request)
 	if err != nil {
 		return op.Outcome{Problem: true}, errs.New(errs.Invalid, "the field %s is not properly encoded", requestField)
@@ -109,7 +111,8 @@ func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request stri
 	case err == nil && mailed:
 		return op.Outcome{To: withQuery(h.RegisterRedirect, "mail", "sent")}, nil
 	case err != nil && reason != "":
-		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason), slog.String("error", err.Error()))
+		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason),
+			slog.String("error", err.Error()))
 		query.Set(reasonParameter, reason)
 		if query.Del(registerParameter); register {
 			query.Set(registerParameter, "true")
@@ -148,9 +151,11 @@ func (h *Handler) applicationURL(x *httpkit.Exchange, s sessions.Issued, err err
 	if err != nil || s.Code == "" {
 		code, description := protocolErrorOf(err)
 		parameters = url.Values{"error": {code}, "error_description": {description}}
-		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", code), slog.String("error", errText(err)))
+		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", code),
+			slog.String("error", errText(err)))
 	}
-	parameters.Set("iss", h.service.BaseURL()) // RFC 9207: an application of several servers knows which one has replied
+	// RFC 9207: an application of several servers knows which one has replied.
+	parameters.Set("iss", h.service.BaseURL())
 	return s.Application.Location(parameters)
 }
 
@@ -210,7 +215,8 @@ func problemText(reason string, register bool) string {
 	case reason == string(weak.Guessable):
 		return "This password is too easy to guess. Choose a longer one, or several unrelated words."
 	case reason == string(weak.Breached):
-		return "This password appears in data breaches, so attackers try it. Choose another one, and change it everywhere else you use it."
+		return "This password appears in data breaches, so attackers try it. Choose another one, and change it " +
+			"everywhere else you use it."
 	case reason == "invalid":
 		return "Enter an address and a password."
 	}
@@ -219,7 +225,8 @@ func problemText(reason string, register bool) string {
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
 func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Application, query url.Values) error {
-	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true", Providers: map[string]string{}}
+	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true",
+		Providers: map[string]string{}}
 	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
 		page.Reason = query.Get(reasonParameter)
 	}
@@ -240,7 +247,8 @@ func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Applicat
 		return err
 	}
 	// Browsers apply form-action to redirects after a form as well.
-	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " + actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
+	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " +
+		actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
 	if h.service.Methods.Scripted() {
 		policy += "; script-src 'self'; connect-src 'self'"
 	}

@@ -91,12 +91,15 @@ func landed(t *testing.T, r apitest.Reply, redirect string) url.Values {
 
 func submit(f *apitest.Front, q url.Values, password string, more ...string) apitest.Reply {
 	form := url.Values{"authorize": {q.Encode()}, "login": {"ada@example.com"}, "password": {password}}
-	return f.Do("POST", "/auth/email", form.Encode(), append([]string{"Content-Type", "", "Content-Type", formType}, more...)...)
+	return f.Do("POST", "/auth/email", form.Encode(),
+		append([]string{"Content-Type", "", "Content-Type", formType}, more...)...)
 }
 
 func exchange(f *apitest.Front, code, redirect string, more ...string) apitest.Reply {
-	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {redirect}, "code_verifier": {verifier}}
-	return f.Do("POST", "/auth/token", form.Encode(), append([]string{"Content-Type", "", "Content-Type", formType}, more...)...)
+	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {redirect},
+		"code_verifier": {verifier}}
+	return f.Do("POST", "/auth/token", form.Encode(),
+		append([]string{"Content-Type", "", "Content-Type", formType}, more...)...)
 }
 
 // throughProvider goes from a page of belfry's to the provider and back, as a browser does.
@@ -124,17 +127,20 @@ func TestAnApplicationLogsInWithACode(t *testing.T) {
 			"provider": throughProvider(f, asking(redirect), "grace", own...).Want(302),
 		} {
 			query := landed(t, reply, redirect)
-			if len(query) != 3 || query.Get("state") != "a state & more" || len(query.Get("code")) != 43 || query.Get("iss") != "http://belfry.example.org" {
+			if len(query) != 3 || query.Get("state") != "a state & more" || len(query.Get("code")) != 43 ||
+				query.Get("iss") != "http://belfry.example.org" {
 				t.Fatalf("%s: %v", name, query)
 			}
-			r := exchange(f, query.Get("code"), redirect).Want(200).HasHeader("Cache-Control", "no-store").HasHeader("Content-Type", "application/json").HasHeader("Set-Cookie", "")
+			r := exchange(f, query.Get("code"), redirect).Want(200).HasHeader("Cache-Control",
+				"no-store").HasHeader("Content-Type", "application/json").HasHeader("Set-Cookie", "")
 			var got struct {
 				Token   string `json:"access_token"`
 				Type    string `json:"token_type"`
 				Seconds int    `json:"expires_in"`
 			}
 			r.JSON(&got)
-			if left := time.Duration(got.Seconds) * time.Second; got.Type != "Bearer" || left <= 0 || left > sessions.SessionIdleTimeout {
+			if left := time.Duration(got.Seconds) * time.Second; got.Type != "Bearer" || left <= 0 ||
+				left > sessions.SessionIdleTimeout {
 				t.Errorf("%s: %s", name, r.Text)
 			}
 			f.Me(got.Token).Want(200)
@@ -147,7 +153,8 @@ func TestAnExchangeRepliesTheTokenAsALoginDoes(t *testing.T) {
 	f := startApplications(t)
 	f.Register("ada@example.com", "a fine password")
 	code := landed(t, submit(f, asking(site), "a fine password").Want(303), site).Get("code")
-	body, err := json.Marshal(map[string]string{"grant_type": "authorization_code", "code": code, "redirect_uri": site, "code_verifier": verifier})
+	body, err := json.Marshal(map[string]string{"grant_type": "authorization_code", "code": code, "redirect_uri": site,
+		"code_verifier": verifier})
 	f.Must(err)
 	r := f.Do("POST", "/auth/token", string(body), "Prefer", prefer).Want(200).HasHeader("Preference-Applied", prefer)
 	var got issued
@@ -173,11 +180,15 @@ func TestALoginForAProgramIsAskedForByAPage(t *testing.T) {
 		{"a page of another origin opens it", loopback, "github", []string{"Sec-Fetch-Site", "cross-site"}, true},
 		{"a page of a sibling opens it", loopback, "github", []string{"Sec-Fetch-Site", "same-site"}, true},
 		{"without headers", program, "github", nil, true},
-		{"a referer of another origin", program, "github", []string{"Referer", "http://belfry.example.org.evil.example/"}, true},
+		{"a referer of another origin", program, "github",
+			[]string{"Referer", "http://belfry.example.org.evil.example/"}, true},
 		{"the page itself", program, "github", []string{"Sec-Fetch-Site", "same-origin"}, false},
-		{"the page itself, in a browser without Sec-Fetch-Site", program, "github", []string{"Referer", "http://belfry.example.org/auth/authorize"}, false},
-		{"the page itself, at a name of hosts", program, "github", []string{"Referer", f.URL + "/auth/authorize"}, false},
-		{"no page, at that name", program, "github", []string{"Sec-Fetch-Site", "cross-site", "Referer", f.URL + "/auth/authorize"}, true},
+		{"the page itself, in a browser without Sec-Fetch-Site", program, "github",
+			[]string{"Referer", "http://belfry.example.org/auth/authorize"}, false},
+		{"the page itself, at a name of hosts", program, "github", []string{"Referer", f.URL + "/auth/authorize"},
+			false},
+		{"no page, at that name", program, "github",
+			[]string{"Sec-Fetch-Site", "cross-site", "Referer", f.URL + "/auth/authorize"}, true},
 		{"for a site", site, "github", []string{"Sec-Fetch-Site", "cross-site"}, false},
 		{"for a site without a provider", site, "", []string{"Sec-Fetch-Site", "cross-site"}, true},
 		{"by e-mail", site, "email", nil, true},
@@ -194,10 +205,14 @@ func TestALoginForAProgramIsAskedForByAPage(t *testing.T) {
 
 func TestThePageOfALogin(t *testing.T) {
 	f := startApplications(t)
-	for redirect, action := range map[string]string{site: "https://app.example.net", program: "com.example.app:", loopback: "http:"} {
+	for redirect, action := range map[string]string{site: "https://app.example.net", program: "com.example.app:",
+		loopback: "http:"} {
 		hostile := asking(redirect, "state", `"><script>alert(1)</script>`)
-		r := f.Do("GET", "/auth/authorize?"+hostile.Encode(), "").Want(200).HasHeader("Cache-Control", "no-store").HasHeader("X-Frame-Options", "DENY")
-		r.HasHeader("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' "+action+"; frame-ancestors 'none'; base-uri 'none'")
+		r := f.Do("GET", "/auth/authorize?"+hostile.Encode(), "").Want(200).HasHeader("Cache-Control",
+			"no-store").HasHeader("X-Frame-Options", "DENY")
+		r.HasHeader("Content-Security-Policy",
+			"default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' "+action+
+				"; frame-ancestors 'none'; base-uri 'none'")
 		if strings.Contains(r.Text, "<script") || !strings.Contains(r.Text, "Continue with GitHub") {
 			t.Errorf("the page: %s", r.Text)
 		}
@@ -207,7 +222,8 @@ func TestThePageOfALogin(t *testing.T) {
 		t.Errorf("the page: %s", r.Text)
 	}
 	f.Do("GET", "/auth/pages.css", "").Want(200) // also without the other pages
-	if r := f.Do("GET", "/auth/authorize?"+asking(site, "reason", "<b>SECRET").Encode(), "").Want(200); strings.Contains(r.Text, "SECRET") {
+	if r := f.Do("GET", "/auth/authorize?"+asking(site, "reason", "<b>SECRET").Encode(),
+		"").Want(200); strings.Contains(r.Text, "SECRET") {
 		t.Errorf("the page: %s", r.Text)
 	}
 }
@@ -215,10 +231,13 @@ func TestThePageOfALogin(t *testing.T) {
 func TestNoBrowserIsSentWhereNoRedirectIsConfigured(t *testing.T) {
 	f := startApplications(t)
 	f.Register("ada@example.com", "a fine password")
-	for _, redirect := range []string{"", "https://evil.example/in", site + "/..", "https://app.example.net/in@evil.example", "javascript:alert(1)", "http://127.0.0.1:1@evil.example/in", program + "2"} {
+	for _, redirect := range []string{"", "https://evil.example/in", site + "/..",
+		"https://app.example.net/in@evil.example", "javascript:alert(1)", "http://127.0.0.1:1@evil.example/in",
+		program + "2"} {
 		for name, r := range map[string]apitest.Reply{
-			"authorize": f.Do("GET", "/auth/authorize?"+asking(redirect, "provider", "github").Encode(), "", "Sec-Fetch-Site", "same-origin"),
-			"a form":    submit(f, asking(redirect), "a fine password"),
+			"authorize": f.Do("GET", "/auth/authorize?"+asking(redirect, "provider", "github").Encode(), "",
+				"Sec-Fetch-Site", "same-origin"),
+			"a form": submit(f, asking(redirect), "a fine password"),
 		} {
 			if r.Want(400).HasHeader("Location", ""); !strings.Contains(r.Problem().Detail, "redirect_uri") {
 				t.Errorf("%s: %s", name, r.Text)
@@ -243,18 +262,23 @@ func TestAnApplicationIsToldWhatIsWrong(t *testing.T) {
 	} {
 		q := asking(site, c.field, c.value)
 		query := landed(t, f.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(302), site)
-		if query.Get("error") != c.want || query.Get("error_description") == "" || query.Get("state") != "a state & more" || query.Has("code") || query.Get("iss") != "http://belfry.example.org" {
+		if query.Get("error") != c.want || query.Get("error_description") == "" ||
+			query.Get("state") != "a state & more" || query.Has("code") ||
+			query.Get("iss") != "http://belfry.example.org" {
 			t.Errorf("%s: %v", c.name, query)
 		}
 		if c.field != "provider" {
-			if query := landed(t, submit(f, q, "a fine password").Want(303), site); query.Get("error") != c.want || query.Has("code") {
+			if query := landed(t, submit(f, q, "a fine password").Want(303), site); query.Get("error") != c.want ||
+				query.Has("code") {
 				t.Errorf("%s, a form: %v", c.name, query)
 			}
 		}
 	}
-	for who, want := range map[string]string{"denied": "access_denied", "away": "temporarily_unavailable", "broken": "server_error"} {
+	for who, want := range map[string]string{"denied": "access_denied", "away": "temporarily_unavailable",
+		"broken": "server_error"} {
 		r := throughProvider(f, asking(site), who).Want(302)
-		if query := landed(t, r, site); query.Get("error") != want || query.Get("state") != "a state & more" || query.Get("iss") != "http://belfry.example.org" || strings.Contains(r.Header.Get("Location"), "SECRET") {
+		if query := landed(t, r, site); query.Get("error") != want || query.Get("state") != "a state & more" ||
+			query.Get("iss") != "http://belfry.example.org" || strings.Contains(r.Header.Get("Location"), "SECRET") {
 			t.Errorf("%s: %v", who, query)
 		}
 	}
@@ -262,7 +286,8 @@ func TestAnApplicationIsToldWhatIsWrong(t *testing.T) {
 	q := asking(site, "provider", "github")
 	to, err := url.Parse(f.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(302).Header.Get("Location"))
 	f.Must(err)
-	f.Do("GET", "/auth/callback?code=grace&state="+to.Query().Get("state"), "").Want(302).HasHeader("Location", "/failed?reason=state")
+	f.Do("GET", "/auth/callback?code=grace&state="+to.Query().Get("state"), "").Want(302).HasHeader("Location",
+		"/failed?reason=state")
 }
 
 func TestAFailedFormReturnsToThePage(t *testing.T) {
@@ -286,15 +311,19 @@ func TestAFailedFormReturnsToThePage(t *testing.T) {
 // The page says why a password that attackers know is refused.
 func TestAWeakPasswordReturnsToThePage(t *testing.T) {
 	f := startApplications(t, func(o *account.Options) { o.Passwords.Common = true })
-	form := url.Values{"authorize": {asking(program).Encode()}, "login": {"ada@example.com"}, "password": {"football"}, "register": {"true"}}
+	form := url.Values{"authorize": {asking(program).Encode()}, "login": {"ada@example.com"}, "password": {"football"},
+		"register": {"true"}}
 	r := f.Do("POST", "/auth/email", form.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
 	to, err := url.Parse(r.Header.Get("Location"))
 	f.Must(err)
-	if want := asking(program, "reason", "common", "register", "true"); to.Path != "/auth/authorize" || to.Query().Encode() != want.Encode() {
+	if want := asking(program, "reason", "common", "register", "true"); to.Path != "/auth/authorize" ||
+		to.Query().Encode() != want.Encode() {
 		t.Errorf("to %s", to)
 	}
-	for reason, says := range map[string]string{"common": "one of the most common passwords", "weak": "too easy to guess", "breached": "appears in data breaches"} {
-		page := f.Do("GET", "/auth/authorize?"+asking(program, "reason", reason, "register", "true").Encode(), "").Want(200)
+	for reason, says := range map[string]string{"common": "one of the most common passwords",
+		"weak": "too easy to guess", "breached": "appears in data breaches"} {
+		page := f.Do("GET", "/auth/authorize?"+asking(program, "reason", reason, "register", "true").Encode(),
+			"").Want(200)
 		if !strings.Contains(page.Text, says) {
 			t.Errorf("%s: %s", reason, page.Text)
 		}
@@ -317,14 +346,16 @@ func TestErrorsOfAnExchange(t *testing.T) {
 			Type        string
 			Status      int
 		}
-		if r.StatusCode != 400 || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Cache-Control") != "no-store" {
+		if r.StatusCode != 400 || r.Header.Get("Content-Type") != "application/json" ||
+			r.Header.Get("Cache-Control") != "no-store" {
 			t.Fatalf("%s: %d %v", name, r.StatusCode, r.Header)
 		}
 		r.JSON(&got)
 		if got.Error != want || got.Description == "" || got.Type != "urn:belfry:problem:invalid" || got.Status != 400 {
 			t.Errorf("%s: %s", name, r.Text)
 		}
-		if logged := strings.Join(f.Logs.Lines(), "\n"); secret != "" && (strings.Contains(r.Text, secret) || strings.Contains(logged, secret)) {
+		if logged := strings.Join(f.Logs.Lines(), "\n"); secret != "" &&
+			(strings.Contains(r.Text, secret) || strings.Contains(logged, secret)) {
 			t.Errorf("%s: the code is in the reply or in the log: %s, %s", name, r.Text, logged)
 		}
 	}
@@ -347,9 +378,11 @@ func TestErrorsOfAnExchange(t *testing.T) {
 		"a password":       {"grant_type", "password", "unsupported_grant_type"},
 	} {
 		secret := code()
-		form := url.Values{"grant_type": {"authorization_code"}, "code": {secret}, "redirect_uri": {site}, "code_verifier": {verifier}}
+		form := url.Values{"grant_type": {"authorization_code"}, "code": {secret}, "redirect_uri": {site},
+			"code_verifier": {verifier}}
 		form.Set(c.field, c.value)
-		fails(name, f.Do("POST", "/auth/token", form.Encode(), "Content-Type", "", "Content-Type", formType), c.want, secret)
+		fails(name, f.Do("POST", "/auth/token", form.Encode(), "Content-Type", "", "Content-Type", formType), c.want,
+			secret)
 	}
 	secret := code()
 	session, err := f.Auth.Sessions.Authenticate(t.Context(), f.LogIn("ada@example.com", "a fine password"))
@@ -366,12 +399,14 @@ func TestAnAPIKeyLogsInForNoApplication(t *testing.T) {
 	f := startApplications(t)
 	token := f.Register("ada@example.com", "a fine password")
 	var key struct{ Token string }
-	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password"}`, "Authorization", "Bearer "+token).Want(201).JSON(&key)
+	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password"}`, "Authorization",
+		"Bearer "+token).Want(201).JSON(&key)
 	bearer := []string{"Authorization", "Bearer " + key.Token}
 	f.Do("GET", "/auth/authorize?"+asking(site, "provider", "github").Encode(), "", bearer...).Want(403)
 	code := landed(t, submit(f, asking(site), "a fine password").Want(303), site).Get("code")
 	exchange(f, code, site, bearer...).Want(403)
-	if to := submit(f, asking(site), "a fine password", bearer...).Want(303).Header.Get("Location"); !strings.HasPrefix(to, "/auth/authorize?") {
+	if to := submit(f, asking(site), "a fine password",
+		bearer...).Want(303).Header.Get("Location"); !strings.HasPrefix(to, "/auth/authorize?") {
 		t.Errorf("a form with a key leads to %s", to)
 	}
 	exchange(f, code, site).Want(http.StatusOK)
@@ -391,10 +426,13 @@ func TestAnApplicationRegistersWithACode(t *testing.T) {
 		t.Errorf("the page does not register: %s", page.Text)
 	}
 	register := func(password string) apitest.Reply {
-		form := url.Values{"authorize": {asking(site).Encode()}, "login": {"ada@example.com"}, "password": {password}, "register": {"true"}}
+		form := url.Values{"authorize": {asking(site).Encode()}, "login": {"ada@example.com"}, "password": {password},
+			"register": {"true"}}
 		return f.Do("POST", "/auth/email", form.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
 	}
-	for _, c := range []struct{ password, reason, text string }{{"short", "invalid", "choose a password of at least 8 characters"}, {"a fine password", "", ""}, {"a fine password", "taken", "already belongs to an account"}} {
+	for _, c := range []struct{ password, reason, text string }{{"short", "invalid",
+		"choose a password of at least 8 characters"}, {"a fine password", "", ""},
+		{"a fine password", "taken", "already belongs to an account"}} {
 		r := register(c.password)
 		if c.reason == "" {
 			code := landed(t, r, site).Get("code")
@@ -402,28 +440,35 @@ func TestAnApplicationRegistersWithACode(t *testing.T) {
 			continue
 		}
 		to := r.Header.Get("Location")
-		if u, err := url.Parse(to); err != nil || u.Path != "/auth/authorize" || u.Query().Get("reason") != c.reason || u.Query().Get("register") != "true" {
+		if u, err := url.Parse(to); err != nil || u.Path != "/auth/authorize" || u.Query().Get("reason") != c.reason ||
+			u.Query().Get("register") != "true" {
 			t.Fatalf("%s: to %s", c.reason, to)
 		}
-		if page := f.Do("GET", to, "").Want(200); !strings.Contains(page.Text, c.text) || !strings.Contains(page.Text, `name="register" value="true"`) {
+		if page := f.Do("GET", to, "").Want(200); !strings.Contains(page.Text, c.text) ||
+			!strings.Contains(page.Text, `name="register" value="true"`) {
 			t.Errorf("%s: %s", c.reason, page.Text)
 		}
 	}
 	first := startApplications(t, func(o *account.Options) { o.Email.PostValidation = false })
-	if page := first.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(200); strings.Contains(page.Text, `name="register"`) || strings.Contains(page.Text, "register=true") {
+	if page := first.Do("GET", "/auth/authorize?"+q.Encode(), "").Want(200); strings.Contains(page.Text,
+		`name="register"`) || strings.Contains(page.Text, "register=true") {
 		t.Errorf("a registration that begins with a mail can't end with a code: %s", page.Text)
 	}
 }
 
-// RFC 8414: an issuer is an https URL, or of this machine during development, and what the document says is what there is.
+// RFC 8414: an issuer is an https URL, or of this machine during development, and what the document says is what there
+// is.
 func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 	const path = "/.well-known/oauth-authorization-server"
 	startApplications(t).Do("GET", path, "").Want(404)
-	apitest.StartLogin(t, 1, func(o *account.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path, "").Want(404)
-	for _, none := range []string{"http://belfry.example.org/below", "http://localhost.example.org", "http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
+	apitest.StartLogin(t, 1, func(o *account.Options) { o.BaseURL = "https://belfry.example.org" })[0].Do("GET", path,
+		"").Want(404)
+	for _, none := range []string{"http://belfry.example.org/below", "http://localhost.example.org",
+		"http://127.0.0.1.example.org", "http://10.0.0.1:8080"} {
 		startApplications(t, func(o *account.Options) { o.BaseURL = none }).Do("GET", path, "").Want(404)
 	}
-	for _, issuer := range []string{"https://belfry.example.org", "https://belfry.example.org/below", "http://localhost:8080/below", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
+	for _, issuer := range []string{"https://belfry.example.org", "https://belfry.example.org/below",
+		"http://localhost:8080/below", "http://localhost:8080", "http://127.0.0.1:8080", "http://[::1]:8080"} {
 		f := startApplications(t, func(o *account.Options) { o.BaseURL = issuer })
 		r := f.Do("GET", path, "").Want(200).HasHeader("Content-Type", "application/json")
 		const want = `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/auth/authorize","token_endpoint":"ISSUER/auth/token",` +
@@ -432,7 +477,8 @@ func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 		if r.Text != strings.ReplaceAll(want, "ISSUER", issuer) {
 			t.Errorf("%s", r.Text)
 		}
-		query := landed(t, f.Do("GET", "/auth/authorize?"+asking(site, "provider", "gitlab").Encode(), "").Want(302), site)
+		query := landed(t, f.Do("GET", "/auth/authorize?"+asking(site, "provider", "gitlab").Encode(), "").Want(302),
+			site)
 		if query.Get("iss") != issuer {
 			t.Errorf("%s: redirected with %v", issuer, query)
 		}
@@ -443,5 +489,6 @@ func TestTheMetadataOfTheAuthorizationServer(t *testing.T) {
 func TestTheRequestOfAnApplicationIsBounded(t *testing.T) {
 	f := startApplications(t)
 	f.Do("GET", "/auth/authorize?"+asking(site, "more", strings.Repeat("a", 15<<10)).Encode(), "").Want(200)
-	f.Do("GET", "/auth/authorize?"+asking(site, "more", strings.Repeat("a", 16<<10)).Encode(), "").Want(400).Says("more than 16384 bytes")
+	f.Do("GET", "/auth/authorize?"+asking(site, "more", strings.Repeat("a", 16<<10)).Encode(),
+		"").Want(400).Says("more than 16384 bytes")
 }

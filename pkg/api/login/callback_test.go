@@ -16,7 +16,8 @@ import (
 func withApple(t *testing.T) func(*account.Options) {
 	t.Helper()
 	return func(o *account.Options) {
-		apple, err := oauth.NewApple(config.Apple{Site: config.Site{ClientID: "a"}, TeamID: "t", KeyID: "k", PrivateKey: config.Secret(provider.ApplePrivateKey())}, oauth.Requests{})
+		apple, err := oauth.NewApple(config.Apple{Site: config.Site{ClientID: "a"}, TeamID: "t", KeyID: "k",
+			PrivateKey: config.Secret(provider.ApplePrivateKey())}, oauth.Requests{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,19 +26,23 @@ func withApple(t *testing.T) func(*account.Options) {
 }
 
 // fromApple are the headers of a form that a page of Apple sends.
-var fromApple = []string{"Content-Type", "", "Content-Type", formType, "Origin", "https://appleid.apple.com", "Sec-Fetch-Site", "cross-site"}
+var fromApple = []string{"Content-Type", "", "Content-Type", formType, "Origin", "https://appleid.apple.com",
+	"Sec-Fetch-Site", "cross-site"}
 
 // The callback is the one route to which pages of other origins may POST. It does what a link to it does.
 func TestOnlyTheCallbackMayBePostedByOtherSites(t *testing.T) {
 	f := apitest.StartLogin(t, 1, withApple(t))[0]
 	f.Register("ada@example.com", "a fine password")
-	form := url.Values{"state": {"s & t"}, "code": {"c"}, "user": {`{"name":{"firstName":"Ada"}}`}, "id_token": {"x"}, "next": {"https://evil.example"}}
+	form := url.Values{"state": {"s & t"}, "code": {"c"}, "user": {`{"name":{"firstName":"Ada"}}`}, "id_token": {"x"},
+		"next": {"https://evil.example"}}
 	want := "http://belfry.example.org/auth/callback?code=c&state=s+%26+t&user=%7B%22name%22%3A%7B%22firstName%22%3A%22Ada%22%7D%7D"
 	for _, cookie := range []string{"", "belfry=x; belfry-aaaaaaaaaaaa=y"} {
 		r := f.Do("POST", "/auth/callback", form.Encode(), append(fromApple, "Cookie", cookie)...).Want(303)
-		r.HasHeader("Location", want).HasHeader("Set-Cookie", "").HasHeader("Cache-Control", "no-store").HasHeader("Referrer-Policy", "no-referrer")
+		r.HasHeader("Location", want).HasHeader("Set-Cookie", "").HasHeader("Cache-Control",
+			"no-store").HasHeader("Referrer-Policy", "no-referrer")
 	}
-	for _, path := range []string{"/auth/email", "/auth/logout", "/auth/callback/", "/auth//callback", "/auth/email/recovery", "/auth/keys"} {
+	for _, path := range []string{"/auth/email", "/auth/logout", "/auth/callback/", "/auth//callback",
+		"/auth/email/recovery", "/auth/keys"} {
 		f.Do("POST", path, form.Encode(), fromApple...).Want(403)
 	}
 	for _, method := range []string{"PUT", "DELETE", "PATCH"} {

@@ -6,8 +6,8 @@ import (
 	"belfry/pkg/api/apitest"
 )
 
-// RFC 6750, section 3.1: only what a token that was sent is to blame for has an error. A program that gets one logs in again; one
-// that gets none has sent no token.
+// RFC 6750, section 3.1: only what a token that was sent is to blame for has an error. A program that gets one logs in
+// again; one that gets none has sent no token.
 func TestTheChallengeSaysWhetherTheTokenIsToBlame(t *testing.T) {
 	const invalid, scope = `Bearer error="invalid_token"`, `Bearer error="insufficient_scope"`
 	f := apitest.StartLogin(t, 1)[0]
@@ -37,9 +37,12 @@ func TestTheChallengeSaysWhetherTheTokenIsToBlame(t *testing.T) {
 		{"for a key", "POST", "/auth/keys", `{"name":"x","password":"a fine password"}`, "Bearer wrong", 401, invalid},
 		{"a key that is not for the request", "POST", "/books", `{}`, "Bearer " + key.Token, 403, scope},
 		{"a key that manages no account", "GET", "/auth/sessions", "", "Bearer " + key.Token, 403, scope},
-		{"a wrong password beside a wrong token, which a login ignores", "POST", "/auth/email", `{"login":"ada@example.com","password":"a wrong password"}`, "Bearer wrong", 403, ""},
-		{"a wrong flow beside a wrong token, which a login ignores", "POST", "/auth/second-factor", `{"flow":"x","code":"123456","type":"totp"}`, "Bearer wrong", 401, "Bearer"},
-		{"a wrong password of who is logged in", "POST", "/auth/keys", `{"name":"x","password":"a wrong password"}`, "Bearer " + session, 403, ""},
+		{"a wrong password beside a wrong token, which a login ignores", "POST", "/auth/email",
+			`{"login":"ada@example.com","password":"a wrong password"}`, "Bearer wrong", 403, ""},
+		{"a wrong flow beside a wrong token, which a login ignores", "POST", "/auth/second-factor",
+			`{"flow":"x","code":"123456","type":"totp"}`, "Bearer wrong", 401, "Bearer"},
+		{"a wrong password of who is logged in", "POST", "/auth/keys", `{"name":"x","password":"a wrong password"}`,
+			"Bearer " + session, 403, ""},
 	} {
 		r := f.Do(c.method, c.path, c.body, "Authorization", c.authorization)
 		if got := r.Header.Get("Www-Authenticate"); r.StatusCode != c.status || got != c.challenge {

@@ -39,14 +39,18 @@ type mailLoginForm struct {
 
 // addMailLogin adds the operations of logins by a mail.
 func (h mails) addMailLogin(set *op.Set) {
-	pending := op.Object("", 2, "binding", op.Text("A secret to send with the code."), "expires", ordered.Of("type", "string", "format", "date-time"))
+	pending := op.Object("", 2, "binding", op.Text("A secret to send with the code."), "expires",
+		ordered.Of("type", "string", "format", "date-time"))
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: codePath, ID: "requestLoginMail", Summary: "Request a mail to log in", Security: op.Maybe(),
-		Description: "The reply does not reveal whether there is an account. The reply to an HTML form is 303; with `code` or `token` a form, which can't PUT, logs in here.",
-		Parameters:  op.Parameters("PreferSession"),
-		Body:        op.Form[mailRequestForm](),
+		Method: http.MethodPost, Path: codePath, ID: "requestLoginMail", Summary: "Request a mail to log in",
+		Security: op.Maybe(),
+		Description: "The reply does not reveal whether there is an account. The reply to an HTML form is 303; with " +
+			"`code` or `token` a form, which can't PUT, logs in here.",
+		Parameters: op.Parameters("PreferSession"),
+		Body:       op.Form[mailRequestForm](),
 		Replies: ordered.Of(
-			"200", op.Reply("The same as 202, with `Prefer: return=representation`: the secret that binds the login to the client, which is also in the cookie.",
+			"200", op.Reply("The same as 202, with `Prefer: return=representation`: the secret that binds the login "+
+				"to the client, which is also in the cookie.",
 				op.JSON(pending), "Cache-Control", "Set-Cookie", "Preference-Applied"),
 			"202", sessionReply("If there is an account, a mail will be sent."),
 			"303", pageRedirect("Set-Cookie", "Preference-Applied"),
@@ -56,9 +60,10 @@ func (h mails) addMailLogin(set *op.Set) {
 	})
 	set.Add(op.Operation{
 		Method: http.MethodPut, Path: codePath, ID: "loginByMail", Summary: "Log in by a mail", Security: op.Maybe(),
-		Description: "By the code in the mail, or the token in its link, with the cookie or the `binding` of the request.",
-		Parameters:  op.Parameters("PreferSession"),
-		Body:        op.Form[mailLoginForm](),
+		Description: "By the code in the mail, or the token in its link, with the cookie or the `binding` of " +
+			"the request.",
+		Parameters: op.Parameters("PreferSession"),
+		Body:       op.Form[mailLoginForm](),
 		Replies: ordered.Of(
 			"200", issuedReply("Logged in, with `Prefer: return=representation`: for programs, which keep the token."),
 			"204", sessionReply("Logged in."),
@@ -73,7 +78,8 @@ func (h mails) requestLogin(x *httpkit.Exchange, in mailRequestForm) (op.Outcome
 	asked := withQuery(h.MailLoginRedirect, "mail", "sent", "login", in.Login)
 	if in.Code != "" || in.Token != "" {
 		o, err := h.loginByMail(x, mailLoginForm{in.Input, in.Login, in.Code, in.Token, in.Binding})
-		if reason := formReasonOf(err); in.Code != "" && (reason == "denied" || reason == "limited") { // it can be tried again
+		// It can be tried again.
+		if reason := formReasonOf(err); in.Code != "" && (reason == "denied" || reason == "limited") {
 			o.Failed = asked
 		}
 		return o, err
@@ -102,7 +108,8 @@ type binding struct {
 	Expires string `json:"expires"`
 }
 
-// boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of the cookie.
+// boundClient describes the client of a login by mail to an address. A secret in the body takes precedence over that of
+// the cookie.
 func (h mails) boundClient(x *httpkit.Exchange, login, secret string) (sessions.Client, error) {
 	client, err := h.client(x)
 	if client.Binding = secret; secret == "" {

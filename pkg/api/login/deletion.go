@@ -23,25 +23,32 @@ type deletionForm struct {
 // still cancel a planned deletion.
 func (h *Handler) addDeletion(set *op.Set) {
 	set.Get(op.Operation{
-		Path: deletionPath, ID: "getDeletion", Summary: "Read the planned deletion of one's account", Security: op.Needed(),
-		Replies:  ordered.Of("200", op.Reply("The deletion is planned.", op.JSON(apimodel.Ref("Deletion")), "Cache-Control")),
+		Path: deletionPath, ID: "getDeletion", Summary: "Read the planned deletion of one's account",
+		Security: op.Needed(),
+		Replies: ordered.Of("200",
+			op.Reply("The deletion is planned.", op.JSON(apimodel.Ref("Deletion")), "Cache-Control")),
 		Problems: []int{401, 403, 404, 429},
 		Limit:    httpkit.Read, Run: h.owner(h.plannedDeletion),
 	})
 	if set.Contract.Login.Deletion {
 		set.Add(op.Operation{
-			Method: http.MethodPost, Path: deletionPath, ID: "planDeletion", Summary: "Delete one's account, after a grace period", Security: op.Needed(),
-			Description: "Needs a login of the last 10 minutes. All other sessions and all API keys end; with `Prefer: return=representation` the reply has the token of the session that continues. An admin gets 409.",
-			Parameters:  op.Parameters("PreferSession"),
-			Body:        op.Form[deletionForm](),
-			Replies: ordered.Of("303", op.Redirect("After an HTML form: to the page of the account.", "Set-Cookie"), "202", op.Reply("The deletion is planned.", op.JSON(deletionWithSession(set)),
-				"Cache-Control", "Set-Cookie", "Preference-Applied")),
+			Method: http.MethodPost, Path: deletionPath, ID: "planDeletion",
+			Summary: "Delete one's account, after a grace period", Security: op.Needed(),
+			Description: "Needs a login of the last 10 minutes. All other sessions and all API keys end; with " +
+				"`Prefer: return=representation` the reply has the token of the session that continues. An admin " +
+				"gets 409.",
+			Parameters: op.Parameters("PreferSession"),
+			Body:       op.Form[deletionForm](),
+			Replies: ordered.Of("303", op.Redirect("After an HTML form: to the page of the account.", "Set-Cookie"),
+				"202", op.Reply("The deletion is planned.", op.JSON(deletionWithSession(set)),
+					"Cache-Control", "Set-Cookie", "Preference-Applied")),
 			Problems: formProblems(),
 			Limit:    httpkit.Write, Run: ownerForm(h, h.isForm, h.planDeletion),
 		})
 	}
 	set.Add(op.Operation{
-		Method: http.MethodDelete, Path: deletionPath, ID: "undoDeletion", Summary: "Cancel the deletion of one's account", Security: op.Needed(),
+		Method: http.MethodDelete, Path: deletionPath, ID: "undoDeletion",
+		Summary: "Cancel the deletion of one's account", Security: op.Needed(),
 		Replies:  ordered.Of("204", op.Reply("The account is kept.", nil, "Cache-Control")),
 		Problems: []int{401, 403, 404, 409, 429},
 		Limit:    httpkit.Write, Run: h.owner(h.undoDeletion),

@@ -36,12 +36,14 @@ func TestAnAccountIsDeletedByItsUser(t *testing.T) {
 	}
 	// A page of another origin can't, with the cookie of who is logged in.
 	for _, method := range []string{"POST", "DELETE"} {
-		here.Do(method, "/auth/deletion", `{"password":"a fine password"}`, "Cookie", "belfry="+session, "Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site").Want(403)
+		here.Do(method, "/auth/deletion", `{"password":"a fine password"}`, "Cookie", "belfry="+session, "Origin",
+			"https://evil.example", "Sec-Fetch-Site", "cross-site").Want(403)
 	}
 	there.Me(other).Want(200)
 
 	var planned deletionReply
-	r := here.Do("POST", "/auth/deletion", `{"password":"a fine password"}`, bearer(session)...).Want(202).HasHeader("Cache-Control", "no-store")
+	r := here.Do("POST", "/auth/deletion", `{"password":"a fine password"}`,
+		bearer(session)...).Want(202).HasHeader("Cache-Control", "no-store")
 	r.JSON(&planned)
 	next := apitest.Token(r)
 	if planned.Deleted <= planned.Planned || planned.Token != "" {
@@ -61,7 +63,8 @@ func TestAnAccountIsDeletedByItsUser(t *testing.T) {
 	here.Do("GET", "/auth/deletion", "", bearer(next)...).Want(404)
 
 	// A program gets the token that replaces its own.
-	r = here.Do("POST", "/auth/deletion", `{"password":"a fine password"}`, "Authorization", "Bearer "+next, "Prefer", "return=representation").Want(202)
+	r = here.Do("POST", "/auth/deletion", `{"password":"a fine password"}`, "Authorization", "Bearer "+next, "Prefer",
+		"return=representation").Want(202)
 	r.HasHeader("Preference-Applied", "return=representation").JSON(&planned)
 	here.Me(planned.Token).Want(200)
 	here.Do("POST", "/auth/keys", `{"name":"deploy","password":"a fine password"}`, bearer(planned.Token)...).Want(409)
@@ -70,7 +73,8 @@ func TestAnAccountIsDeletedByItsUser(t *testing.T) {
 func TestAnAccountIsDeletedWithoutDelay(t *testing.T) {
 	f := apitest.StartLogin(t, 1, deletable(0))[0]
 	session := f.Register("ada@example.com", "a fine password")
-	r := f.Do("POST", "/auth/deletion", `{"password":"a fine password"}`, "Cookie", "belfry="+session, "Prefer", "return=representation").Want(202)
+	r := f.Do("POST", "/auth/deletion", `{"password":"a fine password"}`, "Cookie", "belfry="+session, "Prefer",
+		"return=representation").Want(202)
 	if cookies := r.Cookies(); len(cookies) != 1 || cookies[0].MaxAge >= 0 || strings.Contains(r.Text, "token") {
 		t.Error("there is a session", r.Header, r.Text)
 	}

@@ -11,7 +11,8 @@ import (
 // Whoever does not know the password gets the same replies for a disabled account as for one that is not.
 func TestADisabledAccountLooksLikeAnyOtherToStrangers(t *testing.T) {
 	for _, uniform := range []bool{false, true} {
-		both := apitest.StartLogin(t, 2, func(o *account.Options) { o.Email.UniformErrors, o.Email.MailInterval = uniform, 0 })
+		both := apitest.StartLogin(t, 2,
+			func(o *account.Options) { o.Email.UniformErrors, o.Email.MailInterval = uniform, 0 })
 		f, other := both[0], both[1]
 		token := f.Register("ada@example.com", "a fine password")
 		f.Register("bob@example.com", "a fine password")

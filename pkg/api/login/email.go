@@ -38,18 +38,20 @@ func (in emailForm) credentials() passwords.Credentials {
 func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	switch {
 	case in.Authorize != nil:
-		return applicationRoutes(h).enterForApplication(x, *in.Authorize, in.Register, func(app *record.Application) (sessions.Issued, bool, error) {
-			client, err := applicationRoutes(h).clientFor(x, app)
-			if err != nil {
-				return sessions.Issued{}, false, err
-			}
-			return h.enter(x, in, client)
-		})
+		return applicationRoutes(h).enterForApplication(x, *in.Authorize, in.Register,
+			func(app *record.Application) (sessions.Issued, bool, error) {
+				client, err := applicationRoutes(h).clientFor(x, app)
+				if err != nil {
+					return sessions.Issued{}, false, err
+				}
+				return h.enter(x, in, client)
+			})
 	case in.NewPassword != "":
 		me, err := h.requireLogin(x)
 		var o op.Outcome
 		if err == nil {
-			o, err = h.changePassword(x, me, passwordForm{Input: in.Input, Password: in.Password, NewPassword: in.NewPassword})
+			o, err = h.changePassword(x, me,
+				passwordForm{Input: in.Input, Password: in.Password, NewPassword: in.NewPassword})
 		}
 		return op.Outcome{}, h.replyToOwner(x, true, o, err)
 	}
@@ -82,7 +84,8 @@ func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 }
 
 // enter logs in or registers, for which a mail may be sent.
-func (h mails) enter(x *httpkit.Exchange, in emailForm, client sessions.Client) (session sessions.Issued, mailed bool, err error) {
+func (h mails) enter(x *httpkit.Exchange, in emailForm,
+	client sessions.Client) (session sessions.Issued, mailed bool, err error) {
 	err = h.write(x, func(ctx context.Context) (err error) {
 		if in.Register {
 			session, mailed, err = h.service.Registration.Register(ctx, in.credentials(), client)
@@ -130,7 +133,8 @@ func (h *Handler) issuedIfPreferred(x *httpkit.Exchange, html bool, s sessions.I
 }
 
 func (h *Handler) issuedOf(ctx context.Context, s sessions.Issued) *issued {
-	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires), User: h.service.Sessions.LoggedIn(ctx, &s.Session).Body}
+	return &issued{Token: s.Token, Expires: object.FormatTime(s.Expires),
+		User: h.service.Sessions.LoggedIn(ctx, &s.Session).Body}
 }
 
 // issued is the representation of a session that has just been issued.
@@ -192,7 +196,8 @@ func (h mails) requestRecovery(x *httpkit.Exchange, in mailForm) (op.Outcome, er
 
 // requestMail requests a mail. The reply does not reveal whether the account
 // exists.
-func (h mails) requestMail(x *httpkit.Exchange, in addressOnly, page string, request func(ctx context.Context, login string, client sessions.Client) error) (op.Outcome, error) {
+func (h mails) requestMail(x *httpkit.Exchange, in addressOnly, page string,
+	request func(ctx context.Context, login string, client sessions.Client) error) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err == nil {
 		err = unlessMailed(in.HTML, request(x.Context(), in.Login, client))
@@ -220,7 +225,8 @@ func (h mails) recover(x *httpkit.Exchange, in recoveryForm) (op.Outcome, error)
 		client = knownBrowser(client)
 	}
 	c := passwords.Credentials{Login: in.Login, Password: in.Password, Token: in.Token, Fields: in.Rest}
-	if err := h.write(x, func(ctx context.Context) error { return h.service.Recovery.Recover(ctx, c, client) }); err != nil {
+	if err := h.write(x,
+		func(ctx context.Context) error { return h.service.Recovery.Recover(ctx, c, client) }); err != nil {
 		return op.Outcome{}, err
 	}
 	if in.HTML {

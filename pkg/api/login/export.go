@@ -47,8 +47,8 @@ const (
 	exportPatience = time.Minute
 )
 
-// exportWriter writes an archive to a client, who has to keep the pace. The reply begins with the first bytes, so that an error
-// before that is replied with a problem.
+// exportWriter writes an archive to a client, who has to keep the pace. The reply begins with the first bytes, so that
+// an error before that is replied with a problem.
 type exportWriter struct {
 	x       *httpkit.Exchange
 	control *http.ResponseController
@@ -79,8 +79,10 @@ func (w *exportWriter) Write(p []byte) (int, error) {
 // addExport adds the operation by which users download their data.
 func (h *Handler) addExport(set *op.Set) {
 	set.Add(op.Operation{
-		Method: http.MethodGet, Path: "/auth/export", ID: "export", Summary: "Download one's data", Security: op.Needed(),
-		Description: "A zip file with the account, the objects that the user owns and their files, and a manifest as its last entry. Without the manifest the file is incomplete. Needs a login of the last 10 minutes.",
+		Method: http.MethodGet, Path: "/auth/export", ID: "export", Summary: "Download one's data",
+		Security: op.Needed(),
+		Description: "A zip file with the account, the objects that the user owns and their files, and a manifest as " +
+			"its last entry. Without the manifest the file is incomplete. Needs a login of the last 10 minutes.",
 		Replies: ordered.Of("200", op.Reply("The archive.", op.Content("application/zip", op.Raw()),
 			"Cache-Control", "Content-Disposition")),
 		Problems: []int{401, 403, 409, 429},

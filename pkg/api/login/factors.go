@@ -50,8 +50,10 @@ type added struct {
 	*issued
 }
 
-// changeFactor begins to add a second factor, and adds one that needs no code. A form adds it by a code as well, or removes it.
-func (h secondFactors) changeFactor(x *httpkit.Exchange, me *sessions.Session, m about.Method, in factorForm) (op.Outcome, error) {
+// changeFactor begins to add a second factor, and adds one that needs no code. A form adds it by a code as well, or
+// removes it.
+func (h secondFactors) changeFactor(x *httpkit.Exchange, me *sessions.Session, m about.Method,
+	in factorForm) (op.Outcome, error) {
 	switch {
 	case in.Remove:
 		return h.ofAccount("factor-removed"), h.service.Enrollment.Remove(x.Context(), me, m.Name)
@@ -73,7 +75,8 @@ func (h secondFactors) changeFactor(x *httpkit.Exchange, me *sessions.Session, m
 
 // confirmFactor adds a second factor, by a code if it needs one. After a wrong code the form for the code is shown
 // again: the app already has the secret.
-func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *sessions.Session, m about.Method, in factorCode) (op.Outcome, error) {
+func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *sessions.Session, m about.Method,
+	in factorCode) (op.Outcome, error) {
 	client, err := h.client(x)
 	if err != nil {
 		return op.Outcome{}, err
@@ -98,7 +101,8 @@ func (h secondFactors) confirmFactor(x *httpkit.Exchange, _ *sessions.Session, m
 }
 
 // addFactor is confirmFactor without a code.
-func (h secondFactors) addFactor(x *httpkit.Exchange, me *sessions.Session, m about.Method, in op.Input) (op.Outcome, error) {
+func (h secondFactors) addFactor(x *httpkit.Exchange, me *sessions.Session, m about.Method,
+	in op.Input) (op.Outcome, error) {
 	return h.confirmFactor(x, me, m, factorCode{Input: in})
 }
 

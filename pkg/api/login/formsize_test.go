@@ -30,8 +30,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body below /auth has 64 KiB, also one that announces no length: no more is read into memory. Some of the rest is read away, as
-// net/http does, so that the client finds the reply.
+// A body below /auth has 64 KiB, also one that announces no length: no more is read into memory. Some of the rest is
+// read away, as net/http does, so that the client finds the reply.
 func TestBodiesThatAnnounceNoLengthAreBounded(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	for _, c := range []struct {
@@ -39,8 +39,10 @@ func TestBodiesThatAnnounceNoLengthAreBounded(t *testing.T) {
 		status                     int
 	}{
 		{"POST", "/auth/email", "application/json", `{"login":"a@example.com","password":"`, 413},
-		{"POST", "/auth/email", "application/x-www-form-urlencoded", "login=a@example.com&password=", 303}, // to the page of failures
-		{"PUT", "/auth/email", "application/json", "{", 401},                                               // nothing is read
+		// to the page of failures
+		{"POST", "/auth/email", "application/x-www-form-urlencoded", "login=a@example.com&password=", 303},
+		// nothing is read
+		{"PUT", "/auth/email", "application/json", "{", 401},
 		{"POST", "/auth/email/recovery", "application/json", "{", 413},
 		{"PUT", "/auth/email/recovery", "application/json", "{", 413},
 		{"POST", "/auth/email/validation", "application/json", "{", 413},
@@ -82,7 +84,8 @@ func TestFormsHaveAThousandFields(t *testing.T) {
 	f.Do("POST", "/auth/email", "{"+login+of(997, ",", `"f%d":1`)+"}").Want(204)
 	const media = "application/x-www-form-urlencoded"
 	for n, target := range map[int]string{1001: "/out?reason=invalid", 999: "/out?reason=unknown"} {
-		r := f.Do("POST", "/auth/email", "login=bob@example.com&password=a+fine+password&"+of(n-2, "&", "f%d=1"), "Content-Type", "", "Content-Type", media).Want(303)
+		r := f.Do("POST", "/auth/email", "login=bob@example.com&password=a+fine+password&"+of(n-2, "&", "f%d=1"),
+			"Content-Type", "", "Content-Type", media).Want(303)
 		if got := r.Header.Get("Location"); !strings.HasPrefix(got, target) {
 			t.Errorf("a form of %d fields leads to %s, want %s", n, got, target)
 		}
@@ -94,8 +97,10 @@ func TestManyCookiesTakeNoMemory(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	token := f.Register("ada@example.com", "a fine password")
 	for cookies, status := range map[string]int{
-		"belfry=" + token: 200, `belfry="` + token + `"`: 200, " belfry = x; belfry=" + token: 200, "belfry=x; belfry=" + token: 200,
-		"belfry; belfry=" + token: 200, "belfry=\"; belfry=" + token: 200, "other=1; belfry=" + token + "; belfry=x": 200, "belfry-device=" + token: 401,
+		"belfry=" + token: 200, `belfry="` + token + `"`: 200, " belfry = x; belfry=" + token: 200,
+		"belfry=x; belfry=" + token: 200,
+		"belfry; belfry=" + token:   200, "belfry=\"; belfry=" + token: 200,
+		"other=1; belfry=" + token + "; belfry=x": 200, "belfry-device=" + token: 401,
 		strings.Repeat("a=b; ", 4000) + "belfry=" + token: 200,
 	} {
 		f.Do("GET", "/auth/me", "", "Cookie", cookies).Want(status)

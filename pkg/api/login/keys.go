@@ -30,7 +30,8 @@ type issuedKey struct {
 func (h *Handler) addKeys(set *op.Set) {
 	set.Get(op.Operation{
 		Path: "/auth/keys", ID: "listKeys", Summary: "List one's API keys", Security: op.Needed(),
-		Replies:  ordered.Of("200", op.Reply("The keys, the oldest first.", op.JSON(op.Object("", 1, "keys", op.List(apimodel.Ref("APIKey")))), "Cache-Control")),
+		Replies: ordered.Of("200", op.Reply("The keys, the oldest first.",
+			op.JSON(op.Object("", 1, "keys", op.List(apimodel.Ref("APIKey")))), "Cache-Control")),
 		Problems: []int{401, 403, 429},
 		Limit:    httpkit.Read, Run: h.owner(h.keys),
 	})
@@ -40,17 +41,18 @@ func (h *Handler) addKeys(set *op.Set) {
 	made.Object("properties").Set("token", op.Text("For Authorization: Bearer. It is shown once."))
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: "/auth/keys", ID: "createKey", Summary: "Make an API key", Security: op.Needed(),
-		Body:     op.Form[keyForm]("rule", op.Text("CEL over `method` and `path` of a request; requests for which it is false are refused.")),
+		Body: op.Form[keyForm]("rule",
+			op.Text("CEL over `method` and `path` of a request; requests for which it is false are refused.")),
 		Replies:  ordered.Of("201", op.Reply("The key with its token.", op.JSON(made), "Cache-Control")),
 		Problems: formProblems(),
 		Limit:    httpkit.Write, Run: ownerForm(h, never, h.createKey),
 	})
 	set.Add(op.Operation{
-		Method: http.MethodDelete, Path: "/auth/keys/{uuid}", ID: "revokeKey", Summary: "Revoke an API key", Security: op.Needed(),
-		Parameters: op.Parameters("UUID"),
-		Replies:    ordered.Of("204", op.Reply("The key is revoked.", nil, "Cache-Control")),
-		Problems:   []int{400, 401, 403, 404, 409, 429},
-		Limit:      httpkit.Write, Run: h.owner(h.revokeKey),
+		Method: http.MethodDelete, Path: "/auth/keys/{uuid}", ID: "revokeKey", Summary: "Revoke an API key",
+		Security: op.Needed(), Parameters: op.Parameters("UUID"),
+		Replies:  ordered.Of("204", op.Reply("The key is revoked.", nil, "Cache-Control")),
+		Problems: []int{400, 401, 403, 404, 409, 429},
+		Limit:    httpkit.Write, Run: h.owner(h.revokeKey),
 	})
 }
 

@@ -16,7 +16,8 @@ type madeKey struct {
 // makeKey makes an API key with a session.
 func makeKey(f *apitest.Front, session, body string) (k madeKey) {
 	f.Helper()
-	f.Do("POST", "/auth/keys", body, "Authorization", "Bearer "+session).Want(201).HasHeader("Cache-Control", "no-store").JSON(&k)
+	f.Do("POST", "/auth/keys", body, "Authorization", "Bearer "+session).Want(201).HasHeader("Cache-Control",
+		"no-store").JSON(&k)
 	return k
 }
 
@@ -32,8 +33,10 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 		t.Errorf("%s, by the key %s", mine.Text, key.Text)
 	}
 	var list struct{ Keys []keys.Info }
-	r := f.Do("GET", "/auth/keys", "", "Authorization", "Bearer "+session).Want(200).HasHeader("Cache-Control", "no-store")
-	if r.JSON(&list); len(list.Keys) != 1 || list.Keys[0].ID != k.ID || strings.Contains(r.Text, k.Token[22:]) || strings.Contains(r.Text, "token") {
+	r := f.Do("GET", "/auth/keys", "", "Authorization", "Bearer "+session).Want(200).HasHeader("Cache-Control",
+		"no-store")
+	if r.JSON(&list); len(list.Keys) != 1 || list.Keys[0].ID != k.ID || strings.Contains(r.Text, k.Token[22:]) ||
+		strings.Contains(r.Text, "token") {
 		t.Errorf("%s", r.Text)
 	}
 	for _, c := range []struct {
@@ -59,7 +62,8 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	}
 	f.Do("POST", "/auth/keys", `{"name":"x"}`).Want(401)
 	f.Do("GET", "/auth/keys", "").Want(401)
-	f.Do("POST", "/auth/keys", `{"name":"x","password":"a fine password"}`, "Cookie", "belfry="+session, "Sec-Fetch-Site", "cross-site").Want(403)
+	f.Do("POST", "/auth/keys", `{"name":"x","password":"a fine password"}`, "Cookie", "belfry="+session,
+		"Sec-Fetch-Site", "cross-site").Want(403)
 	f.Do("DELETE", "/auth/keys/"+k.ID, "", "Authorization", "Bearer "+bob).Want(404)
 	f.Do("DELETE", "/auth/keys/"+session[:22], "", "Authorization", "Bearer "+session).Want(404)
 	f.Do("DELETE", "/auth/sessions/"+k.ID, "", "Authorization", "Bearer "+session).Want(404)
@@ -99,14 +103,17 @@ func TestAnAPIKeyManagesNoAccount(t *testing.T) {
 func TestTheRuleOfAnAPIKeyHoldsForEveryRoute(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	session := f.Register("ada@example.com", "a fine password")
-	k := makeKey(f, session, `{"name":"books","password":"a fine password","rule":"path.startsWith('/books/') && method != 'DELETE'"}`)
+	k := makeKey(f, session,
+		`{"name":"books","password":"a fine password","rule":"path.startsWith('/books/') && method != 'DELETE'"}`)
 	f.Create("emma")
 	for _, c := range []struct {
 		method, path string
 		want         int
 	}{
-		{"GET", "/books/emma", 200}, {"PUT", "/books/emma", 200}, {"DELETE", "/books/emma", 403}, {"POST", "/books", 403}, {"GET", "/books", 403}, {"GET", "/auth/me", 403},
-		{"GET", "/authors/x", 403}, {"GET", "/books/%65mma", 200}, {"GET", "/b%6Foks/emma", 404}, {"GET", "/authors/..%2F..%2Fbooks%2Femma", 400}, {"PATCH", "/authors/x", 403}, {"DELETE", "/auth", 403},
+		{"GET", "/books/emma", 200}, {"PUT", "/books/emma", 200}, {"DELETE", "/books/emma", 403},
+		{"POST", "/books", 403}, {"GET", "/books", 403}, {"GET", "/auth/me", 403},
+		{"GET", "/authors/x", 403}, {"GET", "/books/%65mma", 200}, {"GET", "/b%6Foks/emma", 404},
+		{"GET", "/authors/..%2F..%2Fbooks%2Femma", 400}, {"PATCH", "/authors/x", 403}, {"DELETE", "/auth", 403},
 	} {
 		body := ""
 		if c.method == "PUT" || c.method == "POST" || c.method == "PATCH" {

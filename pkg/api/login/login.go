@@ -77,8 +77,10 @@ type (
 // NewHandler returns the handler of the operations below /auth.
 func NewHandler(calls *httpkit.Calls, origins *httpkit.Origins, o Options) *Handler {
 	return &Handler{
-		service: o.Service, calls: calls, origins: origins, own: httpkit.NewOrigins(o.Service.BaseURL()), cookies: cookiesFor(o.Service),
-		BrowserRedirects: o.BrowserRedirects, authorizePage: o.AuthorizePage, accountPage: o.AccountPage, readActivity: o.Activity, exporter: o.Export,
+		service: o.Service, calls: calls, origins: origins, own: httpkit.NewOrigins(o.Service.BaseURL()),
+		cookies:          cookiesFor(o.Service),
+		BrowserRedirects: o.BrowserRedirects, authorizePage: o.AuthorizePage, accountPage: o.AccountPage,
+		readActivity: o.Activity, exporter: o.Export,
 	}
 }
 

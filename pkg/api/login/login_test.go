@@ -44,7 +44,9 @@ func TestTwoFronts(t *testing.T) {
 		here.Me(second).Want(401)
 
 		second = there.LogIn(login, "a fine password")
-		next := apitest.Token(here.Do("PUT", "/auth/email", `{"password":"a fine password","newPassword":"a better password"}`, "Authorization", "Bearer "+first).Want(204))
+		next := apitest.Token(here.Do("PUT", "/auth/email",
+			`{"password":"a fine password","newPassword":"a better password"}`, "Authorization",
+			"Bearer "+first).Want(204))
 		there.Me(first).Want(401)
 		there.Me(second).Want(401)
 		there.Me(next).Want(200)
@@ -70,9 +72,12 @@ func TestAuthRepliesAreNotCached(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	session := f.Register("ada@example.com", "a fine password")
 	for _, r := range []apitest.Reply{
-		f.Do("POST", "/auth/email", apitest.Ada), f.Me(session), f.Do("GET", "/auth", ""), f.Do("GET", "/auth/sessions", "", "Authorization", "Bearer "+session),
-		f.Do("GET", "/auth/email/callback", ""), f.Do("POST", "/auth/email/recovery", `{"login":"ada@example.com"}`), f.Do("DELETE", "/auth", ""),
-		f.Do("GET", "/auth/me", ""), f.Do("PUT", "/auth/email", `{"password":"a fine password","newPassword":"a better password"}`, "Authorization", "Bearer "+session),
+		f.Do("POST", "/auth/email", apitest.Ada), f.Me(session), f.Do("GET", "/auth", ""),
+		f.Do("GET", "/auth/sessions", "", "Authorization", "Bearer "+session),
+		f.Do("GET", "/auth/email/callback", ""), f.Do("POST", "/auth/email/recovery", `{"login":"ada@example.com"}`),
+		f.Do("DELETE", "/auth", ""),
+		f.Do("GET", "/auth/me", ""), f.Do("PUT", "/auth/email",
+			`{"password":"a fine password","newPassword":"a better password"}`, "Authorization", "Bearer "+session),
 	} {
 		r.HasHeader("Cache-Control", "no-store")
 	}
@@ -85,9 +90,12 @@ func TestAuthRoutes(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		{"GET", "/auth/email", 405}, {"DELETE", "/auth/email", 405}, {"POST", "/auth", 405}, {"POST", "/auth/me", 405}, {"GET", "/auth/email/recovery", 405},
-		{"GET", "/auth/none", 404}, {"GET", "/auth/github", 404}, {"GET", "/auth/sessions/x", 405}, {"DELETE", "/auth/sessions/x/y", 404},
-		{"DELETE", "/auth/sessions/%2e%2e", 400}, {"DELETE", "/auth/idents/a%2Fb", 400}, {"DELETE", "/auth/idents/x", 404}, {"DELETE", "/auth/sessions/" + strings.Repeat("x", 300), 400},
+		{"GET", "/auth/email", 405}, {"DELETE", "/auth/email", 405}, {"POST", "/auth", 405}, {"POST", "/auth/me", 405},
+		{"GET", "/auth/email/recovery", 405},
+		{"GET", "/auth/none", 404}, {"GET", "/auth/github", 404}, {"GET", "/auth/sessions/x", 405},
+		{"DELETE", "/auth/sessions/x/y", 404},
+		{"DELETE", "/auth/sessions/%2e%2e", 400}, {"DELETE", "/auth/idents/a%2Fb", 400},
+		{"DELETE", "/auth/idents/x", 404}, {"DELETE", "/auth/sessions/" + strings.Repeat("x", 300), 400},
 	} {
 		f.Do(c.method, c.path, "", "Authorization", "Bearer "+session).Want(c.want)
 	}
@@ -95,7 +103,8 @@ func TestAuthRoutes(t *testing.T) {
 	for _, path := range []string{"/auth/me", "/auth/sessions"} {
 		f.Do("GET", path, "").Want(401).HasHeader("Www-Authenticate", "Bearer")
 	}
-	for _, c := range [][2]string{{"PUT", "/auth/email"}, {"DELETE", "/auth/idents/x"}, {"DELETE", "/auth/sessions/x"}} {
+	for _, c := range [][2]string{{"PUT", "/auth/email"}, {"DELETE", "/auth/idents/x"},
+		{"DELETE", "/auth/sessions/x"}} {
 		f.Do(c[0], c[1], `{}`).Want(401)
 	}
 
@@ -112,7 +121,8 @@ func TestAuthRoutes(t *testing.T) {
 func TestTokensAreShown(t *testing.T) {
 	for _, c := range []struct {
 		baseURL, cookie, other string
-	}{{"http://belfry.example.org", "belfry", "__Host-belfry"}, {"https://belfry.example.org", "__Host-belfry", "belfry"}} {
+	}{{"http://belfry.example.org", "belfry", "__Host-belfry"},
+		{"https://belfry.example.org", "__Host-belfry", "belfry"}} {
 		f := apitest.StartLogin(t, 1, func(o *account.Options) { o.BaseURL = c.baseURL })[0]
 		session := f.Register("ada@example.com", "a fine password")
 		bob := f.Register("bob@example.com", "a fine password")

@@ -29,10 +29,10 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 		problems = append(problems, 404)
 	}
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: "/auth/" + m.Name, ID: "loginBy" + apimodel.Identifier(m.Name), Summary: "Log in by " + m.Name, Security: op.Maybe(),
-		Description: "The reply to an HTML form is 303.",
-		Parameters:  op.Parameters("PreferSession"),
-		Body:        op.Form[codeForm]("code", op.Text(cmp.Or(m.API.Code, m.Answer+"."))),
+		Method: http.MethodPost, Path: "/auth/" + m.Name, ID: "loginBy" + apimodel.Identifier(m.Name),
+		Summary: "Log in by " + m.Name, Security: op.Maybe(), Description: "The reply to an HTML form is 303.",
+		Parameters: op.Parameters("PreferSession"),
+		Body:       op.Form[codeForm]("code", op.Text(cmp.Or(m.API.Code, m.Answer+"."))),
 		Replies: ordered.Of(
 			"200", issuedReply("Logged in, with `Prefer: return=representation`."),
 			"204", sessionReply("Logged in."),
@@ -40,14 +40,16 @@ func (h *Handler) addLoginBy(set *op.Set, m about.Method) {
 		),
 		Problems: problems,
 		Run: anybody(h, op.IsHTML, func(x *httpkit.Exchange, in codeForm) (op.Outcome, error) {
-			return h.loginBy(x, m, in.Input, in.Authorize, in.Login, func() (method.Answer, error) { return method.Answer{Code: in.Code}, nil })
+			return h.loginBy(x, m, in.Input, in.Authorize, in.Login,
+				func() (method.Answer, error) { return method.Answer{Code: in.Code}, nil })
 		}),
 	})
 }
 
 // loginBy logs in by a method that has no route of its own: with an address and a code, or with the answer of a script.
 // authorize is the request of an application, nil for none.
-func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, authorize *string, login string, answerOf func() (method.Answer, error)) (op.Outcome, error) {
+func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, authorize *string, login string,
+	answerOf func() (method.Answer, error)) (op.Outcome, error) {
 	logIn := func(client sessions.Client) (session sessions.Issued, err error) {
 		answer, err := answerOf()
 		if err != nil {
@@ -60,13 +62,14 @@ func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, auth
 		return session, err
 	}
 	if authorize != nil {
-		return applicationRoutes{h}.enterForApplication(x, *authorize, false, func(app *record.Application) (session sessions.Issued, _ bool, err error) {
-			client, err := applicationRoutes{h}.clientFor(x, app)
-			if err == nil {
-				session, err = logIn(client)
-			}
-			return session, false, err
-		})
+		return applicationRoutes{h}.enterForApplication(x, *authorize, false,
+			func(app *record.Application) (session sessions.Issued, _ bool, err error) {
+				client, err := applicationRoutes{h}.clientFor(x, app)
+				if err == nil {
+					session, err = logIn(client)
+				}
+				return session, false, err
+			})
 	}
 	client, err := h.client(x)
 	if err != nil {

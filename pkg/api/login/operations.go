@@ -20,12 +20,14 @@ func Operations(set *op.Set, h *Handler) {
 	set.Tag("Login", "Logging in, and one's account.")
 	set.Get(op.Operation{
 		Path: "/auth", ID: "listProviders", Summary: "List the ways to log in", Security: op.Open(),
-		Replies: ordered.Of("200", op.Reply("The configured providers.", op.JSON(op.Object("", 1, "providers", op.List(apimodel.Ref("Provider")))), "Cache-Control")),
-		Run:     h.providers,
+		Replies: ordered.Of("200", op.Reply("The configured providers.",
+			op.JSON(op.Object("", 1, "providers", op.List(apimodel.Ref("Provider")))), "Cache-Control")),
+		Run: h.providers,
 	})
 	set.Add(op.Operation{
 		Method: http.MethodDelete, Path: "/auth", ID: "logout", Summary: "Log out",
-		Replies:  ordered.Of("204", op.Reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
+		Replies: ordered.Of("204",
+			op.Reply("The session has ended, if there was one.", nil, "Cache-Control", "Set-Cookie")),
 		Problems: []int{401, 403, 409, 429}, Limit: httpkit.Write, Run: h.logout(false),
 	})
 	set.Add(op.Operation{
@@ -78,7 +80,8 @@ func formProblems(more ...int) []int {
 
 // issuedReply is the response with a session that has just begun.
 func issuedReply(description string) *ordered.Object {
-	return op.Reply(description, op.JSON(apimodel.Ref("IssuedSession")), "Cache-Control", "Set-Cookie", "Preference-Applied")
+	return op.Reply(description, op.JSON(apimodel.Ref("IssuedSession")), "Cache-Control", "Set-Cookie",
+		"Preference-Applied")
 }
 
 // writtenReply is the response without a body to a write whose consequences the client may have waited for.

@@ -30,7 +30,8 @@ const (
 	maxChallenges = 8
 )
 
-// SendChallenge replies with the options of a challenge to the script. Its secret is in a cookie, which scripts can't read.
+// SendChallenge replies with the options of a challenge to the script. Its secret is in a cookie, which scripts can't
+// read.
 func (s *Sessions) SendChallenge(x *httpkit.Exchange, c method.Challenge) error {
 	s.cookies.setChallenge(x, c)
 	return x.SendJSON(c.Options)
@@ -109,10 +110,11 @@ func (h passkeyRoutes) beginPasskeyLogin(x *httpkit.Exchange) error {
 
 // loginByPasskey logs in by a passkey.
 func (h passkeyRoutes) loginByPasskey(x *httpkit.Exchange, in passkeyLoginForm) (op.Outcome, error) {
-	return h.loginBy(x, h.service.Passkeys.About(), in.Input, in.Authorize, "", func() (answer method.Answer, err error) {
-		answer.Signed, err = h.answer(x, in.Credential, in.Secret)
-		return answer, err
-	})
+	return h.loginBy(x, h.service.Passkeys.About(), in.Input, in.Authorize, "",
+		func() (answer method.Answer, err error) {
+			answer.Signed, err = h.answer(x, in.Credential, in.Secret)
+			return answer, err
+		})
 }
 
 func (h passkeyRoutes) passkeys(x *httpkit.Exchange, me *sessions.Session) (op.Outcome, error) {

@@ -136,9 +136,10 @@ func (h byProvider) postedCallback(x *httpkit.Exchange) error {
 func (h byProvider) addProvider(set *op.Set, name string) {
 	set.Add(op.Operation{
 		Method: http.MethodGet, Path: "/auth/" + name, ID: "loginWith" + apimodel.Identifier(name),
-		Summary: "Log in through " + name, Description: "For browsers: redirects them to the provider, or to the page of failure.",
-		Replies:    ordered.Of("302", op.Redirect("To the provider.", "Set-Cookie")),
-		Navigation: true, Run: func(x *httpkit.Exchange) error { return h.begin(x, name) },
+		Summary:     "Log in through " + name,
+		Description: "For browsers: redirects them to the provider, or to the page of failure.",
+		Replies:     ordered.Of("302", op.Redirect("To the provider.", "Set-Cookie")),
+		Navigation:  true, Run: func(x *httpkit.Exchange) error { return h.begin(x, name) },
 	})
 }
 
@@ -149,7 +150,8 @@ func (h byProvider) addProviderToken(set *op.Set) {
 		"scope", op.Text("The scopes of the token, separated by spaces."))
 	token.Set("required", []string{"accessToken", "scope"})
 	set.Get(op.Operation{
-		Path: "/auth/idents/{uuid}/token", ID: "getProviderToken", Summary: "Get an access token of a provider", Security: op.Needed(),
+		Path: "/auth/idents/{uuid}/token", ID: "getProviderToken", Summary: "Get an access token of a provider",
+		Security:    op.Needed(),
 		Description: "For one's own ident whose provider has `tokens: keep`. An expired token is refreshed.",
 		Parameters:  op.Parameters("UUID"),
 		Replies:     ordered.Of("200", op.Reply("The token.", op.JSON(token), "Cache-Control")),
@@ -187,8 +189,10 @@ func (h byProvider) addCallback(set *op.Set) {
 	}
 	set.Add(op.Operation{
 		Method: http.MethodGet, Path: "/auth/callback", ID: "returnFromProvider", Summary: "Return from a provider",
-		Description: "For browsers, which providers redirect to this URL.", Parameters: append(all, op.Parameters("Prefer")...),
-		Replies:    ordered.Of("302", op.Redirect("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
+		Description: "For browsers, which providers redirect to this URL.",
+		Parameters:  append(all, op.Parameters("Prefer")...),
+		Replies: ordered.Of("302",
+			op.Redirect("To the page of success, or of failure.", "Set-Cookie", "Preference-Applied")),
 		Navigation: true, Run: h.callback,
 	})
 	if !set.Contract.Login.PostsCallback {
@@ -199,7 +203,8 @@ func (h byProvider) addCallback(set *op.Set) {
 		fields = append(fields, name, op.Text(""))
 	}
 	set.Add(op.Operation{
-		Method: http.MethodPost, Path: "/auth/callback", ID: "returnFromProviderByForm", Summary: "Return from a provider, by a form",
+		Method: http.MethodPost, Path: "/auth/callback", ID: "returnFromProviderByForm",
+		Summary:     "Return from a provider, by a form",
 		Description: "For browsers, which Apple makes send this form.",
 		Body:        op.Body(op.Content(op.FormType, op.Object("", 0, fields...))),
 		Replies:     ordered.Of("303", op.Redirect("To the same by GET, or to the page of failure.")),

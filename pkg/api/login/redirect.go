@@ -27,7 +27,8 @@ func redirectFailureTo(x *httpkit.Exchange, target string, err error, reason str
 		switch reason = "denied"; {
 		case errors.Is(err, sessions.ErrDisabled):
 			reason = "disabled"
-		case errors.Is(err, post.ErrToken) && given != "denied": // otherwise it is a code, and the user can try another one
+		// Otherwise it is a code, and the user can try another one.
+		case errors.Is(err, post.ErrToken) && given != "denied":
 			reason = "token"
 		case errors.As(err, &step):
 			reason = "step-up"

@@ -77,7 +77,8 @@ func (h *Handler) repeated(x *httpkit.Exchange, err error, html bool) bool {
 		if errs.KindOf(err) != errs.Denied || r.Provider != "" {
 			reason = "state"
 		}
-		x.Log(slog.LevelInfo, "a request was repeated", slog.String("done", string(r.Act)), slog.String("reason", reason))
+		x.Log(slog.LevelInfo, "a request was repeated", slog.String("done", string(r.Act)),
+			slog.String("reason", reason))
 		x.Redirect(withQuery(h.FailureRedirect, reasonParameter, reason, doneParameter, string(r.Act)))
 	}
 	return true
@@ -103,7 +104,8 @@ func (h *Handler) placeOf(x *httpkit.Exchange, r *once.Repetition) string {
 	if provider == "" {
 		provider = "email"
 	}
-	if secret := h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)); r.Act == record.ActLoggedIn && secret != "" {
+	if secret := h.service.Login.PendingSecret(x.Context(),
+		h.cookies.values(x.Request, pendingCookie)); r.Act == record.ActLoggedIn && secret != "" {
 		if factors, err := h.service.Login.PendingFactors(x.Context(), secret); err == nil {
 			return withQuery(h.SecondFactorRedirect, "factors", strings.Join(factors, " "))
 		}

@@ -29,17 +29,21 @@ func TestAProgramIsRepliedTheTokenOfItsSession(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	token := ""
 	for _, c := range []struct{ name, method, path, body, password string }{
-		{"registration", "POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password","name":"Ada"}`, ""},
+		{"registration", "POST", "/auth/email",
+			`{"register":true,"login":"ada@example.com","password":"a fine password","name":"Ada"}`, ""},
 		{"login", "POST", "/auth/email", apitest.Ada, ""},
-		{"another address", "POST", "/auth/email", `{"register":true,"login":"ada@example.org","password":"a fine password"}`, "bearer"},
-		{"change of the password", "PUT", "/auth/email", `{"password":"a fine password","newPassword":"a better password"}`, "bearer"},
+		{"another address", "POST", "/auth/email",
+			`{"register":true,"login":"ada@example.org","password":"a fine password"}`, "bearer"},
+		{"change of the password", "PUT", "/auth/email",
+			`{"password":"a fine password","newPassword":"a better password"}`, "bearer"},
 	} {
 		headers := []string{"Prefer", prefer}
 		if c.password != "" {
 			headers = append(headers, "Authorization", "Bearer "+token)
 		}
 		r := f.Do(c.method, c.path, c.body, headers...).Want(200)
-		r.HasHeader("Preference-Applied", prefer).HasHeader("Cache-Control", "no-store").HasHeader("Content-Type", "application/json")
+		r.HasHeader("Preference-Applied", prefer).HasHeader("Cache-Control", "no-store").HasHeader("Content-Type",
+			"application/json")
 		var got issued
 		r.JSON(&got)
 		if got.Token == "" || got.Token != apitest.Token(r) {
@@ -68,10 +72,14 @@ func TestTheTokenIsInNoOtherReply(t *testing.T) {
 		{"the first of two counts", apitest.Ada, 204, []string{"Prefer", "return=minimal, " + prefer}},
 		{"an unknown value", apitest.Ada, 204, []string{"Prefer", "return=representations"}},
 		{"a parameter of another", apitest.Ada, 204, []string{"Prefer", "x; " + prefer}},
-		{"a wrong password", `{"login":"ada@example.com","password":"a wrong password"}`, 403, []string{"Prefer", prefer}},
-		{"a wrong password beside a session", `{"login":"ada@example.com","password":"a wrong password"}`, 403, []string{"Prefer", prefer, "Authorization", "Bearer " + token}},
-		{"an unknown login", `{"login":"bob@example.com","password":"a fine password"}`, 404, []string{"Prefer", prefer}},
-		{"a form", "login=ada%40example.com&password=a+fine+password", 303, []string{"Prefer", prefer, "Content-Type", "", "Content-Type", formType}},
+		{"a wrong password", `{"login":"ada@example.com","password":"a wrong password"}`, 403,
+			[]string{"Prefer", prefer}},
+		{"a wrong password beside a session", `{"login":"ada@example.com","password":"a wrong password"}`, 403,
+			[]string{"Prefer", prefer, "Authorization", "Bearer " + token}},
+		{"an unknown login", `{"login":"bob@example.com","password":"a fine password"}`, 404,
+			[]string{"Prefer", prefer}},
+		{"a form", "login=ada%40example.com&password=a+fine+password", 303,
+			[]string{"Prefer", prefer, "Content-Type", "", "Content-Type", formType}},
 		{"another origin", apitest.Ada, 403, []string{"Prefer", prefer, "Sec-Fetch-Site", "cross-site"}},
 	} {
 		r := f.Do("POST", "/auth/email", c.body, c.headers...).Want(c.want).HasHeader("Preference-Applied", "")
@@ -97,7 +105,8 @@ func TestTheUserOfALoginIsWhatAGetShows(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	fields, found := policy.CompileFields(policy.Rules{Users: true}, map[string]policy.FieldRule{"note": {Read: "!isOwner"}})
+	fields, found := policy.CompileFields(policy.Rules{Users: true},
+		map[string]policy.FieldRule{"note": {Read: "!isOwner"}})
 	if len(found) > 0 {
 		t.Fatal(found)
 	}
@@ -113,10 +122,13 @@ func TestTheUserOfALoginIsWhatAGetShows(t *testing.T) {
 	} {
 		f := apitest.StartLogin(t, 1, func(o *account.Options) { o.Users = o.Users.WithOptions(c.change) })[0]
 		var got issued
-		f.Do("POST", "/auth/email", `{"register":true,"login":"ada@example.com","password":"a fine password","name":"Ada","note":"secret"}`, "Prefer", prefer).Want(200).JSON(&got)
+		f.Do("POST", "/auth/email",
+			`{"register":true,"login":"ada@example.com","password":"a fine password","name":"Ada","note":"secret"}`,
+			"Prefer", prefer).Want(200).JSON(&got)
 		var user map[string]any
 		f.Must(json.Unmarshal(got.User, &user))
-		if user["uuid"] == nil || (user["name"] != nil) != c.shown || user["note"] != nil || user["password"] != nil || user["_epoch"] != nil {
+		if user["uuid"] == nil || (user["name"] != nil) != c.shown || user["note"] != nil || user["password"] != nil ||
+			user["_epoch"] != nil {
 			t.Errorf("%s: %s", c.name, got.User)
 		}
 		if !c.shown && len(user) != 1 {

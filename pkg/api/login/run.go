@@ -37,7 +37,8 @@ func (h *Handler) owner(run func(x *httpkit.Exchange, me *sessions.Session) (op.
 
 // ownerForm is owner for an operation with fields. html reports whether the reply to a request is for a browser, which
 // is redirected to the page of the account, also after an error.
-func ownerForm[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, me *sessions.Session, in T) (op.Outcome, error)) httpkit.Handler {
+func ownerForm[T any](h *Handler, html func(*httpkit.Exchange) bool,
+	run func(x *httpkit.Exchange, me *sessions.Session, in T) (op.Outcome, error)) httpkit.Handler {
 	return func(x *httpkit.Exchange) error {
 		browser, o := html(x), op.Outcome{}
 		me, err := h.requireLogin(x)
@@ -68,7 +69,8 @@ func (h *Handler) replyToOwner(x *httpkit.Exchange, html bool, o op.Outcome, err
 // anybody returns the handler of an operation with fields that needs no login, such as a login or an action with the
 // token of a mail. The browser of an HTML form is redirected to the page of failure after an error, or else as the
 // outcome says.
-func anybody[T any](h *Handler, html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchange, in T) (op.Outcome, error)) httpkit.Handler {
+func anybody[T any](h *Handler, html func(*httpkit.Exchange) bool,
+	run func(x *httpkit.Exchange, in T) (op.Outcome, error)) httpkit.Handler {
 	return op.Fields(html, run, h.reply)
 }
 
@@ -103,5 +105,6 @@ func (h *Handler) begun(x *httpkit.Exchange, html bool, s sessions.Issued, to st
 
 // fieldError is the error of a field, as a request error with a message.
 func fieldError(message, field, says string) error {
-	return &errs.Error{Kind: errs.Invalid, Message: message, Fields: []errs.Field{{Pointer: object.Pointer(field), Message: says}}}
+	return &errs.Error{Kind: errs.Invalid, Message: message,
+		Fields: []errs.Field{{Pointer: object.Pointer(field), Message: says}}}
 }

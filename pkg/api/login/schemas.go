@@ -35,7 +35,8 @@ func sessionSchema() *ordered.Object {
 			"place", place(),
 			"userAgent", op.Text("The browser or program of the login."),
 			"device", device(),
-			"methods", ordered.Of("type", "array", "items", op.Text(""), "description", "The methods of the login: password, totp, recovery, passkey, link, code, or the name of a provider."),
+			"methods", ordered.Of("type", "array", "items", op.Text(""), "description",
+				"The methods of the login: password, totp, recovery, passkey, link, code, or the name of a provider."),
 			"aal", ordered.Of("type", "integer", "enum", []any{1, 2}, "description", "2 with a second factor."),
 			"authenticatedAt", apimodel.Time("The time of the user's last authentication."),
 		))
@@ -44,11 +45,14 @@ func sessionSchema() *ordered.Object {
 // place is the schema of the place of a network address.
 func place() *ordered.Object {
 	return op.Object("The place of the network address, if a database of places is configured and has it.", 0,
-		"city", op.Text("In English."), "country", op.Text("In English."), "countryCode", op.Text("ISO 3166-1, two letters."))
+		"city", op.Text("In English."), "country", op.Text("In English."), "countryCode",
+		op.Text("ISO 3166-1, two letters."))
 }
 
 func device() *ordered.Object {
-	return ordered.Of("type", "string", "description", "The browser and the system that the user agent names; absent for other programs.", "examples", []any{"Firefox on Linux"})
+	return ordered.Of("type", "string", "description",
+		"The browser and the system that the user agent names; absent for other programs.", "examples",
+		[]any{"Firefox on Linux"})
 }
 
 func keySchema() *ordered.Object {
@@ -65,17 +69,22 @@ func keySchema() *ordered.Object {
 }
 
 func passkeySchema() *ordered.Object {
-	return ordered.Of("type", "object", "required", []string{"uuid", "type", "name", "created", "backedUp"}, "properties", ordered.Of(
-		"uuid", op.Text("The uuid of the ident."), "type", op.Only("passkey"), "name", op.Text("The name that the user chose."), "created", apimodel.Time("The time at which it was added."),
-		"lastUsed", apimodel.Time("The time of the last login with it."), "backedUp", op.Flag("Whether there are copies of it, as last reported by the authenticator."),
-		"cloneSuspected", apimodel.Time("The time at which its signature counter decreased: somebody may have a copy."),
-	))
+	return ordered.Of("type", "object", "required", []string{"uuid", "type", "name", "created", "backedUp"},
+		"properties", ordered.Of(
+			"uuid", op.Text("The uuid of the ident."), "type", op.Only("passkey"), "name",
+			op.Text("The name that the user chose."), "created", apimodel.Time("The time at which it was added."),
+			"lastUsed", apimodel.Time("The time of the last login with it."), "backedUp",
+			op.Flag("Whether there are copies of it, as last reported by the authenticator."),
+			"cloneSuspected",
+			apimodel.Time("The time at which its signature counter decreased: somebody may have a copy."),
+		))
 }
 
 // deletionSchema is the schema of a planned deletion.
 func deletionSchema() *ordered.Object {
 	return op.Object("", 2,
-		"planned", apimodel.Time("The time of the user's request."), "deleted", apimodel.Time("The time at which the account is deleted, unless the deletion is canceled."))
+		"planned", apimodel.Time("The time of the user's request."), "deleted",
+		apimodel.Time("The time at which the account is deleted, unless the deletion is canceled."))
 }
 
 // issuedSchema is the schema of a session that has just begun.
@@ -96,8 +105,10 @@ func accessToken() *ordered.Object {
 
 // protocolError is an error of RFC 6749, section 5.2, which is a problem as well.
 func protocolError() *ordered.Object {
-	return ordered.Of("description", "The error (RFC 6749), as a problem too.", "allOf", []any{apimodel.Ref("Problem"), op.Object("", 2,
-		"error", op.OneOf([]any{"invalid_request", "invalid_client", "invalid_grant", "unsupported_grant_type"}, ""),
-		"error_description", op.Text(""),
-	)})
+	return ordered.Of("description", "The error (RFC 6749), as a problem too.", "allOf",
+		[]any{apimodel.Ref("Problem"), op.Object("", 2,
+			"error", op.OneOf([]any{"invalid_request", "invalid_client", "invalid_grant", "unsupported_grant_type"},
+				""),
+			"error_description", op.Text(""),
+		)})
 }

@@ -83,7 +83,8 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 	}
 	if client.Cookie {
 		// The secret is that of a completed login if no login of the browser is pending.
-		secret = h.service.Login.PendingSecret(x.Context(), append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
+		secret = h.service.Login.PendingSecret(x.Context(),
+			append(h.cookies.values(x.Request, pendingCookie), h.cookies.values(x.Request, completedCookie)...))
 	}
 	var session sessions.Issued
 	err = h.write(x, func(ctx context.Context) (err error) {
@@ -93,7 +94,8 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 	if once.Repeated(err) != nil {
 		return h.reply(x, in.HTML, op.Outcome{}, err)
 	}
-	if errs.KindOf(err) == errs.Unauthenticated || err == nil && session.Application != nil { // with a session it is removed anyway
+	// With a session it is removed anyway.
+	if errs.KindOf(err) == errs.Unauthenticated || err == nil && session.Application != nil {
 		h.cookies.set(x, pendingCookie, "", -1)
 	}
 	if err == nil && client.Cookie {
@@ -102,7 +104,8 @@ func (h secondFactors) secondFactor(x *httpkit.Exchange) error {
 	var o op.Outcome
 	switch {
 	case !in.HTML && err == nil && session.Application != nil:
-		err = errs.New(errs.Invalid, "this login is for an application: send its second factor from the page that asks for it")
+		err = errs.New(errs.Invalid,
+			"this login is for an application: send its second factor from the page that asks for it")
 	case in.HTML && err != nil && errs.KindOf(err) != errs.Unauthenticated && formReasonOf(err) != "":
 		x.Log(slog.LevelInfo, "a second factor was refused", slog.String("error", err.Error()))
 		o, err = h.askAgain(in.Factors, h.service.Methods.About(factor.Type).Sent(), formReasonOf(err)), nil
@@ -183,7 +186,8 @@ func (h secondFactors) factorOf(x *httpkit.Exchange, in proofForm) (factor metho
 func (h secondFactors) pendingOf(x *httpkit.Exchange, flow string) (secret string, client sessions.Client, err error) {
 	client, err = h.client(x)
 	if secret = flow; secret == "" {
-		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)), true
+		secret, client.Cookie = h.service.Login.PendingSecret(x.Context(), h.cookies.values(x.Request, pendingCookie)),
+			true
 	}
 	return secret, client, err
 }

@@ -36,7 +36,8 @@ func TestALoginThatIsGivenUpTakesNoStepUp(t *testing.T) {
 		t.Fatal("no login waits for its second factor")
 	}
 	options, challenged = challenge(f, "/auth/passkey/options")
-	r := f.Do("POST", "/auth/passkey", bodyOf(c.Get(options), ""), "Cookie", challenged+"; belfry-second="+pending).Want(204)
+	r := f.Do("POST", "/auth/passkey", bodyOf(c.Get(options), ""), "Cookie",
+		challenged+"; belfry-second="+pending).Want(204)
 	if _, removed := cookie(r, "belfry-second"); !removed {
 		t.Errorf("the cookie of the other login stays: %v", r.Cookies())
 	}
@@ -48,7 +49,8 @@ func TestAnOldSessionThatLinksAProvider(t *testing.T) {
 	f := startApplications(t, func(o *account.Options) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	headers := []string{"Cookie", "belfry=" + f.Register("ada@example.com", "a fine password"), "Sec-Fetch-Site", "same-origin"}
+	headers := []string{"Cookie", "belfry=" + f.Register("ada@example.com", "a fine password"), "Sec-Fetch-Site",
+		"same-origin"}
 	f.Do("GET", "/auth/github", "", headers...).Want(302)
 	ahead.Store(int64(11 * time.Minute))
 	f.Do("GET", "/auth/github", "", headers...).Want(302).HasHeader("Location", "/failed?reason=step-up")

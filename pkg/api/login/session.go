@@ -51,7 +51,8 @@ func (s *Sessions) Authenticate(x *httpkit.Exchange) (*sessions.Session, error) 
 	case err != nil:
 		return nil, err
 	case session == nil && ok:
-		return nil, errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated, "the token in Authorization is not valid, or has expired: log in again")
+		return nil, errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated,
+			"the token in Authorization is not valid, or has expired: log in again")
 	case session == nil:
 		return nil, nil
 	}
@@ -216,8 +217,8 @@ func (c cookies) value(req *http.Request, name string) string {
 	return ""
 }
 
-// values returns the first values of a cookie that are not empty: those of its name in the order of the request, and then those of
-// its former names.
+// values returns the first values of a cookie that are not empty: those of its name in the order of the request, and
+// then those of its former names.
 func (c cookies) values(req *http.Request, name string) (all []string) {
 	for _, session := range c.names() {
 		wanted := c.named(session, name)

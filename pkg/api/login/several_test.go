@@ -20,8 +20,8 @@ func beside(own string) string {
 	return other() + "; " + other() + "; " + own + "; " + other()
 }
 
-// A browser sends several cookies of one name where others were set for other paths or hosts: the first valid one counts, of a challenge
-// and of a login that waits for its second factor as of a session.
+// A browser sends several cookies of one name where others were set for other paths or hosts: the first valid one
+// counts, of a challenge and of a login that waits for its second factor as of a session.
 func TestOfSeveralCookiesTheValidOneCounts(t *testing.T) {
 	f := apitest.StartLogin(t, 1, withPasskeys)[0]
 	token := f.Register("ada@example.com", "a fine password")
@@ -32,7 +32,8 @@ func TestOfSeveralCookiesTheValidOneCounts(t *testing.T) {
 	f.Do("PUT", "/auth/factors/passkey", "", "Authorization", "Bearer "+token).Want(200)
 	pending, _ := cookie(f.Do("POST", "/auth/email", apitest.Ada).Want(401), "belfry-second")
 	waits := beside("belfry-second=" + pending)
-	asked := f.Do("POST", "/auth/second-factor/passkey", `{"factors":["passkey"]}`, "Cookie", waits).Want(200) // fields that it does not know
+	// Fields that it does not know.
+	asked := f.Do("POST", "/auth/second-factor/passkey", `{"factors":["passkey"]}`, "Cookie", waits).Want(200)
 	options = []byte(asked.Text)
 	set = asked.Cookies()[0].Name + "=" + asked.Cookies()[0].Value
 	answer := `{"type":"passkey",` + bodyOf(key.Get(options), "")[1:]
@@ -43,8 +44,10 @@ func TestOfSeveralCookiesTheValidOneCounts(t *testing.T) {
 		t.Errorf("the cookies are %v", r.Cookies())
 	}
 	// Sent again, by the browser that knows of it: also where another login is said to wait.
-	for _, cookies := range []string{beside("belfry-second-done=" + completed), "belfry-second=" + once.NewBrowser() + "; belfry-second-done=" + completed} {
-		if r := f.Do("POST", "/auth/second-factor", answer, "Cookie", cookies+"; "+set).Want(204); len(r.Cookies()) > 0 {
+	for _, cookies := range []string{beside("belfry-second-done=" + completed),
+		"belfry-second=" + once.NewBrowser() + "; belfry-second-done=" + completed} {
+		if r := f.Do("POST", "/auth/second-factor", answer, "Cookie", cookies+"; "+set).Want(204); len(
+			r.Cookies()) > 0 {
 			t.Errorf("the cookies are %v", r.Cookies())
 		}
 	}
@@ -60,12 +63,14 @@ func TestChallengesOfFormerNamesAreFew(t *testing.T) {
 		cookies = append(cookies, fmt.Sprintf("shop-passkey-%012d=x", i), fmt.Sprintf("belfry-passkey-%012d=x", i))
 	}
 	var removed []string
-	for _, c := range f.Do("POST", "/auth/passkey/options", "", "Cookie", strings.Join(cookies, "; ")).Want(200).Cookies() {
+	for _, c := range f.Do("POST", "/auth/passkey/options", "", "Cookie",
+		strings.Join(cookies, "; ")).Want(200).Cookies() {
 		if c.MaxAge < 0 {
 			removed = append(removed, c.Name)
 		}
 	}
-	if want := "[belfry-passkey-000000000000 belfry-passkey-000000000001 belfry-passkey-000000000002 belfry-passkey-000000000003 belfry-passkey-000000000004]"; fmt.Sprint(removed) != want {
+	if want := "[belfry-passkey-000000000000 belfry-passkey-000000000001 belfry-passkey-000000000002 " +
+		"belfry-passkey-000000000003 belfry-passkey-000000000004]"; fmt.Sprint(removed) != want {
 		t.Errorf("removed are %v, want %s", removed, want)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"belfry/test/kit/authenticator"
 )
 
-// Each of two tabs asks for a challenge. Each answer finds its own, in whatever order they are sent, and uses up that alone, also if
-// it is wrong.
+// Each of two tabs asks for a challenge. Each answer finds its own, in whatever order they are sent, and uses up that
+// alone, also if it is wrong.
 func TestPasskeysInTwoTabs(t *testing.T) {
 	f := apitest.StartLogin(t, 1, withPasskeys)[0]
 	bearer := []string{"Authorization", "Bearer " + f.Register("ada@example.com", "a fine password")}

@@ -40,7 +40,8 @@ func (h byProvider) token(x *httpkit.Exchange) error {
 	case issued != nil:
 		return x.SendJSON(issued)
 	}
-	return x.SendJSON(granted{AccessToken: session.Token, TokenType: "Bearer", ExpiresIn: int(time.Until(session.Expires).Seconds())})
+	return x.SendJSON(granted{AccessToken: session.Token, TokenType: "Bearer",
+		ExpiresIn: int(time.Until(session.Expires).Seconds())})
 }
 
 // granted is the reply to an exchange, of RFC 6749, section 5.1.
@@ -73,7 +74,8 @@ func (h byProvider) exchange(x *httpkit.Exchange) (none sessions.Issued, err err
 		}
 	}
 	if in.Grant != "authorization_code" {
-		return none, &applications.ProtocolError{Code: applications.UnsupportedGrantType, Description: "grant_type must be authorization_code"}
+		return none, &applications.ProtocolError{Code: applications.UnsupportedGrantType,
+			Description: "grant_type must be authorization_code"}
 	}
 	name, err := clientOf(x.Request, in.Client)
 	if err != nil {
@@ -83,7 +85,8 @@ func (h byProvider) exchange(x *httpkit.Exchange) (none sessions.Issued, err err
 	if err != nil {
 		return none, err
 	}
-	return h.service.Applications.Exchange(x.Context(), applications.Exchange{Code: in.Code, Redirect: in.Redirect, Verifier: in.Verifier, Client: name}, client)
+	return h.service.Applications.Exchange(x.Context(),
+		applications.Exchange{Code: in.Code, Redirect: in.Redirect, Verifier: in.Verifier, Client: name}, client)
 }
 
 // clientOf returns the client_id of an exchange, from the body or from HTTP Basic (RFC 6749, section 2.3.1), which many
@@ -107,13 +110,15 @@ func clientOf(r *http.Request, inBody string) (string, error) {
 	}
 	id, err := url.QueryUnescape(id)
 	if err != nil || !utf8.ValidString(id) {
-		return "", invalidClient("the client_id in Authorization must be UTF-8 text, encoded as in a form (RFC 6749, section 2.3.1)")
+		return "", invalidClient("the client_id in Authorization must be UTF-8 text, encoded as in a form (RFC 6749, " +
+			"section 2.3.1)")
 	}
 	switch {
 	case secret != "":
 		return "", invalidClient("belfry has no client secrets: the password in Authorization must be empty")
 	case inBody != "" && inBody != id:
-		return "", errs.New(errs.Invalid, "client_id in the body differs from the one in Authorization: send only one of them, or the same")
+		return "", errs.New(errs.Invalid,
+			"client_id in the body differs from the one in Authorization: send only one of them, or the same")
 	}
 	return id, nil
 }
@@ -130,7 +135,8 @@ type protocolProblem struct {
 }
 
 // sendProtocolError replies with an error of the protocol. Its media type is that of RFC 6749, which libraries require.
-func (h byProvider) sendProtocolError(x *httpkit.Exchange, err error, code, description string, fields []errs.Field) error {
+func (h byProvider) sendProtocolError(x *httpkit.Exchange, err error, code, description string,
+	fields []errs.Field) error {
 	name := problem.Of(errs.Invalid)
 	if code == applications.InvalidClient {
 		name = problem.Of(errs.Unauthenticated)
@@ -139,8 +145,10 @@ func (h byProvider) sendProtocolError(x *httpkit.Exchange, err error, code, desc
 	x.RecordError(err)
 	x.SetHeader("Cache-Control", httpkit.NoStore)
 	x.LinkHelp(name.Type)
-	x.Send(name.Status, httpkit.JSON, problem.Encode(protocolProblem{Error: code, Description: description, Problem: httpkit.Problem{
-		Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status, Detail: description, Instance: x.ID, Errors: fields,
-	}}))
+	x.Send(name.Status, httpkit.JSON,
+		problem.Encode(protocolProblem{Error: code, Description: description, Problem: httpkit.Problem{
+			Type: problem.TypePrefix + name.Type, Title: name.Title, Status: name.Status, Detail: description,
+			Instance: x.ID, Errors: fields,
+		}}))
 	return nil
 }

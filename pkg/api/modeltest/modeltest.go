@@ -19,7 +19,8 @@ func Write(t testing.TB, text string, write func(*apimodel.Contract) ([]byte, er
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := apimodel.Of(c, account.About(c.Authentication.Email != nil, c.Authentication.Passkeys != nil), "1.2.3", c.BaseURL)
+	k, err := apimodel.Of(c, account.About(c.Authentication.Email != nil, c.Authentication.Passkeys != nil), "1.2.3",
+		c.BaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}

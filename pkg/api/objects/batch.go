@@ -85,7 +85,8 @@ func (all *Resources) batch(x *httpkit.Exchange) error {
 func withoutConditions(h http.Header) error {
 	for _, name := range []string{keyHeader, "If-Match", "If-None-Match"} {
 		if len(h[name]) > 0 {
-			return errs.New(errs.Invalid, "%s is not supported for a batch: name it in the headers of each operation", name)
+			return errs.New(errs.Invalid, "%s is not supported for a batch: name it in the headers of each operation",
+				name)
 		}
 	}
 	return nil
@@ -161,7 +162,8 @@ func (all *Resources) try(ctx context.Context, x *httpkit.Exchange, o operation)
 func (o outcome) shortened(q *request) (outcome, error) {
 	switch {
 	case q.method == http.MethodGet:
-		return outcome{}, errs.New(errs.TooLarge, "the objects of this batch are too large for one reply: get this object in a request of its own")
+		return outcome{}, errs.New(errs.TooLarge,
+			"the objects of this batch are too large for one reply: get this object in a request of its own")
 	case !o.failed():
 		o.body = uuidAlone(o.uuid)
 	}
@@ -170,7 +172,8 @@ func (o outcome) shortened(q *request) (outcome, error) {
 
 // reread replaces the objects of writes by their state after the work that the writes caused, while the memory limit
 // permits it.
-func reread(ctx context.Context, x *httpkit.Exchange, operations []operation, results []result, memory *pagememory.Reservation) {
+func reread(ctx context.Context, x *httpkit.Exchange, operations []operation, results []result,
+	memory *pagememory.Reservation) {
 	room := memory.Page()
 	for _, res := range results {
 		room -= len(res.body)
@@ -210,7 +213,8 @@ func (r result) appendHeaders(body []byte, base baseurl.URL) []byte {
 		replayed = "true"
 	}
 	before := len(body)
-	for _, h := range [][2]string{{"ETag", r.tag}, {httpkit.Replayed, replayed}, {"Location", base.Below(r.location)}, {"Retry-After", r.retryAfter}} {
+	for _, h := range [][2]string{{"ETag", r.tag}, {httpkit.Replayed, replayed}, {"Location", base.Below(r.location)},
+		{"Retry-After", r.retryAfter}} {
 		if h[1] == "" || r.failed() && h[0] == "Location" {
 			continue
 		}

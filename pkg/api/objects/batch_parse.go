@@ -20,7 +20,8 @@ import (
 // atBody returns an error about a place in the body.
 func atBody(pointer, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
-	return &errs.Error{Kind: errs.Invalid, Message: pointer + " " + what, Fields: []errs.Field{{Pointer: pointer, Message: what}}}
+	return &errs.Error{Kind: errs.Invalid, Message: pointer + " " + what,
+		Fields: []errs.Field{{Pointer: pointer, Message: what}}}
 }
 
 // parseBatch returns the operations of a batch.
@@ -52,8 +53,10 @@ func checkAtomic(value json.RawMessage) error {
 	case "false":
 		return nil
 	case "true":
-		return atBody("/atomic", "can't be true: only single objects are written atomically, since not every backend has transactions. "+
-			"Keep data that must change together in one object, or make operations repeatable, each with its own Idempotency-Key")
+		return atBody("/atomic",
+			"can't be true: only single objects are written atomically, since not every backend has transactions. "+
+				"Keep data that must change together in one object, or make operations repeatable, each with its own "+
+				"Idempotency-Key")
 	default:
 		return atBody("/atomic", "must be false")
 	}
@@ -82,7 +85,8 @@ func (all *Resources) parse(x *httpkit.Exchange, raw json.RawMessage) (o operati
 			case "body":
 				given.body = value
 			default:
-				err = errs.New(errs.Invalid, "%q is unknown: an operation has method, path, headers and body", httpkit.Truncate(name, 64))
+				err = errs.New(errs.Invalid, "%q is unknown: an operation has method, path, headers and body",
+					httpkit.Truncate(name, 64))
 			}
 			if !ok {
 				err = errs.New(errs.Invalid, "the %s of an operation must be a string", name)
@@ -145,7 +149,9 @@ func parseHeaders(raw json.RawMessage) (http.Header, error) {
 		case keyHeader, "If-Match", "If-None-Match":
 			h.Add(canonical, text)
 		default:
-			err = errs.New(errs.Invalid, "the header %q is not supported in a batch: If-Match, If-None-Match and %s are", httpkit.Truncate(name, 64), wire.HeaderKey)
+			err = errs.New(errs.Invalid,
+				"the header %q is not supported in a batch: If-Match, If-None-Match and %s are",
+				httpkit.Truncate(name, 64), wire.HeaderKey)
 		}
 		if !ok {
 			err = errHeaders
@@ -160,7 +166,8 @@ func parseHeaders(raw json.RawMessage) (http.Header, error) {
 // route returns the resource and the uuid that a path names.
 func (all *Resources) route(method, path string) (r *resource, uuid string, err error) {
 	if strings.ContainsAny(path, "?#") {
-		return nil, "", errs.New(errs.Invalid, "the path of an operation can't have a query: a batch can't list objects")
+		return nil, "", errs.New(errs.Invalid,
+			"the path of an operation can't have a query: a batch can't list objects")
 	}
 	for _, candidate := range all.all {
 		if path == candidate.url {
@@ -191,7 +198,8 @@ func (r *resource) allows(method string, collection bool) error {
 	methods := map[string]bool{http.MethodPost: !r.restrict.Create}
 	if !collection {
 		methods = map[string]bool{
-			http.MethodGet: !r.restrict.Get, http.MethodPut: !r.restrict.Update, http.MethodPatch: !r.restrict.Update, http.MethodDelete: !r.restrict.Delete,
+			http.MethodGet: !r.restrict.Get, http.MethodPut: !r.restrict.Update, http.MethodPatch: !r.restrict.Update,
+			http.MethodDelete: !r.restrict.Delete,
 		}
 	}
 	if methods[method] {

@@ -41,7 +41,8 @@ func batch(f *apitest.Front, operations []string, headers ...string) (apitest.Re
 		}
 		all = append(all, fmt.Sprintf(`{"method":%q,"path":%q%s}`, method, path, members))
 	}
-	r := f.Do("POST", "/batch", `{"operations":[`+strings.Join(all, ",")+`]}`, headers...).Want(200).HasHeader("Content-Type", "application/json").HasHeader("Cache-Control", "no-store")
+	r := f.Do("POST", "/batch", `{"operations":[`+strings.Join(all, ",")+`]}`,
+		headers...).Want(200).HasHeader("Content-Type", "application/json").HasHeader("Cache-Control", "no-store")
 	var reply struct{ Results []batchResult }
 	r.JSON(&reply)
 	if len(reply.Results) != len(operations) {
@@ -79,7 +80,8 @@ func TestABatchAnswersEachOperationInOrder(t *testing.T) {
 		`GET /books/emma "headers":{"If-None-Match":"*"}`,
 	})
 	statuses(f, got, 201, 409, 200, 412, 200, 200, 201, 204, 404, 304)
-	if got[0].Headers["Location"] != "/books/kim" || got[0].Headers["ETag"] == "" || got[2].Body.Title != "Kim" || got[2].Body.Year != 1901 || got[5].Body.Year != 1815 || got[5].Headers["ETag"] != got[4].Headers["ETag"] {
+	if got[0].Headers["Location"] != "/books/kim" || got[0].Headers["ETag"] == "" || got[2].Body.Title != "Kim" ||
+		got[2].Body.Year != 1901 || got[5].Body.Year != 1815 || got[5].Headers["ETag"] != got[4].Headers["ETag"] {
 		t.Errorf("%+v", got)
 	}
 	if got[1].Body.Type != "urn:belfry:problem:exists" || got[1].Headers != nil {
@@ -98,14 +100,19 @@ func TestABatchRefusesWhatItDoesNotKnow(t *testing.T) {
 	})
 	f.Create("emma")
 	_, got := batch(f, []string{
-		`GET /books`, `DELETE /books`, `POST /books/emma "body":{}`, `GET /nothing/emma`, `GET /books/emma?x=1`, `GET /books/emma/x`, `GET /books/`, `GET /books/%zz`, `GET /books/%2e`,
-		`HEAD /books/emma`, `GET /drafts/emma`, `DELETE /drafts/emma`, `GET /books/emma "body":{}`, `PUT /books/emma`, `PUT /books/emma "body":[]`,
-		`PUT /books/emma "body":{},"headers":{"Prefer":"wait=5"}`, `PUT /books/emma "body":{},"headers":{"If-Match":7}`, `PUT /books/emma "body":{},"header":{}`,
+		`GET /books`, `DELETE /books`, `POST /books/emma "body":{}`, `GET /nothing/emma`, `GET /books/emma?x=1`,
+		`GET /books/emma/x`, `GET /books/`, `GET /books/%zz`, `GET /books/%2e`,
+		`HEAD /books/emma`, `GET /drafts/emma`, `DELETE /drafts/emma`, `GET /books/emma "body":{}`, `PUT /books/emma`,
+		`PUT /books/emma "body":[]`,
+		`PUT /books/emma "body":{},"headers":{"Prefer":"wait=5"}`, `PUT /books/emma "body":{},"headers":{"If-Match":7}`,
+		`PUT /books/emma "body":{},"header":{}`,
 		`POST /books "body":{},"headers":{"If-Match":"*"}`, `POST /batch "body":{}`, `POST /auth/email "body":{}`,
 	})
-	statuses(f, got, 405, 405, 405, 404, 400, 404, 404, 400, 400, 405, 405, 405, 400, 400, 400, 400, 400, 400, 400, 404, 404)
+	statuses(f, got, 405, 405, 405, 404, 400, 404, 404, 400, 400, 405, 405, 405, 400, 400, 400, 400, 400, 400, 400, 404,
+		404)
 	for _, one := range []string{`{}`, `{"path":"/books/emma"}`, `{"method":"GET"}`, `{"method":"","path":""}`} {
-		if r := f.Do("POST", "/batch", `{"operations":[`+one+`]}`).Want(200); !strings.Contains(r.Text, `{"status":400,`) || !strings.Contains(r.Text, "must have a method and a path") {
+		if r := f.Do("POST", "/batch", `{"operations":[`+one+`]}`).Want(200); !strings.Contains(r.Text,
+			`{"status":400,`) || !strings.Contains(r.Text, "must have a method and a path") {
 			t.Errorf("%s: %s", one, r.Text)
 		}
 	}
@@ -141,7 +148,8 @@ func TestABatchHasAKeyForEachOperation(t *testing.T) {
 	_, again := batch(f, operations)
 	statuses(f, again, 201, 201, 404, 201)
 	for i := range 2 {
-		if first[i].Body.UUID != again[i].Body.UUID || again[i].Headers[replayed] != "true" || first[i].Headers[replayed] != "" {
+		if first[i].Body.UUID != again[i].Body.UUID || again[i].Headers[replayed] != "true" ||
+			first[i].Headers[replayed] != "" {
 			t.Errorf("%+v, then %+v", first[i], again[i])
 		}
 	}
@@ -162,7 +170,8 @@ func TestABatchWaitsOnce(t *testing.T) {
 		}
 		return apitest.Map(f)(ctx, causes)
 	}
-	r, got := batch(f, []string{`PUT /books/emma "body":{"year":1}`, `GET /books/emma`, `POST /books "body":{"uuid":"kim"}`, `POST /books "body":{"uuid":"kim"}`}, "Prefer", "wait=5")
+	r, got := batch(f, []string{`PUT /books/emma "body":{"year":1}`, `GET /books/emma`,
+		`POST /books "body":{"uuid":"kim"}`, `POST /books "body":{"uuid":"kim"}`}, "Prefer", "wait=5")
 	r.HasHeader("Preference-Applied", "wait")
 	statuses(f, got, 200, 200, 201, 409)
 	if waits != 1 || len(got[0].Body.Chapters) != 1 || len(got[1].Body.Chapters) != 0 {
@@ -174,7 +183,8 @@ func TestABatchWaitsOnce(t *testing.T) {
 func TestTheOperationsOfABatchCountForLimits(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1, Writes: 1}, Loopback: true}, nil, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Reads: 1, Writes: 1}, Loopback: true},
+			nil, prometheus.NewRegistry())
 	})
 	var operations []string
 	for range 100 {
@@ -205,7 +215,8 @@ func TestTheOperationsOfABatchCountForLimits(t *testing.T) {
 // The policy is asked for each operation, and what one evaluation costs is not taken from the others.
 func TestTheOperationsOfABatchAreAuthorized(t *testing.T) {
 	t.Parallel()
-	f, notes := startNotes(t, policy.Rules{Get: "object.l.all(a, !(2 in object.l))", Update: "has(object.open)", Delete: "has(object.open)"})
+	f, notes := startNotes(t,
+		policy.Rules{Get: "object.l.all(a, !(2 in object.l))", Update: "has(object.open)", Delete: "has(object.open)"})
 	save(f, notes, "closed", `{"l":[]}`)
 	costly := `{"open":true,"l":[` + strings.TrimSuffix(strings.Repeat("1,", 900), ",") + `]}`
 	var operations []string
@@ -213,7 +224,8 @@ func TestTheOperationsOfABatchAreAuthorized(t *testing.T) {
 		save(f, notes, fmt.Sprint("n", i), costly)
 		operations = append(operations, fmt.Sprintf("GET /notes/n%d", i))
 	}
-	_, got := batch(f, append(operations, "DELETE /notes/closed", `PUT /notes/closed "body":{"open":true}`, "DELETE /notes/n0"))
+	_, got := batch(f,
+		append(operations, "DELETE /notes/closed", `PUT /notes/closed "body":{"open":true}`, "DELETE /notes/n0"))
 	statuses(f, got, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 200, 401, 401, 204)
 }
 
@@ -221,11 +233,15 @@ func TestTheRuleOfAnAPIKeyHoldsForTheOperationsOfABatch(t *testing.T) {
 	t.Parallel()
 	f := apitest.StartLogin(t, 1)[0]
 	session := f.Register("ada@example.com", "a fine password")
-	r := f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password","rule":"method == 'POST' && !path.startsWith('/authors')"}`, "Authorization", "Bearer "+session).Want(201)
+	r := f.Do("POST", "/auth/keys",
+		`{"name":"k","password":"a fine password","rule":"method == 'POST' && !path.startsWith('/authors')"}`,
+		"Authorization", "Bearer "+session).Want(201)
 	var key struct{ Token string }
 	f.Must(json.Unmarshal([]byte(r.Text), &key))
 	f.Create("emma")
-	_, got := batch(f, []string{`DELETE /books/%65mma`, `POST /authors "body":{}`, `POST /books "body":{}`, `GET /books/emma`}, "Authorization", "Bearer "+key.Token)
+	_, got := batch(f,
+		[]string{`DELETE /books/%65mma`, `POST /authors "body":{}`, `POST /books "body":{}`, `GET /books/emma`},
+		"Authorization", "Bearer "+key.Token)
 	statuses(f, got, 403, 403, 201, 403)
 }
 
@@ -249,7 +265,8 @@ func TestTheReplyToABatchIsBounded(t *testing.T) {
 	if len(r.Text) > store.MaxPageBytes+1<<20 {
 		t.Errorf("a reply of %d bytes", len(r.Text))
 	}
-	if got[0].Status != 200 || got[19].Status != 413 || got[39].Status != 200 || got[39].Body.UUID != "b19" || got[39].Headers["ETag"] == "" {
+	if got[0].Status != 200 || got[19].Status != 413 || got[39].Status != 200 || got[39].Body.UUID != "b19" ||
+		got[39].Headers["ETag"] == "" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"belfry/test/kit/hardtext"
 )
 
-// TestEveryRouteStoresStringsInOneForm, whatever the client's encoder escapes: they are the same in replies and in the store.
+// TestEveryRouteStoresStringsInOneForm, whatever the client's encoder escapes: they are the same in replies and in the
+// store.
 func TestEveryRouteStoresStringsInOneForm(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
@@ -50,10 +51,12 @@ func TestAKeyIsForOneRequestInAnyEncoding(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
 	f.Create("emma")
-	for _, c := range []struct{ method, path string }{{"POST", "/books"}, {"PUT", "/books/emma"}, {"PATCH", "/books/emma"}} {
+	for _, c := range []struct{ method, path string }{{"POST", "/books"}, {"PUT", "/books/emma"},
+		{"PATCH", "/books/emma"}} {
 		first := ""
 		for name, encode := range hardtext.Encoders() {
-			body := `{"title":` + encode("中文/é<&>😀") + `,` + encode("n/é") + `:{` + encode("/") + `:[` + encode("😀") + `]}}`
+			body := `{"title":` + encode("中文/é<&>😀") + `,` + encode("n/é") + `:{` + encode("/") + `:[` + encode("😀") +
+				`]}}`
 			r := f.Do(c.method, c.path, body, keyHeader, c.method)
 			if r.StatusCode >= 300 || first != "" && (r.Text != first || r.Header.Get(replayed) != "true") {
 				t.Errorf("%s by %s: %d %s, want %s again", c.method, name, r.StatusCode, r.Text, first)
@@ -63,8 +66,8 @@ func TestAKeyIsForOneRequestInAnyEncoding(t *testing.T) {
 	}
 }
 
-// TestTheLargestObjectIsTakenInAnyEncoding: the limit counts what is stored, and a body, or a line, may be as much longer as
-// escapes make it.
+// TestTheLargestObjectIsTakenInAnyEncoding: the limit counts what is stored, and a body, or a line, may be as much
+// longer as escapes make it.
 func TestTheLargestObjectIsTakenInAnyEncoding(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)

@@ -25,14 +25,17 @@ func TestTheRuleOfAnAPIKeyHoldsForWhatIsExpanded(t *testing.T) {
 	f := apitest.StartLogin(t, 1, expandAuthors)[0]
 	session := f.Register("ada@example.com", "a fine password")
 	var key struct{ Token string }
-	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password","rule":"path.startsWith('/books') || path == '/authors/open'"}`, "Authorization", "Bearer "+session).Want(201).JSON(&key)
+	f.Do("POST", "/auth/keys",
+		`{"name":"k","password":"a fine password","rule":"path.startsWith('/books') || path == '/authors/open'"}`,
+		"Authorization", "Bearer "+session).Want(201).JSON(&key)
 	for _, uuid := range []string{"open", "closed"} {
 		f.Do("POST", "/authors", `{"uuid":"`+uuid+`"}`).Want(201)
 	}
 	f.Do("POST", "/books", `{"uuid":"emma","author":["closed","open"]}`).Want(201)
 	f.Do("GET", "/authors/closed", "", "Authorization", "Bearer "+key.Token).Want(403)
 	for _, path := range []string{"/books?", "/books/emma?"} {
-		for token, want := range map[string]string{session: `"author":[{"uuid":"closed"},{"uuid":"open"}]`, key.Token: `"author":[{"uuid":"open"}]`} {
+		for token, want := range map[string]string{session: `"author":[{"uuid":"closed"},{"uuid":"open"}]`,
+			key.Token: `"author":[{"uuid":"open"}]`} {
 			r := f.Do("GET", path+"expand=author&fields=author.uuid", "", "Authorization", "Bearer "+token).Want(200)
 			if !strings.Contains(r.Text, `"_expanded":{`+want+`}`) {
 				t.Errorf("%s: %s, want %s", path, r.Text, want)
@@ -49,7 +52,9 @@ func TestAnAPIKeyThatMayOnlyWriteReadsNothing(t *testing.T) {
 	w.Work = apitest.Map(f)
 	session := f.Register("ada@example.com", "a fine password")
 	var key struct{ Token string }
-	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password","rule":"method != 'GET' || path == '/books/open'"}`, "Authorization", "Bearer "+session).Want(201).JSON(&key)
+	f.Do("POST", "/auth/keys",
+		`{"name":"k","password":"a fine password","rule":"method != 'GET' || path == '/books/open'"}`, "Authorization",
+		"Bearer "+session).Want(201).JSON(&key)
 	bearer := func(token string, more ...string) []string {
 		return append([]string{"Authorization", "Bearer " + token}, more...)
 	}
@@ -58,13 +63,16 @@ func TestAnAPIKeyThatMayOnlyWriteReadsNothing(t *testing.T) {
 	}
 	for path, shown := range map[string]bool{"/books/open": true, "/books/closed": false} {
 		for _, headers := range [][]string{nil, {"Prefer", "wait=5"}, {keyHeader, path}, {keyHeader, path}} {
-			if r := f.Do("PUT", path, `{}`, bearer(key.Token, headers...)...).Want(200); strings.Contains(r.Text, "Emma") != shown {
+			if r := f.Do("PUT", path, `{}`, bearer(key.Token, headers...)...).Want(200); strings.Contains(r.Text,
+				"Emma") != shown {
 				t.Errorf("%s with %s: %s", path, headers, r.Text)
 			}
 		}
 		// Repeating what the user has requested shows no more.
 		f.Do("PUT", path, `{"year":1}`, bearer(session, keyHeader, "of the user "+path)...).Want(200)
-		if r := f.Do("PUT", path, `{"year":1}`, bearer(key.Token, keyHeader, "of the user "+path)...); r.StatusCode == 200 && strings.Contains(r.Text, "Emma") != shown {
+		if r := f.Do("PUT", path, `{"year":1}`,
+			bearer(key.Token, keyHeader, "of the user "+path)...); r.StatusCode == 200 &&
+			strings.Contains(r.Text, "Emma") != shown {
 			t.Errorf("a repeated request for %s: %s", path, r.Text)
 		}
 		_, got := batch(f, []string{"PUT " + path + ` "body":{}`}, bearer(key.Token, "Prefer", "wait=5")...)
@@ -73,7 +81,8 @@ func TestAnAPIKeyThatMayOnlyWriteReadsNothing(t *testing.T) {
 		}
 	}
 	for body, shown := range map[string]bool{`{"uuid":"new","title":"T"}`: false, `{"title":"T"}`: false} {
-		if r := f.Do("POST", "/books", body, bearer(key.Token)...).Want(201); strings.Contains(r.Text, "title") != shown {
+		if r := f.Do("POST", "/books", body, bearer(key.Token)...).Want(201); strings.Contains(r.Text,
+			"title") != shown {
 			t.Errorf("%s: %s", body, r.Text)
 		}
 	}
@@ -86,7 +95,9 @@ func TestTheRuleOfAnAPIKeyCostsABatchOnlySoMuch(t *testing.T) {
 	session := f.Register("ada@example.com", "a fine password")
 	many := "[1" + strings.Repeat(",1", 199) + "]"
 	var key struct{ Token string }
-	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password","rule":"`+many+`.all(a, `+many+`.all(b, a == b))"}`, "Authorization", "Bearer "+session).Want(201).JSON(&key)
+	f.Do("POST", "/auth/keys",
+		`{"name":"k","password":"a fine password","rule":"`+many+`.all(a, `+many+`.all(b, a == b))"}`, "Authorization",
+		"Bearer "+session).Want(201).JSON(&key)
 	f.Create("emma")
 	operations := make([]string, 100)
 	for i := range operations {
@@ -102,7 +113,8 @@ func TestTheRuleOfAnAPIKeyCostsABatchOnlySoMuch(t *testing.T) {
 func TestAGetWithExpansionsCountsAsAList(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, expandAuthors, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Lists: 1}, Loopback: true}, nil, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Lists: 1}, Loopback: true}, nil,
+			prometheus.NewRegistry())
 	})
 	f.Do("POST", "/books", `{"uuid":"emma","author":"ada"}`).Want(201)
 	counted := map[string]int{}

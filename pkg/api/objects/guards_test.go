@@ -83,7 +83,8 @@ func TestUpdateIsDeniedByPolicy(t *testing.T) {
 	f.Do("PUT", "/notes/n", `{"text":"new"}`).Want(401)
 	f.Do("PATCH", "/notes/n", `{"text":"new"}`).Want(401)
 	f.Do("PATCH", "/notes/n", `{"locked":null}`).Want(401)
-	f.Do("PATCH", "/notes/n", `{"text":"new"}`, "If-None-Match", "*").Want(401) // no precondition is judged before the policy
+	// No precondition is judged before the policy.
+	f.Do("PATCH", "/notes/n", `{"text":"new"}`, "If-None-Match", "*").Want(401)
 	if now, err := notes.Get(t.Context(), "n"); err != nil || now.Revision != before.Revision {
 		t.Errorf("a denied update has changed the object: %+v, %v", now, err)
 	}

@@ -34,11 +34,12 @@ func (c *connection) Read(p []byte) (int, error) {
 	return c.rest.Read(p[:min(len(p), 1000)])
 }
 
-// What was read last ends within a line nearly always. A deadline that only an empty buffer renewed ended streams that took
-// longer than it, though their clients sent all the time.
+// What was read last ends within a line nearly always. A deadline that only an empty buffer renewed ended streams that
+// took longer than it, though their clients sent all the time.
 func TestEachReadOfAStreamHasADeadlineOfItsOwn(t *testing.T) {
 	const lines = 500
-	c := &connection{ResponseWriter: httptest.NewRecorder(), rest: strings.NewReader(strings.Repeat(`{"t":"`+strings.Repeat("x", 1001)+`"}`+"\n", lines))}
+	c := &connection{ResponseWriter: httptest.NewRecorder(),
+		rest: strings.NewReader(strings.Repeat(`{"t":"`+strings.Repeat("x", 1001)+`"}`+"\n", lines))}
 	s := &stream{control: http.NewResponseController(c), ending: context.Background()}
 	s.lines = newLineReader(&timedBody{s, c})
 	for n := 0; ; n++ {

@@ -23,7 +23,8 @@ func TestKeysAreRefusedAboveWhatIsKept(t *testing.T) {
 			if refused++; r.Header.Get("Retry-After") == "" {
 				t.Errorf("%v", r.Header)
 			}
-			if now := f.Do("GET", "/books/large", "").Want(200); !strings.HasPrefix(now.Text, "{") || !strings.Contains(now.Text, `"n":3`) {
+			if now := f.Do("GET", "/books/large", "").Want(200); !strings.HasPrefix(now.Text, "{") ||
+				!strings.Contains(now.Text, `"n":3`) {
 				t.Error("a request that is refused has written")
 			}
 		} else {

@@ -48,7 +48,8 @@ func TestARepeatedRequestHasOneEffectAndTheSameReply(t *testing.T) {
 		first.HasHeader(replayed, "")
 		last := f.Events.Last().ID
 		again := f.Do(c.method, c.path, strings.ReplaceAll(c.body, ":", " : "), headers...).Want(first.StatusCode).
-			HasHeader(replayed, "true").HasHeader("Etag", first.Header.Get("Etag")).HasHeader("Location", first.Header.Get("Location")).HasHeader("Cache-Control", "no-store")
+			HasHeader(replayed, "true").HasHeader("Etag", first.Header.Get("Etag")).HasHeader("Location",
+			first.Header.Get("Location")).HasHeader("Cache-Control", "no-store")
 		if again.Text != first.Text {
 			t.Errorf("%s: %s, then %s", c.method, first.Text, again.Text)
 		}
@@ -85,7 +86,8 @@ func TestAKeyIsOfItsUser(t *testing.T) {
 	f := apitest.StartLogin(t, 1)[0]
 	headers := map[string][]string{"nobody": {keyHeader, "k"}}
 	for _, name := range []string{"ada", "bob"} {
-		headers[name] = []string{keyHeader, "k", "Authorization", "Bearer " + f.Register(name+"@example.com", "a fine password")}
+		headers[name] = []string{keyHeader, "k", "Authorization",
+			"Bearer " + f.Register(name+"@example.com", "a fine password")}
 	}
 	made := map[string]string{}
 	for _, name := range []string{"ada", "bob", "nobody"} {
@@ -102,7 +104,8 @@ func TestAKeyIsOfItsUser(t *testing.T) {
 // r0 repeats a creation and returns where its object is.
 func r0(f *apitest.Front, headers []string) string {
 	f.Helper()
-	return f.Do("POST", "/books", `{"title":"t"}`, headers...).Want(201).HasHeader(replayed, "true").Header.Get("Location")
+	return f.Do("POST", "/books", `{"title":"t"}`, headers...).Want(201).HasHeader(replayed,
+		"true").Header.Get("Location")
 }
 
 // What nobody is allowed leaves no key: else strangers could fill the disk.
@@ -148,7 +151,8 @@ func TestARefusalForAValueThatWasTakenIsRepeated(t *testing.T) {
 	f.Do("POST", "/pages", `{"uuid":"a","slug":"x"}`).Want(201)
 	f.Do("POST", "/pages", `{"uuid":"b"}`).Want(201)
 	writes := []struct{ method, path, body string }{
-		{"POST", "/pages", `{"slug":"x"}`}, {"POST", "/pages", `{"uuid":"a"}`}, {"PUT", "/pages/b", `{"slug":"x"}`}, {"PATCH", "/pages/b", `{"slug":"x"}`},
+		{"POST", "/pages", `{"slug":"x"}`}, {"POST", "/pages", `{"uuid":"a"}`}, {"PUT", "/pages/b", `{"slug":"x"}`},
+		{"PATCH", "/pages/b", `{"slug":"x"}`},
 	}
 	send := func(repeated string) {
 		for i, w := range writes {
@@ -168,8 +172,10 @@ func TestARepeatedRequestDoesNotClaimToHaveWaited(t *testing.T) {
 	t.Parallel()
 	w := &apitest.Waiter{Work: func(context.Context, []store.Cause) error { return nil }}
 	f := apitest.Start(t, w.Use)
-	f.Do("POST", "/books", `{"uuid":"emma"}`, keyHeader, "k", "Prefer", "wait=5").Want(201).HasHeader("Preference-Applied", "wait")
-	f.Do("POST", "/books", `{"uuid":"emma"}`, keyHeader, "k", "Prefer", "wait=5").Want(201).HasHeader("Preference-Applied", "").HasHeader(replayed, "true")
+	f.Do("POST", "/books", `{"uuid":"emma"}`, keyHeader, "k", "Prefer",
+		"wait=5").Want(201).HasHeader("Preference-Applied", "wait")
+	f.Do("POST", "/books", `{"uuid":"emma"}`, keyHeader, "k", "Prefer",
+		"wait=5").Want(201).HasHeader("Preference-Applied", "").HasHeader(replayed, "true")
 	f.Do("POST", "/books", `{"uuid":"kim"}`, "Prefer", "wait=5").Want(201).HasHeader("Preference-Applied", "wait")
 }
 
@@ -191,11 +197,13 @@ func TestInterceptorsAreAskedOnceForAKey(t *testing.T) {
 	t.Parallel()
 	asked := &interceptor{patch: object.Object{"by": []byte(`"interceptor"`)}}
 	f := apitest.Start(t, func(o *api.Options) {
-		apitest.ExposeOnly(o, o.Stores["Books"].WithOptions(func(s *store.Options) { s.Interceptor = asked }), config.Expose{URL: "/books"})
+		apitest.ExposeOnly(o, o.Stores["Books"].WithOptions(func(s *store.Options) { s.Interceptor = asked }),
+			config.Expose{URL: "/books"})
 	})
 	first := f.Do("POST", "/books", `{}`, keyHeader, "k").Want(201)
 	before := asked.called
-	if again := f.Do("POST", "/books", `{}`, keyHeader, "k").Want(201); again.Text != first.Text || !strings.Contains(again.Text, `"interceptor"`) {
+	if again := f.Do("POST", "/books", `{}`, keyHeader, "k").Want(201); again.Text != first.Text ||
+		!strings.Contains(again.Text, `"interceptor"`) {
 		t.Errorf("%s, then %s", first.Text, again.Text)
 	}
 	if asked.called != before {
@@ -212,7 +220,8 @@ func TestALargeObjectIsNotKeptWithItsKey(t *testing.T) {
 	worker := store.WithCall(t.Context(), store.Call{Origin: "mapping"})
 	base, err := f.Books.Get(worker, "emma")
 	f.Must(err)
-	_, err = store.NewWorker(f.Books).CompareAndSet(worker, base, object.Object{"copies": []byte(`["` + strings.Repeat("x", 300<<10) + `"]`)})
+	_, err = store.NewWorker(f.Books).CompareAndSet(worker, base,
+		object.Object{"copies": []byte(`["` + strings.Repeat("x", 300<<10) + `"]`)})
 	f.Must(err)
 	for range 2 {
 		if r := f.Do("PUT", "/books/emma", `{"year":1}`, keyHeader, "k").Want(200); r.Text != `{"uuid":"emma"}` {

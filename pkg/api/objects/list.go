@@ -32,7 +32,8 @@ func (r *resource) list(x *httpkit.Exchange) error {
 			return err
 		}
 	}
-	memory, err := r.pages.Reserve(ctx, x.Address, r.sizes.Expected(cmp.Or(opts.Limit, store.DefaultPage), store.MaxPageBytes))
+	memory, err := r.pages.Reserve(ctx, x.Address,
+		r.sizes.Expected(cmp.Or(opts.Limit, store.DefaultPage), store.MaxPageBytes))
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,8 @@ func parameters(raw string, known ...string) (url.Values, error) {
 	for name, values := range query {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, errs.New(errs.Invalid, "the query parameter %q is unknown; known are %s", httpkit.Truncate(name, 64), strings.Join(known, ", "))
+			return nil, errs.New(errs.Invalid, "the query parameter %q is unknown; known are %s",
+				httpkit.Truncate(name, 64), strings.Join(known, ", "))
 		case len(values) > 1:
 			return nil, errs.New(errs.Invalid, "the query parameter %s occurs more than once", name)
 		}
@@ -80,7 +82,8 @@ func parameters(raw string, known ...string) (url.Values, error) {
 
 // listOptions parses the query of a list.
 func listOptions(raw string) (opts store.ListOptions, query url.Values, err error) {
-	if query, err = parameters(raw, "q", "filter", "sort", "limit", "cursor", "before", "fields", "expand", "count", "explain"); err != nil {
+	if query, err = parameters(raw, "q", "filter", "sort", "limit", "cursor", "before", "fields", "expand", "count",
+		"explain"); err != nil {
 		return opts, nil, err
 	}
 	for name := range query {

@@ -37,7 +37,8 @@ func TestListPages(t *testing.T) {
 	var seen []string
 	next := "/books?limit=2&sort=-year&filter=year+%3E+1900"
 	for next != "" {
-		r := f.Do("GET", next, "").Want(200).HasHeader("Content-Type", "application/json").HasHeader("Cache-Control", "private, no-cache")
+		r := f.Do("GET", next, "").Want(200).HasHeader("Content-Type", "application/json").HasHeader("Cache-Control",
+			"private, no-cache")
 		var p page
 		r.JSON(&p)
 		for _, item := range p.Items {
@@ -100,8 +101,10 @@ func TestListGoesBack(t *testing.T) {
 
 func TestListFields(t *testing.T) {
 	f := apitest.Start(t)
-	f.Do("POST", "/books", `{"uuid":"emma","title":"Emma","year":1815,"secret":1,"by":{"name":"Jane","born":1775}}`).Want(201)
-	if r := f.Do("GET", "/books?fields=title,by.name,secret,none", "").Want(200); r.Text != `{"items":[{"uuid":"emma","by":{"name":"Jane"},"title":"Emma"}]}` {
+	f.Do("POST", "/books",
+		`{"uuid":"emma","title":"Emma","year":1815,"secret":1,"by":{"name":"Jane","born":1775}}`).Want(201)
+	if r := f.Do("GET", "/books?fields=title,by.name,secret,none",
+		"").Want(200); r.Text != `{"items":[{"uuid":"emma","by":{"name":"Jane"},"title":"Emma"}]}` {
 		t.Errorf("%s", r.Text)
 	}
 }
@@ -111,10 +114,12 @@ func TestListCounts(t *testing.T) {
 	for i := range 5 {
 		f.Do("POST", "/books", fmt.Sprintf(`{"uuid":"b%d","year":%d}`, i, 1900+i)).Want(201)
 	}
-	if r := f.Do("GET", "/books?filter=year+%3E+1901&limit=1&fields=uuid&count=exact", "").Want(200); !strings.Contains(r.Text, `"count":{"value":3,"accuracy":"exact"}`) {
+	if r := f.Do("GET", "/books?filter=year+%3E+1901&limit=1&fields=uuid&count=exact",
+		"").Want(200); !strings.Contains(r.Text, `"count":{"value":3,"accuracy":"exact"}`) {
 		t.Errorf("%s", r.Text)
 	}
-	if r := f.Do("GET", "/books?count=estimate", "").Want(200); !strings.Contains(r.Text, `"count":{"value":5,"accuracy":"estimate"}`) {
+	if r := f.Do("GET", "/books?count=estimate", "").Want(200); !strings.Contains(r.Text,
+		`"count":{"value":5,"accuracy":"estimate"}`) {
 		t.Errorf("%s", r.Text)
 	}
 }
@@ -123,17 +128,21 @@ func TestPlansAreForAdmins(t *testing.T) {
 	f := apitest.Start(t)
 	f.Do("GET", "/books?explain=false", "").Want(200)
 	f.Do("GET", "/books?explain=true", "").Want(401).Says("admins")
-	f = apitest.Start(t, func(o *api.Options) { o.Admin = func(context.Context, *sessions.Session) bool { return true } })
+	f = apitest.Start(t,
+		func(o *api.Options) { o.Admin = func(context.Context, *sessions.Session) bool { return true } })
 	r := f.Do("GET", "/books?explain=true&sort=year", "").Want(200)
-	if !strings.Contains(r.Text, `"plan":{"reads":[{"index":["year"]}],"order":["year","uuid"],"read":0,"bytes":0,"returned":0}`) {
+	if !strings.Contains(r.Text,
+		`"plan":{"reads":[{"index":["year"]}],"order":["year","uuid"],"read":0,"bytes":0,"returned":0}`) {
 		t.Errorf("%s", r.Text)
 	}
 	f = apitest.StartLogin(t, 1)[0]
 	bearer := "Bearer " + f.Register("ada@example.com", "a fine password")
 	f.Do("GET", "/books?explain=true", "", "Authorization", bearer).Want(403).Says("is for admins")
 	var key struct{ Token string }
-	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password"}`, "Authorization", bearer).Want(201).JSON(&key)
-	f.Do("GET", "/books?explain=true", "", "Authorization", "Bearer "+key.Token).Want(403).Says("an API key is not enough")
+	f.Do("POST", "/auth/keys", `{"name":"k","password":"a fine password"}`, "Authorization",
+		bearer).Want(201).JSON(&key)
+	f.Do("GET", "/books?explain=true", "", "Authorization",
+		"Bearer "+key.Token).Want(403).Says("an API key is not enough")
 }
 
 func TestListEmpty(t *testing.T) {

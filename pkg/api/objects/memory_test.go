@@ -53,7 +53,8 @@ func TestClientsThatReadNothingCostLittleMemory(t *testing.T) {
 		f.Must(err)
 		t.Cleanup(func() { _ = c.Close() })
 		f.Must(c.(*net.TCPConn).SetReadBuffer(8 << 10))
-		_, err = fmt.Fprintf(c, "GET /books?limit=500 HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: 198.51.100.%d\r\n\r\n", f.Listener.Addr(), i+1)
+		_, err = fmt.Fprintf(c, "GET /books?limit=500 HTTP/1.1\r\nHost: %s\r\nX-Forwarded-For: 198.51.100.%d\r\n\r\n",
+			f.Listener.Addr(), i+1)
 		f.Must(err)
 		// The first byte of the reply says that the page is being sent.
 		if _, err := c.Read(make([]byte, 1)); err != nil {

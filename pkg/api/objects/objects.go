@@ -62,8 +62,8 @@ func NewResources(shared Shared, k *apimodel.Contract, stores map[string]*store.
 			continue
 		}
 		r := &resource{
-			store: stores[s.Name], calls: shared.Calls, pages: shared.Pages, keyed: shared.Keyed, streams: streams, url: s.Expose.URL, restrict: s.Expose.Restrict,
-			expand: map[string]*store.Store{}, urls: urls,
+			store: stores[s.Name], calls: shared.Calls, pages: shared.Pages, keyed: shared.Keyed, streams: streams,
+			url: s.Expose.URL, restrict: s.Expose.Restrict, expand: map[string]*store.Store{}, urls: urls,
 		}
 		for _, key := range s.Expand {
 			r.expand[key.Name] = stores[key.Target]
@@ -83,13 +83,15 @@ func (all *Resources) of(name string) *resource {
 
 // methodKeys are the keys of expose.restrict that leave out a method of a collection, or of an object.
 var methodKeys = map[string]string{
-	http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodPatch: "update", http.MethodDelete: "delete",
+	http.MethodPost: "create", http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update",
+	http.MethodPatch: "update", http.MethodDelete: "delete",
 }
 
 // unexposed returns the key, and its value, because of which a store lacks the route of a method.
 func unexposed(name, method string) string {
 	key := methodKeys[method]
-	return "objects of " + name + " have no " + key + " over HTTP: stores." + name + ".expose.restrict." + key + " is true"
+	return "objects of " + name + " have no " + key + " over HTTP: stores." + name + ".expose.restrict." + key +
+		" is true"
 }
 
 // create is POST on the collection.

@@ -14,8 +14,10 @@ var quotedNumber = regexp.MustCompile(`^"[1-9][0-9]*"$`)
 
 func TestCreate(t *testing.T) {
 	f := apitest.Start(t)
-	r := f.Do("POST", "/books", `{"uuid":"emma","title":"Emma","secret":"x","_internal":1,"created":"never"}`).Want(201).
-		HasHeader("Location", "/books/emma").HasHeader("Content-Type", "application/json").HasHeader("Cache-Control", "no-store")
+	r := f.Do("POST", "/books",
+		`{"uuid":"emma","title":"Emma","secret":"x","_internal":1,"created":"never"}`).Want(201).
+		HasHeader("Location", "/books/emma").HasHeader("Content-Type", "application/json").HasHeader("Cache-Control",
+		"no-store")
 	if !quotedNumber.MatchString(r.Header.Get("Etag")) {
 		t.Errorf("no revision in ETag: %q", r.Header.Get("Etag"))
 	}
@@ -56,7 +58,8 @@ func TestGet(t *testing.T) {
 	tag := f.Create("a@b+c.d_e-f")
 	for _, path := range []string{"/books/a@b+c.d_e-f", "/books/a%40b%2Bc%2Ed_e-f"} {
 		r := f.Do("GET", path, "").Want(200).
-			HasHeader("Etag", tag).HasHeader("Content-Type", "application/json").HasHeader("Cache-Control", "private, no-cache")
+			HasHeader("Etag", tag).HasHeader("Content-Type", "application/json").HasHeader("Cache-Control",
+			"private, no-cache")
 		if !strings.Contains(r.Text, `"title":"Emma"`) || r.ContentLength != int64(len(r.Text)) {
 			t.Errorf("%d bytes: %s", r.ContentLength, r.Text)
 		}
@@ -69,14 +72,15 @@ func TestGet(t *testing.T) {
 	f.Do("HEAD", "/books/none", "").Want(404)
 }
 
-// TestGetFields: the tag of a part differs from that of the whole, and from that of another part; each names the revision, so that
-// a write can be conditional on it.
+// TestGetFields: the tag of a part differs from that of the whole, and from that of another part; each names the
+// revision, so that a write can be conditional on it.
 func TestGetFields(t *testing.T) {
 	f := apitest.Start(t)
 	whole := f.Create("emma")
 	r := f.Do("GET", "/books/emma?fields=title", "").Want(200)
 	tag := r.Header.Get("Etag")
-	if r.Text != `{"uuid":"emma","title":"Emma"}` || tag == whole || !strings.HasPrefix(tag, strings.TrimSuffix(whole, `"`)+"-") {
+	if r.Text != `{"uuid":"emma","title":"Emma"}` || tag == whole ||
+		!strings.HasPrefix(tag, strings.TrimSuffix(whole, `"`)+"-") {
 		t.Errorf("%s with the tag %s, the whole has %s", r.Text, tag, whole)
 	}
 	f.Do("HEAD", "/books/emma?fields=title", "").Want(200).HasHeader("Etag", tag)
@@ -138,9 +142,11 @@ func TestGetConditions(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	f := apitest.Start(t)
-	tag := f.Do("POST", "/books", `{"uuid":"emma","title":"Emma","by":{"first":"Jane","last":"Austen"},"year":1}`).Want(201).Header.Get("Etag")
+	tag := f.Do("POST", "/books",
+		`{"uuid":"emma","title":"Emma","by":{"first":"Jane","last":"Austen"},"year":1}`).Want(201).Header.Get("Etag")
 
-	r := f.Do("PUT", "/books/emma", `{"uuid":"other","year":1815,"by":{"last":"A."}}`).Want(200).HasHeader("Cache-Control", "no-store")
+	r := f.Do("PUT", "/books/emma",
+		`{"uuid":"other","year":1815,"by":{"last":"A."}}`).Want(200).HasHeader("Cache-Control", "no-store")
 	if !strings.Contains(r.Text, `"by":{"last":"A."}`) || !strings.Contains(r.Text, `"title":"Emma"`) ||
 		!strings.Contains(r.Text, `"uuid":"emma"`) || !strings.Contains(r.Text, `"year":1815`) {
 		t.Errorf("PUT replaces the fields given, and no others: %s", r.Text)
@@ -149,8 +155,10 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("ETag %q after %q", r.Header.Get("Etag"), tag)
 	}
 	for _, media := range []string{"application/merge-patch+json", "application/json"} {
-		r = f.Do("PATCH", "/books/emma", `{"by":{"first":"J."},"year":null}`, "Content-Type", "", "Content-Type", media).Want(200)
-		if !strings.Contains(r.Text, `"first":"J."`) || !strings.Contains(r.Text, `"last":"A."`) || strings.Contains(r.Text, "1815") {
+		r = f.Do("PATCH", "/books/emma", `{"by":{"first":"J."},"year":null}`, "Content-Type", "", "Content-Type",
+			media).Want(200)
+		if !strings.Contains(r.Text, `"first":"J."`) || !strings.Contains(r.Text, `"last":"A."`) ||
+			strings.Contains(r.Text, "1815") {
 			t.Errorf("PATCH merges, and null removes: %s", r.Text)
 		}
 	}
@@ -251,7 +259,8 @@ func TestConcurrentUpdates(t *testing.T) {
 	statuses := make(chan int, 8)
 	for range cap(statuses) {
 		go func() {
-			r, err := http.NewRequestWithContext(t.Context(), "PUT", f.URL+"/books/emma", strings.NewReader(`{"year":1}`))
+			r, err := http.NewRequestWithContext(t.Context(), "PUT", f.URL+"/books/emma",
+				strings.NewReader(`{"year":1}`))
 			if err != nil {
 				panic(err)
 			}

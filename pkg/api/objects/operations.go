@@ -120,13 +120,20 @@ func written(s *apimodel.Store, act, description string, headers ...string) *ord
 func addCreate(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
 	set.Add(op.Operation{
 		Method: http.MethodPost, Path: s.Expose.URL, ID: "create" + s.ID, Summary: "Create an object",
-		Description: "If the uuid is taken, the reply is 409, or 412 with `If-None-Match: *`. A body of `application/x-ndjson` is a stream: each line is an object to create, and the reply has a line for each, in the same order." + s.Uniqueness(),
-		Security:    secured(s, "create"),
-		Parameters:  op.Parameters("IfAbsent", "IdempotencyKey", "Prefer"),
-		Body:        op.Body(ordered.Of(op.JSONType, ordered.Of("schema", apimodel.Ref(s.InputName())), op.NDJSONType, ordered.Of("schema", lines("An object to create in each line.", s.InputName())))),
-		Replies:     ordered.Of("200", op.Reply("The replies to the lines of a stream.", op.Content(op.NDJSONType, lines("A reply in each line.", "StreamLine")), "Cache-Control"), "201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied", "Idempotency-Replayed")),
-		Problems:    append(op.InterceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429),
-		Limit:       httpkit.Write, Run: run,
+		Description: "If the uuid is taken, the reply is 409, or 412 with `If-None-Match: *`. A body of " +
+			"`application/x-ndjson` is a stream: each line is an object to create, and the reply has a line " +
+			"for each, " +
+			"in the same order." + s.Uniqueness(),
+		Security:   secured(s, "create"),
+		Parameters: op.Parameters("IfAbsent", "IdempotencyKey", "Prefer"),
+		Body: op.Body(ordered.Of(op.JSONType, ordered.Of("schema", apimodel.Ref(s.InputName())), op.NDJSONType,
+			ordered.Of("schema", lines("An object to create in each line.", s.InputName())))),
+		Replies: ordered.Of("200", op.Reply("The replies to the lines of a stream.",
+			op.Content(op.NDJSONType, lines("A reply in each line.", "StreamLine")), "Cache-Control"),
+			"201", written(s, "create", "The object as it was stored.", "Location", "Preference-Applied",
+				"Idempotency-Replayed")),
+		Problems: append(op.InterceptorProblems(s, "save"), 400, 401, 403, 408, 409, 412, 413, 415, 429),
+		Limit:    httpkit.Write, Run: run,
 	})
 }
 
@@ -135,13 +142,17 @@ func addCreate(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
 func fields(s *apimodel.Store) *ordered.Object {
 	schema := op.Text("")
 	schema.Set("contentSchema", apimodel.Ref(s.PartialName()))
-	return op.Query("fields", "The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields are absent, "+
-		"even if the schema requires them: each object is then a "+s.PartialName()+".", schema)
+	return op.Query("fields",
+		"The fields to return, as `title,address.city`; all without it. The uuid is always returned. Other fields "+
+			"are absent, "+
+			"even if the schema requires them: each object is then a "+s.PartialName()+".", schema)
 }
 
-// lines is the schema of a text of JSON lines. OpenAPI 3.1 can't say what the lines are: contentSchema refers to the schema of each.
+// lines is the schema of a text of JSON lines. OpenAPI 3.1 can't say what the lines are: contentSchema refers to the
+// schema of each.
 func lines(description, name string) *ordered.Object {
-	return ordered.Of("type", "string", "description", description+" contentSchema is the schema of a line.", "contentMediaType", op.NDJSONType, "contentSchema", apimodel.Ref(name))
+	return ordered.Of("type", "string", "description", description+" contentSchema is the schema of a line.",
+		"contentMediaType", op.NDJSONType, "contentSchema", apimodel.Ref(name))
 }
 
 // streamLine is a line of the reply to a stream of objects.
@@ -174,7 +185,8 @@ func search(s *apimodel.Store) []any {
 	if len(s.Search) == 0 {
 		return nil
 	}
-	return []any{op.Query("q", "The words to find in `"+strings.Join(s.Search, "`, `")+"`: objects with all of them, the best matches first. `\"in this order\"`, `begin*`, `-without`.", op.Text(""))}
+	return []any{op.Query("q", "The words to find in `"+strings.Join(s.Search, "`, `")+
+		"`: objects with all of them, the best matches first. `\"in this order\"`, `begin*`, `-without`.", op.Text(""))}
 }
 
 func addList(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
@@ -194,16 +206,22 @@ func addList(set *op.Set, s *apimodel.Store, run httpkit.Handler) {
 		Path: s.Expose.URL, ID: "list" + s.ID, Summary: "List objects", Description: known,
 		Security: secured(s, "list"),
 		Parameters: append([]any{
-			op.Query("filter", "`field == literal`, `!=`, `<`, `<=`, `>`, `>=`, `field in [literals]`, `literal in array`, `field.startsWith(\"...\")`, `has(field)`, joined by `&&`, `||`, `!`.", op.Text("")),
+			op.Query("filter", "`field == literal`, `!=`, `<`, `<=`, `>`, `>=`, `field in [literals]`, `literal in "+
+				"array`, `field.startsWith(\"...\")`, `has(field)`, joined by `&&`, `||`, `!`.", op.Text("")),
 			op.Query("sort", "Fields separated by commas, each with `-` for descending.", op.Text("")),
-			op.Query("limit", "Objects a page.", ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
-			op.Query("cursor", "Where to continue: `cursor` of the previous page, with the same filter and sort.", op.Text("")),
-			op.Query("before", "Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort.", op.Text("")),
+			op.Query("limit", "Objects a page.",
+				ordered.Of("type", "integer", "minimum", 1, "maximum", 500, "default", 50)),
+			op.Query("cursor", "Where to continue: `cursor` of the previous page, with the same filter and sort.",
+				op.Text("")),
+			op.Query("before",
+				"Go back: `before` of the page that follows, instead of `cursor`, with the same filter and sort.",
+				op.Text("")),
 			fields(s),
 			op.Query("count", "Count the objects that match.", op.OneOf([]any{"exact", "estimate"}, "")),
 			op.Query("explain", "Return how the page was read; for admins.", op.Flag("")),
 		}, append(expand(s), search(s)...)...),
-		Replies:  ordered.Of("200", op.Reply("A page of objects.", op.JSON(apimodel.Ref(s.PageName())), "Cache-Control", "Link")),
+		Replies: ordered.Of("200",
+			op.Reply("A page of objects.", op.JSON(apimodel.Ref(s.PageName())), "Cache-Control", "Link")),
 		Problems: problems, Limit: httpkit.List, Run: run,
 	})
 }
@@ -246,8 +264,9 @@ func addDelete(set *op.Set, s *apimodel.Store, path string, run httpkit.Handler)
 		Method: http.MethodDelete, Path: path, ID: "delete" + s.ID, Summary: "Delete an object",
 		Security:   secured(s, "delete"),
 		Parameters: op.Parameters("UUID", "IfMatch", "IfAbsent", "IdempotencyKey", "Prefer"),
-		Replies:    ordered.Of("204", op.Reply("The object was deleted.", nil, "Cache-Control", "Preference-Applied", "Idempotency-Replayed")),
-		Problems:   append(op.InterceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 429),
-		Limit:      httpkit.Write, Run: run,
+		Replies: ordered.Of("204",
+			op.Reply("The object was deleted.", nil, "Cache-Control", "Preference-Applied", "Idempotency-Replayed")),
+		Problems: append(op.InterceptorProblems(s, "delete"), 400, 401, 403, 404, 409, 412, 429),
+		Limit:    httpkit.Write, Run: run,
 	})
 }

@@ -35,7 +35,8 @@ var keyHeader = textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)
 func newRequest(method, uuid string, h http.Header) (q *request, err error) {
 	q = &request{method: method, uuid: uuid}
 	if method == http.MethodPost && len(h["If-Match"]) > 0 {
-		return nil, errs.New(errs.Invalid, "If-Match is not supported on POST, which creates an object: change an existing one with PUT or PATCH")
+		return nil, errs.New(errs.Invalid,
+			"If-Match is not supported on POST, which creates an object: change an existing one with PUT or PATCH")
 	}
 	if q.match, err = httpkit.IfMatch(h); err != nil {
 		return nil, err
@@ -103,7 +104,8 @@ func (r *resource) read(ctx context.Context, q *request) (outcome, error) {
 	if q.match.Given && !q.match.MatchObject(stored) {
 		return outcome{}, q.match.Mismatch()
 	}
-	o := outcome{status: http.StatusOK, uuid: stored.UUID, tag: httpkit.ETag(stored), body: stored.Body, cache: httpkit.Revalidate}
+	o := outcome{status: http.StatusOK, uuid: stored.UUID, tag: httpkit.ETag(stored), body: stored.Body,
+		cache: httpkit.Revalidate}
 	if q.none.Given && q.none.MatchView(stored) {
 		o.status, o.body = http.StatusNotModified, nil
 	}
@@ -144,7 +146,8 @@ func (r *resource) act(ctx context.Context, q *request, uuid string) (stored sto
 		err = q.match.Attempt(func(ifRevision uint64) error { return r.store.Delete(ctx, uuid, ifRevision) })
 	default:
 		err = q.match.Attempt(func(ifRevision uint64) error {
-			stored, err = r.store.Update(ctx, q.body, store.UpdateOptions{UUID: uuid, If: ifRevision, Patch: q.method == http.MethodPatch})
+			stored, err = r.store.Update(ctx, q.body,
+				store.UpdateOptions{UUID: uuid, If: ifRevision, Patch: q.method == http.MethodPatch})
 			return err
 		})
 	}
@@ -177,7 +180,8 @@ func (r *resource) reread(ctx context.Context, x *httpkit.Exchange, o outcome) o
 	return o
 }
 
-// offersGet reports whether the client has a route to get an object: there is one, and the rule of an API key allows it.
+// offersGet reports whether the client has a route to get an object: there is one, and the rule of an API key allows
+// it.
 func (r *resource) offersGet(x *httpkit.Exchange, uuid string) bool {
 	return !r.restrict.Get && r.calls.Allow(x, http.MethodGet, r.url+"/"+uuid) == nil
 }
@@ -203,7 +207,8 @@ func uuidAlone(uuid string) []byte {
 }
 
 var ops = map[string]idempotent.Op{
-	http.MethodPost: idempotent.Save, http.MethodPut: idempotent.Update, http.MethodPatch: idempotent.Update, http.MethodDelete: idempotent.Delete,
+	http.MethodPost: idempotent.Save, http.MethodPut: idempotent.Update, http.MethodPatch: idempotent.Update,
+	http.MethodDelete: idempotent.Delete,
 }
 
 // executeOnce makes a write with a key. Each user has keys of their own. All clients that are not logged in share
@@ -221,9 +226,10 @@ func (r *resource) executeOnce(ctx context.Context, x *httpkit.Exchange, q *requ
 		uuid, _ = q.body.Text("uuid") // Check reports an invalid uuid
 	}
 	stored, err := r.keyed.Do(ctx, &idempotent.Request{
-		ID:          idempotent.KeyID(q.key, r.store.Name(), "http", actor),
-		Fingerprint: idempotent.Fingerprint(q.method, q.uuid, q.match.String(), fmt.Sprint(q.absent), string(q.body.Encode())),
-		Op:          ops[q.method], Store: r.store, UUID: uuid, Client: r.keeps(x, actor),
+		ID: idempotent.KeyID(q.key, r.store.Name(), "http", actor),
+		Fingerprint: idempotent.Fingerprint(q.method, q.uuid, q.match.String(), fmt.Sprint(q.absent),
+			string(q.body.Encode())),
+		Op: ops[q.method], Store: r.store, UUID: uuid, Client: r.keeps(x, actor),
 		Check: func(ctx context.Context) error { return r.check(ctx, q) },
 		Perform: func(ctx context.Context, uuid string, i *store.Idempotency) (idempotent.Reply, error) {
 			call := store.CallOf(ctx)

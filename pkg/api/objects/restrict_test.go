@@ -98,7 +98,8 @@ func TestAMethodThatIsNotExposedNamesItsKey(t *testing.T) {
 			method, path, _ := strings.Cut(request, " ")
 			says := func(detail string) {
 				t.Helper()
-				if c.key == "" && strings.Contains(detail, "expose") || c.key != "" && !strings.Contains(detail, ": stores."+name+"."+c.key+"; this path takes ") {
+				if c.key == "" && strings.Contains(detail, "expose") ||
+					c.key != "" && !strings.Contains(detail, ": stores."+name+"."+c.key+"; this path takes ") {
 					t.Errorf("it says %q", detail)
 				}
 			}

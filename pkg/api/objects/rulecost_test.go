@@ -13,7 +13,8 @@ import (
 // seconds of processor for one request.
 func TestAListEndsEarlyWhereItsRuleCostsTooMuch(t *testing.T) {
 	t.Parallel()
-	f, notes := startNotes(t, policy.Rules{Get: "has(object.public) || object.l.all(a, !(2 in object.l))", Update: "object.l.all(a, !(2 in object.l))"})
+	f, notes := startNotes(t, policy.Rules{Get: "has(object.public) || object.l.all(a, !(2 in object.l))",
+		Update: "object.l.all(a, !(2 in object.l))"})
 	costly := `{"l":[` + strings.TrimSuffix(strings.Repeat("1,", 3000), ",") + `]}`
 	var public []string
 	for i := range 40 {

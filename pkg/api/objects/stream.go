@@ -26,7 +26,8 @@ import (
 
 // Limits of a stream of creations.
 const (
-	maxLine        = 6*store.MaxObjectSize + 64<<10 // bytes: an object of the largest size, with all characters escaped (\u0061), and a reserve
+	// bytes: an object of the largest size, with all characters escaped (\u0061), and a reserve
+	maxLine        = 6*store.MaxObjectSize + 64<<10
 	maxStreamLines = 100_000
 	maxStreamTime  = 10 * time.Minute // then the client begins another stream, perhaps at another process
 
@@ -80,7 +81,8 @@ func (r *resource) stream(x *httpkit.Exchange) error {
 		return err
 	}
 	if q.key != "" {
-		return errs.New(errs.Invalid, "%s is not supported for a stream of objects: give each line a uuid, or send a batch", wire.HeaderKey)
+		return errs.New(errs.Invalid,
+			"%s is not supported for a stream of objects: give each line a uuid, or send a batch", wire.HeaderKey)
 	}
 	if err := x.CheckMedia(httpkit.NDJSON); err != nil {
 		return err
@@ -99,8 +101,8 @@ func (r *resource) stream(x *httpkit.Exchange) error {
 	defer cancel()
 	s := &stream{
 		resource: r, x: x, control: http.NewResponseController(x), request: q,
-		weight: semaphore.NewWeighted(bytesInFlight), pending: make(chan *line, linesInFlight), byUUID: map[string]*line{},
-		began: time.Now(), renewed: time.Now(), ending: r.calls.Streams(),
+		weight: semaphore.NewWeighted(bytesInFlight), pending: make(chan *line, linesInFlight),
+		byUUID: map[string]*line{}, began: time.Now(), renewed: time.Now(), ending: r.calls.Streams(),
 	}
 	s.lines = newLineReader(&timedBody{s, x.Request.Body})
 	// Replies are sent while the body is read. An HTTP/1.0 connection can't do so, and its client reads the replies
@@ -153,10 +155,12 @@ func (s *stream) receive(ctx context.Context) (err error) {
 			return brokenBody(failed)
 		}
 		if s.number >= maxStreamLines {
-			return errs.New(errs.TooLarge, "a stream has at most %d lines: send this line and those after it in another request", maxStreamLines)
+			return errs.New(errs.TooLarge,
+				"a stream has at most %d lines: send this line and those after it in another request", maxStreamLines)
 		}
 		if time.Since(s.began) > maxStreamTime {
-			return errs.New(errs.Unavailable, "a stream takes at most %s: send this line and those after it in another request", maxStreamTime)
+			return errs.New(errs.Unavailable,
+				"a stream takes at most %s: send this line and those after it in another request", maxStreamTime)
 		}
 		s.number++
 		if s.number == 1 {
@@ -189,7 +193,8 @@ func brokenBody(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errs.Wrap(err, errs.Canceled, "nothing arrived within %s", idleTimeout)
 	}
-	return errs.Wrap(err, errs.Invalid, "the body can't be read further: it ends too early, its chunks are malformed, or the connection broke")
+	return errs.Wrap(err, errs.Invalid,
+		"the body can't be read further: it ends too early, its chunks are malformed, or the connection broke")
 }
 
 // interrupt ends a read that waits for the client.
@@ -308,7 +313,8 @@ func (s *stream) failed(number int, err error) *line {
 
 func (s *stream) problem(number int, err error) []byte {
 	status, document := s.x.ProblemOfPart(number, err)
-	reply := strconv.AppendInt(append(strconv.AppendInt([]byte(`{"line":`), int64(number), 10), `,"status":`...), int64(status), 10)
+	reply := strconv.AppendInt(append(strconv.AppendInt([]byte(`{"line":`), int64(number), 10), `,"status":`...),
+		int64(status), 10)
 	reply = append(append(reply, `,"problem":`...), bytes.TrimSpace(document)...)
 	return append(reply, "}\n"...)
 }

@@ -82,7 +82,8 @@ func TestAStreamAnswersEachLine(t *testing.T) {
 	if fmt.Sprint(statuses) != "[201 400 409 400 413 413 201]" || fmt.Sprint(numbers) != "[1 2 4 5 6 7 8]" {
 		t.Fatalf("statuses %v of lines %v", statuses, numbers)
 	}
-	if got[1].Problem.Type != "urn:belfry:problem:invalid" || got[1].Problem.Instance == "" || got[0].UUID != "a" || got[6].UUID == "" {
+	if got[1].Problem.Type != "urn:belfry:problem:invalid" || got[1].Problem.Instance == "" || got[0].UUID != "a" ||
+		got[6].UUID == "" {
 		t.Errorf("%+v", got)
 	}
 	f.Do("GET", "/books/a", "").Want(200).HasHeader("Etag", fmt.Sprintf(`"%d"`, got[0].Revision))
@@ -100,12 +101,14 @@ func TestAStreamAnswersEachLine(t *testing.T) {
 	f.Do("POST", "/books", "{}\n", "Content-Type", "", "Content-Type", "application/jsonl; charset=utf-16").Want(415)
 }
 
-// A file of JSON lines is taken under every name that its type has, with a byte order mark or without, as the import takes it.
+// A file of JSON lines is taken under every name that its type has, with a byte order mark or without, as the import
+// takes it.
 func TestJSONLinesHaveSeveralNames(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t)
 	for i, kind := range []string{
-		"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl", "application/jsonlines", "application/x-jsonlines",
+		"application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl",
+		"application/jsonlines", "application/x-jsonlines",
 		"Application/JSONL", "application/ndjson; charset=UTF-8",
 	} {
 		for j, mark := range []string{"", "\ufeff", "\ufeff\n"} {
@@ -120,7 +123,8 @@ func TestJSONLinesHaveSeveralNames(t *testing.T) {
 	f.Do("PUT", "/books/c", "\ufeff{\"title\":\"C\"}").Want(200)
 	f.Do("POST", "/batch", "\ufeff"+`{"operations":[{"method":"POST","path":"/books","body":{"uuid":"d"}}]}`).Want(200)
 	f.Do("GET", "/books/d", "").Want(200)
-	f.Do("POST", "/books", "{\"title\":\"x\"}", "Content-Type", "", "Content-Type", "application/json-seq").Want(415).Says("application/json")
+	f.Do("POST", "/books", "{\"title\":\"x\"}", "Content-Type", "", "Content-Type",
+		"application/json-seq").Want(415).Says("application/json")
 }
 
 // However many lines are written at once, the replies have the order of the lines, and of two lines with one uuid
@@ -244,7 +248,8 @@ func TestWhatIsLeftOfAStreamIsNoRequest(t *testing.T) {
 	chunk := func(text string) {
 		_, _ = fmt.Fprintf(conn, "%x\r\n%s\r\n", len(text), text) // fails once the connection is closed
 	}
-	_, err = fmt.Fprintf(conn, "POST /books HTTP/1.1\r\nHost: belfry\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n", ndjson)
+	_, err = fmt.Fprintf(conn,
+		"POST /books HTTP/1.1\r\nHost: belfry\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n", ndjson)
 	f.Must(err)
 	chunk(`{"uuid":"first"}` + "\n")
 	replies := bufio.NewReader(conn)
@@ -337,12 +342,14 @@ func (h holding) Intercept(ctx context.Context, _ store.InterceptRequest) (objec
 	return nil, nil
 }
 
-// What fails in an operation of a batch, or a line of a stream, leaves the others as they are, and its cause is in the log under the
-// id of the request.
+// What fails in an operation of a batch, or a line of a stream, leaves the others as they are, and its cause is in the
+// log under the id of the request.
 func TestTheLogSaysWhyAPartOfARequestFailed(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		failing := o.Stores["Books"].WithOptions(func(s *store.Options) { s.Interceptor = holding(func(context.Context) { panic("the cause") }) })
+		failing := o.Stores["Books"].WithOptions(func(s *store.Options) {
+			s.Interceptor = holding(func(context.Context) { panic("the cause") })
+		})
 		apitest.ExposeOnly(o, failing, config.Expose{URL: "/books"})
 	})
 	r, results := batch(f, []string{`GET /books/none`, `POST /books "body":{}`})
@@ -353,7 +360,8 @@ func TestTheLogSaysWhyAPartOfARequestFailed(t *testing.T) {
 	}
 	for _, id := range []string{r.Header.Get("X-Request-Id"), got[1].Problem.Instance} {
 		logged := slices.IndexFunc(f.Logs.Lines(), func(line string) bool {
-			return strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, "the cause") && strings.Contains(line, id) && strings.Contains(line, `"part":2`)
+			return strings.Contains(line, `"level":"ERROR"`) && strings.Contains(line, "the cause") &&
+				strings.Contains(line, id) && strings.Contains(line, `"part":2`)
 		})
 		if logged < 0 {
 			t.Errorf("nothing about %s in the log: %s", id, f.Logs.Lines())
@@ -394,7 +402,8 @@ func TestTheLinesOfAStreamAreAuthorized(t *testing.T) {
 func TestTheLinesOfAStreamCountForLimits(t *testing.T) {
 	t.Parallel()
 	f := apitest.Start(t, func(o *api.Options) {
-		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Writes: 100}, Loopback: true}, nil, prometheus.NewRegistry())
+		o.Limits = httpkit.NewLimits(config.RequestLimits{Address: config.Rates{Writes: 100}, Loopback: true}, nil,
+			prometheus.NewRegistry())
 	})
 	got := stream(f, "/books", strings.Repeat("{}\n", 1020)) // 1,000 at once, the others at 100 a second
 	for _, l := range got {

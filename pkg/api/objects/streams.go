@@ -31,9 +31,11 @@ func (s *streams) enter(address string) (leave func(), err error) {
 	defer s.mu.Unlock()
 	switch {
 	case s.byClient[client] >= maxClientStreams:
-		return nil, &errs.Error{Kind: errs.Limited, RetryAfter: time.Second, Message: "you have too many streams of objects at once: wait until one has ended"}
+		return nil, &errs.Error{Kind: errs.Limited, RetryAfter: time.Second,
+			Message: "you have too many streams of objects at once: wait until one has ended"}
 	case s.all >= maxStreams:
-		return nil, &errs.Error{Kind: errs.Unavailable, RetryAfter: time.Second, Message: "there are too many streams of objects at once: try again later"}
+		return nil, &errs.Error{Kind: errs.Unavailable, RetryAfter: time.Second,
+			Message: "there are too many streams of objects at once: try again later"}
 	}
 	s.all++
 	s.byClient[client]++

@@ -27,7 +27,8 @@ type Account struct {
 	Problem string // why it failed; "" if it did not
 	Setup   string // the second factor whose code is asked for
 
-	Step     string   // the step by which the user has to authenticate again, as in the problem step-up-required; "" for none
+	// the step by which the user has to authenticate again, as in the problem step-up-required; "" for none
+	Step     string
 	Password bool     // they can do so by their password
 	Proofs   []string // or by these second factors
 
@@ -78,11 +79,12 @@ var outcomes = map[string]string{
 
 // accountProblems explain why forms failed.
 var accountProblems = map[string]string{ //nolint:gosec // no credentials
-	"step-up":     "First prove again who you are. Then repeat your action.",
-	"refused":     "That was not right. Check your input, and try again.",
-	"ended":       "Your session has ended. Log in again.",
-	"taken":       "That already belongs to an account.",
-	"last":        "That is not possible now. The last way to log in, the last passkey that is a second factor, and a required second factor can't be removed. A setup expires after ten minutes.",
+	"step-up": "First prove again who you are. Then repeat your action.",
+	"refused": "That was not right. Check your input, and try again.",
+	"ended":   "Your session has ended. Log in again.",
+	"taken":   "That already belongs to an account.",
+	"last": "That is not possible now. The last way to log in, the last passkey that is a second factor, and " +
+		"a required second factor can't be removed. A setup expires after ten minutes.",
 	"gone":        "This no longer exists.",
 	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
 	"invalid":     "The form is not valid. Check it, and choose a password of at least 8 characters.",
@@ -126,11 +128,13 @@ func (h *handler) account(x *httpkit.Exchange, me *sessions.Session) (Account, e
 		a.Setup = f.About().Name
 	}
 	for _, p := range o.Passkeys {
-		a.Passkeys = append(a.Passkeys, Passkey{p.UUID, p.Name, readable(p.Created), readable(p.LastUsed), readable(p.CloneSuspected)})
+		a.Passkeys = append(a.Passkeys,
+			Passkey{p.UUID, p.Name, readable(p.Created), readable(p.LastUsed), readable(p.CloneSuspected)})
 	}
 	for _, s := range o.Sessions {
 		device := httpkit.Truncate(cmp.Or(s.UserAgent, "an unknown device"), 200)
-		a.Sessions = append(a.Sessions, Session{s.ID, device, strings.Join(s.Methods, ", "), readable(s.LastUsed), s.Current})
+		a.Sessions = append(a.Sessions,
+			Session{s.ID, device, strings.Join(s.Methods, ", "), readable(s.LastUsed), s.Current})
 	}
 	if a.ByMail {
 		for _, address := range o.Addresses {
@@ -154,7 +158,8 @@ func readable(text string) string {
 
 // AccountReply returns the page that replies to a form of the logged-in user with data that is shown once, and its
 // Content-Security-Policy, which permits no script.
-func (o Options) AccountReply(service *account.Service, me *sessions.Session, a Account) (body []byte, policy string, err error) {
+func (o Options) AccountReply(service *account.Service, me *sessions.Session,
+	a Account) (body []byte, policy string, err error) {
 	v := baseView(service, o.Links)
 	v.User, v.Account = displayName(me), a
 	body, err = o.Templates.render(accountPage, v)
@@ -163,12 +168,15 @@ func (o Options) AccountReply(service *account.Service, me *sessions.Session, a 
 
 func sampleAccount() Account {
 	return Account{
-		LoggedIn: true, Policy: "required", Password: true, HasPassword: true, ByMail: true, Export: true, Deletable: true,
-		Step: "reauthenticate", Proofs: []string{"totp", "passkey", "email", "recovery"}, RecoveryCodes: 9,
-		Factors:   []Factor{{"totp", "Authenticator app", "2026-03-01 12:00 UTC"}},
-		Addable:   []string{"totp", "passkey", "email"},
-		Passkeys:  []Passkey{{"abc_passkey", "Laptop", "2026-03-01 12:00 UTC", "2026-03-02 12:00 UTC", "2026-03-03 12:00 UTC"}, {"def_passkey", "Phone", "2026-03-01 12:00 UTC", "", ""}},
-		Sessions:  []Session{{"s1", "Mozilla/5.0", "password, totp", "2026-03-01 12:00 UTC", true}, {"s2", "curl/8", "password", "2026-03-01 12:00 UTC", false}},
+		LoggedIn: true, Policy: "required", Password: true, HasPassword: true, ByMail: true, Export: true,
+		Deletable: true,
+		Step:      "reauthenticate", Proofs: []string{"totp", "passkey", "email", "recovery"}, RecoveryCodes: 9,
+		Factors: []Factor{{"totp", "Authenticator app", "2026-03-01 12:00 UTC"}},
+		Addable: []string{"totp", "passkey", "email"},
+		Passkeys: []Passkey{{"abc_passkey", "Laptop", "2026-03-01 12:00 UTC", "2026-03-02 12:00 UTC",
+			"2026-03-03 12:00 UTC"}, {"def_passkey", "Phone", "2026-03-01 12:00 UTC", "", ""}},
+		Sessions: []Session{{"s1", "Mozilla/5.0", "password, totp", "2026-03-01 12:00 UTC", true},
+			{"s2", "curl/8", "password", "2026-03-01 12:00 UTC", false}},
 		Addresses: []Address{{"ada@example.com_email", "ada@example.com"}},
 	}
 }

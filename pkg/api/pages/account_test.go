@@ -15,12 +15,14 @@ import (
 )
 
 const (
-	strict = "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' https://app.example.org; frame-ancestors 'none'; base-uri 'none'"
+	strict = "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " +
+		"https://app.example.org; frame-ancestors 'none'; base-uri 'none'"
 	script = "; script-src 'self'; connect-src 'self'"
 )
 
 func withPasskeys(o *account.Options) {
-	o.Passkeys = &config.Passkeys{RPID: "belfry.example.org", RPName: "Belfry", Origins: []string{"http://belfry.example.org"}}
+	o.Passkeys = &config.Passkeys{RPID: "belfry.example.org", RPName: "Belfry",
+		Origins: []string{"http://belfry.example.org"}}
 }
 
 // user is a browser whose forms need no script.
@@ -37,7 +39,8 @@ func (u *user) page(path string) apitest.Reply {
 // send sends a form, and keeps the session that the reply sets.
 func (u *user) send(path, form string) apitest.Reply {
 	u.Helper()
-	r := u.Do("POST", path, form, "Content-Type", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie", "belfry="+u.token)
+	r := u.Do("POST", path, form, "Content-Type", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie",
+		"belfry="+u.token)
 	for _, c := range r.Cookies() {
 		if c.Name == "belfry" {
 			u.token = c.Value
@@ -57,17 +60,19 @@ var (
 	shownCode   = regexp.MustCompile(`<li><code>([^<]+)</code></li>`)
 )
 
-// Where a second factor is required, a session without one reaches the page of the account, and adds one by plain forms.
-// What is shown once is the reply to a POST, which runs no script and is in no cache.
+// Where a second factor is required, a session without one reaches the page of the account, and adds one by plain
+// forms. What is shown once is the reply to a POST, which runs no script and is in no cache.
 func TestAnAppIsAddedByFormsAndItsSecretsAreInNoURL(t *testing.T) {
 	f := start(t, withPasskeys, func(o *account.Options) { o.MFA.Policy = sessions.MFARequired })
 	u := &user{f, f.Register("ada@example.com", "a fine password")}
 	contains(t, u.page("/?validation=email").Want(200), "A second factor is required here", `href="/account"`)
-	contains(t, u.page("/account").Want(200), "A second factor is required here", `action="/auth/factors/totp"`, "!recovery codes")
+	contains(t, u.page("/account").Want(200), "A second factor is required here", `action="/auth/factors/totp"`,
+		"!recovery codes")
 
 	once := func(r apitest.Reply) string {
 		t.Helper()
-		r.Want(200).HasHeader("Cache-Control", "no-store").HasHeader("Content-Security-Policy", strict).HasHeader("Referrer-Policy", "same-origin").HasHeader("X-Frame-Options", "DENY")
+		r.Want(200).HasHeader("Cache-Control", "no-store").HasHeader("Content-Security-Policy",
+			strict).HasHeader("Referrer-Policy", "same-origin").HasHeader("X-Frame-Options", "DENY")
 		contains(t, r, "!<script")
 		return r.Text
 	}
@@ -77,7 +82,8 @@ func TestAnAppIsAddedByFormsAndItsSecretsAreInNoURL(t *testing.T) {
 		t.Fatalf("no secret:\n%s", page)
 	}
 	u.leads("/auth/factors/totp", "code=000", "/account?reason=refused&setup=totp")
-	contains(t, u.page("/account?reason=refused&setup=totp").Want(200), "That was not right", "Code of the app that you have set up", "!"+found[1])
+	contains(t, u.page("/account?reason=refused&setup=totp").Want(200), "That was not right",
+		"Code of the app that you have set up", "!"+found[1])
 	code, err := totp.GenerateCode(found[1], time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +93,8 @@ func TestAnAppIsAddedByFormsAndItsSecretsAreInNoURL(t *testing.T) {
 	if len(codes) != 10 || u.token == before {
 		t.Fatalf("codes %v, the same session: %t", codes, u.token == before)
 	}
-	contains(t, u.page("/account").Want(200), "Authenticator app", "10 are left", "!"+codes[0][1], "!A second factor is required here")
+	contains(t, u.page("/account").Want(200), "Authenticator app", "10 are left", "!"+codes[0][1],
+		"!A second factor is required here")
 	f.Me(before).Want(401)
 
 	renewed := once(u.send("/auth/factors/recovery", ""))
@@ -103,22 +110,28 @@ func TestAnAppIsAddedByFormsAndItsSecretsAreInNoURL(t *testing.T) {
 // Whoever has no session, an ended one, or a page of another origin changes nothing, and gets no page of an account.
 func TestFormsOfTheAccountNeedItsSession(t *testing.T) {
 	f := start(t, withPasskeys)
-	ada, eve := &user{f, f.Register("ada@example.com", "a fine password")}, &user{f, f.Register("eve@example.com", "another password")}
+	ada, eve := &user{f, f.Register("ada@example.com", "a fine password")},
+		&user{f, f.Register("eve@example.com", "another password")}
 	nobody := &user{f, "stale"}
 	contains(t, nobody.page("/account").Want(200), "Log in to see your account", `href="/login"`, "!<section")
-	contains(t, nobody.page("/account?outcome=%3Cb%3E&reason=made+up&setup=totp").Want(200), "!<b>", "!made up", "!role=")
+	contains(t, nobody.page("/account?outcome=%3Cb%3E&reason=made+up&setup=totp").Want(200), "!<b>", "!made up",
+		"!role=")
 	var list struct{ Sessions []sessions.Info }
 	f.Do("GET", "/auth/sessions", "", "Authorization", "Bearer "+ada.token).Want(200).JSON(&list)
 	session := "/auth/sessions/" + list.Sessions[0].ID
 	for path, form := range map[string]string{
-		"/auth/factors/totp": "", "/auth/factors/email": "", "/auth/factors/passkey": "", "/auth/factors/recovery": "", "/auth/step-up": "password=a+fine+password",
-		session: "remove=true", "/auth/idents/ada@example.com_email/address": "address=new%40example.com", "/auth/email": "password=a+fine+password&newPassword=a+better+password",
+		"/auth/factors/totp": "", "/auth/factors/email": "", "/auth/factors/passkey": "", "/auth/factors/recovery": "",
+		"/auth/step-up": "password=a+fine+password",
+		session:         "remove=true", "/auth/idents/ada@example.com_email/address": "address=new%40example.com",
+		"/auth/email": "password=a+fine+password&newPassword=a+better+password",
 	} {
 		nobody.leads(path, form, "/account?reason=ended")
-		f.Do("POST", path, form, "Content-Type", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie", "belfry="+ada.token, "Sec-Fetch-Site", "cross-site").Want(403)
+		f.Do("POST", path, form, "Content-Type", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie",
+			"belfry="+ada.token, "Sec-Fetch-Site", "cross-site").Want(403)
 	}
 	eve.leads(session, "remove=true", "/account?reason=gone")
-	eve.leads("/auth/idents/ada@example.com_email/address", "address=new%40example.com&password=another+password", "/account?reason=gone")
+	eve.leads("/auth/idents/ada@example.com_email/address", "address=new%40example.com&password=another+password",
+		"/account?reason=gone")
 	ada.leads(session, "", "/account?reason=invalid")
 	f.Me(ada.token).Want(200)
 
@@ -127,23 +140,29 @@ func TestFormsOfTheAccountNeedItsSession(t *testing.T) {
 	ada.leads("/auth/step-up", "password=a+fine+password", "/account?outcome=proven")
 	f.Me(before).Want(401)
 	ada.leads("/auth/email", "password=a+fine+password&newPassword=a+better+password", "/account?outcome=password-set")
-	ada.leads("/auth/idents/ada@example.com_email/address", "address=new%40example.com&password=a+better+password", "/account?outcome=address-mailed")
+	ada.leads("/auth/idents/ada@example.com_email/address", "address=new%40example.com&password=a+better+password",
+		"/account?outcome=address-mailed")
 	f.Do("GET", "/auth/sessions", "", "Authorization", "Bearer "+ada.token).Want(200).JSON(&list)
 	ada.leads("/auth/sessions/"+list.Sessions[0].ID, "remove=true", "/account?outcome=session-ended")
-	contains(t, ada.page("/account?outcome=session-ended").Want(200), "The session has ended", "Log in to see your account")
+	contains(t, ada.page("/account?outcome=session-ended").Want(200), "The session has ended",
+		"Log in to see your account")
 }
 
 // The script of passkeys is on the pages that use it, where there are passkeys, and on no others.
 func TestPagesRunTheScriptOfPasskeysAlone(t *testing.T) {
 	with, without := start(t, withPasskeys), start(t)
-	for path, has := range map[string]bool{"/login": true, "/account": true, "/second-factor?factors=passkey": true, "/": false, "/register": false, "/recovery?login=x&token=y": false, "/login/mail": false, "/login-failed": false} {
+	for path, has := range map[string]bool{"/login": true, "/account": true, "/second-factor?factors=passkey": true,
+		"/": false, "/register": false, "/recovery?login=x&token=y": false, "/login/mail": false,
+		"/login-failed": false} {
 		policy, text := strict, "!<script"
 		if has {
 			policy, text = strict+script, `<script src="/auth/passkey.js" defer></script>`
 		}
 		contains(t, with.Do("GET", path, "").Want(200).HasHeader("Content-Security-Policy", policy), text)
-		contains(t, without.Do("GET", path, "").Want(200).HasHeader("Content-Security-Policy", strict), "!<script", "!passkey\"")
+		contains(t, without.Do("GET", path, "").Want(200).HasHeader("Content-Security-Policy", strict), "!<script",
+			"!passkey\"")
 	}
-	with.Do("GET", "/auth/passkey.js", "").Want(200).HasHeader("Content-Type", "text/javascript; charset=utf-8").HasHeader("X-Content-Type-Options", "nosniff")
+	with.Do("GET", "/auth/passkey.js", "").Want(200).HasHeader("Content-Type",
+		"text/javascript; charset=utf-8").HasHeader("X-Content-Type-Options", "nosniff")
 	without.Do("GET", "/auth/passkey.js", "").Want(404)
 }

@@ -14,8 +14,9 @@ import (
 // not busy with it from then on: whoever executes it is stopped.
 func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 	for name, text := range map[string]string{
-		"range":             `{{define "content"}}{{if true}}{{with 1}}<p class="{{range 1000000000000}}{{end}}">{{end}}{{end}}{{end}}`,
-		"calls":             `{{define "content"}}` + strings.Repeat(`{{template "a" .}}`, 2) + `{{end}}` + doubling(60),
+		"range": `{{define "content"}}{{if true}}{{with 1}}<p class="{{range 1000000000000}}{{end}}">{{end}}{{end}}{{end}}`,
+		"calls": `{{define "content"}}` + strings.Repeat(`{{template "a" .}}`, 2) + `{{end}}` +
+			doubling(60),
 		"range in a script": `{{define "content"}}<script>{{range $i := 1000000000000}}{{else}}1{{end}}</script>{{end}}`,
 	} {
 		var stop stopper
@@ -23,7 +24,8 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := try(loop, &stop, time.Millisecond); err == nil || !strings.Contains(err.Error(), "does a range in it end") {
+		if err := try(loop, &stop, time.Millisecond); err == nil ||
+			!strings.Contains(err.Error(), "does a range in it end") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := loop.Execute(io.Discard, View{}); !errors.Is(err, errStopped) {
@@ -31,12 +33,14 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 		}
 	}
 	var stop stopper
-	loop, err := parse("{{template \"content\" .}}", loginPage, `{{define "content"}}{{range 1000}}x{{end}}{{end}}`, &stop)
+	loop, err := parse("{{template \"content\" .}}", loginPage, `{{define "content"}}{{range 1000}}x{{end}}{{end}}`,
+		&stop)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var page strings.Builder
-	if err := errors.Join(try(loop, &stop, time.Hour), loop.Execute(&page, View{})); err != nil || page.String() != strings.Repeat("x", 1000) {
+	if err := errors.Join(try(loop, &stop, time.Hour), loop.Execute(&page, View{})); err != nil ||
+		page.String() != strings.Repeat("x", 1000) {
 		t.Errorf("%v: %q", err, page.String())
 	}
 }
@@ -54,7 +58,8 @@ func doubling(n int) string {
 
 func TestATemplateThatIncludesItselfIsRefused(t *testing.T) {
 	var stop stopper
-	loop, err := parse("{{template \"content\" .}}", loginPage, `{{define "content"}}{{template "content" .}}{{template "content" .}}{{end}}`, &stop)
+	loop, err := parse("{{template \"content\" .}}", loginPage,
+		`{{define "content"}}{{template "content" .}}{{template "content" .}}{{end}}`, &stop)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,10 @@ const scriptPath = "/auth/passkey.js"
 // Options are the options of Mount.
 type Options struct {
 	Templates *Templates
-	Paths     map[string]string // of the pages that are served: start, login, register, recovery, mail, address, failed, second-factor, account
-	Links     Links
-	Stores    []Store
+	// of the pages that are served: start, login, register, recovery, mail, address, failed, second-factor, account
+	Paths  map[string]string
+	Links  Links
+	Stores []Store
 
 	Export bool // users can download their data
 
@@ -72,8 +73,10 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 		return
 	}
 	h := &handler{
-		calls: calls, recognize: o.Recognize, export: o.Export, service: service, templates: o.Templates, stores: storesBelow(o.Stores, service.Base()), base: baseView(service, o.Links),
-		policy: strictPolicy(formTargets(o.Redirects)), second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
+		calls: calls, recognize: o.Recognize, export: o.Export, service: service, templates: o.Templates,
+		stores: storesBelow(o.Stores, service.Base()), base: baseView(service, o.Links),
+		policy: strictPolicy(formTargets(o.Redirects)),
+		second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
 	}
 	for name, path := range o.Paths {
 		r.HandleGetPage(path, calls.Limit(httpkit.Read, func(x *httpkit.Exchange) error { return h.page(x, name) }))
@@ -81,7 +84,8 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 }
 
 func strictPolicy(formTargets string) string {
-	return "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets + "; frame-ancestors 'none'; base-uri 'none'"
+	return "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action " + formTargets +
+		"; frame-ancestors 'none'; base-uri 'none'"
 }
 
 // scriptPolicy is the policy of a page with the script of passkeys, which requests challenges from the routes of
@@ -92,8 +96,8 @@ func scriptPolicy(strict string) string { return strict + "; script-src 'self'; 
 func baseView(service *account.Service, links Links) View {
 	base := service.Base()
 	v := View{
-		Base: base.Path(), Host: hostOf(service.BaseURL()), Style: base.Below(stylePath), Links: links.below(base), Actions: actionsOf(service).below(base),
-		AddressFirst: service.ValidatesFirst(),
+		Base: base.Path(), Host: hostOf(service.BaseURL()), Style: base.Below(stylePath), Links: links.below(base),
+		Actions: actionsOf(service).below(base), AddressFirst: service.ValidatesFirst(),
 	}
 	v.Codes, v.MailLinks = service.Mails.Logins()
 	v.methods, v.Logins = service.Methods, service.Methods.Logins()
@@ -104,7 +108,8 @@ func baseView(service *account.Service, links Links) View {
 }
 
 // Authorize returns the page that asks for a login for an application. urls are those of the providers.
-func (o Options) Authorize(service *account.Service, app Application, urls map[string]string, reason, message string) ([]byte, error) {
+func (o Options) Authorize(service *account.Service, app Application, urls map[string]string,
+	reason, message string) ([]byte, error) {
 	v := baseView(service, o.Links)
 	v.Application, v.Reason, v.Message = app, reason, message
 	if service.Methods.Scripted() {

@@ -28,7 +28,8 @@ func (s *stopper) functions() template.FuncMap { return template.FuncMap{asking:
 
 // watch makes parsed templates call the stopper.
 func (s *stopper) watch(t *template.Template) {
-	question := template.Must(template.New("").Funcs(s.functions()).Parse("{{if " + asking + "}}{{end}}")).Tree.Root.Nodes[0]
+	question := template.Must(template.New("").Funcs(s.functions()).Parse("{{if " + asking + "}}{{end}}")).
+		Tree.Root.Nodes[0]
 	for _, one := range t.Templates() {
 		if one.Tree != nil {
 			watchRanges(one.Tree.Root, question)

@@ -28,7 +28,8 @@ const (
 )
 
 func pageNames() []string {
-	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, mailPage, addressPage, failedPage, authorizePage, secondPage, accountPage}
+	return []string{startPage, validatedPage, loginPage, registerPage, recoveryPage, mailPage, addressPage, failedPage,
+		authorizePage, secondPage, accountPage}
 }
 
 // MaxFile bounds a file of a theme, in bytes.
@@ -169,7 +170,8 @@ func Files(folder string) (names []string, err error) {
 		case strings.HasPrefix(name, "."), ext != ".html" && ext != ".css":
 			continue
 		case !slices.Contains(known, name):
-			return nil, errs.New(errs.Invalid, "the folder of pages has %s, which replaces nothing: expected %s", name, strings.Join(known, ", "))
+			return nil, errs.New(errs.Invalid, "the folder of pages has %s, which replaces nothing: expected %s", name,
+				strings.Join(known, ", "))
 		}
 		names = append(names, name)
 	}

@@ -63,11 +63,12 @@ func (v View) Method(name string) about.Method { return v.methods.About(name) }
 
 // Application is the application that requests a login.
 type Application struct {
-	Name                  string // the configured redirect
-	Native                bool   // it is a program on the device of the user, not a website
-	Request               string // value of the field authorize of the form
-	Register              bool   // the form registers
-	LoginURL, RegisterURL string // this page with either form; RegisterURL is "" if a registration begins with a mail, or is not possible
+	Name     string // the configured redirect
+	Native   bool   // it is a program on the device of the user, not a website
+	Request  string // value of the field authorize of the form
+	Register bool   // the form registers
+	// this page with either form; RegisterURL is "" if a registration begins with a mail, or is not possible
+	LoginURL, RegisterURL string
 }
 
 // Links are the linked pages; "" for a page that is not served.
@@ -78,7 +79,8 @@ type Actions struct{ Login, Validation, Recovery, Logout, MailLogin, Address str
 
 // below returns the links as browsers reach them.
 func (l Links) below(base baseurl.URL) Links {
-	for _, link := range []*string{&l.Start, &l.Login, &l.Register, &l.Recovery, &l.Console, &l.OpenAPI, &l.AsyncAPI, &l.MailLogin, &l.Account} {
+	for _, link := range []*string{&l.Start, &l.Login, &l.Register, &l.Recovery, &l.Console, &l.OpenAPI, &l.AsyncAPI,
+		&l.MailLogin, &l.Account} {
 		*link = base.Below(*link)
 	}
 	return l
@@ -110,44 +112,52 @@ type Store struct {
 
 // messages explain the reasons of failures.
 var messages = map[string]string{ //nolint:gosec // no credentials
-	"denied":      "The address or the password is wrong, or you refused.",
-	"disabled":    "This account is disabled. Ask the operator of this service.",
-	"step-up":     "You are logged in, but not recently or not with a second factor, and this changes your account. Log out, log in again, and try once more.",
-	"unknown":     "There is no account with this address.",
-	"state":       "The login was started in another browser, or took too long. Start again.",
-	"taken":       "This login already belongs to an account. Log in, or set a new password.",
-	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
-	"origin":      "A page of another site began a login while you were logged in. Nothing was changed.",
-	"invalid":     "The form is not valid: check the address, and choose a password of at least 8 characters.",
-	"common":      "This is one of the most common passwords, which attackers try first. Go back, and choose another one.",
-	"weak":        "This password is too easy to guess. Go back, and choose a longer one, or several unrelated words.",
-	"breached":    "This password appears in data breaches, so attackers try it. Go back, choose another one, and change it everywhere else you use it.",
+	"denied":   "The address or the password is wrong, or you refused.",
+	"disabled": "This account is disabled. Ask the operator of this service.",
+	"step-up": "You are logged in, but not recently or not with a second factor, and this changes your account. " +
+		"Log out, log in again, and try once more.",
+	"unknown": "There is no account with this address.",
+	"state":   "The login was started in another browser, or took too long. Start again.",
+	"taken":   "This login already belongs to an account. Log in, or set a new password.",
+	"limited": "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
+	"origin":  "A page of another site began a login while you were logged in. Nothing was changed.",
+	"invalid": "The form is not valid: check the address, and choose a password of at least 8 characters.",
+	"common": "This is one of the most common passwords, which attackers try first. Go back, and choose " +
+		"another one.",
+	"weak": "This password is too easy to guess. Go back, and choose a longer one, or several unrelated words.",
+	"breached": "This password appears in data breaches, so attackers try it. Go back, choose another one, and " +
+		"change it everywhere else you use it.",
 	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
 	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",
 	"provider":    "The provider is unavailable at the moment. Try again in a minute.",
-	"rejected":    "The provider refused the login, or sent an invalid reply. Start again. If it fails again, contact the operator of this service: the log has the reason.",
+	"rejected": "The provider refused the login, or sent an invalid reply. Start again. If it fails again, " +
+		"contact the operator of this service: the log has the reason.",
 }
 
 const unknownFailure = "The login failed."
 
 // doneMessages are the results of the first use for a client that repeats it. They are the same for every account.
 var doneMessages = map[string]string{
-	string(record.ActConfirmed):  "This address is confirmed. The link was opened before; there is nothing left to do.",
-	string(record.ActRegistered): "This address is registered. The link was used for that; log in with the password that was chosen.",
-	string(record.ActPassword):   "A new password was set by this link. Log in with it, or ask for another mail if you did not choose it.",
-	string(record.ActLoggedIn):   "This login is finished. It can't be used a second time: to log in here, begin again.",
-	string(record.ActAddress):    "The new address is confirmed. The link was used for that; there is nothing left to do.",
-	string(record.ActUndone):     "The change of the address was undone by this link. Set a new password to log in.",
-	string(record.ActKept):       "The change of the address was confirmed by this link.",
-	string(record.ActPasskey):    "The passkey was added.",
-	string(record.ActChanged):    "The new password is set.",
-	string(record.ActProven):     "You have proven again who you are.",
+	string(record.ActConfirmed): "This address is confirmed. The link was opened before; there is nothing left to do.",
+	string(record.ActRegistered): "This address is registered. The link was used for that; log in with the password " +
+		"that was chosen.",
+	string(record.ActPassword): "A new password was set by this link. Log in with it, or ask for another mail if you " +
+		"did not choose it.",
+	string(record.ActLoggedIn): "This login is finished. It can't be used a second time: to log in here, begin again.",
+	string(record.ActAddress): "The new address is confirmed. The link was used for that; there is nothing " +
+		"left to do.",
+	string(record.ActUndone):  "The change of the address was undone by this link. Set a new password to log in.",
+	string(record.ActKept):    "The change of the address was confirmed by this link.",
+	string(record.ActPasskey): "The passkey was added.",
+	string(record.ActChanged): "The new password is set.",
+	string(record.ActProven):  "You have proven again who you are.",
 }
 
 // titles are the names of providers for people.
 var titles = map[string]string{
 	"github": "GitHub", "google": "Google", "facebook": "Facebook", "amazon": "Amazon", "twitter": "Twitter",
-	"apple": "Apple", "microsoft": "Microsoft", "gitlab": "GitLab", "discord": "Discord", "linkedin": "LinkedIn", "slack": "Slack",
+	"apple": "Apple", "microsoft": "Microsoft", "gitlab": "GitLab", "discord": "Discord", "linkedin": "LinkedIn",
+	"slack": "Slack",
 }
 
 // title returns the name of a provider for people.
@@ -198,14 +208,17 @@ func displayName(session *sessions.Session) string {
 // samples are the views by which templates are tried.
 func samples() []View {
 	full := View{
-		Host: "belfry.example.com", Style: stylePath, Script: scriptPath, Logins: sampleLogins(), Enroll: true, Account: sampleAccount(), User: "ada@example.com",
-		Links:   Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json", "/login/mail", "/account"},
+		Host: "belfry.example.com", Style: stylePath, Script: scriptPath, Logins: sampleLogins(), Enroll: true,
+		Account: sampleAccount(), User: "ada@example.com",
+		Links: Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json",
+			"/login/mail", "/account"},
 		Actions: allActions(), Codes: true, MailLinks: true,
 		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
 		Stores:    []Store{{"Books", "/books", true}, {"Authors", "/authors", false}},
 		Factors:   []string{"totp", "passkey", "email", "recovery"}, FactorNames: "totp passkey email recovery",
 		Login: "ada@example.com", Token: "0123456789", Reason: "denied", Message: messages["denied"],
-		Application: Application{Name: "http://127.0.0.1/in", Native: true, Request: "response_type=code", LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
+		Application: Application{Name: "http://127.0.0.1/in", Native: true, Request: "response_type=code",
+			LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
 	}
 	sent, set, first := full, full, full
 	set.OtherBrowser, set.Undo = true, true
@@ -217,11 +230,13 @@ func samples() []View {
 }
 
 func sampleLogins() []about.Method {
-	return []about.Method{{Name: "passkey", Script: true, Texts: about.Texts{LoginButton: "Log in with a passkey"}}, {Name: "code", Texts: about.Texts{Answer: "Code"}}}
+	return []about.Method{{Name: "passkey", Script: true, Texts: about.Texts{LoginButton: "Log in with a passkey"}},
+		{Name: "code", Texts: about.Texts{Answer: "Code"}}}
 }
 
 func allActions() Actions {
-	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout", "/auth/email/code", "/auth/email/address"}
+	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout", "/auth/email/code",
+		"/auth/email/address"}
 }
 
 func actionsOf(service *account.Service) Actions {

@@ -40,7 +40,8 @@ func (h *Hub) accountEntry(e *entry, log uint64, name event.Name, storeName, uui
 		return
 	}
 	data, err := json.Marshal(accountEvent{
-		ID: x.ID, Event: x.Event, Time: x.Time, Store: x.Store, UUID: x.UUID, Revision: x.Revision, Actor: x.Actor, Origin: x.Origin, Auth: x.Auth,
+		ID: x.ID, Event: x.Event, Time: x.Time, Store: x.Store, UUID: x.UUID, Revision: x.Revision, Actor: x.Actor,
+		Origin: x.Origin, Auth: x.Auth,
 		Ctx: accountCtx{Request: x.Ctx.Request, Address: x.Ctx.Address, UserAgent: x.Ctx.UserAgent},
 	})
 	if err != nil {

@@ -145,7 +145,8 @@ func (s *source) authorization(sequence uint64, e *event.Envelope) *authorizatio
 	case !s.needsObject():
 		return s.shared
 	}
-	a := &authorization{source: s, sequence: sequence, uuid: e.UUID, revision: e.Revision, deletion: e.Event == event.StoreDeleted}
+	a := &authorization{source: s, sequence: sequence, uuid: e.UUID, revision: e.Revision,
+		deletion: e.Event == event.StoreDeleted}
 	if s.needsEventObject() && len(e.Object) > 0 {
 		a.object, _ = object.Decode(e.Object) // an object that can't be decoded counts as left out
 	}
@@ -313,7 +314,8 @@ func (a *authorization) decide(ctx context.Context, v *Viewer, now *state, cost 
 func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object, cost *policy.Budget) (bool, error) {
 	s := a.source.store
 	for _, op := range a.source.ops {
-		err := s.Rules().Policy().Allow(ctx, op, policy.Input{User: v.User, Session: v.Rules, Object: o, Now: s.Now(), Budget: cost})
+		err := s.Rules().Policy().Allow(ctx, op,
+			policy.Input{User: v.User, Session: v.Rules, Object: o, Now: s.Now(), Budget: cost})
 		if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 			return false, nil
 		}
@@ -343,12 +345,14 @@ func (h *Hub) lastState(ctx context.Context, s *store.Store, uuid string) (objec
 	case err != nil:
 		return nil, err
 	default:
-		if e, err = event.Decode(entry.Data); err != nil || e.Event != event.StoreDeleted || e.Store != s.Name() || e.UUID != uuid {
+		if e, err = event.Decode(entry.Data); err != nil || e.Event != event.StoreDeleted || e.Store != s.Name() ||
+			e.UUID != uuid {
 			return nil, nil
 		}
 	}
 	if marked && e.Revision < t.Revision {
-		if time.Since(time.UnixMicro(int64(t.Revision))).Abs() < publishTimeout { // later than now: the clock was set back
+		// Later than now: the clock was set back.
+		if time.Since(time.UnixMicro(int64(t.Revision))).Abs() < publishTimeout {
 			return nil, errs.New(errs.Unavailable, "the log does not have the deletion of %s %q yet", s.Name(), uuid)
 		}
 		return nil, nil

@@ -51,25 +51,34 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 			map[string]string{"ada": "S", "bob": "U"}, map[string]string{"ada": ""}},
 		"private, then deleted": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete"},
 			map[string]string{"": "S", "ada": "SUD"}, map[string]string{"": ""}},
-		"private, deleted, and that once more": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`, "delete"},
+		"private, deleted, and that once more": {public, "",
+			[]string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`, "delete"},
 			map[string]string{"": "SD", "ada": "SDSD"}, map[string]string{"": ""}},
 		"transferred, then deleted": {public, "", []string{`{"user":"ada"}`, `{"user":"bob"}`, "delete"},
 			map[string]string{"ada": "S", "bob": "UD"}, map[string]string{"ada": ""}},
-		"public, deleted, and private in a new incarnation": {public, "", []string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`},
+		"public, deleted, and private in a new incarnation": {public, "",
+			[]string{`{"user":"ada","public":true}`, "delete", `{"user":"ada"}`},
 			map[string]string{"": "SD", "ada": "SDS"}, map[string]string{"": ""}},
-		"private, and public in a new incarnation of another user": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete", `{"user":"bob","public":true}`},
+		"private, and public in a new incarnation of another user": {public, "",
+			[]string{`{"user":"ada","public":true}`, `{"public":false}`, "delete", `{"user":"bob","public":true}`},
 			map[string]string{"": "SS", "ada": "SUDS", "bob": "SS"}, map[string]string{"": "S", "bob": "S"}},
-		"private, and public in one that is deleted": {public, "", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete", `{"user":"bob","public":true}`, "delete"},
+		"private, and public in one that is deleted": {public,
+			"", []string{`{"user":"ada","public":true}`, `{"public":false}`, "delete", `{"user":"bob","public":true}`,
+				"delete"},
 			map[string]string{"": "SSD", "ada": "SUDSD", "bob": "SSD"}, map[string]string{"": "SD", "bob": "SD"}},
-		"too large for an event": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, `{"public":false}`, `{"public":true}`},
+		"too large for an event": {public, "",
+			[]string{`{"user":"ada","public":true,` + large + `}`, `{"public":false}`, `{"public":true}`},
 			map[string]string{"": "SU", "ada": "SUU"}, map[string]string{"": "SUU"}},
 		"too large, and deleted": {public, "", []string{`{"user":"ada","public":true,` + large + `}`, "delete"},
 			map[string]string{"": "S", "ada": "S"}, map[string]string{"": "", "ada": ""}},
-		"by a private field": {&policy.Rules{Get: `object.team == user.uuid`}, "team", []string{`{"team":"ada"}`, `{"team":"bob"}`, "delete"},
+		"by a private field": {&policy.Rules{Get: `object.team == user.uuid`}, "team",
+			[]string{`{"team":"ada"}`, `{"team":"bob"}`, "delete"},
 			map[string]string{"ada": "S", "bob": "U"}, map[string]string{"ada": "", "bob": ""}},
-		"by the absence of a private field": {&policy.Rules{Get: `!has(object.banned)`}, "banned", []string{`{}`, `{"banned":true}`, `{"a":1}`, "delete"},
+		"by the absence of a private field": {&policy.Rules{Get: `!has(object.banned)`}, "banned",
+			[]string{`{}`, `{"banned":true}`, `{"a":1}`, "delete"},
 			map[string]string{"": "S"}, map[string]string{"": ""}},
-		"by a private field, the last state": {&policy.Rules{Get: `object.team == user.uuid`}, "team", []string{`{"team":"bob"}`, `{"team":"ada"}`},
+		"by a private field, the last state": {&policy.Rules{Get: `object.team == user.uuid`}, "team",
+			[]string{`{"team":"bob"}`, `{"team":"ada"}`},
 			map[string]string{"ada": "U", "bob": "S"}, map[string]string{"bob": ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +136,8 @@ func TestClientsReceiveOnlyWhatTheRuleOfGetAllows(t *testing.T) {
 				for _, e := range present {
 					kit.WaitUntil(t, func() error {
 						list := e.received()
-						if len(list) > 0 && strings.Contains(fmt.Sprint(list[len(list)-1].data["object"]), fmt.Sprintf("step:%d", i)) {
+						if len(list) > 0 &&
+							strings.Contains(fmt.Sprint(list[len(list)-1].data["object"]), fmt.Sprintf("step:%d", i)) {
 							return nil
 						}
 						return errors.New("the event of a step has not arrived")
@@ -233,7 +243,8 @@ func TestAuthorizationIsNotAnnouncedAsAGet(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	announced := &gets{}
-	w.stores["Notes"] = w.open("Notes", &policy.Rules{Owner: true}).WithOptions(func(o *store.Options) { o.Announce = announced })
+	w.stores["Notes"] = w.open("Notes",
+		&policy.Rules{Owner: true}).WithOptions(func(o *store.Options) { o.Announce = announced })
 	w.start()
 	e := w.listen(sse.Subscription{}, user("ada"))
 	w.save("Notes", "a", `{"user":"ada"}`)
@@ -375,7 +386,9 @@ func TestAnUnavailableStoreDelaysEventsAndLosesNone(t *testing.T) {
 		e.receives("Store.Saved Notes a")
 	}
 	backend.set(errs.New(errs.Unavailable, "unavailable"))
-	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved", "Store.Updated", `"n":1`, `"user":"ada"`, `"revision":"1"`, fmt.Sprintf(`"revision":"%d"`, time.Now().UnixMicro())).Replace(envelope("a", 1, "")))
+	w.publish(event.Subject(event.StoreUpdated, "Notes", "a"), strings.NewReplacer("Books", "Notes", "Store.Saved",
+		"Store.Updated", `"n":1`, `"user":"ada"`, `"revision":"1"`,
+		fmt.Sprintf(`"revision":"%d"`, time.Now().UnixMicro())).Replace(envelope("a", 1, "")))
 	w.bus.Live(event.StoreUpdated, nil)
 	kit.WaitUntil(t, func() error {
 		backend.mu.Lock()

@@ -17,7 +17,9 @@ func BenchmarkAuthorize(b *testing.B) {
 		"shared": {Get: `user != null`},
 	} {
 		b.Run(name, func(b *testing.B) {
-			authorize := sse.Authorizer(b, rules, []byte(`{"uuid":"n","user":"user-7","public":false,"title":"The Adventures of Sherlock Holmes","year":1892}`))
+			authorize := sse.Authorizer(b,
+				rules, []byte(
+					`{"uuid":"n","user":"user-7","public":false,"title":"The Adventures of Sherlock Holmes","year":1892}`))
 			var viewers []*sse.Viewer
 			for i := range 1000 {
 				viewers = append(viewers, user(fmt.Sprintf("user-%d", i)))

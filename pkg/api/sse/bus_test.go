@@ -80,11 +80,14 @@ func TestAClientIsResetWhenEventsWereDeletedFromTheLog(t *testing.T) {
 	w.start()
 	w.must(log.Purge(t.Context(), jetstream.WithPurgeSequence(6)))
 	late := w.listen(sse.Subscription{After: after("3")}, anonymous())
-	late.receives("reset", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
-	if all := late.received(); all[0].id != "5" || all[1].id != "6" || !strings.Contains(fmt.Sprint(all[0].data["reason"]), "deleted from the log") {
+	late.receives("reset", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b",
+		"Store.Saved Books b")
+	if all := late.received(); all[0].id != "5" || all[1].id != "6" ||
+		!strings.Contains(fmt.Sprint(all[0].data["reason"]), "deleted from the log") {
 		t.Errorf("%+v", all)
 	}
-	w.listen(sse.Subscription{After: after("6")}, anonymous()).receives("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
+	w.listen(sse.Subscription{After: after("6")}, anonymous()).receives("Store.Saved Books b", "Store.Saved Books b",
+		"Store.Saved Books b", "Store.Saved Books b")
 
 	// Nothing is left at all.
 	w.start()
@@ -118,8 +121,8 @@ func TestAConnectedClientIsResetWhenEventsAreDeletedFromTheLog(t *testing.T) {
 	}
 }
 
-// A power cut takes the newest events of the log back, which clients have received, and others get their sequences. Nobody resumes after
-// events that they have never seen: whoever was connected and whoever comes back is reset.
+// A power cut takes the newest events of the log back, which clients have received, and others get their sequences.
+// Nobody resumes after events that they have never seen: whoever was connected and whoever comes back is reset.
 func TestClientsAreResetWhenTheLogHasOtherEvents(t *testing.T) {
 	w := newFixture(t)
 	w.open("Books", nil)
@@ -167,7 +170,8 @@ func TestAnIDOfAnotherLogIsReset(t *testing.T) {
 	w.start()
 	w.flood(5, 16, "")
 	for _, id := range ids {
-		w.listen(sse.Subscription{After: id}, anonymous()).receives(append([]string{"reset"}, slices.Repeat([]string{"Store.Saved Books b"}, 12)...)...)
+		w.listen(sse.Subscription{After: id},
+			anonymous()).receives(append([]string{"reset"}, slices.Repeat([]string{"Store.Saved Books b"}, 12)...)...)
 	}
 }
 
@@ -230,7 +234,8 @@ func TestClientsAreResetWhenTheLogIsCreatedAgain(t *testing.T) {
 		for _, m := range e.received() {
 			got = append(got, m.event+" "+m.id)
 		}
-		if text := strings.Join(got, ", "); !strings.HasSuffix(text, "reset 0, Store.Saved 1, Store.Saved 2, Store.Saved 3") {
+		if text := strings.Join(got, ", "); !strings.HasSuffix(text,
+			"reset 0, Store.Saved 1, Store.Saved 2, Store.Saved 3") {
 			return errors.New(text)
 		}
 		return nil
@@ -253,7 +258,8 @@ func TestMissingPermissionsOnTheBus(t *testing.T) {
 				},
 			})
 			connect := func(user, password string) *bus.Bus {
-				b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(), Auth: bus.Auth{User: user, Password: password}, Logger: slog.New(slog.DiscardHandler)})
+				b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(),
+					Auth: bus.Auth{User: user, Password: password}, Logger: slog.New(slog.DiscardHandler)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -272,7 +278,8 @@ func TestMissingPermissionsOnTheBus(t *testing.T) {
 			})
 			w.open("Books", nil)
 			w.start()
-			kind(t, w.connect(sse.Subscription{}, anonymous()).refused(), errs.Unavailable, "belfry lacks a permission on the bus, which its log names")
+			kind(t, w.connect(sse.Subscription{}, anonymous()).refused(), errs.Unavailable,
+				"belfry lacks a permission on the bus, which its log names")
 			kit.WaitUntil(t, func() error {
 				if text := w.logged.String(); !strings.Contains(text, "does not let this user publish to "+missing) {
 					return errors.New(text)
@@ -299,7 +306,8 @@ func TestTheFrontUserOfNatsConfMayReadEvents(t *testing.T) {
 	w := newFixture(t)
 	for _, user := range []string{"admin", "front", "belfry"} { // the first makes the streams
 		warnings := &kit.Tail{}
-		b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(), Auth: bus.Auth{User: user, Password: "secret"}, Logger: slog.New(slog.NewTextHandler(warnings, nil))})
+		b, err := bus.Open(t.Context(), bus.Options{URL: s.ClientURL(), Auth: bus.Auth{User: user, Password: "secret"},
+			Logger: slog.New(slog.NewTextHandler(warnings, nil))})
 		w.must(err)
 		t.Cleanup(func() { _ = b.Close(context.Background()) })
 		kit.WaitUntil(t, func() error { return b.Ready(t.Context()) })

@@ -60,7 +60,8 @@ func (h *Hub) Serve(ctx context.Context, c Client) error {
 	h.reader.start()
 	if err := h.reader.ready(ctx, readyTimeout); errors.Is(err, errs.Denied) {
 		// Only an operator can change that: the log has the reason.
-		return errs.Wrap(err, errs.Unavailable, "events are not available: belfry lacks a permission on the bus, which its log names")
+		return errs.Wrap(err, errs.Unavailable,
+			"events are not available: belfry lacks a permission on the bus, which its log names")
 	}
 	c.Begin()
 	s.run(ctx)

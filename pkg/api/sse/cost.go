@@ -32,7 +32,8 @@ func newCosts(user, address int) costs {
 
 // of returns the allowance of a viewer.
 func (c costs) of(v *Viewer, address string, now time.Time) *allowance {
-	a := &allowance{owes: true, settleAt: c.settleAt, buckets: []*ratelimit.Bucket{c.addresses.Bucket(ratelimit.Key(address), now)}}
+	a := &allowance{owes: true, settleAt: c.settleAt,
+		buckets: []*ratelimit.Bucket{c.addresses.Bucket(ratelimit.Key(address), now)}}
 	if v.UUID != "" {
 		a.buckets = append(a.buckets, c.users.Bucket(v.UUID, now))
 	}

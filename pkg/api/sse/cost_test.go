@@ -37,7 +37,8 @@ func TestRulesOfAStreamMayCostOnlySoMuch(t *testing.T) {
 		w.save("Books", fmt.Sprint("b", i), `{}`)
 	}
 	costly := []*testClient{
-		w.listen(sse.Subscription{After: "0"}, user("eve")), w.listen(sse.Subscription{After: "0", Stores: []string{"Notes"}}, user("eve")),
+		w.listen(sse.Subscription{After: "0"}, user("eve")),
+		w.listen(sse.Subscription{After: "0", Stores: []string{"Notes"}}, user("eve")),
 	}
 	ann := w.listen(sse.Subscription{After: "0", Stores: []string{"Books"}}, user("ann"))
 	kit.WaitUntil(t, func() error {
@@ -48,7 +49,8 @@ func TestRulesOfAStreamMayCostOnlySoMuch(t *testing.T) {
 	})
 	received := 0
 	kit.WaitUntil(t, func() error {
-		if received = len(costly[0].received()) + len(costly[1].received()); received == 0 || w.metric("belfry_live_rule_waits_total") == 0 {
+		if received = len(costly[0].received()) + len(costly[1].received()); received == 0 ||
+			w.metric("belfry_live_rule_waits_total") == 0 {
 			return errors.New("no stream has waited")
 		}
 		return nil
@@ -77,8 +79,8 @@ func TestRulesOfAStreamMayCostOnlySoMuch(t *testing.T) {
 // Who has to wait for the rules receives every event in the end, in its order.
 func TestAStreamThatWaitsForItsRulesLosesNoEvent(t *testing.T) {
 	t.Parallel()
-	// Ten times the limit may be used at once, which the events cost more than. While a busy machine evaluates the rules, more
-	// may be used: then the limit is lower.
+	// Ten times the limit may be used at once, which the events cost more than. While a busy machine evaluates the
+	// rules, more may be used: then the limit is lower.
 	for limit := 3500; !waitsForRules(t, limit); limit /= 4 {
 		if limit == 0 {
 			t.Fatal("the stream did not wait")
@@ -86,8 +88,8 @@ func TestAStreamThatWaitsForItsRulesLosesNoEvent(t *testing.T) {
 	}
 }
 
-// waitsForRules checks that a stream receives every event where rules may cost only so much a second, and reports whether it had to
-// wait.
+// waitsForRules checks that a stream receives every event where rules may cost only so much a second, and reports
+// whether it had to wait.
 func waitsForRules(t *testing.T, limit int) bool {
 	t.Helper()
 	w, slow := slowNotes(t)

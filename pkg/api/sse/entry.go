@@ -61,7 +61,8 @@ func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
 	e.auth = from.authorization(in.Sequence, &envelope)
 	// A field that is private now may not have been private when the event was written.
 	envelope.Object = from.store.Rules().Visible(envelope.Object)
-	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)), place{in.Sequence, log, e.mark})
+	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)),
+		place{in.Sequence, log, e.mark})
 	e.frame, e.objectAt = frame(id, &envelope)
 	e.objectSize = len(envelope.Object)
 	return e
@@ -71,7 +72,8 @@ func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
 func (h *Hub) decode(in *eventlog.Entry, name event.Name, storeName, uuid string) (envelope event.Envelope, ok bool) {
 	envelope, err := event.Decode(in.Data)
 	if err != nil || envelope.Event != name || envelope.Store != storeName || envelope.UUID != uuid {
-		h.opts.Logger.Debug("an event of the log is not streamed: it can't be decoded, or does not match its subject", "sequence", in.Sequence, "error", err)
+		h.opts.Logger.Debug("an event of the log is not streamed: it can't be decoded, or does not match its subject",
+			"sequence", in.Sequence, "error", err)
 		return envelope, false
 	}
 	return envelope, true

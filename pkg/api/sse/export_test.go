@@ -62,7 +62,8 @@ func Authorizer(b *testing.B, rules policy.Rules, body []byte) func(next bool, v
 	var a *authorization
 	return func(next bool, v *Viewer) {
 		if next {
-			a = from.authorization(1, &event.Envelope{Event: event.StoreSaved, UUID: "n", Revision: stored.Revision, Object: body})
+			a = from.authorization(1,
+				&event.Envelope{Event: event.StoreSaved, UUID: "n", Revision: stored.Revision, Object: body})
 		}
 		if _, err := a.allows(b.Context(), v); err != nil {
 			b.Fatal(err)

@@ -27,7 +27,8 @@ func newFieldRules(from *source) fieldRules {
 }
 
 // hiddenFields returns the fields that a viewer of the event may not read.
-func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state, cost *policy.Budget) (hidden []string, err error) {
+func (a *authorization) hiddenFields(ctx context.Context, v *Viewer, now *state,
+	cost *policy.Budget) (hidden []string, err error) {
 	of := a.source.fields
 	if len(of.names) == 0 {
 		return nil, nil
@@ -66,6 +67,7 @@ func (e *entry) appendTo(out []byte, hidden []string) []byte {
 	}
 	end := e.objectAt + e.objectSize
 	out = append(out, e.frame[:e.objectAt]...)
-	out = append(out, object.Without(e.frame[e.objectAt:end], func(name string) bool { return slices.Contains(hidden, name) })...)
+	out = append(out,
+		object.Without(e.frame[e.objectAt:end], func(name string) bool { return slices.Contains(hidden, name) })...)
 	return append(out, e.frame[end:]...)
 }

@@ -18,8 +18,9 @@ func TestFieldsOfEventsAreThoseThatTheViewerMayRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rule    string
-		history []string            // of the note n: an object to save, or "delete"
-		want    map[string][]string // by user: the values of the field in the events that are read from the log afterwards
+		history []string // of the note n: an object to save, or "delete"
+		// by user: the values of the field in the events that are read from the log afterwards
+		want map[string][]string
 	}{
 		"owner": {"isOwner", []string{`{"user":"ada","text":"1"}`, `{"text":"2"}`, "delete"},
 			map[string][]string{"ada": {"1", "2", "2"}, "bob": {"-", "-", "-"}, "": {"-", "-", "-"}}},
@@ -27,29 +28,33 @@ func TestFieldsOfEventsAreThoseThatTheViewerMayRead(t *testing.T) {
 			map[string][]string{"ada": {"1", "2", "2"}, "bob": {"-", "-", "-"}, "": {"-", "-", "-"}}},
 		"public later": {"object.public == true", []string{`{"public":false,"text":"1"}`, `{"public":true,"text":"2"}`},
 			map[string][]string{"": {"-", "2"}}},
-		"private later": {"object.public == true", []string{`{"public":true,"text":"1"}`, `{"public":false,"text":"2"}`},
-			map[string][]string{"": {"-", "-"}}},
-		"deleted while it was private": {"object.public == true", []string{`{"public":true,"text":"1"}`, `{"public":false}`, "delete"},
+		"private later": {"object.public == true",
+			[]string{`{"public":true,"text":"1"}`, `{"public":false,"text":"2"}`}, map[string][]string{"": {"-", "-"}}},
+		"deleted while it was private": {"object.public == true",
+			[]string{`{"public":true,"text":"1"}`, `{"public":false}`, "delete"},
 			map[string][]string{"": {"-", "-", "-"}}},
 		"deleted while it was public": {"object.public == true", []string{`{"public":true,"text":"1"}`, "delete"},
 			map[string][]string{"": {"1", "1"}}},
 		"over a private field": {"object.team == 'x'", []string{`{"team":"x","text":"1"}`, `{"text":"2"}`},
 			map[string][]string{"": {"-", "2"}}},
-		"created again by another": {"isOwner", []string{`{"user":"ada","text":"1"}`, "delete", `{"user":"bob","text":"2"}`},
+		"created again by another": {"isOwner",
+			[]string{`{"user":"ada","text":"1"}`, "delete", `{"user":"bob","text":"2"}`},
 			map[string][]string{"ada": {"-", "-", "-"}, "bob": {"-", "-", "2"}}},
-		"created again by another, who makes it public": {"object.public == true", []string{`{"text":"1"}`, "delete", `{"public":true,"text":"2"}`},
-			map[string][]string{"": {"-", "-", "2"}}},
+		"created again by another, who makes it public": {"object.public == true",
+			[]string{`{"text":"1"}`, "delete", `{"public":true,"text":"2"}`}, map[string][]string{"": {"-", "-", "2"}}},
 		"that can't be evaluated": {"object.nothing == 1", []string{`{"text":"1"}`, "delete"},
 			map[string][]string{"": {"-", "-"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
 			w.open("Books", nil)
-			fields, problems := policy.CompileFields(policy.Rules{OwnerField: "user"}, map[string]policy.FieldRule{"text": {Read: c.rule}})
+			fields, problems := policy.CompileFields(policy.Rules{OwnerField: "user"},
+				map[string]policy.FieldRule{"text": {Read: c.rule}})
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			s, err := store.Open(t.Context(), w.backend, store.Options{Name: "Notes", Fields: fields, Private: []string{"team"}, Outbox: w})
+			s, err := store.Open(t.Context(), w.backend,
+				store.Options{Name: "Notes", Fields: fields, Private: []string{"team"}, Outbox: w})
 			w.must(err)
 			w.stores["Notes"] = s
 			w.start()

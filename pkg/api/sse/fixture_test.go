@@ -47,7 +47,8 @@ func newFixture(t *testing.T) *fixture {
 	w := &fixture{T: t, stores: map[string]*store.Store{}, logged: &kit.Tail{}}
 	w.opts.Logger = slog.New(slog.NewTextHandler(w.logged, nil))
 	w.folder = t.TempDir()
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: w.folder}), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: w.folder}), Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	w.bus = b
@@ -173,7 +174,8 @@ type testClient struct {
 func anonymous() *sse.Viewer { return &sse.Viewer{} }
 
 func user(uuid string) *sse.Viewer {
-	return &sse.Viewer{User: object.Object{"uuid": json.RawMessage(strconv.Quote(uuid))}, Key: uuid, UUID: uuid, Session: "session-of-" + uuid}
+	return &sse.Viewer{User: object.Object{"uuid": json.RawMessage(strconv.Quote(uuid))}, Key: uuid, UUID: uuid,
+		Session: "session-of-" + uuid}
 }
 
 // sealer seals the ids of all hubs.
@@ -249,7 +251,8 @@ func (w *fixture) connect(want sse.Subscription, viewer *sse.Viewer) *testClient
 	e := &testClient{fixture: w, cancel: cancel, done: make(chan struct{}), stop: make(chan struct{}), viewer: viewer}
 	go func() {
 		defer close(e.done)
-		err := w.hub.Serve(ctx, sse.Client{Subscription: want, Address: "192.0.2.1", Begin: e.begin, Send: e.send, Identify: e.who, Stop: e.stop})
+		err := w.hub.Serve(ctx, sse.Client{Subscription: want, Address: "192.0.2.1", Begin: e.begin, Send: e.send,
+			Identify: e.who, Stop: e.stop})
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.err = err

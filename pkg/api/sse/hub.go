@@ -45,11 +45,13 @@ import (
 // Options are the options of a Hub. Bus and EventStreams are required.
 type Options struct {
 	config.EventStreams
-	Bus      *bus.Bus
-	Stores   []*store.Store // whose events are streamed
-	GetOnly  []string       // names of those whose events need only the permission to get the object; others also need that to list it
-	Identity []string       // names of the stores of users and sessions
-	Accounts string         // name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
+	Bus    *bus.Bus
+	Stores []*store.Store // whose events are streamed
+	// names of those whose events need only the permission to get the object; others also need that to list it
+	GetOnly  []string
+	Identity []string // names of the stores of users and sessions
+	// name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
+	Accounts string
 
 	Sealer   *seal.Sealer         // of ids; processes with the same sealer open each other's ids. nil: one of its own
 	Registry *prometheus.Registry // nil: one of its own
@@ -81,12 +83,14 @@ type Hub struct {
 // EventNames returns the events of stores that are streamed. Events about the security of accounts are streamed as well
 // if a subscription names them.
 func EventNames() []event.Name {
-	return []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded, event.BinaryDeleted}
+	return []event.Name{event.StoreSaved, event.StoreUpdated, event.StoreDeleted, event.BinaryUploaded,
+		event.BinaryDeleted}
 }
 
 // New returns a Hub. It reads nothing until there is a client.
 func New(o Options) *Hub {
-	h := &Hub{opts: o, retired: make(chan struct{}), sources: map[string]*source{}, addresses: map[string]int{}, costs: newCosts(userCost, addressCost)}
+	h := &Hub{opts: o, retired: make(chan struct{}), sources: map[string]*source{}, addresses: map[string]int{},
+		costs: newCosts(userCost, addressCost)}
 	if h.opts.Sealer == nil {
 		h.opts.Sealer, _ = seal.New(seal.NewKey()) // never fails
 	}
@@ -136,11 +140,13 @@ func (h *Hub) admit(address string) (release func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.clients >= h.opts.Clients {
-		return nil, &errs.Error{Kind: errs.Unavailable, Message: "too many clients are connected; try again later", RetryAfter: admitRetry}
+		return nil, &errs.Error{Kind: errs.Unavailable, Message: "too many clients are connected; try again later",
+			RetryAfter: admitRetry}
 	}
 	if h.opts.Address > 0 && h.addresses[key] >= h.opts.Address {
 		return nil, &errs.Error{Kind: errs.Limited, RetryAfter: admitRetry,
-			Message: "too many clients of your network address are connected; close some, or let several pages share one stream"}
+			Message: "too many clients of your network address are connected; close some, or let several pages share " +
+				"one stream"}
 	}
 	h.clients++
 	h.addresses[key]++

@@ -25,7 +25,8 @@ func TestEventsAreSelected(t *testing.T) {
 	w.start()
 	all := w.listen(sse.Subscription{}, anonymous())
 	books := w.listen(sse.Subscription{Stores: []string{"Books"}}, anonymous())
-	both := w.listen(sse.Subscription{Stores: []string{"Books", "Notes"}, Events: []string{"Store.Deleted", "Store.Saved"}}, anonymous())
+	both := w.listen(sse.Subscription{Stores: []string{"Books", "Notes"},
+		Events: []string{"Store.Deleted", "Store.Saved"}}, anonymous())
 	deleted := w.listen(sse.Subscription{Events: []string{"Store.Deleted"}}, anonymous())
 	w.save("Books", "a.b@c", `{"title":"x"}`)
 	w.save("Hidden", "h", `{}`)
@@ -33,9 +34,11 @@ func TestEventsAreSelected(t *testing.T) {
 	w.save("Books", "a.b@c", `{"title":"y"}`)
 	w.delete("Books", "a.b@c")
 	w.delete("Notes", "n")
-	all.receives("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	all.receives("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Updated Books a.b@c",
+		"Store.Deleted Books a.b@c", "Store.Deleted Notes n")
 	books.receives("Store.Saved Books a.b@c", "Store.Updated Books a.b@c", "Store.Deleted Books a.b@c")
-	both.receives("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Deleted Books a.b@c", "Store.Deleted Notes n")
+	both.receives("Store.Saved Books a.b@c", "Store.Saved Notes n", "Store.Deleted Books a.b@c",
+		"Store.Deleted Notes n")
 	deleted.receives("Store.Deleted Books a.b@c", "Store.Deleted Notes n")
 	if got := all.received()[3]; got.id != "5" {
 		t.Errorf("the id is %q, not the place in the log", got.id)
@@ -71,7 +74,8 @@ func TestFramesOfEvents(t *testing.T) {
 	index := 3
 	envelope := func(change func(*event.Envelope)) string {
 		actor := "somebody"
-		all := event.Envelope{ID: "e", Event: event.BinaryUploaded, Time: "t", Store: "Books", UUID: "a", Revision: 7, Actor: &actor, Origin: "http",
+		all := event.Envelope{ID: "e", Event: event.BinaryUploaded, Time: "t", Store: "Books", UUID: "a", Revision: 7,
+			Actor: &actor, Origin: "http",
 			Previous: map[string]json.RawMessage{"record": json.RawMessage(`1`)}, Binaries: []byte(`{}`),
 			Property: "covers", Index: &index, Record: []byte(`{"hash":"h"}`), Ctx: event.Ctx{Address: "198.51.100.7"}}
 		change(&all)
@@ -90,7 +94,8 @@ func TestFramesOfEvents(t *testing.T) {
 	w.publish(subject, "nonsense")
 	w.publish("events.1.x", "nonsense")
 	w.delete("Books", "a")
-	e.receives("Store.Saved Books a", "Store.Updated Books a", "Binary.Uploaded Books a", "Binary.Uploaded Books a", "Store.Deleted Books a")
+	e.receives("Store.Saved Books a", "Store.Updated Books a", "Binary.Uploaded Books a", "Binary.Uploaded Books a",
+		"Store.Deleted Books a")
 	all := e.received()
 	is := func(m message, want string) {
 		t.Helper()
@@ -128,7 +133,8 @@ func TestClientsAreBounded(t *testing.T) {
 		result := make(chan error, 1)
 		go func() {
 			defer close(e.done)
-			result <- w.hub.Serve(t.Context(), sse.Client{Address: address, Begin: func() { result <- nil }, Send: e.send, Identify: e.who, Stop: e.stop})
+			result <- w.hub.Serve(t.Context(), sse.Client{Address: address, Begin: func() { result <- nil },
+				Send: e.send, Identify: e.who, Stop: e.stop})
 		}()
 		return e, <-result
 	}

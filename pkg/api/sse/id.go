@@ -51,13 +51,15 @@ func (h *Hub) parseID(id string, into *filter) error {
 		return nil
 	}
 	if content, ok := h.opts.Sealer.Open(idPurpose, id); ok && len(content) == idSize {
-		into.after = &place{binary.BigEndian.Uint64(content), binary.BigEndian.Uint64(content[8:]), binary.BigEndian.Uint64(content[16:])}
+		into.after = &place{binary.BigEndian.Uint64(content), binary.BigEndian.Uint64(content[8:]),
+			binary.BigEndian.Uint64(content[16:])}
 		return nil
 	}
 	number := strings.Trim(id, "0123456789") == "" && len(id) <= 20
 	sealed := len(id) == seal.EncodedLen(idSize) || len(id) == seal.EncodedLen(oldIDSize)
 	if !number && (!sealed || strings.Trim(id, seal.Letters) != "") {
-		return errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, as it was sent; 0 starts with the oldest event in the log")
+		return errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, as it was sent; "+
+			"0 starts with the oldest event in the log")
 	}
 	into.unknown = true
 	return nil

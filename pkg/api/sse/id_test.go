@@ -71,7 +71,8 @@ func TestAMadeUpIDRevealsNothing(t *testing.T) {
 	w.flood(1, 10, "")
 	other, err := seal.New(seal.NewKey())
 	w.must(err)
-	for _, id := range []string{"1", "10", "11", "5000", "18446744073709551615", other.Seal("events", make([]byte, 8)), sealer.Seal("cursors", make([]byte, 8))} {
+	for _, id := range []string{"1", "10", "11", "5000", "18446744073709551615", other.Seal("events", make([]byte, 8)),
+		sealer.Seal("cursors", make([]byte, 8))} {
 		e := w.listen(sse.Subscription{After: id}, anonymous())
 		e.receives("reset")
 		if reason := fmt.Sprint(e.received()[0].data["reason"]); !strings.Contains(reason, "not known here") {
@@ -79,7 +80,8 @@ func TestAMadeUpIDRevealsNothing(t *testing.T) {
 		}
 		e.leave()
 	}
-	for _, id := range []string{"-1", "1x", " 1", "0x1", "184467440737095516150", w.id("3") + "x", w.id("3")[1:], sealer.Seal("events", make([]byte, 9)), strings.Repeat("=", len(w.id("3")))} {
+	for _, id := range []string{"-1", "1x", " 1", "0x1", "184467440737095516150", w.id("3") + "x", w.id("3")[1:],
+		sealer.Seal("events", make([]byte, 9)), strings.Repeat("=", len(w.id("3")))} {
 		kind(t, w.connect(sse.Subscription{After: id}, anonymous()).refused(), errs.Invalid, "as it was sent")
 	}
 	e := w.listen(sse.Subscription{After: "9"}, anonymous())

@@ -19,13 +19,18 @@ func TestEventsAreForThoseWhoMayListUnlessConfigured(t *testing.T) {
 		getOnly bool
 		want    map[string]string // by user: the uuids received
 	}{
-		"nobody may list":               {policy.Rules{List: "false"}, false, map[string]string{"": "", "ada": ""}},
-		"users may list":                {policy.Rules{List: "user != null"}, false, map[string]string{"": "", "ada": "a b"}},
-		"some objects are listed":       {policy.Rules{List: "object.listed == true"}, false, map[string]string{"": "b", "ada": "b"}},
-		"lists have a wider rule":       {policy.Rules{Get: "object.listed == true", List: "true"}, false, map[string]string{"": "b"}},
-		"by get alone":                  {policy.Rules{List: "false"}, true, map[string]string{"": "a b", "ada": "a b"}},
-		"by get alone, which has rules": {policy.Rules{Get: "user != null", List: "false"}, true, map[string]string{"": "", "ada": "a b"}},
-		"no rule for lists":             {policy.Rules{Get: "user != null"}, false, map[string]string{"": "", "ada": "a b"}},
+		"nobody may list": {policy.Rules{List: "false"}, false, map[string]string{"": "", "ada": ""}},
+		"users may list": {policy.Rules{List: "user != null"}, false,
+			map[string]string{"": "", "ada": "a b"}},
+		"some objects are listed": {policy.Rules{List: "object.listed == true"}, false,
+			map[string]string{"": "b", "ada": "b"}},
+		"lists have a wider rule": {policy.Rules{Get: "object.listed == true", List: "true"}, false,
+			map[string]string{"": "b"}},
+		"by get alone": {policy.Rules{List: "false"}, true,
+			map[string]string{"": "a b", "ada": "a b"}},
+		"by get alone, which has rules": {policy.Rules{Get: "user != null", List: "false"}, true,
+			map[string]string{"": "", "ada": "a b"}},
+		"no rule for lists": {policy.Rules{Get: "user != null"}, false, map[string]string{"": "", "ada": "a b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)

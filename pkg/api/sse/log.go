@@ -22,7 +22,8 @@ func (r *reader) checkLog(ctx context.Context) error {
 		return err
 	}
 	// Only an attempt shows whether reading is permitted.
-	if _, _, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), state.Last, eventlog.Limit{Events: 1, Bytes: 1}); err != nil {
+	if _, _, err := eventlog.Page(ctx, r.hub.opts.Bus.Conn(), state.Last,
+		eventlog.Limit{Events: 1, Bytes: 1}); err != nil {
 		return err
 	}
 	r.mu.Lock()

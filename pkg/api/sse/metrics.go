@@ -28,11 +28,13 @@ func newMetrics(h *Hub) *metrics {
 			Name: "belfry_live_catching_up", Help: "Clients of /events that read pages of the log to catch up.",
 		}),
 		pages: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "belfry_live_pages_total", Help: "Pages of the log that were read for clients of /events that catch up.",
+			Name: "belfry_live_pages_total",
+			Help: "Pages of the log that were read for clients of /events that catch up.",
 		}),
 	}
 	m.ruleWaits = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "belfry_live_rule_waits_total", Help: "Times that a client of /events waited because the rules for it cost too much.",
+		Name: "belfry_live_rule_waits_total",
+		Help: "Times that a client of /events waited because the rules for it cost too much.",
 	})
 	r := h.opts.Registry
 	m.sent, m.dropped, m.catching = prom.Register(r, m.sent), prom.Register(r, m.dropped), prom.Register(r, m.catching)
@@ -56,7 +58,8 @@ func (h *Hub) gauges() []prometheus.Collector {
 			Name: "belfry_live_lag", Help: "Events in the log that were not yet read for the clients of /events.",
 		}, func() float64 { return float64(h.reader.lag()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "belfry_live_window_bytes", Help: "Approximate memory of the events that are held for clients of /events.",
+			Name: "belfry_live_window_bytes",
+			Help: "Approximate memory of the events that are held for clients of /events.",
 		}, func() float64 { return float64(h.reader.size() + h.scan.size()) }),
 	}
 }

@@ -74,7 +74,8 @@ const maxView = 256 // entries
 func (r *reader) view(s *stream) view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v := view{epoch: r.epoch, log: r.log, mark: r.mark, base: r.base, position: r.position, end: r.end, entries: s.entries[:0], changed: r.changed}
+	v := view{epoch: r.epoch, log: r.log, mark: r.mark, base: r.base, position: r.position, end: r.end,
+		entries: s.entries[:0], changed: r.changed}
 	if r.epoch != s.epoch || s.cursor < r.base {
 		return v
 	}
@@ -247,7 +248,8 @@ func (r *reader) subscribe(wake chan<- struct{}) (stop func()) {
 			}
 		})
 		if err != nil {
-			r.hub.opts.Logger.Debug("no permission for live subjects; new events are found by polling", "subject", name, "error", err)
+			r.hub.opts.Logger.Debug("no permission for live subjects; new events are found by polling", "subject", name,
+				"error", err)
 			continue
 		}
 		all = append(all, s)

@@ -43,8 +43,8 @@ func (s *stream) restart(v view, at place) {
 	s.epoch, s.log, s.cursor, s.mark = v.epoch, v.log, at.sequence, at.event
 }
 
-// lacks returns the reason to send to a client whose position is not in the log; "" if the event at the position is in the log, and
-// with it everything before.
+// lacks returns the reason to send to a client whose position is not in the log; "" if the event at the position is in
+// the log, and with it everything before.
 func (s *stream) lacks(ctx context.Context, v view, at place) (text string, err error) {
 	if at == (place{}) {
 		return "", nil // the oldest event

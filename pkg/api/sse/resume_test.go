@@ -24,8 +24,8 @@ func (e *testClient) hasReceived(want int) {
 }
 
 func envelope(uuid string, n int, pad string) string {
-	e := event.Envelope{ID: fmt.Sprintf("e%d", n), Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: uint64(n),
-		Object: []byte(fmt.Sprintf(`{"uuid":%q,"n":%d,"pad":%q}`, uuid, n, pad))}
+	e := event.Envelope{ID: fmt.Sprintf("e%d", n), Event: event.StoreSaved, Store: "Books", UUID: uuid,
+		Revision: uint64(n), Object: []byte(fmt.Sprintf(`{"uuid":%q,"n":%d,"pad":%q}`, uuid, n, pad))}
 	return string(e.Append(nil))
 }
 
@@ -145,5 +145,6 @@ func TestLargeEvents(t *testing.T) {
 		w.flood(n, n, strings.Repeat("x", 200<<10))
 		live1.hasReceived(n) // or it is too slow for a window of one event
 	}
-	w.listen(sse.Subscription{After: after("0")}, anonymous()).receives("Store.Saved Books b", "Store.Saved Books b", "Store.Saved Books b")
+	w.listen(sse.Subscription{After: after("0")}, anonymous()).receives("Store.Saved Books b", "Store.Saved Books b",
+		"Store.Saved Books b")
 }

@@ -24,11 +24,14 @@ func (r *pageRequest) isDone() bool {
 
 func TestAPageIsForAllWhoWaitForAPartOfIt(t *testing.T) {
 	s := &scan{hub: &Hub{opts: Options{EventStreams: config.EventStreams{Buffer: 1 << 20}}}}
-	of, within, first, last, after, other := waiting(s, 1, 5), waiting(s, 1, 7), waiting(s, 1, 4), waiting(s, 1, 8), waiting(s, 1, 20), waiting(s, 2, 6)
+	of, within, first, last, after, other := waiting(s, 1, 5), waiting(s, 1, 7), waiting(s, 1, 4), waiting(s, 1, 8),
+		waiting(s, 1, 20), waiting(s, 2, 6)
 	s.deliver(of, []*entry{{sequence: 6}, {sequence: 8}}, nil)
-	for r, want := range map[*pageRequest]bool{of: true, within: true, first: false, last: false, after: false, other: false} {
+	for r, want := range map[*pageRequest]bool{of: true, within: true, first: false, last: false, after: false,
+		other: false} {
 		if r.isDone() != want || want != (len(r.entries) == 2) {
-			t.Errorf("epoch %d after %d: served %t with %d entries, want %t", r.epoch, r.after, r.isDone(), len(r.entries), want)
+			t.Errorf("epoch %d after %d: served %t with %d entries, want %t", r.epoch, r.after, r.isDone(),
+				len(r.entries), want)
 		}
 	}
 	// A client that comes later finds the page; one of another log, or before or after it, does not.
@@ -61,7 +64,8 @@ func TestTheLowestPositionAndTheLongestWaitTakeTurns(t *testing.T) {
 func TestPagesThatAreHeldAreBounded(t *testing.T) {
 	s := &scan{hub: &Hub{opts: Options{EventStreams: config.EventStreams{Buffer: 40_000}}}}
 	for n := range uint64(100) {
-		s.deliver(&pageRequest{epoch: 1, after: n, done: make(chan struct{})}, []*entry{{sequence: n + 1, frame: make([]byte, 1000)}}, nil)
+		s.deliver(&pageRequest{epoch: 1, after: n, done: make(chan struct{})},
+			[]*entry{{sequence: n + 1, frame: make([]byte, 1000)}}, nil)
 		if s.size() > 40_000/scanShare {
 			t.Fatalf("%d pages of %d bytes are held", len(s.pages), s.size())
 		}

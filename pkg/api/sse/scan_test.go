@@ -25,7 +25,8 @@ func TestClientsThatCatchUpShareOneScanOfTheLog(t *testing.T) {
 	w.start()
 	var all []*testClient
 	for range clients {
-		all = append(all, w.connect(sse.Subscription{Events: []string{"Store.Deleted"}, After: after("0")}, anonymous()))
+		all = append(all,
+			w.connect(sse.Subscription{Events: []string{"Store.Deleted"}, After: after("0")}, anonymous()))
 	}
 	last := event.Envelope{ID: "last", Event: event.StoreDeleted, Store: "Books", UUID: "b", Revision: events + 1}
 	w.publish(event.Subject(event.StoreDeleted, "Books", "b"), string(last.Append(nil)))
@@ -35,6 +36,7 @@ func TestClientsThatCatchUpShareOneScanOfTheLog(t *testing.T) {
 	w.must(w.bus.Conn().FlushTimeout(kit.Limit))
 	// The events before the window once, and what the window itself takes.
 	if got, most := reads.Load(), int64(2*events/page); got > most {
-		t.Errorf("%d clients that read %d events caused %d reads of the log, want at most %d", clients, events, got, most)
+		t.Errorf("%d clients that read %d events caused %d reads of the log, want at most %d", clients, events, got,
+			most)
 	}
 }

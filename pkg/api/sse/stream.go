@@ -34,11 +34,16 @@ const (
 
 // Texts that a client is sent when it may have missed events.
 const (
-	lostText    = "events after your last id have been deleted from the log, whose size is limited; read the objects again. The stream continues with the oldest event in the log"
-	removedText = "events after your last id have been removed from the log; read the objects again. The stream continues with the next event"
-	beyondText  = "your last id is after the end of the log, which has been created again; read the objects again. The stream continues with the first event in the log"
-	otherText   = "your last id is of an event that is not in the log: it has been created again, or has lost its newest events; read the objects again. The stream continues with the first event in the log"
-	unknownText = "your last id is not known here: it is from an earlier release, or from other data; read the objects again. The stream continues with the next event"
+	lostText = "events after your last id have been deleted from the log, whose size is limited; read the objects " +
+		"again. The stream continues with the oldest event in the log"
+	removedText = "events after your last id have been removed from the log; read the objects again. The stream " +
+		"continues with the next event"
+	beyondText = "your last id is after the end of the log, which has been created again; read the objects again. " +
+		"The stream continues with the first event in the log"
+	otherText = "your last id is of an event that is not in the log: it has been created again, or has lost its " +
+		"newest events; read the objects again. The stream continues with the first event in the log"
+	unknownText = "your last id is not known here: it is from an earlier release, or from other data; read the " +
+		"objects again. The stream continues with the next event"
 )
 
 // drop is the reason why a stream ends.
@@ -318,10 +323,12 @@ func (s *stream) authorized(ctx context.Context, e *entry) (ok bool, hidden []st
 	if err == nil {
 		return d.allowed && !slices.Contains(d.hidden, e.property), d.hidden, nil
 	}
-	if ctx.Err() != nil || errors.As(err, new(exhausted)) || errors.Is(err, errs.Unavailable) || errs.KindOf(err) == errs.Canceled {
+	if ctx.Err() != nil || errors.As(err, new(exhausted)) || errors.Is(err, errs.Unavailable) ||
+		errs.KindOf(err) == errs.Canceled {
 		return false, nil, err
 	}
-	s.hub.opts.Logger.Error("an event is not sent: the rule for it can't be evaluated", "sequence", e.sequence, "error", err)
+	s.hub.opts.Logger.Error("an event is not sent: the rule for it can't be evaluated", "sequence", e.sequence,
+		"error", err)
 	return false, nil, nil
 }
 

@@ -36,7 +36,9 @@ func (h *Hub) filter(w Subscription) (filter, error) {
 	for _, name := range w.Stores {
 		from := h.sources[name]
 		if from == nil {
-			return s, errs.New(errs.Invalid, "store %q has no event stream; %s: expose.events or expose.list gives a store one", cut(name), known(h.names))
+			return s, errs.New(errs.Invalid,
+				"store %q has no event stream; %s: expose.events or expose.list gives a store one", cut(name),
+				known(h.names))
 		}
 		if s.stores == nil {
 			s.stores = map[*source]bool{}
@@ -70,17 +72,19 @@ func accountEvents(name event.Name) []event.Name {
 	return nil
 }
 
-// RequireAudit reports Unauthenticated or Denied for a subscription that names events about the security of accounts and a
-// client that may not receive them.
+// RequireAudit reports Unauthenticated or Denied for a subscription that names events about the security of accounts
+// and a client that may not receive them.
 func (h *Hub) RequireAudit(w Subscription, v *Viewer) error {
 	s, err := h.filter(w)
 	switch {
 	case err != nil || !s.accounts || v.Audit:
 		return err
 	case v.User == nil:
-		return errs.New(errs.Unauthenticated, "events about the security of accounts are for the users of authentication.audit: log in as one of them")
+		return errs.New(errs.Unauthenticated,
+			"events about the security of accounts are for the users of authentication.audit: log in as one of them")
 	default:
-		return errs.New(errs.Denied, "events about the security of accounts are for the users of authentication.audit, with a login")
+		return errs.New(errs.Denied,
+			"events about the security of accounts are for the users of authentication.audit, with a login")
 	}
 }
 

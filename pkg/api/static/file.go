@@ -174,7 +174,8 @@ func (t *tags) of(f *os.File, name string, info os.FileInfo) (string, error) {
 	t.mu.Lock()
 	known := t.known[name]
 	t.mu.Unlock()
-	if known.tag != "" && os.SameFile(known.info, info) && known.info.Size() == info.Size() && known.info.ModTime().Equal(info.ModTime()) {
+	if known.tag != "" && os.SameFile(known.info, info) && known.info.Size() == info.Size() &&
+		known.info.ModTime().Equal(info.ModTime()) {
 		return known.tag, nil
 	}
 	sum := sha256.New()

@@ -44,7 +44,8 @@ func find(root *os.Root, name string) (real string, info fs.FileInfo, err error)
 			return "", nil, err
 		}
 		to := path.Join(real, target)
-		if links++; links > maxSymlinks || path.IsAbs(target) || !fs.ValidPath(to) || hidden(strings.ReplaceAll("/"+to, "/..", "/")[1:]) {
+		if links++; links > maxSymlinks || path.IsAbs(target) || !fs.ValidPath(to) ||
+			hidden(strings.ReplaceAll("/"+to, "/..", "/")[1:]) {
 			return "", nil, &fs.PathError{Op: "find", Path: name, Err: fs.ErrNotExist}
 		}
 		real, rest = ".", path.Join(to, after)

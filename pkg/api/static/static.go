@@ -117,7 +117,8 @@ func (h *handler) missing(x *httpkit.Exchange, root *os.Root, name string) error
 	}
 	real, info, err := find(root, indexFile)
 	if err != nil || !info.Mode().IsRegular() {
-		return errs.New(errs.Unavailable, "the folder of the front end has no index.html: it is being replaced, or was never built")
+		return errs.New(errs.Unavailable,
+			"the folder of the front end has no index.html: it is being replaced, or was never built")
 	}
 	return h.file(x, root, indexFile, real)
 }
@@ -126,7 +127,8 @@ func (h *handler) missing(x *httpkit.Exchange, root *os.Root, name string) error
 // as a script.
 var assets = []string{
 	"js", "mjs", "cjs", "css", "map", "json", "wasm", "webmanifest", "xml", "txt", "pdf", "zip", "gz", "br",
-	"png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf", "otf", "eot", "mp3", "mp4", "webm", "ogg",
+	"png", "jpg", "jpeg", "gif", "svg", "webp", "avif", "ico", "woff", "woff2", "ttf", "otf", "eot", "mp3", "mp4",
+	"webm", "ogg",
 }
 
 // navigates reports whether a browser opens a page. Sec-Fetch-Mode decides, or without it the Accept header.

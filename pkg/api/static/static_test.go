@@ -32,9 +32,12 @@ func folder(t *testing.T, files map[string]string) string {
 }
 
 var site = map[string]string{
-	"index.html": "<!doctype html>the app", "assets/index-B2xk91Lm.js": "app()", "assets/index-B2xk91Lm.js.br": "BR", "assets/index-B2xk91Lm.js.gz": "GZIP",
-	"logo.svg": "<svg/>", "plain.js": "plain()", "plain.js.gz": "GZIP2", "docs/index.html": "the docs", "docs/a.txt": "text", "empty/x.txt": "x", ".env": "SECRET", ".git/config": "SECRET",
-	".well-known/security.txt": "Contact", ".well-known/apple-app-site-association": "{}", ".well-known/.git/config": "SECRET", "docs/.well-known/x.txt": "SECRET", "docs/.secret/x.txt": "SECRET",
+	"index.html": "<!doctype html>the app", "assets/index-B2xk91Lm.js": "app()", "assets/index-B2xk91Lm.js.br": "BR",
+	"assets/index-B2xk91Lm.js.gz": "GZIP",
+	"logo.svg":                    "<svg/>", "plain.js": "plain()", "plain.js.gz": "GZIP2",
+	"docs/index.html": "the docs", "docs/a.txt": "text", "empty/x.txt": "x", ".env": "SECRET", ".git/config": "SECRET",
+	".well-known/security.txt": "Contact", ".well-known/apple-app-site-association": "{}",
+	".well-known/.git/config": "SECRET", "docs/.well-known/x.txt": "SECRET", "docs/.secret/x.txt": "SECRET",
 	"books/emma": "a file where the API is", "data.unknown": "<script>", "fixed/font.woff2": "FONT",
 }
 
@@ -84,7 +87,8 @@ func TestFilesAreServedWithTheirCaching(t *testing.T) {
 		{"/docs/", "the docs", "text/html; charset=utf-8", revalidate},
 		{"/data.unknown", "<script>", "application/octet-stream", revalidate},
 	} {
-		r := f.Do("GET", c.path, "").Want(200).HasHeader("Content-Type", c.kind).HasHeader("Cache-Control", c.cache).HasHeader("X-Content-Type-Options", "nosniff")
+		r := f.Do("GET", c.path, "").Want(200).HasHeader("Content-Type", c.kind).HasHeader("Cache-Control",
+			c.cache).HasHeader("X-Content-Type-Options", "nosniff")
 		if r.Text != c.text || r.Header.Get("Content-Encoding") != "" || r.Header.Get("Last-Modified") == "" {
 			t.Errorf("%s: %q %v", c.path, r.Text, r.Header)
 		}
@@ -118,11 +122,15 @@ func TestPrecompressedFilesAreChosenByTheClient(t *testing.T) {
 	f := serve(t, static.Options{Folder: folder(t, site)})
 	tags := map[string]bool{}
 	for accept, want := range map[string][2]string{
-		"": {"app()", ""}, "br": {"BR", "br"}, "gzip, deflate, br": {"BR", "br"}, "gzip": {"GZIP", "gzip"}, "GZIP;q=0.5": {"GZIP", "gzip"},
-		"br;q=0, gzip": {"GZIP", "gzip"}, "br;q=0.0": {"app()", ""}, "identity": {"app()", ""}, "br;q=x": {"app()", ""}, "xbr": {"app()", ""},
+		"": {"app()", ""}, "br": {"BR", "br"}, "gzip, deflate, br": {"BR", "br"}, "gzip": {"GZIP", "gzip"},
+		"GZIP;q=0.5":   {"GZIP", "gzip"},
+		"br;q=0, gzip": {"GZIP", "gzip"}, "br;q=0.0": {"app()", ""}, "identity": {"app()", ""}, "br;q=x": {"app()", ""},
+		"xbr": {"app()", ""},
 	} {
-		r := f.Do("GET", "/assets/index-B2xk91Lm.js", "", "Accept-Encoding", accept).Want(200).HasHeader("Vary", "Accept-Encoding")
-		if r.Text != want[0] || r.Header.Get("Content-Encoding") != want[1] || r.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
+		r := f.Do("GET", "/assets/index-B2xk91Lm.js", "", "Accept-Encoding", accept).Want(200).HasHeader("Vary",
+			"Accept-Encoding")
+		if r.Text != want[0] || r.Header.Get("Content-Encoding") != want[1] ||
+			r.Header.Get("Content-Type") != "text/javascript; charset=utf-8" {
 			t.Errorf("%q: %q %v", accept, r.Text, r.Header)
 		}
 		tags[r.Header.Get("Etag")] = true
@@ -144,17 +152,24 @@ func TestNavigationsGetTheApplication(t *testing.T) {
 		path, accept, mode string
 		want               int
 	}{
-		{"/users/ada", html, "", 200}, {"/users/ada", html, "navigate", 200}, {"/users/ada@example.com", html, "navigate", 200}, {"/a/b/", html, "navigate", 200},
-		{"/users/ada", "*/*", "", 404}, {"/users/ada", "", "", 404}, {"/users/ada", html, "cors", 404}, {"/users/ada", html, "no-cors", 404},
-		{"/assets/old-B2xk91Lm.js", html, "navigate", 404}, {"/gone.PNG", html, "", 404}, {"/empty/", html, "navigate", 200}, {"/empty", html, "navigate", 200},
-		{"/books/x/y", html, "navigate", 404}, {"/books/", html, "navigate", 404}, {"/authors", html, "navigate", 405}, {"/healthz/x", html, "navigate", 404},
-		{"/console/x", html, "navigate", 404}, {"/.env", html, "navigate", 404}, {"/a//b", html, "navigate", 404}, {"/a/../b", html, "navigate", 404}, {"/a%5cb", html, "navigate", 404},
+		{"/users/ada", html, "", 200}, {"/users/ada", html, "navigate", 200},
+		{"/users/ada@example.com", html, "navigate", 200}, {"/a/b/", html, "navigate", 200},
+		{"/users/ada", "*/*", "", 404}, {"/users/ada", "", "", 404}, {"/users/ada", html, "cors", 404},
+		{"/users/ada", html, "no-cors", 404},
+		{"/assets/old-B2xk91Lm.js", html, "navigate", 404}, {"/gone.PNG", html, "", 404},
+		{"/empty/", html, "navigate", 200}, {"/empty", html, "navigate", 200},
+		{"/books/x/y", html, "navigate", 404}, {"/books/", html, "navigate", 404}, {"/authors", html, "navigate", 405},
+		{"/healthz/x", html, "navigate", 404},
+		{"/console/x", html, "navigate", 404}, {"/.env", html, "navigate", 404}, {"/a//b", html, "navigate", 404},
+		{"/a/../b", html, "navigate", 404}, {"/a%5cb", html, "navigate", 404},
 	} {
 		r := f.Do("GET", c.path, "", "Accept", c.accept, "Sec-Fetch-Mode", c.mode)
-		if r.StatusCode != c.want || c.want == 200 && (r.Text != site["index.html"] || r.Header.Get("Cache-Control") != revalidate) {
+		if r.StatusCode != c.want ||
+			c.want == 200 && (r.Text != site["index.html"] || r.Header.Get("Cache-Control") != revalidate) {
 			t.Errorf("%s with %q, %q: %d %v", c.path, c.accept, c.mode, r.StatusCode, r.Header)
 		}
-		if c.want == 404 && !strings.Contains(r.Text, "nothing is exposed at this path") && !strings.HasPrefix(c.path, "/books/") {
+		if c.want == 404 && !strings.Contains(r.Text, "nothing is exposed at this path") &&
+			!strings.HasPrefix(c.path, "/books/") {
 			t.Errorf("%s: %s", c.path, r.Text)
 		}
 	}
@@ -170,14 +185,23 @@ func TestOnlyFilesOfTheFolderAreServed(t *testing.T) {
 	outside := filepath.Join(filepath.Dir(path), "outside")
 	for _, err := range []error{
 		os.MkdirAll(outside, 0o700), os.WriteFile(filepath.Join(outside, "secret.txt"), []byte("SECRET"), 0o600),
-		os.Symlink(outside, filepath.Join(path, "out")), os.Symlink(filepath.Join(outside, "secret.txt"), filepath.Join(path, "secret.txt")),
-		os.Symlink("../outside/secret.txt", filepath.Join(path, "relative.txt")), os.Symlink("docs/a.txt", filepath.Join(path, "inside.txt")),
-		os.Symlink(filepath.Join(outside, "secret.txt"), filepath.Join(path, "logo.svg.br")), os.Symlink("loop", filepath.Join(path, "loop")),
-		os.Symlink(".git", filepath.Join(path, "git")), os.Symlink(".git/config", filepath.Join(path, "git.txt")), os.Symlink("git/config", filepath.Join(path, "twice.txt")),
-		os.Symlink("../.env", filepath.Join(path, "docs", "up.txt")), os.Symlink("../docs/.secret", filepath.Join(path, "docs", "s")), os.Symlink("../plain.js", filepath.Join(path, "docs", "plain.js")),
-		os.Symlink("..", filepath.Join(path, "docs", "top")), os.Symlink("../..", filepath.Join(path, "docs", "above")), os.Symlink(".env", filepath.Join(path, "plain.js.br")), os.Symlink("docs", filepath.Join(path, "d")),
-		os.Symlink("../.git", filepath.Join(path, ".well-known", "git")), os.Symlink(filepath.Join(path, "docs"), filepath.Join(path, "absolute")),
-		os.Mkdir(filepath.Join(path, "gitpage"), 0o700), os.Symlink("../.git/config", filepath.Join(path, "gitpage", "index.html")),
+		os.Symlink(outside, filepath.Join(path, "out")),
+		os.Symlink(filepath.Join(outside, "secret.txt"), filepath.Join(path, "secret.txt")),
+		os.Symlink("../outside/secret.txt", filepath.Join(path, "relative.txt")),
+		os.Symlink("docs/a.txt", filepath.Join(path, "inside.txt")),
+		os.Symlink(filepath.Join(outside, "secret.txt"), filepath.Join(path, "logo.svg.br")),
+		os.Symlink("loop", filepath.Join(path, "loop")),
+		os.Symlink(".git", filepath.Join(path, "git")), os.Symlink(".git/config", filepath.Join(path, "git.txt")),
+		os.Symlink("git/config", filepath.Join(path, "twice.txt")),
+		os.Symlink("../.env", filepath.Join(path, "docs", "up.txt")),
+		os.Symlink("../docs/.secret", filepath.Join(path, "docs", "s")),
+		os.Symlink("../plain.js", filepath.Join(path, "docs", "plain.js")),
+		os.Symlink("..", filepath.Join(path, "docs", "top")), os.Symlink("../..", filepath.Join(path, "docs", "above")),
+		os.Symlink(".env", filepath.Join(path, "plain.js.br")), os.Symlink("docs", filepath.Join(path, "d")),
+		os.Symlink("../.git", filepath.Join(path, ".well-known", "git")),
+		os.Symlink(filepath.Join(path, "docs"), filepath.Join(path, "absolute")),
+		os.Mkdir(filepath.Join(path, "gitpage"), 0o700),
+		os.Symlink("../.git/config", filepath.Join(path, "gitpage", "index.html")),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -185,23 +209,31 @@ func TestOnlyFilesOfTheFolderAreServed(t *testing.T) {
 	}
 	f := serve(t, static.Options{Folder: path})
 	for _, p := range []string{
-		"/.env", "/.git/config", "/docs/.hidden", "/out/secret.txt", "/secret.txt", "/relative.txt", "/loop", "/empty/", "/empty", "/assets/", "/assets",
-		"/../outside/secret.txt", "/%2e%2e/outside/secret.txt", "/..%2foutside%2fsecret.txt", "/docs/..%2f.env", "//outside/secret.txt", "/docs//a.txt", "/docs/a.txt/",
-		"/git/config", "/git.txt", "/git", "/twice.txt", "/docs/up.txt", "/docs/s/x.txt", "/docs/top/.env", "/docs/above/outside/secret.txt", "/.well-known/.git/config", "/.well-known/git/config", "/absolute/a.txt", "/gitpage/",
-		"/docs/.well-known/x.txt", "/.well-known", "/.well-known/", "/.well-known/nothing", "/.well-known/../.env", "/.well-knownx", "/.well-known%2f.git%2fconfig", "/.", "/..", "/.well-known/.", "/.well-known/..",
-		"/%2eenv", "/docs%5c..%5c.env", "/docs/a.txt%00", "/docs/%ff", "/nothing", "/" + strings.Repeat("x", 5000), "/" + strings.Repeat("a/", 3000),
+		"/.env", "/.git/config", "/docs/.hidden", "/out/secret.txt", "/secret.txt", "/relative.txt", "/loop", "/empty/",
+		"/empty", "/assets/", "/assets",
+		"/../outside/secret.txt", "/%2e%2e/outside/secret.txt", "/..%2foutside%2fsecret.txt", "/docs/..%2f.env",
+		"//outside/secret.txt", "/docs//a.txt", "/docs/a.txt/",
+		"/git/config", "/git.txt", "/git", "/twice.txt", "/docs/up.txt", "/docs/s/x.txt", "/docs/top/.env",
+		"/docs/above/outside/secret.txt", "/.well-known/.git/config", "/.well-known/git/config", "/absolute/a.txt",
+		"/gitpage/",
+		"/docs/.well-known/x.txt", "/.well-known", "/.well-known/", "/.well-known/nothing", "/.well-known/../.env",
+		"/.well-knownx", "/.well-known%2f.git%2fconfig", "/.", "/..", "/.well-known/.", "/.well-known/..",
+		"/%2eenv", "/docs%5c..%5c.env", "/docs/a.txt%00", "/docs/%ff", "/nothing", "/" + strings.Repeat("x", 5000),
+		"/" + strings.Repeat("a/", 3000),
 	} {
 		r := f.Raw("GET "+p+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", false)
 		if r.StatusCode != 404 || strings.Contains(r.Text, "SECRET") || strings.Contains(r.Text, "index-") {
 			t.Errorf("%.60s: %d %.200s", p, r.StatusCode, r.Text)
 		}
 	}
-	for p, text := range map[string]string{"/inside.txt": "text", "/docs/plain.js": "plain()", "/docs/top/plain.js": "plain()", "/d/a.txt": "text", "/d/top/d/a.txt": "text"} {
+	for p, text := range map[string]string{"/inside.txt": "text", "/docs/plain.js": "plain()",
+		"/docs/top/plain.js": "plain()", "/d/a.txt": "text", "/d/top/d/a.txt": "text"} {
 		if r := f.Do("GET", p, "").Want(200); r.Text != text {
 			t.Errorf("%s: %q", p, r.Text)
 		}
 	}
-	if r := f.Do("GET", "/plain.js", "", "Accept-Encoding", "br").Want(200); r.Text != "plain()" || r.Header.Get("Content-Encoding") != "" {
+	if r := f.Do("GET", "/plain.js", "", "Accept-Encoding", "br").Want(200); r.Text != "plain()" ||
+		r.Header.Get("Content-Encoding") != "" {
 		t.Error(r.Text)
 	}
 	if r := f.Do("GET", "/logo.svg", "", "Accept-Encoding", "br").Want(200); r.Text != "<svg/>" {
@@ -213,9 +245,11 @@ func TestOnlyFilesOfTheFolderAreServed(t *testing.T) {
 // What others look up about the host is served; what is not there is not found, also by an application.
 func TestWellKnownFilesAreServed(t *testing.T) {
 	f := serve(t, static.Options{Folder: folder(t, site), SPA: true})
-	f.Do("GET", "/.well-known/security.txt", "").Want(200).HasHeader("Content-Type", "text/plain; charset=utf-8").HasHeader("Cache-Control", revalidate)
+	f.Do("GET", "/.well-known/security.txt", "").Want(200).HasHeader("Content-Type",
+		"text/plain; charset=utf-8").HasHeader("Cache-Control", revalidate)
 	f.Do("GET", "/.well-known/apple-app-site-association", "").Want(200).HasHeader("Content-Type", "application/json")
-	for _, p := range []string{"/.well-known/change-password", "/.well-known/", "/.well-known", "/.well-known/.git/config", "/docs/.well-known/x.txt"} {
+	for _, p := range []string{"/.well-known/change-password", "/.well-known/", "/.well-known",
+		"/.well-known/.git/config", "/docs/.well-known/x.txt"} {
 		f.Do("GET", p, "", "Sec-Fetch-Mode", "navigate", "Accept", "text/html").Want(404)
 	}
 }
@@ -223,7 +257,8 @@ func TestWellKnownFilesAreServed(t *testing.T) {
 // Kubernetes makes the files of a volume links into a folder that it replaces at once.
 func TestAVolumeOfKubernetesIsServed(t *testing.T) {
 	path := folder(t, map[string]string{"..2026_01_01/index.html": "the app", "..2026_01_01/.env": "SECRET"})
-	for name, target := range map[string]string{"..data": "..2026_01_01", "index.html": "..data/index.html", "env.txt": "..data/.env"} {
+	for name, target := range map[string]string{"..data": "..2026_01_01", "index.html": "..data/index.html",
+		"env.txt": "..data/.env"} {
 		if err := os.Symlink(target, filepath.Join(path, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -276,9 +311,12 @@ func TestAReplacedFolderIsServed(t *testing.T) {
 func TestNamesWithAHashAreKept(t *testing.T) {
 	files := map[string]string{}
 	want := map[string]bool{
-		"index-B2xk91Lm.js": true, "main.8f3a1b2c.js": true, "main.8f3a1b2c.chunk.css": true, "chunk-5ZKXTOV2.js": true, "a.0123456789abcdef0123.woff2": true, "x-_a-B2xkL.js": true,
-		"index.js": false, "my-component.js": false, "my-DropDown.js": false, "app-Version2.js": false, "report-20250101.pdf": false, "photo-mountain2.jpg": false, "vue.runtime.js": false,
-		"jquery-3.7.1.min.js": false, "deadbeef.js": false, "feed-deadbeef.js": false, "B2xk91Lm.js": false, "icons-sprite-v2.svg": false, "index-B2xk91Lm9.js": false,
+		"index-B2xk91Lm.js": true, "main.8f3a1b2c.js": true, "main.8f3a1b2c.chunk.css": true, "chunk-5ZKXTOV2.js": true,
+		"a.0123456789abcdef0123.woff2": true, "x-_a-B2xkL.js": true,
+		"index.js": false, "my-component.js": false, "my-DropDown.js": false, "app-Version2.js": false,
+		"report-20250101.pdf": false, "photo-mountain2.jpg": false, "vue.runtime.js": false,
+		"jquery-3.7.1.min.js": false, "deadbeef.js": false, "feed-deadbeef.js": false, "B2xk91Lm.js": false,
+		"icons-sprite-v2.svg": false, "index-B2xk91Lm9.js": false,
 	}
 	for name := range want {
 		files[name] = "x"

@@ -49,11 +49,13 @@ func send(body func() ([]byte, error)) httpkit.Handler {
 
 // Operations adds the operations about belfry itself.
 func Operations(set *op.Set, h Health, d Documents) {
-	set.Component("Status", ordered.Of("type", "object", "description", "The state of the process.", "required", []string{"status"},
-		"properties", ordered.Of(
-			"status", op.Only("ok"),
-			"degraded", ordered.Of("type", "array", "items", op.Text(""), "description", "The parts that do not work, for operators; only of `/readyz`."),
-		)))
+	set.Component("Status",
+		ordered.Of("type", "object", "description", "The state of the process.", "required", []string{"status"},
+			"properties", ordered.Of(
+				"status", op.Only("ok"),
+				"degraded", ordered.Of("type", "array", "items", op.Text(""), "description",
+					"The parts that do not work, for operators; only of `/readyz`."),
+			)))
 	set.Tag("System", "Health, metrics and documents.")
 	status := ordered.Of("200", op.Reply("All is well.", op.JSON(apimodel.Ref("Status")), "Cache-Control"))
 	probe := func(path, id, summary string, run httpkit.Handler) {

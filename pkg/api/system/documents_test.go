@@ -26,7 +26,8 @@ func TestDocuments(t *testing.T) {
 	}
 	first := ask("GET", "/openapi.json", "")
 	tag := first.Header().Get("Etag")
-	if first.Code != 200 || first.Body.String() != "{}\n" || first.Header().Get("Cache-Control") != "no-cache" || first.Header().Get("Content-Type") != "application/json" {
+	if first.Code != 200 || first.Body.String() != "{}\n" || first.Header().Get("Cache-Control") != "no-cache" ||
+		first.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("the document is %d %v %q", first.Code, first.Header(), first.Body)
 	}
 	if other := ask("GET", "/asyncapi.json", "").Header().Get("Etag"); other == tag || other == "" {
@@ -49,7 +50,8 @@ func TestDocuments(t *testing.T) {
 		{"GET", "/other.json", "", 404},
 	} {
 		if w := ask(c.method, c.path, c.match); w.Code != c.status || c.status == 304 && w.Header().Get("Etag") != tag {
-			t.Errorf("%s %s with %q is answered with %d %v, want %d", c.method, c.path, c.match, w.Code, w.Header(), c.status)
+			t.Errorf("%s %s with %q is answered with %d %v, want %d", c.method, c.path, c.match, w.Code, w.Header(),
+				c.status)
 		}
 	}
 	want := []string{

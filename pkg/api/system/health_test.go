@@ -40,12 +40,14 @@ func TestHealth(t *testing.T) {
 		t.Errorf("the reply has the cause: %s", r.Text)
 	}
 	trouble, degraded = nil, []string{"the bus is unavailable"}
-	if r := f.Do("GET", "/readyz", "").Want(200); r.Text != `{"status":"ok","degraded":["the bus is unavailable"]}`+"\n" {
+	if r := f.Do("GET", "/readyz", "").Want(200); r.Text != `{"status":"ok","degraded":["the bus is unavailable"]}`+
+		"\n" {
 		t.Errorf("degraded: %s", r.Text)
 	}
 	dead = errs.Wrap(errors.New("SECRET"), errs.Unavailable, "backend default has failed")
 	for _, path := range []string{"/livez", "/healthz"} {
-		if r := f.Do("GET", path, "").Want(503).Says("not alive: backend default has failed"); strings.Contains(r.Text, "SECRET") {
+		if r := f.Do("GET", path, "").Want(503).Says("not alive: backend default has failed"); strings.Contains(r.Text,
+			"SECRET") {
 			t.Errorf("the reply has the cause: %s", r.Text)
 		}
 	}
@@ -93,7 +95,8 @@ func TestLog(t *testing.T) {
 		"Authorization", "Bearer SECRET", "Cookie", "belfry=SECRET").Want(201)
 	record := f.Logs.Of("r1")
 	for name, want := range map[string]any{
-		"level": "DEBUG", "method": "POST", "path": "/books", "route": "/books", "status": 201.0, "address": "127.0.0.1",
+		"level": "DEBUG", "method": "POST", "path": "/books", "route": "/books", "status": 201.0,
+		"address": "127.0.0.1",
 	} {
 		if record[name] != want {
 			t.Errorf("%s: %v, want %v", name, record[name], want)

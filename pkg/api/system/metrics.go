@@ -34,7 +34,8 @@ func (m *Metrics) serve(x *httpkit.Exchange) error {
 		token, ok := x.BearerToken()
 		given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(m.token))
 		if !ok || subtle.ConstantTimeCompare(given[:], want[:]) != 1 {
-			return errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated, "metrics need the header Authorization: Bearer with metrics.token of the configuration")
+			return errs.Wrap(sessions.ErrInvalidToken, errs.Unauthenticated,
+				"metrics need the header Authorization: Bearer with metrics.token of the configuration")
 		}
 	}
 	m.handler.ServeHTTP(x, x.Request)
@@ -44,7 +45,8 @@ func (m *Metrics) serve(x *httpkit.Exchange) error {
 // NoMetrics is the Filter of a port without metrics. Its error says how to configure them.
 func NoMetrics(x *httpkit.Exchange) error {
 	if x.Request.URL.Path == metricsPath {
-		return errs.New(errs.NotFound, "metrics are not served here: metrics.listen of the configuration gives them a port of their own, metrics.token a token for this one")
+		return errs.New(errs.NotFound, "metrics are not served here: metrics.listen of the configuration gives them "+
+			"a port of their own, metrics.token a token for this one")
 	}
 	return nil
 }

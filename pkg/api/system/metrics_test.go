@@ -30,12 +30,14 @@ func TestMetricsOnThePublicPortNeedTheToken(t *testing.T) {
 		o.Registry = prometheus.NewRegistry()
 		o.Metrics = system.NewMetrics(o.Registry, token)
 	})
-	for _, wrong := range []string{"", "Bearer", "Bearer ", token, "Basic " + token, "Bearer " + token + "x", "Bearer " + token[1:], "Bearer wrong"} {
+	for _, wrong := range []string{"", "Bearer", "Bearer ", token, "Basic " + token, "Bearer " + token + "x",
+		"Bearer " + token[1:], "Bearer wrong"} {
 		challenge := "Bearer"
 		if strings.HasPrefix(wrong, "Bearer ") && wrong != "Bearer " {
 			challenge = `Bearer error="invalid_token"`
 		}
-		r := f.Do("GET", "/metrics", "", "Authorization", wrong).Want(401).HasHeader("Www-Authenticate", challenge).Says("metrics.token")
+		r := f.Do("GET", "/metrics", "", "Authorization", wrong).Want(401).HasHeader("Www-Authenticate",
+			challenge).Says("metrics.token")
 		if strings.Contains(r.Text, token) || strings.Contains(r.Text, "go_") {
 			t.Errorf("%q: %s", wrong, r.Text)
 		}
@@ -55,7 +57,9 @@ func TestThePortOfTheMetricsServesNothingElse(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	if s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://evil.example/metrics", nil)); w.Code != http.StatusMisdirectedRequest {
+	if s.ServeHTTP(w,
+		httptest.NewRequest(http.MethodGet, "http://evil.example/metrics",
+			nil)); w.Code != http.StatusMisdirectedRequest {
 		t.Errorf("for another host: %d", w.Code)
 	}
 }

@@ -3,8 +3,8 @@
 // dead letters.
 //
 // The requests to stores are those of an op.Set, which natsapi serves. It has its own knowledge of events, which
-// docs/reference/events.md and the pages beside it document; test/documents compares the document with belfry's messages. Its
-// schemas are of draft-07, as AsyncAPI 3 requires; see lower.go.
+// docs/reference/events.md and the pages beside it document; test/documents compares the document with belfry's
+// messages. Its schemas are of draft-07, as AsyncAPI 3 requires; see lower.go.
 package asyncapi
 
 import (
@@ -55,8 +55,10 @@ func Document(set *op.Set) ([]byte, error) {
 }
 
 const description = "Written from the running configuration, for NATS. " +
-	"Durable events are in the log, the JetStream stream EVENTS, and are delivered through its consumers at least once. " +
-	"Live subjects carry each event to connected subscribers, and announcements before an operation, neither of them durable. " +
+	"Durable events are in the log, the JetStream stream EVENTS, and are delivered through its consumers at " +
+	"least once. " +
+	"Live subjects carry each event to connected subscribers, and announcements before an operation, neither of them " +
+	"durable. " +
 	"Internal stores (sessions, for instance) have events as well, which are not described. " +
 	"Objects that were written under an earlier schema may differ from the present one."
 
@@ -102,7 +104,8 @@ func (d *document) message(name string, message *ordered.Object) {
 }
 
 // channel adds a channel of messages that are components.
-func (d *document) channel(name string, address any, description string, parameters *ordered.Object, messages ...string) {
+func (d *document) channel(name string, address any, description string, parameters *ordered.Object,
+	messages ...string) {
 	all := &ordered.Object{}
 	for _, message := range messages {
 		all.Set(message, ordered.Of("$ref", "#/components/messages/"+message))
@@ -110,7 +113,8 @@ func (d *document) channel(name string, address any, description string, paramet
 	if address == nil {
 		address = ordered.Null()
 	}
-	d.channels.Set(name, ordered.Of("address", address, "description", description, "messages", all, "parameters", parameters))
+	d.channels.Set(name,
+		ordered.Of("address", address, "description", description, "messages", all, "parameters", parameters))
 }
 
 // operation adds an operation of belfry on a channel, send or receive, and its reply
@@ -151,10 +155,14 @@ func (d *document) common() {
 	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "The problem, in the form of RFC 9457.",
 		"required", []string{"type", "title", "status"},
 		"properties", ordered.Of(
-			"type", op.Text("The type of the problem, for programs."), "title", op.Text("The type of the problem, for people."),
-			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail", op.Text("This occurrence of the problem."),
-			"errors", ordered.Of("type", "array", "description", "The invalid places of the request.", "items", apimodel.Ref("ProblemField")),
+			"type", op.Text("The type of the problem, for programs."), "title",
+			op.Text("The type of the problem, for people."),
+			"status", ordered.Of("type", "integer", "description", "As over HTTP."), "detail",
+			op.Text("This occurrence of the problem."),
+			"errors", ordered.Of("type", "array", "description", "The invalid places of the request.", "items",
+				apimodel.Ref("ProblemField")),
 		)))
 	d.schemas.Set("ProblemField", ordered.Of("type", "object", "required", []string{"pointer", "message"},
-		"properties", ordered.Of("pointer", op.Text("A JSON pointer (RFC 6901)."), "message", op.Text("The expected value."))))
+		"properties",
+		ordered.Of("pointer", op.Text("A JSON pointer (RFC 6901)."), "message", op.Text("The expected value."))))
 }

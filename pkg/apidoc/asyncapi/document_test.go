@@ -15,13 +15,17 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 	security := logged(event.Auth())
 	for _, c := range []struct{ name, config, kind, of, want string }{
 		{"events of a store", `stores: {A: {bus: false}}`, "channels", "A", "logADeleted logASaved logAUpdated"},
-		{"operations", `stores: {A: {}}`, "operations", "A", "deleteA existsA getA listA logADeleted logASaved logAUpdated saveA updateA"},
+		{"operations", `stores: {A: {}}`, "operations", "A",
+			"deleteA existsA getA listA logADeleted logASaved logAUpdated saveA updateA"},
 		{"interceptors", `stores: {A: {bus: false, intercept: {save: [{name: x}, {name: not-me}]}}}`, "operations", "A",
 			"askASaveNotMe askASaveX logADeleted logASaved logAUpdated"},
 		{"files", `{stores: {A: {expose: {}, bus: false}}, binaries: {b: {}}}`, "channels", "A",
 			"logADeleted logAFileDeleted logAFileUploaded logASaved logAUpdated"},
-		{"users", `stores: {Users: {bus: false}}`, "channels", "Users", strings.Join(append(slices.Clone(security), "logUsersDeleted", "logUsersRegister", "logUsersSaved", "logUsersUpdated"), " ")},
-		{"users of another name", `{authentication: {userStore: B}, stores: {B: {bus: false}, Users: {bus: false}}}`, "channels", "Users", "logUsersDeleted logUsersSaved logUsersUpdated"},
+		{"users", `stores: {Users: {bus: false}}`, "channels",
+			"Users", strings.Join(append(slices.Clone(security), "logUsersDeleted", "logUsersRegister", "logUsersSaved",
+				"logUsersUpdated"), " ")},
+		{"users of another name", `{authentication: {userStore: B}, stores: {B: {bus: false}, Users: {bus: false}}}`,
+			"channels", "Users", "logUsersDeleted logUsersSaved logUsersUpdated"},
 		{"belfry's own", ``, "channels", "Sessions", ""},
 		{"the bus", ``, "servers", "bus", "bus"},
 		{"several", `bus: {url: "nats://a:1,tls://b:2"}`, "servers", "bus", "bus bus2"},
@@ -41,7 +45,8 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 		var got []string
 		for name := range all {
 			own := c.of == "Users" || !slices.Contains(security, name)
-			if strings.Contains(name, c.of) && own && !strings.HasSuffix(name, "Reply") && !strings.HasPrefix(name, "live") {
+			if strings.Contains(name, c.of) && own && !strings.HasSuffix(name, "Reply") &&
+				!strings.HasPrefix(name, "live") {
 				got = append(got, name)
 			}
 		}

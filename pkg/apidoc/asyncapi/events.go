@@ -38,16 +38,20 @@ func (d *document) events(s *apimodel.Store) {
 	}
 	if d.holdsFiles(s) {
 		file := ordered.Of("property", op.Text("The property that holds the file's record."),
-			"index", ordered.Of("type", "integer", "minimum", 0, "description", "Its place among the files of the property."),
+			"index", ordered.Of("type", "integer", "minimum", 0, "description",
+				"Its place among the files of the property."),
 			"record", apimodel.Ref(apimodel.FileRecord))
-		d.event(s, kind{event: event.BinaryUploaded, suffix: "FileUploaded", summary: "A file was added, or replaced.", durable: true}, file,
+		d.event(s, kind{event: event.BinaryUploaded, suffix: "FileUploaded", summary: "A file was added, or replaced.",
+			durable: true}, file,
 			"previous", op.Payload("The record that was replaced.", 1, "record", apimodel.Ref(apimodel.FileRecord)))
-		d.event(s, kind{event: event.BinaryDeleted, suffix: "FileDeleted", summary: "A file was deleted.", durable: true}, file)
+		d.event(s, kind{event: event.BinaryDeleted, suffix: "FileDeleted", summary: "A file was deleted.",
+			durable: true}, file)
 	}
 	if s == d.contract.Login.Users {
 		d.event(s, kind{event: event.Register, suffix: "Register", summary: "A user registered.", durable: true},
 			ordered.Of("user", apimodel.Ref(s.ObjectName()),
-				"datas", ordered.Of("type", "object", "description", "The form without password and token, or the provider's profile.")))
+				"datas", ordered.Of("type", "object", "description",
+					"The form without password and token, or the provider's profile.")))
 		d.security(s)
 	}
 }
@@ -80,10 +84,12 @@ func (d *document) event(s *apimodel.Store, k kind, needed *ordered.Object, opti
 		return
 	}
 	channel := "log" + name
-	d.channel(channel, "events.{partition}."+string(k.event)+"."+s.Name+".{uuid}", "In the log: "+lowerFirst(k.summary), ordered.Of(
-		"partition", ordered.Of("description", "0 to 31, from the uuid (FNV-1a, 32 bits, modulo 32): events of one object are in one partition."),
-		"uuid", ordered.Of("description", "The object's uuid, with %2E for each dot."),
-	), name)
+	d.channel(channel, "events.{partition}."+string(k.event)+"."+s.Name+".{uuid}", "In the log: "+lowerFirst(k.summary),
+		ordered.Of(
+			"partition", ordered.Of("description",
+				"0 to 31, from the uuid (FNV-1a, 32 bits, modulo 32): events of one object are in one partition."),
+			"uuid", ordered.Of("description", "The object's uuid, with %2E for each dot."),
+		), name)
 	d.operation("log"+name, "send", channel, k.summary, "", nil)
 }
 
@@ -105,7 +111,8 @@ func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any
 		"uuid", apimodel.UUID("The object's uuid."),
 		"revision", ordered.Of("type", "string", "pattern", "^[0-9]+$", "description", revision(k)),
 		"actor", ordered.Of("type", []any{"string", "null"}, "description", "The uuid of the user who acted."),
-		"origin", op.Text("The interface or worker of the write: http, bus, go, mapping, cascade, auth, mail, sweep, command."),
+		"origin", op.Text("The interface or worker of the write: http, bus, go, mapping, cascade, auth, mail, "+
+			"sweep, command."),
 		"ctx", apimodel.Ref("Context"),
 	)
 	required := []any{}
@@ -118,13 +125,16 @@ func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any
 	}
 	if k.object {
 		properties.Set("object", apimodel.Ref(s.ObjectName()))
-		properties.Set("objectOmitted", ordered.Of("type", "boolean", "const", true, "description", "The object was too large: get it from the store."))
-		properties.Set("binaries", ordered.Of("type", "object", "description", "The properties of the object that hold files, and the services of the files.",
+		properties.Set("objectOmitted", ordered.Of("type", "boolean", "const", true, "description",
+			"The object was too large: get it from the store."))
+		properties.Set("binaries", ordered.Of("type", "object", "description",
+			"The properties of the object that hold files, and the services of the files.",
 			"additionalProperties", ordered.Of("type", "string")))
 	}
 	if k.former {
 		properties.Set("previous", apimodel.Ref(s.FormerName()))
-		properties.Set("previousOmitted", ordered.Of("type", "boolean", "const", true, "description", "The largest former values were left out."))
+		properties.Set("previousOmitted",
+			ordered.Of("type", "boolean", "const", true, "description", "The largest former values were left out."))
 	}
 	for i := 0; i < len(optional); i += 2 {
 		properties.Set(optional[i].(string), optional[i+1])
@@ -153,9 +163,11 @@ func (d *document) deadLetters() {
 	d.message("DeadLetter", ordered.Of(
 		"title", "An event that a listener could not handle",
 		"headers", op.Payload("", 6,
-			"Belfry-Reason", op.Text("The last error."), "Belfry-Listener", op.Text("The listener that could not handle it."),
+			"Belfry-Reason", op.Text("The last error."), "Belfry-Listener",
+			op.Text("The listener that could not handle it."),
 			"Belfry-Attempts", op.Text("The number of attempts."), "Belfry-Subject", op.Text("Its subject in the log."),
-			"Belfry-Sequence", op.Text("Its sequence in the log."), "Belfry-Time", op.Text("The time at which it was dead-lettered (RFC 3339)."),
+			"Belfry-Sequence", op.Text("Its sequence in the log."), "Belfry-Time",
+			op.Text("The time at which it was dead-lettered (RFC 3339)."),
 			"Belfry-Retries", op.Text("The number of earlier retries from the dead letters."),
 			"Belfry-Omitted", op.Text("\"true\": the event was too large for a letter; the log has it.")),
 		"payload", ordered.Of("type", "object", "description", "The original event."),

@@ -29,7 +29,8 @@ type group struct {
 // lowered compiles a schema of draft 2019-09 that was ported and lowered.
 func lowered(text []byte) (*jsonschema.Schema, error) {
 	odd := regexp.MustCompile("[^a-z0-9]")
-	p, err := schema.Port("it.json", text, func(name string) string { return "#/definitions/" + odd.ReplaceAllString(name, "_") + "!" })
+	p, err := schema.Port("it.json", text,
+		func(name string) string { return "#/definitions/" + odd.ReplaceAllString(name, "_") + "!" })
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,8 @@ func lowered(text []byte) (*jsonschema.Schema, error) {
 	for _, part := range p.Parts {
 		all.Set(strings.TrimPrefix(part.Ref, "#/definitions/"), part.Schema)
 	}
-	whole := ordered.Of("$schema", "http://json-schema.org/draft-07/schema#", "allOf", []any{ordered.Of("$ref", "#/definitions/root")}, "definitions", lower(all))
+	whole := ordered.Of("$schema", "http://json-schema.org/draft-07/schema#", "allOf",
+		[]any{ordered.Of("$ref", "#/definitions/root")}, "definitions", lower(all))
 	return schematest.Compile(whole)
 }
 

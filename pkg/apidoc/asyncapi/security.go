@@ -38,17 +38,22 @@ func securitySummaries() map[event.Name]string {
 
 // security adds the events about the security of accounts, whose objects are the users.
 func (d *document) security(users *apimodel.Store) {
-	d.schemas.Set(authDetails, op.Payload("The fields depend on the event. They never contain a password, a token, a code or a hash.", 0,
-		"method", op.Text("The method: password, passkey, totp, recovery, email, link or the name of a provider; several are separated by spaces."),
-		"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that the event is about."),
-		"session", op.Text("The session's id."),
-		"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description", "The assurance level of the session: 2 with a second factor."),
-		"reason", op.Text("The reason, in a word: docs/reference/events.md lists them."),
-		"due", apimodel.Time("The time of the planned action, in UTC."),
-	))
+	d.schemas.Set(authDetails,
+		op.Payload("The fields depend on the event. They never contain a password, a token, a code or a hash.", 0,
+			"method", op.Text("The method: password, passkey, totp, recovery, email, link or the name of a provider; "+
+				"several are separated by spaces."),
+			"factor", op.Text("The type of the factor, the uuid of the ident or the id of the key that the event "+
+				"is about."),
+			"session", op.Text("The session's id."),
+			"aal", ordered.Of("type", "integer", "minimum", 1, "maximum", 2, "description",
+				"The assurance level of the session: 2 with a second factor."),
+			"reason", op.Text("The reason, in a word: docs/reference/events.md lists them."),
+			"due", apimodel.Time("The time of the planned action, in UTC."),
+		))
 	summaries := securitySummaries()
 	for _, name := range event.Auth() {
-		k := kind{event: name, suffix: strings.ReplaceAll(string(name), ".", ""), summary: summaries[name], durable: true}
+		k := kind{event: name, suffix: strings.ReplaceAll(string(name), ".", ""), summary: summaries[name],
+			durable: true}
 		d.event(users, k, ordered.Of("auth", apimodel.Ref(authDetails)))
 	}
 }

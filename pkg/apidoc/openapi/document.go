@@ -24,8 +24,8 @@ func whole(set *op.Set) *ordered.Object {
 	}
 	return ordered.Of(
 		"openapi", "3.1.0",
-		"info", ordered.Of("title", "belfry", "version", k.Version, "summary", "JSON objects in stores, maintained copies, and an event for each change.",
-			"description", description),
+		"info", ordered.Of("title", "belfry", "version", k.Version, "summary",
+			"JSON objects in stores, maintained copies, and an event for each change.", "description", description),
 		"servers", []any{ordered.Of("url", k.BaseURL)},
 		"security", op.Maybe(),
 		"tags", set.Tags(),
@@ -35,12 +35,16 @@ func whole(set *op.Set) *ordered.Object {
 }
 
 const description = "Written from the running configuration.\n\n" +
-	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not support is 405. Errors are problems (RFC 9457). " +
-	"Any reply may have `Vary` and headers of limits, a reply to PATCH has `Accept-Patch`, and pages and redirects have headers that protect browsers. " +
-	"A body of `text/json` is read as `application/json`, and one of `application/ndjson`, `application/jsonl`, `application/x-jsonl`, `application/jsonlines` or `application/x-jsonlines` as " +
+	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not support is 405. Errors are problems " +
+	"(RFC 9457). " +
+	"Any reply may have `Vary` and headers of limits, a reply to PATCH has `Accept-Patch`, and pages and redirects " +
+	"have headers that protect browsers. " +
+	"A body of `text/json` is read as `application/json`, and one of `application/ndjson`, `application/jsonl`, " +
+	"`application/x-jsonl`, `application/jsonlines` or `application/x-jsonlines` as " +
 	"`application/x-ndjson`, if an operation accepts it. " +
 	"Requests that are not valid HTTP/1.1 are refused in plain text, with 400, 417, 431, 501 or 505.\n\n" +
-	"Objects that were written under an earlier schema may differ from the present one, and so may objects that an interceptor has amended."
+	"Objects that were written under an earlier schema may differ from the present one, and so may objects that an " +
+	"interceptor has amended."
 
 // document is a document under construction.
 type document struct {

@@ -92,8 +92,8 @@ func TestErrorsPageHasAHeadingForEachType(t *testing.T) {
 	}
 }
 
-// literalTypes returns the types of problems that have no kind: the code that makes them names them, as the field Type of a
-// Problem with a Title.
+// literalTypes returns the types of problems that have no kind: the code that makes them names them, as the field Type
+// of a Problem with a Title.
 func literalTypes(t *testing.T) (all []string) {
 	t.Helper()
 	add := func(e ast.Expr) {

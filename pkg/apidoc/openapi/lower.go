@@ -101,7 +101,8 @@ func (l *lowering) component(name string) *ordered.Object {
 	if s, known := l.lowered[name]; known {
 		return s
 	}
-	l.lowered[name] = ordered.Of("description", "See "+name+".") // during the translation, for a component that refers to itself
+	// During the translation, for a component that refers to itself.
+	l.lowered[name] = ordered.Of("description", "See "+name+".")
 	s := l.schema(l.schemas.Object(name))
 	l.lowered[name] = s
 	return s
@@ -155,8 +156,8 @@ func (l *lowering) value(v any) *ordered.Object {
 
 func (l *lowering) keyword(s *ordered.Object, m ordered.Member, out *ordered.Object) {
 	switch m.Name {
-	case "title", "description", "deprecated", "readOnly", "writeOnly", "format", "pattern", "minLength", "maxLength", "minItems", "maxItems",
-		"minProperties", "maxProperties", "required", "enum":
+	case "title", "description", "deprecated", "readOnly", "writeOnly", "format", "pattern", "minLength", "maxLength",
+		"minItems", "maxItems", "minProperties", "maxProperties", "required", "enum":
 		out.Set(m.Name, m.Value)
 	case "minimum", "maximum":
 		if !s.Has("exclusive" + strings.ToUpper(m.Name[:1]) + m.Name[1:]) { // 3.0 has only one of both

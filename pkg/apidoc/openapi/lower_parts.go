@@ -35,7 +35,8 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 			inner = []any{lowered}
 		}
 		for _, one := range inner {
-			if !slices.ContainsFunc(each, func(other *ordered.Object) bool { return same(other, one.(*ordered.Object)) }) {
+			if !slices.ContainsFunc(each,
+				func(other *ordered.Object) bool { return same(other, one.(*ordered.Object)) }) {
 				each = append(each, one.(*ordered.Object))
 			}
 		}
@@ -60,7 +61,8 @@ func (l *lowering) alternatives(s, out *ordered.Object) *ordered.Object {
 // oneOf sets alternatives of different types. null is a value of one of them at most.
 func (l *lowering) oneOf(out *ordered.Object, each []*ordered.Object) {
 	isNullable := func(one *ordered.Object) bool { return l.resolve(one).Get("nullable") == true }
-	if first := slices.IndexFunc(each, isNullable); first >= 0 && (out.Get("nullable") == true || slices.ContainsFunc(each[first+1:], isNullable)) {
+	if first := slices.IndexFunc(each, isNullable); first >= 0 &&
+		(out.Get("nullable") == true || slices.ContainsFunc(each[first+1:], isNullable)) {
 		out.Set("nullable", true)
 		for i, one := range each {
 			if isNullable(one) {
@@ -107,7 +109,8 @@ func (l *lowering) either(each []*ordered.Object) *ordered.Object {
 		if i == 0 {
 			required = names
 		}
-		required = slices.DeleteFunc(slices.Clone(required), func(name any) bool { return !slices.Contains(names, name) })
+		required = slices.DeleteFunc(slices.Clone(required),
+			func(name any) bool { return !slices.Contains(names, name) })
 	}
 	out := ordered.Of("type", "object")
 	if slices.ContainsFunc(each, func(one *ordered.Object) bool { return l.resolve(one).Get("nullable") == true }) {
@@ -130,7 +133,9 @@ func (l *lowering) merge(out *ordered.Object, all []any) *ordered.Object {
 		for _, m := range is.Members() {
 			switch known := out.Get(m.Name); {
 			case m.Name == "example": // of a part, and may lack what the others require
-			case m.Name == "exclusiveMinimum" && bounded.Has("minimum"), m.Name == "exclusiveMaximum" && bounded.Has("maximum"): // of another bound
+			// Of another bound.
+			case m.Name == "exclusiveMinimum" && bounded.Has("minimum"),
+				m.Name == "exclusiveMaximum" && bounded.Has("maximum"):
 			case known == nil:
 				out.Set(m.Name, m.Value)
 			case m.Name == "properties":
@@ -164,7 +169,8 @@ func (l *lowering) narrows(o *ordered.Object, all []any) bool {
 			if m.Name != "properties" && m.Name != "type" && m.Name != "description" {
 				return false
 			}
-			if m.Name == "properties" && slices.ContainsFunc(m.Value.(*ordered.Object).Members(), func(p ordered.Member) bool { return !o.Object("properties").Has(p.Name) }) {
+			if m.Name == "properties" && slices.ContainsFunc(m.Value.(*ordered.Object).Members(),
+				func(p ordered.Member) bool { return !o.Object("properties").Has(p.Name) }) {
 				return false
 			}
 		}
@@ -188,7 +194,8 @@ func (l *lowering) complete(s *ordered.Object) *ordered.Object {
 	}
 	switch s.Get("type") {
 	case nil:
-		s.Delete("format", "pattern", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
+		s.Delete("format", "pattern", "required", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+			"minLength", "maxLength",
 			"minItems", "maxItems", "minProperties", "maxProperties", "additionalProperties", "items")
 	case "array":
 		if !s.Has("items") {

@@ -33,7 +33,8 @@ type cookieNames struct {
 func (n cookieNames) renamed(name string, now time.Time) cookieNames {
 	next := cookieNames{Name: name}
 	if n.Name != name {
-		next.Former = append(next.Former, sessions.FormerCookie{Name: n.Name, Until: now.Add(sessions.SessionMaxAge).UTC().Truncate(time.Second)})
+		next.Former = append(next.Former,
+			sessions.FormerCookie{Name: n.Name, Until: now.Add(sessions.SessionMaxAge).UTC().Truncate(time.Second)})
 	}
 	for _, f := range n.Former {
 		if f.Name != name && f.Name != n.Name && now.Before(f.Until) {
@@ -67,7 +68,8 @@ func (a *Authentication) keepFormerCookies(before, g *serving.Generation) {
 	ctx, cancel := context.WithTimeout(context.Background(), cookieTimeout)
 	defer cancel()
 	if _, err := rememberCookie(ctx, g.Set.Store(config.SealKeyStore), name, now); err != nil {
-		a.Log.Warn("the former name of the session cookie can't be stored; it is read only until the next start", "error", err)
+		a.Log.Warn("the former name of the session cookie can't be stored; it is read only until the next start",
+			"error", err)
 	}
 }
 
@@ -116,7 +118,8 @@ func rememberCookie(ctx context.Context, s *store.Store, name string, now time.T
 
 func cookieNamesOf(stored store.Stored) (names cookieNames, err error) {
 	if json.Unmarshal(object.Field(stored.Body, cookieField), &names) != nil || names.Name == "" {
-		return names, errs.New(errs.Internal, "the object %s of store %s has no names in %s: delete it; the session cookie then has no former name",
+		return names, errs.New(errs.Internal,
+			"the object %s of store %s has no names in %s: delete it; the session cookie then has no former name",
 			cookieUUID, config.SealKeyStore, cookieField)
 	}
 	names.Former = slices.Clip(names.Former)

@@ -18,7 +18,8 @@ func TestFormerNamesOfTheCookieEnd(t *testing.T) {
 	for _, c := range []struct {
 		names cookieNames
 		want  []string
-	}{{first, []string{"belfry"}}, {second, []string{"a", "belfry"}}, {third, []string{"b", "a"}}, {back, []string{"b", "a"}}} {
+	}{{first, []string{"belfry"}}, {second, []string{"a", "belfry"}}, {third, []string{"b", "a"}},
+		{back, []string{"b", "a"}}} {
 		var got []string
 		for _, f := range c.names.Former {
 			got = append(got, f.Name)

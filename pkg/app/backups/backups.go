@@ -57,7 +57,8 @@ func (s *Schedule) start(context.Context, *serving.Generation) error {
 // Maker makes backups of the current generation. Each has a lease of its own.
 func (s *Schedule) Maker() *command.Maker {
 	now := s.Served.Now()
-	return &command.Maker{Plan: now.Plan, Set: now.Set, Bus: now.Bus, Storages: now.Storages, Backends: now.Backends, Log: s.Log, Holder: command.NewHolder(now.Config, s.Run)}
+	return &command.Maker{Plan: now.Plan, Set: now.Set, Bus: now.Bus, Storages: now.Storages, Backends: now.Backends,
+		Log: s.Log, Holder: command.NewHolder(now.Config, s.Run)}
 }
 
 // poll makes a backup that is due, and returns when to poll again.
@@ -80,7 +81,8 @@ func (s *Schedule) poll(ctx context.Context) time.Duration {
 	if next := later(nextBackup(&state, configured.Schedule), s.retryAt); next.After(now) {
 		return min(next.Sub(now), scheduleInterval)
 	}
-	stored, taken, err := m.States().Take(ctx, m.Holder, func(state *backup.State) bool { return !nextBackup(state, configured.Schedule).After(time.Now()) })
+	stored, taken, err := m.States().Take(ctx, m.Holder,
+		func(state *backup.State) bool { return !nextBackup(state, configured.Schedule).After(time.Now()) })
 	if err != nil || !taken {
 		return scheduleInterval
 	}
@@ -124,16 +126,22 @@ func (s *Schedule) failed() []string {
 }
 
 var (
-	backupTimeDesc     = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds", "When the latest backup in the configured place ended; 0: no backup.", nil, nil)
-	backupFailedDesc   = prometheus.NewDesc("belfry_backup_failed", "1 while the latest attempt at a backup in the configured place has failed.", nil, nil)
-	backupDurationDesc = prometheus.NewDesc("belfry_backup_last_duration_seconds", "The duration of the latest successful backup.", nil, nil)
-	backupSizeDesc     = prometheus.NewDesc("belfry_backup_last_size_bytes", "The size of all parts of the latest successful backup.", nil, nil)
-	backupProblemsDesc = prometheus.NewDesc("belfry_backup_last_problems", "The number of damaged parts of the data that the latest successful backup lacks.", nil, nil)
+	backupTimeDesc = prometheus.NewDesc("belfry_backup_last_success_timestamp_seconds",
+		"When the latest backup in the configured place ended; 0: no backup.", nil, nil)
+	backupFailedDesc = prometheus.NewDesc("belfry_backup_failed",
+		"1 while the latest attempt at a backup in the configured place has failed.", nil, nil)
+	backupDurationDesc = prometheus.NewDesc("belfry_backup_last_duration_seconds",
+		"The duration of the latest successful backup.", nil, nil)
+	backupSizeDesc = prometheus.NewDesc("belfry_backup_last_size_bytes",
+		"The size of all parts of the latest successful backup.", nil, nil)
+	backupProblemsDesc = prometheus.NewDesc("belfry_backup_last_problems",
+		"The number of damaged parts of the data that the latest successful backup lacks.", nil, nil)
 )
 
 // collector are the metrics of backups, if a place is configured.
 func (s *Schedule) collector() prometheus.Collector {
-	return prom.Computed(s.collect, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc, backupProblemsDesc)
+	return prom.Computed(s.collect, backupTimeDesc, backupFailedDesc, backupDurationDesc, backupSizeDesc,
+		backupProblemsDesc)
 }
 
 func (s *Schedule) collect(_ context.Context, values prom.Values) {

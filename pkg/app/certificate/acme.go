@@ -72,7 +72,8 @@ func NewACME(o ACMEOptions) (*ACME, error) {
 		RenewCheckInterval: o.renewal, Logger: logger,
 	})
 	a.config = certmagic.New(a.cache, certmagic.Config{
-		Storage: &certmagic.FileStorage{Path: o.Storage}, Logger: logger, DefaultServerName: o.Domains[0], FallbackServerName: o.Domains[0],
+		Storage: &certmagic.FileStorage{Path: o.Storage}, Logger: logger, DefaultServerName: o.Domains[0],
+		FallbackServerName: o.Domains[0],
 		OnEvent: func(_ context.Context, event string, data map[string]any) error {
 			if event == "cert_obtained" {
 				o.Log.Info("a certificate was obtained", "name", data["identifier"], "renewal", data["renewal"])

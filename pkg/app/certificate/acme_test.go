@@ -20,7 +20,8 @@ import (
 // connect returns the certificate that a server shows to clients of a name, who trust some authorities.
 func connect(address, name string, roots *x509.CertPool) (*x509.Certificate, error) {
 	dialer := &net.Dialer{Timeout: kit.Limit}
-	conn, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{ServerName: name, RootCAs: roots, MinVersion: tls.VersionTLS12})
+	conn, err := tls.DialWithDialer(dialer, "tcp", address,
+		&tls.Config{ServerName: name, RootCAs: roots, MinVersion: tls.VersionTLS12})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +43,8 @@ func connectAs(address, name, protocol string) (*x509.Certificate, error) {
 // serve serves TLS and the port that redirects.
 func serve(t *testing.T, a *ACME, secure, plain net.Listener) {
 	t.Helper()
-	front := &http.Server{TLSConfig: a.TLSConfig(), Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	front := &http.Server{TLSConfig: a.TLSConfig(), Handler: http.NotFoundHandler(),
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	redirect := &http.Server{Handler: a.Challenge(http.NotFoundHandler())}
 	go func() { _ = front.ServeTLS(secure, "", "") }()
 	t.Cleanup(func() { _ = front.Close() })
@@ -76,9 +78,12 @@ func TestCertificatesAreObtainedAndRenewed(t *testing.T) {
 			authority := backing.ACME(t, validity, httpPort, tlsPort)
 			logged := &kit.Tail{}
 			o := ACMEOptions{
-				Domains: []string{name}, Email: "admin@example.com", Directory: authority.Directory, CA: authority.CAFile,
-				Storage: filepath.Join(t.TempDir(), "acme"), Listen: secure.Addr().String(), Redirect: plain.Addr().String(),
-				Log: slog.New(slog.NewTextHandler(logged, nil)), renewal: 200 * time.Millisecond, onlyHTTP: onlyHTTP,
+				Domains: []string{name}, Email: "admin@example.com", Directory: authority.Directory,
+				CA:      authority.CAFile,
+				Storage: filepath.Join(t.TempDir(), "acme"), Listen: secure.Addr().String(),
+				Redirect: plain.Addr().String(),
+				Log:      slog.New(slog.NewTextHandler(logged, nil)), renewal: 200 * time.Millisecond,
+				onlyHTTP: onlyHTTP,
 			}
 			if !onlyHTTP {
 				o.Redirect = ""
@@ -115,7 +120,8 @@ func TestCertificatesAreObtainedAndRenewed(t *testing.T) {
 			}
 			// Clients that name no server, or another one, get it as well, and decide for themselves.
 			kit.WaitUntil(t, func() error { // on a slow machine it may have ended meanwhile, and is renewed then
-				if _, err := connect(secure.Addr().String(), "other.example.com", roots); !errors.As(err, new(x509.HostnameError)) {
+				if _, err := connect(secure.Addr().String(), "other.example.com", roots); !errors.As(err,
+					new(x509.HostnameError)) {
 					return fmt.Errorf("another name: %w", err)
 				}
 				return nil
@@ -141,7 +147,8 @@ func TestCertificatesAreObtainedAndRenewed(t *testing.T) {
 
 func TestAuthoritiesThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	o := ACMEOptions{Domains: []string{"belfry.example.com"}, Directory: "https://127.0.0.1:1/dir", Storage: t.TempDir(), Listen: "127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}
+	o := ACMEOptions{Domains: []string{"belfry.example.com"}, Directory: "https://127.0.0.1:1/dir",
+		Storage: t.TempDir(), Listen: "127.0.0.1:1", Log: slog.New(slog.DiscardHandler)}
 	for name, change := range map[string]func(*ACMEOptions){
 		"no file":    func(o *ACMEOptions) { o.CA = filepath.Join(o.Storage, "none") },
 		"no PEM":     func(o *ACMEOptions) { o.CA = "acme.go" },

@@ -41,7 +41,8 @@ func Load(cert, key string) (*Pair, error) {
 	}
 	if p.certificate, err = tls.X509KeyPair(p.certData, p.keyData); err != nil {
 		if n := place(p.certData, p.keyData); n > 1 {
-			return nil, errs.New(errs.Invalid, "%s has the certificate of the key %s in place %d: it must be the first, before the intermediate certificates", cert, key, n)
+			return nil, errs.New(errs.Invalid, "%s has the certificate of the key %s in place %d: it must be the "+
+				"first, before the intermediate certificates", cert, key, n)
 		}
 		return nil, errs.Wrap(err, errs.Invalid, "%s and %s can't be used", cert, key)
 	}
@@ -75,12 +76,14 @@ func (p *Pair) Warnings(host string, now time.Time) (all []string) {
 	case now.After(leaf.NotAfter):
 		all = append(all, fmt.Sprintf("the certificate %s has expired at %s: clients refuse it", p.cert, until))
 	case now.Before(leaf.NotBefore):
-		all = append(all, fmt.Sprintf("the certificate %s is valid from %s on: clients refuse it until then", p.cert, leaf.NotBefore.UTC().Format(time.RFC3339)))
+		all = append(all, fmt.Sprintf("the certificate %s is valid from %s on: clients refuse it until then", p.cert,
+			leaf.NotBefore.UTC().Format(time.RFC3339)))
 	case leaf.NotAfter.Sub(now) < expiresSoon:
 		all = append(all, fmt.Sprintf("the certificate %s expires at %s", p.cert, until))
 	}
 	if host != "" && leaf.VerifyHostname(host) != nil {
-		all = append(all, fmt.Sprintf("the certificate %s is not for %s: clients that use this name refuse it", p.cert, host))
+		all = append(all,
+			fmt.Sprintf("the certificate %s is not for %s: clients that use this name refuse it", p.cert, host))
 	}
 	return all
 }

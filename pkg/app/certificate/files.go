@@ -27,8 +27,8 @@ type Files struct {
 	done chan struct{}
 }
 
-// NewFiles uses a pair until its files change. host is a name that clients use, "" for any: a certificate for other names
-// is warned about. Close ends it.
+// NewFiles uses a pair until its files change. host is a name that clients use, "" for any: a certificate for other
+// names is warned about. Close ends it.
 func NewFiles(p *Pair, host string, log *slog.Logger) *Files {
 	return newFiles(p, host, log, checkInterval, time.Now)
 }

@@ -30,7 +30,8 @@ func TestFilesAreUsedWhenTheyChange(t *testing.T) {
 	logged := &kit.Tail{}
 	f := newFiles(p, "", slog.New(slog.NewTextHandler(logged, nil)), time.Millisecond, time.Now)
 	defer f.Close()
-	server := &http.Server{TLSConfig: f.TLSConfig(), Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	server := &http.Server{TLSConfig: f.TLSConfig(), Handler: http.NotFoundHandler(),
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,8 @@ func TestFilesAreUsedWhenTheyChange(t *testing.T) {
 	if err := os.Rename(cert+".2", cert); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "the log says that they don't fit", func() bool { return strings.Contains(logged.String(), "can't be used; the former one stays in use") })
+	kit.WaitFor(t, "the log says that they don't fit",
+		func() bool { return strings.Contains(logged.String(), "can't be used; the former one stays in use") })
 	if got := f.current.Load(); got != p {
 		t.Error("half of the files is used")
 	}
@@ -57,13 +59,16 @@ func TestFilesAreUsedWhenTheyChange(t *testing.T) {
 		_, err := connect(l.Addr().String(), "two.example.com", tlskit.Pool(t, cert))
 		return err
 	})
-	if n := strings.Count(logged.String(), "the former one stays in use"); n != 1 || !strings.Contains(logged.String(), "the certificate has changed") {
+	if n := strings.Count(logged.String(), "the former one stays in use"); n != 1 ||
+		!strings.Contains(logged.String(), "the certificate has changed") {
 		t.Error(logged)
 	}
 	if strings.Contains(logged.String(), "PRIVATE KEY") {
 		t.Error("the key is in the log")
 	}
-	conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: tlskit.Pool(t, cert), ServerName: "two.example.com", MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
+	conn, err := tls.Dial("tcp",
+		l.Addr().String(), &tls.Config{RootCAs: tlskit.Pool(t, cert), ServerName: "two.example.com",
+			MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
 	if err == nil {
 		_ = conn.Close()
 		t.Error("TLS 1.1 is accepted")
@@ -94,7 +99,8 @@ func TestCertificatesThatCannotBeUsed(t *testing.T) {
 		{".", "a.key", "it is not a regular file"},
 	} {
 		_, err := Load(path(c.cert), path(c.key))
-		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "hunter2") {
+		if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), c.says) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s, %s: %v", c.cert, c.key, err)
 		}
 	}
@@ -148,7 +154,8 @@ func TestACertificateThatIsNotRenewedIsWarnedAbout(t *testing.T) {
 	}{{1, ""}, {25, "expires at"}, {26, "expires at"}, {31, "has expired at"}, {32, "has expired at"}} {
 		ahead.Store(int64(step.days * 24 * time.Hour))
 		f.check()
-		if text := logged.String(); step.says == "" && text != "" || strings.Count(text, step.says) != 1 && step.says != "" {
+		if text := logged.String(); step.says == "" && text != "" ||
+			strings.Count(text, step.says) != 1 && step.says != "" {
 			t.Errorf("after %d days: %s", step.days, text)
 		}
 	}

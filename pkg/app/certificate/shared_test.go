@@ -57,7 +57,8 @@ func runFront(options string) error {
 	defer a.Close()
 	go func() { _ = (&http.Server{Handler: a.Challenge(http.NotFoundHandler())}).Serve(plain) }()
 	go func() {
-		_ = (&http.Server{TLSConfig: a.TLSConfig(), Handler: http.NotFoundHandler(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}).ServeTLS(secure, "", "")
+		_ = (&http.Server{TLSConfig: a.TLSConfig(), Handler: http.NotFoundHandler(),
+			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}).ServeTLS(secure, "", "")
 	}()
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
@@ -105,7 +106,8 @@ func TestFrontsShareAStorage(t *testing.T) {
 	}
 	authority := backing.ACME(t, 3600, challenges, kit.FreePort(t))
 	const name = "shared.example.com"
-	o := ACMEOptions{Domains: []string{name}, Directory: authority.Directory, CA: authority.CAFile, Storage: filepath.Join(t.TempDir(), "acme")}
+	o := ACMEOptions{Domains: []string{name}, Directory: authority.Directory, CA: authority.CAFile,
+		Storage: filepath.Join(t.TempDir(), "acme")}
 	elsewhere := func() ACMEOptions {
 		o := o
 		o.Redirect = fmt.Sprint("127.0.0.1:", kit.FreePort(t))
@@ -145,7 +147,8 @@ func TestFrontsShareAStorage(t *testing.T) {
 	if len(serials) != 1 || obtained != 1 {
 		t.Errorf("%d certificates, obtained %d times", len(serials), obtained)
 	}
-	if keys, err := filepath.Glob(filepath.Join(o.Storage, "certificates", "*", name, "*")); err != nil || len(keys) != 3 {
+	if keys, err := filepath.Glob(filepath.Join(o.Storage, "certificates", "*", name, "*")); err != nil ||
+		len(keys) != 3 {
 		t.Errorf("%q, %v", keys, err)
 	}
 }
@@ -165,7 +168,8 @@ func TestChallengesOfStrangers(t *testing.T) {
 	storage := filepath.Join(t.TempDir(), "acme")
 	a, err := NewACME(ACMEOptions{
 		Domains: []string{"ours.example.com"}, Directory: "https://127.0.0.1:1/dir", Storage: storage,
-		Listen: secure.Addr().String(), Redirect: plain.Addr().String(), Log: slog.New(slog.NewTextHandler(logged, nil)),
+		Listen: secure.Addr().String(), Redirect: plain.Addr().String(),
+		Log: slog.New(slog.NewTextHandler(logged, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +181,8 @@ func TestChallengesOfStrangers(t *testing.T) {
 			t.Errorf("%s has an answer to a challenge", name)
 		}
 		for _, host := range []string{name, name + ":80", "../../" + name, ""} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+plain.Addr().String()+"/.well-known/acme-challenge/x", nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				"http://"+plain.Addr().String()+"/.well-known/acme-challenge/x", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,7 +197,8 @@ func TestChallengesOfStrangers(t *testing.T) {
 			}
 		}
 	}
-	if text := logged.String(); strings.Contains(text, "challenge") && strings.Contains(text, "theirs") || strings.Contains(text, unanswered) {
+	if text := logged.String(); strings.Contains(text, "challenge") && strings.Contains(text, "theirs") ||
+		strings.Contains(text, unanswered) {
 		t.Error(text)
 	}
 }

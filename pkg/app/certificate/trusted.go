@@ -27,7 +27,8 @@ func Trusted(file string) (*x509.CertPool, error) {
 	n := 0
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
-			return nil, errs.New(errs.Invalid, "%s has a block %q: expected only certificates of authorities", file, block.Type)
+			return nil, errs.New(errs.Invalid, "%s has a block %q: expected only certificates of authorities", file,
+				block.Type)
 		}
 		n++
 		authority, err := x509.ParseCertificate(block.Bytes)
@@ -37,10 +38,12 @@ func Trusted(file string) (*x509.CertPool, error) {
 		roots.AddCert(authority)
 	}
 	if begun := bytes.Count(data, []byte("-----BEGIN CERTIFICATE-----")); begun > n { // pem skips damaged ones
-		return nil, errs.New(errs.Invalid, "of the %d certificates in %s, %d can't be decoded: they are truncated or damaged", begun, file, begun-n)
+		return nil, errs.New(errs.Invalid,
+			"of the %d certificates in %s, %d can't be decoded: they are truncated or damaged", begun, file, begun-n)
 	}
 	if n == 0 {
-		return nil, errs.New(errs.Invalid, "%s has no certificate in the format PEM, which begins with -----BEGIN CERTIFICATE-----", file)
+		return nil, errs.New(errs.Invalid,
+			"%s has no certificate in the format PEM, which begins with -----BEGIN CERTIFICATE-----", file)
 	}
 	return roots, nil
 }

@@ -57,7 +57,9 @@ var Access = Operation[Question, Answer, none]{
 		return decide(ctx, at.Plan.Config, at.Set, q)
 	},
 	Commands: []Command[Question, Answer]{{
-		Words: "access check", Help: "Explain whether a user may do something with an object: the rule, its values, its result.", Flags: &accessFlags{},
+		Words: "access check",
+		Help:  "Explain whether a user may do something with an object: the rule, its values, its result.",
+		Flags: &accessFlags{},
 	}},
 }
 
@@ -78,7 +80,8 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		if err != nil {
 			return nil, err
 		}
-		if call.User, err = object.Decode(users.Rules().Visible(stored.Body)); err != nil { // as rules see the logged-in user
+		// As rules see the logged-in user.
+		if call.User, err = object.Decode(users.Rules().Visible(stored.Body)); err != nil {
 			return nil, err
 		}
 		record.SetReserved(call.User, user)

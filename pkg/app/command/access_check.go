@@ -35,7 +35,8 @@ func (f *accessFlags) Request(context.Context, Streams) (Question, error) {
 	case !sends && f.Input != "":
 		return Question{}, errs.New(errs.Invalid, "--input: %s sends no object", op)
 	}
-	return Question{User: f.User, AAL: f.AAL, Age: f.Age, Store: f.Store, Operation: op, UUID: f.UUID, Input: []byte(f.Input)}, nil
+	return Question{User: f.User, AAL: f.AAL, Age: f.Age, Store: f.Store, Operation: op, UUID: f.UUID,
+		Input: []byte(f.Input)}, nil
 }
 
 // Print implements Flags. A denial is an ErrFound.

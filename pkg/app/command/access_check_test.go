@@ -16,10 +16,12 @@ func TestAccessCheckPrintsTheRulesOfFields(t *testing.T) {
 	answer := &Answer{Explanation: access.Explanation{
 		Decision: policy.Decision{Allowed: true, Operation: policy.Update, Rule: "user != null"},
 		Fields: []access.FieldAccess{
-			{Field: "created", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""), Ignored: true},
+			{Field: "created", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""),
+				Ignored: true},
 			{Field: "phone", Read: decided(false, "isOwner", ""), Write: decided(true, open, "")},
 			{Field: "role", Write: decided(false, "user.role == 'admin'", "no such key: role"), Given: true},
-			{Field: "updated", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""), Ignored: true},
+			{Field: "updated", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""),
+				Ignored: true},
 		},
 	}}
 	var out bytes.Buffer

@@ -54,7 +54,8 @@ var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
 		_, err := NewBackupPlace(c, q.To)
 		return err
 	},
-	Run: func(ctx context.Context, at *Place, q BackupRequest, report func(backup.Progress)) (result *BackupResult, err error) {
+	Run: func(ctx context.Context, at *Place, q BackupRequest,
+		report func(backup.Progress)) (result *BackupResult, err error) {
 		err = at.Backups(ctx, func(ctx context.Context, m *Maker) (err error) {
 			var last time.Time
 			result, err = m.Make(ctx, BackupOptions{To: q.To, Progress: func(p backup.Progress) {
@@ -67,12 +68,14 @@ var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
 		})
 		return result, err
 	},
-	Show:     func(s Streams, _ BackupRequest) (func(backup.Progress), func(error)) { return showBackup(s) },
-	Commands: []Command[BackupRequest, BackupResult]{{Words: "backup make", Help: "Make a backup (default).", Default: true, Flags: &backupFlags{}}},
-	Text:     func(w io.Writer, _ BackupRequest, r *BackupResult) error { return writeBackup(w, r) },
+	Show: func(s Streams, _ BackupRequest) (func(backup.Progress), func(error)) { return showBackup(s) },
+	Commands: []Command[BackupRequest, BackupResult]{{Words: "backup make", Help: "Make a backup (default).",
+		Default: true, Flags: &backupFlags{}}},
+	Text: func(w io.Writer, _ BackupRequest, r *BackupResult) error { return writeBackup(w, r) },
 	Console: &Console[BackupRequest, BackupResult]{
 		Title: "Backup", Button: "Back up now", Offered: func(c *config.Config) bool { return c.Backup != nil },
-		About: "A run makes a backup in the configured place, and removes old ones as the configuration says. System lists the latest.",
+		About: "A run makes a backup in the configured place, and removes old ones as the configuration says. System " +
+			"lists the latest.",
 	},
 }
 
@@ -110,7 +113,8 @@ const leaseInterval = backup.LeaseTime / 5
 
 // MakeTaken makes a backup while this process has the lease, and ends the lease.
 func (m *Maker) MakeTaken(ctx context.Context, installation string, o BackupOptions) (*BackupResult, error) {
-	making, stopRenewing := store.KeepLease(ctx, leaseInterval, func(ctx context.Context) error { return m.States().Renew(ctx, m.Holder.ID) })
+	making, stopRenewing := store.KeepLease(ctx, leaseInterval,
+		func(ctx context.Context) error { return m.States().Renew(ctx, m.Holder.ID) })
 	result, manifest, err := m.makeAt(making, installation, o)
 	if lost := context.Cause(making); err != nil && lost != nil && ctx.Err() == nil {
 		err = lost
@@ -125,7 +129,8 @@ func (m *Maker) MakeTaken(ctx context.Context, installation string, o BackupOpti
 		m.Log.Warn("the end of a backup can't be stored", "error", ended)
 	}
 	if err == nil {
-		m.Log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size, "added", result.Added)
+		m.Log.Info("a backup was made", "backup", result.ID, "place", result.Place, "bytes", result.Size,
+			"added", result.Added)
 	}
 	return result, err
 }
@@ -136,7 +141,8 @@ func (m *Maker) elsewhere(to *config.BackupPlace) bool {
 	return to != nil && configured != nil && to.String() != configured.String()
 }
 
-func (m *Maker) makeAt(ctx context.Context, installation string, o BackupOptions) (*BackupResult, *backup.Manifest, error) {
+func (m *Maker) makeAt(ctx context.Context, installation string,
+	o BackupOptions) (*BackupResult, *backup.Manifest, error) {
 	place, err := NewBackupPlace(m.Plan.Config, o.To)
 	if err != nil {
 		return nil, nil, err
@@ -151,15 +157,15 @@ func (m *Maker) makeAt(ctx context.Context, installation string, o BackupOptions
 	}
 	confirm := func(ctx context.Context) error { return m.States().Renew(ctx, m.Holder.ID) }
 	manifest, err := backup.Make(ctx, to, backup.Options{
-		Installation: installation, Version: plan.Version(), Backends: m.sources(), Bus: m.Bus, Binaries: m.Storages, Grace: m.grace(),
-		Progress: o.Progress, Logger: m.Log, Confirm: confirm,
+		Installation: installation, Version: plan.Version(), Backends: m.sources(), Bus: m.Bus, Binaries: m.Storages,
+		Grace: m.grace(), Progress: o.Progress, Logger: m.Log, Confirm: confirm,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	result := &BackupResult{
-		ID: manifest.ID, Place: place.String(), Started: manifest.Started, Ended: manifest.Ended, Size: manifest.Size, Added: manifest.Added,
-		Problems: append([]string{}, manifest.Problems...),
+		ID: manifest.ID, Place: place.String(), Started: manifest.Started, Ended: manifest.Ended, Size: manifest.Size,
+		Added: manifest.Added, Problems: append([]string{}, manifest.Problems...),
 	}
 	// The retention only applies to the configured place: others may keep backups in other places.
 	keep := backup.Keep{}

@@ -59,7 +59,8 @@ func writeBackup(w io.Writer, r *BackupResult) error {
 	if r.Removed != nil && len(r.Removed.Backups) > 0 {
 		fmt.Fprintf(w, "removed by the retention: %s\n", strings.Join(r.Removed.Backups, ", "))
 	}
-	_, err := fmt.Fprintf(w, "backup %s in %s: %s, %s of it new, in %s\n", r.ID, r.Place, size(r.Size), size(r.Added), r.Ended.Sub(r.Started).Round(time.Millisecond))
+	_, err := fmt.Fprintf(w, "backup %s in %s: %s, %s of it new, in %s\n", r.ID, r.Place, size(r.Size), size(r.Added),
+		r.Ended.Sub(r.Started).Round(time.Millisecond))
 	return err
 }
 
@@ -88,7 +89,8 @@ var BackupList = Operation[BackupPart, Backups, none]{
 		all, err := ListBackups(ctx, at.Plan.Config, q.At)
 		return &all, err
 	},
-	Commands: []Command[BackupPart, Backups]{{Words: "backup list", Help: "List the backups of a destination.", Flags: &backupListFlags{}}},
+	Commands: []Command[BackupPart, Backups]{{Words: "backup list", Help: "List the backups of a destination.",
+		Flags: &backupListFlags{}}},
 }
 
 type backupListFlags struct {
@@ -119,7 +121,8 @@ func writeBackups(w io.Writer, all *Backups) error {
 			fmt.Fprintf(t, "%s\t%s\n", b.ID, b.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", b.ID, b.Started.Local().Format(time.DateTime), size(b.Size), size(b.Added), b.Version)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", b.ID, b.Started.Local().Format(time.DateTime), size(b.Size),
+			size(b.Added), b.Version)
 	}
 	return t.Flush()
 }
@@ -161,8 +164,9 @@ var RestoreBackup = Operation[BackupPart, RestoreReport, backup.Progress]{
 	Run: func(ctx context.Context, at *Place, q BackupPart, report func(backup.Progress)) (*RestoreReport, error) {
 		return Restore(ctx, at.Plan.Config, RestoreOptions{From: q.At, ID: q.ID, Progress: report})
 	},
-	Show:     func(s Streams, _ BackupPart) (func(backup.Progress), func(error)) { return showBackup(s) },
-	Commands: []Command[BackupPart, RestoreReport]{{Words: "restore", Help: "Restore a backup into empty data.", Flags: &restoreFlags{}}},
+	Show: func(s Streams, _ BackupPart) (func(backup.Progress), func(error)) { return showBackup(s) },
+	Commands: []Command[BackupPart, RestoreReport]{{Words: "restore", Help: "Restore a backup into empty data.",
+		Flags: &restoreFlags{}}},
 }
 
 type restoreFlags struct {
@@ -184,7 +188,8 @@ func (f *restoreFlags) Print(s Streams, r *RestoreReport) error {
 		if err := r.Report.WriteText(w); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w, "backup %s of %s is restored: `belfry serve` continues from there\n", r.ID, r.Started.Local().Format(time.DateTime))
+		_, err := fmt.Fprintf(w, "backup %s of %s is restored: `belfry serve` continues from there\n", r.ID,
+			r.Started.Local().Format(time.DateTime))
 		return err
 	})
 }

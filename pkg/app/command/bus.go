@@ -15,15 +15,16 @@ import (
 // Connection is how the command of an operation connects to the bus.
 type Connection int
 
-// How a command connects to the bus, as a user of its own. With Permitted every request to JetStream, retry and reply has to
-// be permitted. The server denies without a reply; that ends the operation, and the error says what was denied.
+// How a command connects to the bus, as a user of its own. With Permitted every request to JetStream, retry and reply
+// has to be permitted. The server denies without a reply; that ends the operation, and the error says what was denied.
 const (
 	NoConnection Connection = iota
 	Connected
 	Permitted
 )
 
-// BusUser are the flags that select the bus that a command connects to, and the user: those of the configuration by default.
+// BusUser are the flags that select the bus that a command connects to, and the user: those of the configuration by
+// default.
 type BusUser struct {
 	URL          string `name:"url" help:"The bus, instead of the configured one: nats://HOST:PORT." placeholder:"URL"`
 	User         string `help:"User of the bus, instead of the configured one." placeholder:"NAME"`
@@ -58,9 +59,12 @@ func (how Connection) connect(ctx context.Context, o bus.Options, do func(contex
 	case err == nil || !errors.As(context.Cause(ctx), &denied):
 		return err
 	case bus.IsInbox(denied.Subject):
-		return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s, where replies arrive: give the user with --user and the password with BELFRY_BUS_PASSWORD, not in the URL, and they arrive on _INBOX_<user>, as nats.conf permits", denied.Subject)
+		return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s, where replies arrive: "+
+			"give the user with --user and the password with BELFRY_BUS_PASSWORD, not in the URL, and they arrive on "+
+			"_INBOX_<user>, as nats.conf permits", denied.Subject)
 	default:
-		return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, the log, dead letters and positions of listeners are for the user admin (--user admin)", denied.Subject)
+		return errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, the log, "+
+			"dead letters and positions of listeners are for the user admin (--user admin)", denied.Subject)
 	}
 }
 

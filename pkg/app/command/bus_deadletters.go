@@ -72,8 +72,8 @@ func viewOf(l *deadletter.Letter) Letter {
 
 // LetterList lists dead letters.
 var LetterList = Operation[Letters, Rows[Letter], none]{
-	Name: "dlq list", Help: "List the dead letters: events that a listener could not handle.", Bus: Permitted, Prints: PrintLines,
-	Run: func(ctx context.Context, at *Place, q Letters, _ func(none)) (*Rows[Letter], error) {
+	Name: "dlq list", Help: "List the dead letters: events that a listener could not handle.", Bus: Permitted,
+	Prints: PrintLines, Run: func(ctx context.Context, at *Place, q Letters, _ func(none)) (*Rows[Letter], error) {
 		selected, err := q.selection()
 		return rows(func(row func(Letter) error) error {
 			return deadletter.List(ctx, at.Bus, selected, func(l *deadletter.Letter) error { return row(viewOf(l)) })
@@ -146,9 +146,10 @@ type actedOn struct {
 	failed   error
 }
 
-// onLetters is an operation that acts on the dead letters that exist at the beginning: one that a listener returns in the
-// meantime is not processed again.
-func onLetters(name, help, done string, act func(context.Context, deadletter.Bus, uint64) error) *Operation[ChosenLetters, actedOn, none] {
+// onLetters is an operation that acts on the dead letters that exist at the beginning: one that a listener returns in
+// the meantime is not processed again.
+func onLetters(name, help, done string,
+	act func(context.Context, deadletter.Bus, uint64) error) *Operation[ChosenLetters, actedOn, none] {
 	return &Operation[ChosenLetters, actedOn, none]{
 		Name: name, Help: help, Bus: Permitted, Prints: PrintText,
 		Run: func(ctx context.Context, at *Place, q ChosenLetters, _ func(none)) (*actedOn, error) {
@@ -156,7 +157,8 @@ func onLetters(name, help, done string, act func(context.Context, deadletter.Bus
 			if len(ids) == 0 {
 				selected, err := q.selection()
 				if err == nil {
-					err = deadletter.List(ctx, at.Bus, selected, func(l *deadletter.Letter) error { ids = append(ids, l.ID); return nil })
+					err = deadletter.List(ctx, at.Bus, selected,
+						func(l *deadletter.Letter) error { ids = append(ids, l.ID); return nil })
 				}
 				if err != nil {
 					return nil, err
@@ -184,6 +186,7 @@ func onLetters(name, help, done string, act func(context.Context, deadletter.Bus
 
 // LetterRetry redelivers dead letters to their listeners, and LetterDrop deletes them.
 var (
-	LetterRetry = onLetters("dlq retry", "Redeliver dead letters to their listener.", "to be redelivered", deadletter.Retry)
-	LetterDrop  = onLetters("dlq drop", "Delete dead letters permanently.", "deleted", deadletter.Drop)
+	LetterRetry = onLetters("dlq retry", "Redeliver dead letters to their listener.", "to be redelivered",
+		deadletter.Retry)
+	LetterDrop = onLetters("dlq drop", "Delete dead letters permanently.", "deleted", deadletter.Drop)
 )

@@ -40,16 +40,18 @@ func (q NewEvents) Valid() error {
 	return err
 }
 
-// EventTail returns events until it is interrupted. It never ends by itself, so that is no success: a script that follows
-// events can tell that nothing follows them anymore.
+// EventTail returns events until it is interrupted. It never ends by itself, so that is no success: a script that
+// follows events can tell that nothing follows them anymore.
 var EventTail = Operation[NewEvents, Rows[*eventlog.Entry], none]{
-	Name: "events tail", Help: "Print events as they are published, until interrupted.", Bus: Permitted, Prints: PrintText,
+	Name: "events tail", Help: "Print events as they are published, until interrupted.", Bus: Permitted,
+	Prints: PrintText,
 	Run: func(ctx context.Context, at *Place, q NewEvents, _ func(none)) (*Rows[*eventlog.Entry], error) {
 		from, err := eventlog.ParseFrom(q.From)
 		r := eventlog.Reader{From: from, Select: q.selection(), Follow: true}
 		return rows(func(row func(*eventlog.Entry) error) error {
 			err := r.Each(ctx, at.Bus.JetStream(), row)
-			return cmp.Or(err, ctx.Err()) // a follower ends without an error also when the server denies what it reads with
+			// A follower ends without an error also when the server denies what it reads with.
+			return cmp.Or(err, ctx.Err())
 		}), err
 	},
 	Text: func(w io.Writer, _ NewEvents, all *Rows[*eventlog.Entry]) error { return writeEvents(w, all) },
@@ -79,7 +81,8 @@ var errEnough = errors.New("enough")
 
 // EventGet returns the stored events.
 var EventGet = Operation[StoredEvents, Rows[*eventlog.Entry], none]{
-	Name: "events get", Help: "Print stored events: of an object, of a store, since a time.", Bus: Permitted, Prints: PrintText,
+	Name: "events get", Help: "Print stored events: of an object, of a store, since a time.", Bus: Permitted,
+	Prints: PrintText,
 	Run: func(ctx context.Context, at *Place, q StoredEvents, _ func(none)) (*Rows[*eventlog.Entry], error) {
 		from, err := eventlog.ParseFrom(q.From)
 		return rows(func(row func(*eventlog.Entry) error) error {
@@ -157,7 +160,8 @@ func (q ErasedEvents) Question() string {
 	if q.Yes || q.DryRun {
 		return ""
 	}
-	return fmt.Sprintf("Remove all events of %s %s from the log? Clients and listeners that have not seen them never will, and there is no way back. Type yes: ", q.Store, strings.Join(q.UUID, ", "))
+	return fmt.Sprintf("Remove all events of %s %s from the log? Clients and listeners that have not seen them never "+
+		"will, and there is no way back. Type yes: ", q.Store, strings.Join(q.UUID, ", "))
 }
 
 // erasedEvents is what was removed.
@@ -170,13 +174,16 @@ type erasedEvents struct {
 // EventErase removes the events of objects from the log. It fails while some of them have to stay. A store that is not
 // configured may have been removed from the configuration, so it is an error only if the log has no events of it.
 var EventErase = Operation[ErasedEvents, erasedEvents, none]{
-	Name: "events erase", Help: "Remove the events of an object from the log for good, once all listeners have handled them.", Bus: Permitted, Prints: PrintText,
+	Name: "events erase",
+	Help: "Remove the events of an object from the log for good, once all listeners have handled them.", Bus: Permitted,
+	Prints: PrintText,
 	Run: func(ctx context.Context, at *Place, q ErasedEvents, _ func(none)) (*erasedEvents, error) {
 		r := &erasedEvents{}
 		if c := at.Config; c != nil && c.Stores[q.Store] == nil {
 			r.unknown = plan.UnknownStore(c, q.Store)
 		}
-		r.Erasure, r.failed = eventlog.Erase(ctx, at.Bus.JetStream(), eventlog.Select{Stores: []string{q.Store}, UUIDs: q.UUID}, time.Now().Add(-eventlog.EraseAfter), q.DryRun)
+		r.Erasure, r.failed = eventlog.Erase(ctx, at.Bus.JetStream(),
+			eventlog.Select{Stores: []string{q.Store}, UUIDs: q.UUID}, time.Now().Add(-eventlog.EraseAfter), q.DryRun)
 		if r.failed != nil && r.Erased == 0 {
 			return nil, r.failed
 		}
@@ -201,7 +208,9 @@ func writeErased(w io.Writer, q ErasedEvents, r *erasedEvents) error {
 	case nothing && r.unknown != nil:
 		return r.unknown
 	case r.Unhandled > 0:
-		return errs.New(errs.Conflict, "%d events stay, which the listener %s has not handled yet: run the command again once it has", r.Unhandled, r.Listener)
+		return errs.New(errs.Conflict,
+			"%d events stay, which the listener %s has not handled yet: run the command again once it has", r.Unhandled,
+			r.Listener)
 	case r.Young > 0:
 		return errs.New(errs.Conflict, "%d events of the last minute stay: run the command again in a minute", r.Young)
 	}

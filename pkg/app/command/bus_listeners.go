@@ -70,7 +70,8 @@ func listenerRows(all []*replay.Listener, gaps []missed.Status) ListenerRows {
 			name, ordered := replay.ListenerOf(g.Consumer, func(consumer string) bool { return has[consumer] })
 			if i, known = row["gone "+name]; !known {
 				i = len(rows)
-				rows, row["gone "+name] = append(rows, ListenerRow{Listener: &replay.Listener{Name: name, Ordered: ordered}, Gone: true}), i
+				rows, row["gone "+name] = append(rows,
+					ListenerRow{Listener: &replay.Listener{Name: name, Ordered: ordered}, Gone: true}), i
 			}
 		}
 		rows[i].Missed = rows[i].Missed.With(g.Missed)
@@ -98,7 +99,8 @@ func writeListeners(w io.Writer, rows []ListenerRow) error {
 		case l.Used:
 			last = "before the bus started"
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", name, l.Lag, l.Unacked, l.Redelivered, l.Retries, l.Letters, last, describeMissed(l.Missed))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", name, l.Lag, l.Unacked, l.Redelivered, l.Retries, l.Letters,
+			last, describeMissed(l.Missed))
 	}
 	return t.Flush()
 }
@@ -112,7 +114,8 @@ func describeMissed(m *missed.Missed) string {
 	case missed.Expired:
 		text = fmt.Sprintf("%s events since %s, which the log has removed", m.Count(), m.Since.Format(time.RFC3339))
 	case missed.Removed:
-		text = fmt.Sprintf("%s events since %s, which somebody has removed from the log", m.Count(), m.Since.Format(time.RFC3339))
+		text = fmt.Sprintf("%s events since %s, which somebody has removed from the log", m.Count(),
+			m.Since.Format(time.RFC3339))
 	}
 	switch {
 	case !m.Repaired.IsZero():
@@ -130,8 +133,8 @@ type ListenerName struct {
 
 // ListenerConfirm has the belfry on the bus record that what a listener has missed is dealt with.
 var ListenerConfirm = Operation[ListenerName, none, none]{
-	Name: "listener confirm", Help: "Confirm that what a listener has missed is dealt with.", Bus: Connected, Prints: PrintText,
-	Run: func(ctx context.Context, at *Place, q ListenerName, _ func(none)) (*none, error) {
+	Name: "listener confirm", Help: "Confirm that what a listener has missed is dealt with.", Bus: Connected,
+	Prints: PrintText, Run: func(ctx context.Context, at *Place, q ListenerName, _ func(none)) (*none, error) {
 		consumers := []string{q.Name}
 		for p := range event.Partitions {
 			consumers = append(consumers, fmt.Sprintf("%s-%d", q.Name, p))
@@ -160,7 +163,8 @@ func (q ListenerPosition) Valid() error {
 
 // ListenerReset moves a listener, and returns its new position.
 var ListenerReset = Operation[ListenerPosition, uint64, none]{
-	Name: "listener reset", Help: "Restart a listener at another position in the log.", Bus: Permitted, Prints: PrintText,
+	Name: "listener reset", Help: "Restart a listener at another position in the log.", Bus: Permitted,
+	Prints: PrintText,
 	Run: func(ctx context.Context, at *Place, q ListenerPosition, _ func(none)) (*uint64, error) {
 		from, err := eventlog.ParseFrom(q.From)
 		if err != nil {

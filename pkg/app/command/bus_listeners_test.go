@@ -15,7 +15,8 @@ import (
 func TestListenersAreShownWithWhatTheyHaveMissed(t *testing.T) {
 	since := time.Date(2026, 11, 14, 8, 0, 0, 0, time.UTC)
 	gaps := []missed.Status{
-		{Consumer: "mapping", Missed: missed.Missed{Reason: missed.Replaced, Events: 3, AtLeast: true, Since: since, Repaired: since.Add(time.Hour)}},
+		{Consumer: "mapping", Missed: missed.Missed{Reason: missed.Replaced, Events: 3, AtLeast: true, Since: since,
+			Repaired: since.Add(time.Hour)}},
 		{Consumer: "audit", Missed: missed.Missed{Reason: missed.Expired, Events: 7, Since: since}},
 	}
 	for p := range event.Partitions {
@@ -24,8 +25,10 @@ func TestListenersAreShownWithWhatTheyHaveMissed(t *testing.T) {
 		}})
 	}
 	rows := listenerRows([]*replay.Listener{
-		{Name: "audit", Consumers: []string{"audit"}}, {Name: "mail", Consumers: []string{"mail"}, PausedUntil: since}, {Name: "mapping", Consumers: []string{"mapping"}},
-		{Name: "tea", Consumers: []string{"tea"}, Used: true}, {Name: "water", Consumers: []string{"water"}, Used: true, Last: since},
+		{Name: "audit", Consumers: []string{"audit"}}, {Name: "mail", Consumers: []string{"mail"}, PausedUntil: since},
+		{Name: "mapping", Consumers: []string{"mapping"}},
+		{Name: "tea", Consumers: []string{"tea"}, Used: true},
+		{Name: "water", Consumers: []string{"water"}, Used: true, Last: since},
 	}, gaps)
 	var out strings.Builder
 	if err := writeListeners(&out, rows); err != nil {

@@ -25,7 +25,8 @@ var storeSubject = regexp.MustCompile(`^store\.([A-Za-z0-9_-]+|\*)\.([a-z]+|\*)$
 func (c ListenerUser) permissions() (publish, subscribe []string, err error) {
 	for _, subject := range c.Request {
 		if !storeSubject.MatchString(subject) {
-			return nil, nil, errs.New(errs.Invalid, "--request: %q is no subject of a store; expected store.<Store>.<operation>", subject)
+			return nil, nil, errs.New(errs.Invalid,
+				"--request: %q is no subject of a store; expected store.<Store>.<operation>", subject)
 		}
 	}
 	publish, subscribe, err = listener.Permissions(c.Name, c.Ordered)
@@ -38,7 +39,8 @@ func (c ListenerUser) variable() string {
 }
 
 // userConfig is an operation that returns a part of the configuration of a NATS server.
-func userConfig(name, help string, write func(c ListenerUser, publish, subscribe []string) string) *Operation[ListenerUser, string, none] {
+func userConfig(name, help string,
+	write func(c ListenerUser, publish, subscribe []string) string) *Operation[ListenerUser, string, none] {
 	return &Operation[ListenerUser, string, none]{
 		Name: name, Help: help, Bare: true, Prints: PrintText,
 		Run: func(_ context.Context, _ *Place, c ListenerUser, _ func(none)) (*string, error) {
@@ -57,23 +59,30 @@ func userConfig(name, help string, write func(c ListenerUser, publish, subscribe
 }
 
 // BusRole returns the permissions of a user of the bus.
-var BusRole = userConfig("bus role", "Print the permissions of a listener's user, for the configuration of a NATS server.", func(c ListenerUser, publish, subscribe []string) string {
-	return fmt.Sprintf("%s: {\n  publish: [\n    \"%s\"\n  ]\n  subscribe: [\"%s\"]\n  allow_responses: true\n}\n",
-		c.variable(), strings.Join(publish, "\",\n    \""), strings.Join(subscribe, `", "`))
-})
+var BusRole = userConfig("bus role",
+	"Print the permissions of a listener's user, for the configuration of a NATS server.",
+	func(c ListenerUser, publish, subscribe []string) string {
+		return fmt.Sprintf("%s: {\n  publish: [\n    \"%s\"\n  ]\n  subscribe: [\"%s\"]\n  allow_responses: true\n}\n",
+			c.variable(), strings.Join(publish, "\",\n    \""), strings.Join(subscribe, `", "`))
+	})
 
 // BusAccount returns an account with the user of a listener. It imports what the user may
 // publish, and the API's information on an account: a server does not serve the API
 // itself to an account that imports that. Else it would reply to requests which are
 // imported as well, that the account has no streams.
-var BusAccount = userConfig("bus account", "Print the account of a listener's user, for the configuration of a NATS server.", func(c ListenerUser, publish, subscribe []string) string {
-	name := c.variable() + "_ACCOUNT"
-	var imports []string
-	for _, subject := range append([]string{"$JS.API.INFO"}, publish...) {
-		imports = append(imports, fmt.Sprintf("    {service: {account: BELFRY, subject: %q}}\n", subject))
-	}
-	intercepted := subscribe[slices.IndexFunc(subscribe, func(s string) bool { return strings.HasPrefix(s, "intercept.") })]
-	return fmt.Sprintf(`# An interceptor also needs, in the imports of account BELFRY:
+var BusAccount = userConfig("bus account",
+	"Print the account of a listener's user, for the configuration of a NATS server.",
+	func(c ListenerUser, publish, subscribe []string) string {
+		name := c.variable() + "_ACCOUNT"
+		var imports []string
+		for _, subject := range append([]string{"$JS.API.INFO"}, publish...) {
+			imports = append(imports, fmt.Sprintf("    {service: {account: BELFRY, subject: %q}}\n", subject))
+		}
+		intercepted := subscribe[slices.IndexFunc(subscribe, func(s string) bool {
+			return strings.HasPrefix(s,
+				"intercept.")
+		})]
+		return fmt.Sprintf(`# An interceptor also needs, in the imports of account BELFRY:
 #   {service: {account: %[1]s, subject: %[2]q}}
 %[1]s: {
   users: [{user: %[3]s, password: $BELFRY_%[4]s_PASSWORD, permissions: $%[4]s}]
@@ -82,4 +91,4 @@ var BusAccount = userConfig("bus account", "Print the account of a listener's us
 %[5]s  ]
 }
 `, name, intercepted, c.Name, c.variable(), strings.Join(imports, ""))
-})
+	})

@@ -39,11 +39,13 @@ type busSetUp struct {
 
 // BusSetup sets up the bus.
 var BusSetup = Operation[BusSetupRequest, busSetUp, none]{
-	Name: "bus setup", Help: "Create the streams and consumers of belfry and its listeners, so that their users need no permission to.", Bus: Connected, Prints: PrintText,
-	Check: func(c *config.Config, q BusSetupRequest) error {
+	Name: "bus setup",
+	Help: "Create the streams and consumers of belfry and its listeners, so that their users need no permission to.",
+	Bus:  Connected, Prints: PrintText, Check: func(c *config.Config, q BusSetupRequest) error {
 		for _, name := range q.Store {
 			if c.Stores[name] == nil {
-				return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.File(), name, strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
+				return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.File(), name,
+					strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
 			}
 		}
 		return nil
@@ -82,7 +84,8 @@ func (q BusSetupRequest) specs() ([]listener.Spec, error) {
 		return nil, err
 	}
 	if len(q.Listener) == 0 && (q.Ordered || len(q.Event)+len(q.Store)+len(q.Filter) > 0) {
-		return nil, errs.New(errs.Invalid, "--ordered, --event, --store and --filter are for a listener of your own: name it with --listener")
+		return nil, errs.New(errs.Invalid,
+			"--ordered, --event, --store and --filter are for a listener of your own: name it with --listener")
 	}
 	var all []listener.Spec
 	for _, name := range q.Listener {
@@ -105,7 +108,8 @@ func parseStart(text string) (listener.Start, error) {
 	}
 	at, err := eventlog.ParseTime(text)
 	if err != nil {
-		return listener.Start{}, errs.New(errs.Invalid, "--from: %q is no start position: expected all, new, a sequence, or a time such as 2026-11-21T04:05:06Z or 36h (ago)", text)
+		return listener.Start{}, errs.New(errs.Invalid, "--from: %q is no start position: expected all, new, a "+
+			"sequence, or a time such as 2026-11-21T04:05:06Z or 36h (ago)", text)
 	}
 	return listener.StartAtTime(at), nil
 }
@@ -144,7 +148,8 @@ func writeRecreation(w io.Writer, all []bus.Diff) {
 		if f.State != bus.Recreate {
 			continue
 		}
-		fmt.Fprintf(w, "\n%s must be created anew, because the server does not change %s. As the admin of the bus:\n", f.What, strings.Join(f.Fixed, ", "))
+		fmt.Fprintf(w, "\n%s must be created anew, because the server does not change %s. As the admin of the bus:\n",
+			f.What, strings.Join(f.Fixed, ", "))
 		for _, line := range f.Commands {
 			fmt.Fprintln(w, "  "+line)
 		}

@@ -15,8 +15,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Console is how admins run an operation in the console. Their form has the fields of In, see formFields. The console has
-// a page for it, and one run at a time in all processes that share the stores; or, with a Done, a form alone.
+// Console is how admins run an operation in the console. Their form has the fields of In, see formFields. The console
+// has a page for it, and one run at a time in all processes that share the stores; or, with a Done, a form alone.
 type Console[In, Out any] struct {
 	Title  string // of the page, which the navigation has; "" with a Done
 	Path   string // below /console; "": the name. Without a page it begins with the view that has the form
@@ -26,9 +26,11 @@ type Console[In, Out any] struct {
 
 	Offered func(c *config.Config) bool               // with which configurations; nil: with all
 	Choices func(p *plan.Plan, field string) []string // of the texts; nil: they are free
-	Done    func(out *Out) string                     // of an operation that is quick: what happened, which the next page shows
-	Short   func(out Out) Out                         // what other processes show of a result; nil: all of it
-	Stays   func(in In) string                        // what stays of a run that ends early, as a sentence; nil: nothing
+	// of an operation that is quick: what happened, which the next page shows
+	Done  func(out *Out) string
+	Short func(out Out) Out // what other processes show of a result; nil: all of it
+	// what stays of a run that ends early, as a sentence; nil: nothing
+	Stays func(in In) string
 }
 
 // Host is the process whose console runs operations.
@@ -55,7 +57,8 @@ func (o *Operation[In, Out, P]) Job(h *Host) *Job {
 	}
 	name := strings.TrimPrefix(o.path(), "/")
 	j := &Job{Offered: c.Offered, Wait: func() {}, Operation: console.Operation{
-		Path: cmp.Or(c.Path, name), Title: c.Title, Kind: cmp.Or(c.Kind, o.Name), About: cmp.Or(c.About, o.Help), Button: cmp.Or(c.Button, "Run now"),
+		Path: cmp.Or(c.Path, name), Title: c.Title, Kind: cmp.Or(c.Kind, o.Name), About: cmp.Or(c.About, o.Help),
+		Button: cmp.Or(c.Button, "Run now"),
 		Fields: func() []console.Field { return shownFields[In](h.Now().Plan, c.Choices) },
 	}}
 	if c.Done == nil {
@@ -108,18 +111,19 @@ func (r *consoleRuns[In, Out, P]) Start(request context.Context, by, id string, 
 	if err != nil {
 		return err
 	}
-	return r.start(request, by, id, state[In, Out, P]{In: &in}, func(ctx context.Context, change func(func(*state[In, Out, P]))) error {
-		at, done := r.of.place(r.host.Serving, in)
-		defer done()
-		at.Current = func() *store.Set { return r.host.Now().Set }
-		out, err := r.of.Run(ctx, at, in, func(p P) {
-			change(func(now *state[In, Out, P]) { now.Progress = p })
+	return r.start(request, by, id, state[In, Out, P]{In: &in},
+		func(ctx context.Context, change func(func(*state[In, Out, P]))) error {
+			at, done := r.of.place(r.host.Serving, in)
+			defer done()
+			at.Current = func() *store.Set { return r.host.Now().Set }
+			out, err := r.of.Run(ctx, at, in, func(p P) {
+				change(func(now *state[In, Out, P]) { now.Progress = p })
+			})
+			if err == nil {
+				change(func(now *state[In, Out, P]) { now.Out = out })
+			}
+			return err
 		})
-		if err == nil {
-			change(func(now *state[In, Out, P]) { now.Out = out })
-		}
-		return err
-	})
 }
 
 // Last implements console.Runs.

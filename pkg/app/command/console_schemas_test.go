@@ -38,7 +38,8 @@ func (r *refusing) Validate(ctx context.Context, _ []byte) error {
 	}
 	found := &errs.Error{Kind: errs.Invalid, Message: "the document does not match its schema"}
 	for i := range 15 {
-		found.Fields = append(found.Fields, errs.Field{Pointer: fmt.Sprintf("/%d", i), Message: "must not be", Keyword: "false"})
+		found.Fields = append(found.Fields,
+			errs.Field{Pointer: fmt.Sprintf("/%d", i), Message: "must not be", Keyword: "false"})
 	}
 	return found
 }
@@ -79,7 +80,8 @@ func newChecking(t *testing.T) *checking {
 		}
 		return s
 	}
-	f := &checking{T: t, records: open(backend, store.Options{Name: "Tokens"}), schema: &refusing{digest: "first", reached: make(chan struct{}), seen: &atomic.Int64{}}}
+	f := &checking{T: t, records: open(backend, store.Options{Name: "Tokens"}),
+		schema: &refusing{digest: "first", reached: make(chan struct{}), seen: &atomic.Int64{}}}
 	books := open(backend, store.Options{Name: "Books"})
 	for i := range checkedBooks {
 		if _, err := books.Save(t.Context(), object.Object{}, fmt.Sprintf("b-%04d", i)); err != nil {
@@ -141,7 +143,8 @@ func (f *checking) until(c *schemaChecks, what string, right func(*schemaCheck) 
 // found checks what is shown of a run that has seen one page, or all objects.
 func (f *checking) found(last *schemaCheck, objects int) {
 	f.Helper()
-	if last.Objects != objects || last.Failing != objects || last.About != checkedBooks || len(last.First) != 10 || last.By != "ada" || last.Store != "Books" || last.Schema != "first" {
+	if last.Objects != objects || last.Failing != objects || last.About != checkedBooks || len(last.First) != 10 ||
+		last.By != "ada" || last.Store != "Books" || last.Schema != "first" {
 		f.Errorf("%+v", last)
 		return
 	}
@@ -207,7 +210,8 @@ func TestASchemaCheckEndsWhenAnotherSchemaIsServed(t *testing.T) {
 	}
 	c.running.Wait()
 	last := f.last(c)
-	if f.found(last, 500); !strings.Contains(last.Problem(), "was reloaded meanwhile, with another schema of Books") || log.Len() > 0 {
+	if f.found(last, 500); !strings.Contains(last.Problem(), "was reloaded meanwhile, with another schema of Books") ||
+		log.Len() > 0 {
 		t.Errorf("%+v, logged: %s", last.Problem(), log)
 	}
 }
@@ -241,7 +245,8 @@ func TestASchemaCheckOfABackendThatIsAwayFails(t *testing.T) {
 	c.running.Wait()
 	for _, process := range []*schemaChecks{c, other} {
 		last := f.last(process)
-		if want := "The run ended early: the backend is unavailable. The log has the cause under the request r-17. Try again."; last.Running() || last.Problem() != want {
+		if want := "The run ended early: the backend is unavailable. The log has the cause under the request r-17. " +
+			"Try again."; last.Running() || last.Problem() != want {
 			t.Errorf("%+v: %s", last, last.Problem())
 		}
 	}

@@ -41,7 +41,8 @@ func newVerifying(t *testing.T) *verifying {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &verifying{T: t, records: records, began: make(chan begun, 1), finish: make(chan error), result: &verify.Report{Repaired: 3}}
+	return &verifying{T: t, records: records, began: make(chan begun, 1), finish: make(chan error),
+		result: &verify.Report{Repaired: 3}}
 }
 
 // verifications are the runs of one process.
@@ -62,11 +63,13 @@ func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verificatio
 }
 
 // testRuns are the runs of a process that shares a store with others.
-func testRuns[In, Out, P any](of *Operation[In, Out, P], ctx context.Context, log io.Writer, records *store.Store, at *Place) *consoleRuns[In, Out, P] {
+func testRuns[In, Out, P any](of *Operation[In, Out, P], ctx context.Context, log io.Writer, records *store.Store,
+	at *Place) *consoleRuns[In, Out, P] {
 	r := of.Job(&Host{
 		Ctx: ctx, Log: slog.New(logctx.NewHandler(slog.NewTextHandler(log, nil))),
 		Now:     func() *Place { now := *at; return &now },
-		Serving: func(bool) (*Place, func()) { now := *at; return &now, func() {} }, Records: func() *store.Store { return records },
+		Serving: func(bool) (*Place, func()) { now := *at; return &now, func() {} },
+		Records: func() *store.Store { return records },
 	}).Runs.(*consoleRuns[In, Out, P])
 	r.beat = time.Millisecond
 	return r
@@ -140,7 +143,8 @@ func TestVerificationsOfTheConsoleRunOneAtATime(t *testing.T) {
 		}
 		v.running.Wait()
 	}
-	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "no disk") || !strings.Contains(text, "request=r-17") {
+	if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "no disk") ||
+		!strings.Contains(text, "request=r-17") {
 		t.Errorf("the log has not the cause of the one failure: %s", text)
 	}
 	if err := v.Start(request, "ada", "", nil); !errors.Is(err, errs.Unavailable) {
@@ -162,7 +166,8 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	o.Progress(verify.Progress{Objects: 7})
 	kit.WaitFor(t, "the progress in another process", func() bool {
 		last := f.last(other)
-		return last != nil && progress(last) == 7 && last.By == "ada" && last.In.(VerifyRequest).Repair && last.Ended.IsZero()
+		return last != nil && progress(last) == 7 && last.By == "ada" && last.In.(VerifyRequest).Repair &&
+			last.Ended.IsZero()
 	})
 	if err := other.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -183,7 +188,8 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 		want func(*console.Run) bool
 	}{
 		{nil, func(l *console.Run) bool {
-			return l.Err == nil && len(l.Out.(*Report).Differences) == 200 && l.Out.(*Report).Found() == 300 && l.By == "bob"
+			return l.Err == nil && len(l.Out.(*Report).Differences) == 200 && l.Out.(*Report).Found() == 300 &&
+				l.By == "bob"
 		}},
 		{errors.New("open /secret"), func(l *console.Run) bool {
 			return errs.KindOf(l.Err) == errs.Internal && !strings.Contains(l.Err.Error()+l.Problem(), "secret")
@@ -204,14 +210,17 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	}
 
 	// A process that has ended writes nothing more.
-	if err := one.claim(t.Context(), "gone", &run[state[VerifyRequest, Report, verify.Progress]]{Run: console.Run{By: "eve", Began: time.Now()}, State: state[VerifyRequest, Report, verify.Progress]{In: &VerifyRequest{}}}); err != nil {
+	if err := one.claim(t.Context(),
+		"gone", &run[state[VerifyRequest, Report, verify.Progress]]{Run: console.Run{By: "eve", Began: time.Now()},
+			State: state[VerifyRequest, Report, verify.Progress]{In: &VerifyRequest{}}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := f.last(other); !last.Ended.IsZero() {
 		t.Errorf("%+v", last)
 	}
 	other.now = func() time.Time { return time.Now().Add(2 * runSilence) }
-	if last := f.last(other); last.Ended.IsZero() || !strings.Contains(last.Problem(), "the process that ran it has ended") {
+	if last := f.last(other); last.Ended.IsZero() ||
+		!strings.Contains(last.Problem(), "the process that ran it has ended") {
 		t.Errorf("%+v", last)
 	}
 	if err := other.Start(t.Context(), "bob", "", nil); err != nil {

@@ -42,7 +42,8 @@ var Export = Operation[ExportRequest, none, none]{
 		}
 		return &none{}, writeLines(ctx, s, q.To, q.Secrets)
 	},
-	Commands: []Command[ExportRequest, none]{{Words: "export", Help: "Write every object of a store as JSON lines.", Flags: &exportFlags{}}},
+	Commands: []Command[ExportRequest, none]{{Words: "export", Help: "Write every object of a store as JSON lines.",
+		Flags: &exportFlags{}}},
 }
 
 type exportFlags struct {

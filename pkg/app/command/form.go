@@ -32,7 +32,8 @@ func formFields(t reflect.Type) (all []formField) {
 			continue
 		}
 		f := formField{index: s.Index, Field: console.Field{
-			Name: cmp.Or(name, strings.ToLower(s.Name)), Label: cmp.Or(s.Tag.Get("label"), s.Name), Help: s.Tag.Get("help"), Placeholder: s.Tag.Get("placeholder"),
+			Name: cmp.Or(name, strings.ToLower(s.Name)), Label: cmp.Or(s.Tag.Get("label"), s.Name),
+			Help: s.Tag.Get("help"), Placeholder: s.Tag.Get("placeholder"),
 			Kind: cmp.Or(s.Tag.Get("input"), "text"), Value: s.Tag.Get("default"),
 		}}
 		_, needed := s.Tag.Lookup("required")

@@ -108,7 +108,8 @@ func (o *Operation[In, Out, P]) Lines() (all []Line) {
 	return all
 }
 
-func (o *Operation[In, Out, P]) runLine(ctx context.Context, flags Flags[In, Out], user *BusUser, load func() (*config.Config, error), s Streams) (err error) {
+func (o *Operation[In, Out, P]) runLine(ctx context.Context, flags Flags[In, Out], user *BusUser,
+	load func() (*config.Config, error), s Streams) (err error) {
 	in, err := flags.Request(ctx, s)
 	if err != nil {
 		return err
@@ -158,7 +159,8 @@ func (o *Operation[In, Out, P]) shown(flags Flags[In, Out], s Streams, in In) (r
 }
 
 // onBus calls a function with the place of an operation on the bus, while the command is connected.
-func (o *Operation[In, Out, P]) onBus(ctx context.Context, user BusUser, in In, load func() (*config.Config, error), s Streams, do func(context.Context, *Place) error) error {
+func (o *Operation[In, Out, P]) onBus(ctx context.Context, user BusUser, in In, load func() (*config.Config, error),
+	s Streams, do func(context.Context, *Place) error) error {
 	at := &Place{}
 	read := func() (c *config.Config, err error) {
 		if at.Config == nil {

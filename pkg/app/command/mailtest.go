@@ -47,8 +47,10 @@ var Mail = Operation[MailTest, MailTested, none]{
 		}
 		return tested, err
 	},
-	Commands: []Command[MailTest, MailTested]{{Words: "mail test", Help: "Send a mail, and print what the mail server replies.", Flags: &mailFlags{}}},
-	Console:  &Console[MailTest, MailTested]{Path: "system/mail", Kind: "test mail", Button: "Send a test mail", Done: (*MailTested).Done},
+	Commands: []Command[MailTest, MailTested]{{Words: "mail test",
+		Help: "Send a mail, and print what the mail server replies.", Flags: &mailFlags{}}},
+	Console: &Console[MailTest, MailTested]{Path: "system/mail", Kind: "test mail", Button: "Send a test mail",
+		Done: (*MailTested).Done},
 }
 
 type mailFlags struct {
@@ -76,7 +78,8 @@ func (f *mailFlags) Print(s Streams, t *MailTested) error {
 }
 
 // sendTest sends a mail by the mailer of a plan, or by the given sender.
-func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
+func sendTest(ctx context.Context, p *plan.Plan, q MailTest,
+	sender func(name string, m config.Mailer) mail.Sender) (*MailTested, error) {
 	c := p.Config
 	tested := &MailTested{Mailer: cmp.Or(q.Mailer, "default"), From: defaultSender(c), To: strings.TrimSpace(q.To)}
 	if e := c.Authentication.Email; e != nil {
@@ -84,10 +87,12 @@ func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 	}
 	m, known := c.Mailers[tested.Mailer]
 	if !known {
-		return nil, errs.New(errs.Invalid, "no mailer %q is configured; there are %s", tested.Mailer, strings.Join(slices.Sorted(maps.Keys(c.Mailers)), ", "))
+		return nil, errs.New(errs.Invalid, "no mailer %q is configured; there are %s", tested.Mailer,
+			strings.Join(slices.Sorted(maps.Keys(c.Mailers)), ", "))
 	}
 	if a, err := netmail.ParseAddress(tested.To); err != nil || a.Name != "" || a.Address != tested.To {
-		return nil, errs.New(errs.Invalid, "expected the address to which the mail is sent, such as ada@example.com, not %.100q", tested.To)
+		return nil, errs.New(errs.Invalid,
+			"expected the address to which the mail is sent, such as ada@example.com, not %.100q", tested.To)
 	}
 	if m.SMTP != nil {
 		if err := p.SMTPOptions(m.SMTP).Check(); err != nil {
@@ -97,9 +102,11 @@ func sendTest(ctx context.Context, p *plan.Plan, q MailTest, sender func(name st
 	} else {
 		tested.Folder = m.File.Folder
 	}
-	text := "This mail shows that belfry at " + c.BaseURL + " can send mails with its mailer " + tested.Mailer + ".\nAn operator has requested it; there is nothing to do.\n"
+	text := "This mail shows that belfry at " + c.BaseURL + " can send mails with its mailer " + tested.Mailer +
+		".\nAn operator has requested it; there is nothing to do.\n"
 	err := sender(tested.Mailer, m).Send(ctx, mail.Message{
-		ID: "test-" + rand.Text(), From: tested.From, To: tested.To, Subject: "A test of belfry", Text: text, Date: time.Now(),
+		ID: "test-" + rand.Text(), From: tested.From, To: tested.To, Subject: "A test of belfry", Text: text,
+		Date: time.Now(),
 	})
 	switch {
 	case err == nil:
@@ -124,7 +131,9 @@ func defaultSender(c *config.Config) string {
 // Done describes the result for people.
 func (t *MailTested) Done() string {
 	if t.Folder != "" {
-		return "the mail to " + t.To + " was written into the folder " + t.Folder + ", and not sent: the mailer " + t.Mailer + " is of type file"
+		return "the mail to " + t.To + " was written into the folder " + t.Folder + ", and not sent: the mailer " +
+			t.Mailer + " is of type file"
 	}
-	return "the server " + t.Server + " has accepted the mail to " + t.To + " (mailer " + t.Mailer + ", from " + t.From + "); if it does not arrive, look for it among spam, and in the log of that server"
+	return "the server " + t.Server + " has accepted the mail to " + t.To + " (mailer " + t.Mailer + ", from " +
+		t.From + "); if it does not arrive, look for it among spam, and in the log of that server"
 }

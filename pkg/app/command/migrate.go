@@ -41,7 +41,8 @@ func (r *MigrateReport) Clean() bool {
 
 // Migrate copies the stores and binaries of one configuration to the places that another one names. Neither may be in
 // use; objects that the new place already has stay.
-func Migrate(ctx context.Context, from, to *config.Config, progress func(migrate.Progress)) (report *MigrateReport, err error) {
+func Migrate(ctx context.Context, from, to *config.Config,
+	progress func(migrate.Progress)) (report *MigrateReport, err error) {
 	m := &migration{progress: progress, report: &MigrateReport{
 		Stores: []*migrate.Result{}, Binaries: []*migrate.Result{}, Stayed: []string{}, Notes: []string{},
 	}}
@@ -130,12 +131,14 @@ func (m *migration) fits() error {
 	var problems config.Problems
 	for _, name := range slices.Sorted(maps.Keys(a.Stores)) {
 		if b.Stores[name] == nil {
-			problems = append(problems, b.Problem("stores", "has no store %s, which the old configuration has: add it, as the place for its objects", name))
+			problems = append(problems, b.Problem("stores",
+				"has no store %s, which the old configuration has: add it, as the place for its objects", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Binaries)) {
 		if b.Binaries[name] == nil {
-			problems = append(problems, b.Problem("binaries", "has no service %s, which the old configuration has: add it, as the place for its contents", name))
+			problems = append(problems, b.Problem("binaries",
+				"has no service %s, which the old configuration has: add it, as the place for its contents", name))
 		}
 	}
 	if len(problems) > 0 {
@@ -195,7 +198,8 @@ func (m *migration) note() {
 	a, b := m.from.plan.Config, m.to.plan.Config
 	if a.Data != b.Data && len(a.Bus.URL) == 0 {
 		m.report.Notes = append(m.report.Notes, "the log of events in "+filepath.Join(a.Data, "bus")+" stays: "+
-			"listeners do not receive its events again; belfry verify --repair repairs copies that mappings had not yet updated")
+			"listeners do not receive its events again; belfry verify --repair repairs copies that mappings had not "+
+			"yet updated")
 	}
 }
 

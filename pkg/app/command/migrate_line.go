@@ -55,13 +55,16 @@ func writeMigration(w io.Writer, r *MigrateReport) error {
 		writeMoved(w, one, fmt.Sprintf("%s, %d copied", count.Of(one.Records, "content"), one.Copied))
 	}
 	for _, one := range r.Stores {
-		writeMoved(w, one, fmt.Sprintf("%s, %d copied, %s", count.Of(one.Records, "object"), one.Copied, count.Of(one.Events, "pending event")))
+		writeMoved(w,
+			one, fmt.Sprintf("%s, %d copied, %s", count.Of(one.Records, "object"), one.Copied,
+				count.Of(one.Events, "pending event")))
 	}
 	for _, note := range r.Notes {
 		fmt.Fprintln(w, note)
 	}
 	if !r.Clean() {
-		_, err := fmt.Fprintln(w, "something differs: it is damaged, was changed meanwhile, or was in the new place before. Stop all programs that use either place, put it right, and migrate again")
+		_, err := fmt.Fprintln(w, "something differs: it is damaged, was changed meanwhile, or was in the new place "+
+			"before. Stop all programs that use either place, put it right, and migrate again")
 		return err
 	}
 	_, err := fmt.Fprintln(w, "everything is in the new place; serve with the new configuration")

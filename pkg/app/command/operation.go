@@ -34,8 +34,9 @@ type Operation[In, Out, P any] struct {
 	Served    string // only the process that serves does it; the text explains the consequence if no process serves
 	Max       int64  // bytes of In as JSON; 0: 4 KiB
 
-	Bus  Connection // of the command, which does it on the bus as a user of its own; the process that serves has no part in it
-	Bare bool       // the command needs no configuration
+	// of the command, which does it on the bus as a user of its own; the process that serves has no part in it
+	Bus  Connection
+	Bare bool // the command needs no configuration
 
 	Reads   func(in In) bool                    // it changes no object; nil: it may
 	Creates func(in In) bool                    // the stores need not exist yet; nil: they do
@@ -58,7 +59,8 @@ type Operation[In, Out, P any] struct {
 	Console *Console[In, Out] // nil: admins don't run it in the console
 }
 
-// Serving returns the place of a process that serves, until done is called. With reads it is for work that changes no object.
+// Serving returns the place of a process that serves, until done is called. With reads it is for work that changes no
+// object.
 type Serving func(reads bool) (at *Place, done func())
 
 // none is the progress of work without reports, and the request of an operation without parameters.
@@ -75,13 +77,16 @@ type Request interface {
 
 // Operations are all operations, in the order of their commands.
 var Operations = []Request{
-	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Migration, &Backup, &BackupList, &BackupVerify, &RestoreBackup, &Examine,
-	&LetterList, &LetterShow, LetterRetry, LetterDrop, &ListenerList, &ListenerReset, &ListenerConfirm, &BusSetup, BusRole, BusAccount, &EventTail, &EventGet, &EventErase,
+	&Reload, &Verify, &Access, &Schema, &Users, &Mail, &Keys, &Import, &Export, &Migration, &Backup, &BackupList,
+	&BackupVerify, &RestoreBackup, &Examine,
+	&LetterList, &LetterShow, LetterRetry, LetterDrop, &ListenerList, &ListenerReset, &ListenerConfirm, &BusSetup,
+	BusRole, BusAccount, &EventTail, &EventGet, &EventErase,
 }
 
 // Do does the operation for a configuration. Errors: those of Check, of opening the stores, and of Run; Unavailable if
 // the process that serves does not reply.
-func (o *Operation[In, Out, P]) Do(ctx context.Context, c *config.Config, in In, report ...func(P)) (out *Out, err error) {
+func (o *Operation[In, Out, P]) Do(ctx context.Context, c *config.Config, in In,
+	report ...func(P)) (out *Out, err error) {
 	if o.Served != "" {
 		return o.askServer(ctx, c.Data, in, report)
 	}
@@ -140,7 +145,9 @@ func (o *Operation[In, Out, P]) askServer(ctx context.Context, folder string, in
 	case h == nil:
 		return nil, errs.New(errs.Unavailable, "no belfry serves the data folder %s: %s", folder, o.Served)
 	case h.Control == "":
-		return nil, errs.New(errs.Unavailable, "the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again", folder, h)
+		return nil, errs.New(errs.Unavailable,
+			"the data folder %s is in use by %s, which does not serve; if it is starting or stopping, try again",
+			folder, h)
 	}
 	return o.Ask(ctx, *h, in, report...)
 }
@@ -177,7 +184,8 @@ func (o *Operation[In, Out, P]) Ask(ctx context.Context, h hold.Holder, in In, r
 	}
 	defer func() { _ = body.Close() }()
 	broken := func(err error) error {
-		return errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed%s", h, o.Broken)
+		return errs.Wrap(err, errs.Unavailable, "the reply of %s is incomplete: the connection was closed%s", h,
+			o.Broken)
 	}
 	if o.Output != nil {
 		if _, err := io.Copy(*o.Output(&in), body); err != nil {
@@ -254,7 +262,8 @@ func (o *Operation[In, Out, P]) Handle(log *slog.Logger, at Serving) http.Handle
 
 // write replies with the output of the operation. A failure after the first byte closes the connection, so that an
 // incomplete reply is recognized.
-func (o *Operation[In, Out, P]) write(log *slog.Logger, w http.ResponseWriter, r *http.Request, at Serving, in In, err error) {
+func (o *Operation[In, Out, P]) write(log *slog.Logger, w http.ResponseWriter, r *http.Request, at Serving, in In,
+	err error) {
 	written := &counter{Writer: w}
 	*o.Output(&in) = written
 	if err == nil {

@@ -81,7 +81,8 @@ func placeOf(p *plan.Plan, set *store.Set) *Place {
 		giving, done := hold.GivingWay(ctx, p.Config.Data)
 		defer done()
 		err := open.WithRest(giving, p, func(b *bus.Bus, storages map[string]storage.Storage) error {
-			return do(giving, &Maker{Plan: p, Set: set, Bus: b, Storages: storages, Backends: p.Opened, Log: slog.New(slog.DiscardHandler), Holder: NewHolder(p.Config, object.NewUUID())})
+			return do(giving, &Maker{Plan: p, Set: set, Bus: b, Storages: storages, Backends: p.Opened,
+				Log: slog.New(slog.DiscardHandler), Holder: NewHolder(p.Config, object.NewUUID())})
 		})
 		if err != nil && errors.Is(context.Cause(giving), hold.ErrGaveWay) {
 			return hold.ErrGaveWay

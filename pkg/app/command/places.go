@@ -25,7 +25,8 @@ func backupPlace(c *config.Config, given *config.BackupPlace) (*config.BackupPla
 	case c.Backup != nil:
 		return &c.Backup.BackupPlace, plan.CheckPlace(c, &c.Backup.BackupPlace)
 	default:
-		return nil, errs.New(errs.Invalid, "no place for backups is configured: set backup in the configuration, or name a folder or s3://bucket/prefix")
+		return nil, errs.New(errs.Invalid, "no place for backups is configured: set backup in the configuration, or "+
+			"name a folder or s3://bucket/prefix")
 	}
 }
 
@@ -96,14 +97,16 @@ func ListBackups(ctx context.Context, c *config.Config, at *config.BackupPlace) 
 		case err != nil:
 			return nil, err
 		default:
-			all = append(all, ListedBackup{ID: id, Started: m.Started, Ended: m.Ended, Size: m.Size, Added: m.Added, Version: m.Version})
+			all = append(all, ListedBackup{ID: id, Started: m.Started, Ended: m.Ended, Size: m.Size, Added: m.Added,
+				Version: m.Version})
 		}
 	}
 	return all, nil
 }
 
 // VerifyBackup reads all parts of a backup, "" for the latest, and returns its id.
-func VerifyBackup(ctx context.Context, c *config.Config, at *config.BackupPlace, id string, progress func(backup.Progress)) (string, error) {
+func VerifyBackup(ctx context.Context, c *config.Config, at *config.BackupPlace, id string,
+	progress func(backup.Progress)) (string, error) {
 	d, closeAt, err := openExisting(ctx, c, at)
 	if err != nil {
 		return "", err
@@ -122,7 +125,8 @@ func VerifyBackup(ctx context.Context, c *config.Config, at *config.BackupPlace,
 }
 
 // openExisting opens a destination that must exist.
-func openExisting(ctx context.Context, c *config.Config, at *config.BackupPlace) (*backup.Destination, func() error, error) {
+func openExisting(ctx context.Context, c *config.Config,
+	at *config.BackupPlace) (*backup.Destination, func() error, error) {
 	place, err := backupPlace(c, at)
 	if err != nil {
 		return nil, nil, err

@@ -13,10 +13,12 @@ import (
 
 // Reloaded is the result of a reload.
 type Reloaded struct {
-	File     string   `json:"file"`               // the configuration
-	Changed  []string `json:"changed,omitempty"`  // changed keys, and keys of files with changed content; none: nothing was done
-	Building []string `json:"building,omitempty"` // indexes that are being built in the background, as Books.user; lists that need one are refused until then
-	Refused  []string `json:"refused,omitempty"`  // problems because of which nothing was changed
+	File string `json:"file"` // the configuration
+	// changed keys, and keys of files with changed content; none: nothing was done
+	Changed []string `json:"changed,omitempty"`
+	// indexes that are being built in the background, as Books.user; lists that need one are refused until then
+	Building []string `json:"building,omitempty"`
+	Refused  []string `json:"refused,omitempty"` // problems because of which nothing was changed
 }
 
 // refusal is Invalid, with the problems because of which a process has refused a reload.
@@ -24,15 +26,17 @@ func (r *Reloaded) refusal(of hold.Holder) error {
 	if len(r.Refused) == 0 {
 		return nil
 	}
-	return errs.New(errs.Invalid, "%s has refused the configuration, and serves with the previous one:\n%s", of, strings.Join(r.Refused, "\n"))
+	return errs.New(errs.Invalid, "%s has refused the configuration, and serves with the previous one:\n%s", of,
+		strings.Join(r.Refused, "\n"))
 }
 
 // Reload makes the serving process read its configuration again. Errors: Invalid with the problems if it refuses the
 // configuration; Unavailable if no process serves.
 var Reload = Operation[none, Reloaded, none]{
 	Name: "reload", Served: "there is nothing to reload",
-	Run:      func(ctx context.Context, at *Place, _ none, _ func(none)) (*Reloaded, error) { return at.Reload(ctx) },
-	Commands: []Command[none, Reloaded]{{Words: "reload", Help: "Make the serving belfry read its configuration again.", Flags: &reloadFlags{}}},
+	Run: func(ctx context.Context, at *Place, _ none, _ func(none)) (*Reloaded, error) { return at.Reload(ctx) },
+	Commands: []Command[none, Reloaded]{{Words: "reload", Help: "Make the serving belfry read its configuration again.",
+		Flags: &reloadFlags{}}},
 }
 
 type reloadFlags struct{}
@@ -48,7 +52,8 @@ func (*reloadFlags) Print(s Streams, r *Reloaded) error {
 	}
 	_, err := io.WriteString(s.Out, text)
 	if err == nil && len(r.Building) > 0 {
-		_, err = fmt.Fprintf(s.Err, "these indexes are being built in the background; lists that need one are refused until it is complete: %s\n",
+		_, err = fmt.Fprintf(s.Err, "these indexes are being built in the background; lists that need one are "+
+			"refused until it is complete: %s\n",
 			strings.Join(r.Building, ", "))
 	}
 	return err

@@ -103,23 +103,33 @@ func (r *restoring) fits() error {
 	for _, b := range r.manifest.Backends {
 		there, known := c.Backends[b.Name]
 		if len(b.Files) > 0 && (!known || there.File == nil) {
-			problems = append(problems, c.Problem("backends", "the backup has the folder of the backend %s, which can only be restored to a backend of type file: restore it with such a backend, then move it with `belfry migrate`", b.Name))
+			problems = append(problems,
+				c.Problem("backends", "the backup has the folder of the backend %s, which can only be restored to a "+
+					"backend of type file: restore it with such a backend, then move it with `belfry migrate`", b.Name))
 			continue
 		}
 		for _, name := range b.Stores {
 			switch s := c.Stores[name]; {
 			case s == nil:
-				problems = append(problems, c.Problem("stores", "the backup has the store %s, and the configuration does not: add it", name))
+				problems = append(problems,
+					c.Problem("stores", "the backup has the store %s, and the configuration does not: add it", name))
 			case len(b.Files) > 0 && s.Backend != b.Name:
-				problems = append(problems, c.Problem("stores."+name+".backend", "the backup has the store in the backend %s: restore it there, then move it with `belfry migrate`", b.Name))
+				problems = append(problems, c.Problem("stores."+name+".backend",
+					"the backup has the store in the backend %s: restore it there, then move it with `belfry migrate`",
+					b.Name))
 			case len(b.Files) == 0 && c.Backends[s.Backend].File != nil && r.hasFiles(s.Backend):
-				problems = append(problems, c.Problem("stores."+name+".backend", "the backup has the folder of this backend, without the store: restore it to another backend, then move it with `belfry migrate`"))
+				problems = append(problems,
+					c.Problem("stores."+name+
+						".backend", "the backup has the folder of this backend, without the store: restore it to "+
+						"another backend, then move it with `belfry migrate`"))
 			}
 		}
 	}
 	for _, b := range r.manifest.Binaries {
 		if c.Binaries[b.Name] == nil {
-			problems = append(problems, c.Problem("binaries", "the backup has the contents of the service %s, and the configuration does not have it: add it", b.Name))
+			problems = append(problems, c.Problem("binaries",
+				"the backup has the contents of the service %s, and the configuration does not have it: add it",
+				b.Name))
 		}
 	}
 	if len(problems) > 0 {
@@ -129,7 +139,8 @@ func (r *restoring) fits() error {
 }
 
 func (r *restoring) hasFiles(backend string) bool {
-	return slices.ContainsFunc(r.manifest.Backends, func(b backup.Backend) bool { return b.Name == backend && len(b.Files) > 0 })
+	return slices.ContainsFunc(r.manifest.Backends,
+		func(b backup.Backend) bool { return b.Name == backend && len(b.Files) > 0 })
 }
 
 // folders are the folders that the restore fills: of backends, and of the embedded bus.
@@ -156,10 +167,13 @@ func (r *restoring) run(ctx context.Context) (*Report, error) {
 		if r.refused && !r.owned {
 			return nil, errors.Join(err, r.undo())
 		}
-		return nil, errs.Wrap(err, errs.KindOf(err), "the restore is incomplete, and no belfry serves its data: remove the cause, then run `belfry restore` again, which starts over")
+		return nil, errs.Wrap(err,
+			errs.KindOf(err), "the restore is incomplete, and no belfry serves its data: remove the cause, then run "+
+				"`belfry restore` again, which starts over")
 	}
 	if err := os.Remove(filepath.Join(r.plan.Config.Data, hold.RestoreMarker)); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the restore is complete, but the file that marks it as incomplete can't be removed")
+		return nil, errs.Wrap(err, errs.Unavailable,
+			"the restore is complete, but the file that marks it as incomplete can't be removed")
 	}
 	return report, hold.SyncFolder(r.plan.Config.Data)
 }
@@ -198,7 +212,8 @@ func (r *restoring) begin(ctx context.Context) error {
 			return errs.Wrap(err, errs.Unavailable, "the folder %s can't be read", folder)
 		}
 		if len(entries) > 0 {
-			return errs.New(errs.Invalid, "the folder %s is not empty, and a backup can only be restored into empty data: move the data away, or choose another folder with --data", folder)
+			return errs.New(errs.Invalid, "the folder %s is not empty, and a backup can only be restored into empty "+
+				"data: move the data away, or choose another folder with --data", folder)
 		}
 	}
 	if err := r.checkBus(ctx); err != nil {
@@ -245,7 +260,8 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	// Copies may differ because the backends were not read at the same moment.
-	report, err := verifyAll(ctx, r.set, open.InOrder(open.Services(r.plan, r.storages, r.set, nil, nil)), VerifyRequest{Repair: true}, verify.Options{Alone: true}, func(verify.Progress) {})
+	report, err := verifyAll(ctx, r.set, open.InOrder(open.Services(r.plan, r.storages, r.set, nil, nil)),
+		VerifyRequest{Repair: true}, verify.Options{Alone: true}, func(verify.Progress) {})
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +312,8 @@ func (r *restoring) claim(ctx context.Context) error {
 
 func (r *restoring) checkEmpty(ctx context.Context, restoring string) error {
 	if restoring != "" {
-		return errs.New(errs.Invalid, "the stores have a part of the backup %s, whose restore was interrupted: restore that one with --backup, or name an empty database", restoring)
+		return errs.New(errs.Invalid, "the stores have a part of the backup %s, whose restore was interrupted: "+
+			"restore that one with --backup, or name an empty database", restoring)
 	}
 	for _, b := range r.manifest.Backends {
 		for _, records := range b.Records {
@@ -306,7 +323,9 @@ func (r *restoring) checkEmpty(ctx context.Context, restoring string) error {
 				return err
 			}
 			if len(page.Records) > 0 {
-				return errs.New(errs.Invalid, "the store %s in backend %s is not empty, and a backup can only be restored into empty data: name another database in the configuration", records.Store, r.plan.Config.Stores[records.Store].Backend)
+				return errs.New(errs.Invalid, "the store %s in backend %s is not empty, and a backup can only be "+
+					"restored into empty data: name another database in the configuration", records.Store,
+					r.plan.Config.Stores[records.Store].Backend)
 			}
 		}
 	}
@@ -325,7 +344,9 @@ func (r *restoring) checkBus(ctx context.Context) error {
 	for _, stream := range r.manifest.Streams {
 		s, err := b.JetStream().Stream(ctx, stream.Name)
 		if err == nil && s.CachedInfo().State.Msgs > 0 {
-			err = errs.New(errs.Invalid, "the stream %s of the bus is not empty, and a backup can only be restored into empty data: delete the streams EVENTS, DEAD and RETRY, or use another account of the bus", stream.Name)
+			err = errs.New(errs.Invalid, "the stream %s of the bus is not empty, and a backup can only be restored "+
+				"into empty data: delete the streams EVENTS, DEAD and RETRY, or use another account of the bus",
+				stream.Name)
 		}
 		if err != nil {
 			return errors.Join(errs.Wrap(err, errs.KindOf(err), "the bus"), open.CloseBus(ctx, b))
@@ -345,7 +366,8 @@ func (r *restoring) emptyBus(ctx context.Context) error {
 			err = s.Purge(ctx)
 		}
 		if err != nil {
-			return errs.Wrap(err, errs.Unavailable, "the stream %s of the bus, which has a part of the backup, can't be purged", stream.Name)
+			return errs.Wrap(err, errs.Unavailable,
+				"the stream %s of the bus, which has a part of the backup, can't be purged", stream.Name)
 		}
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 )
 
 // runs are the runs of one kind that admins start in the console. One run is in progress at a time in all processes
-// that share the stores, since a load balancer may send each request of a browser to another process. They share one record. The process of
-// the run writes it every few seconds, and others request a stop in it.
+// that share the stores, since a load balancer may send each request of a browser to another process. They share one
+// record. The process of the run writes it every few seconds, and others request a stop in it.
 type runs[S any] struct {
 	kind    string          // for people
 	uuid    string          // of the record
@@ -51,7 +51,8 @@ const (
 func newRuns[S any](h *Host, kind string) *runs[S] {
 	// Listeners do not need the progress of a run.
 	records := func() *store.Store { return h.Records().WithOptions(func(o *store.Options) { o.NoEvents = true }) }
-	return &runs[S]{kind: kind, uuid: strings.ReplaceAll(kind, " ", "-"), ctx: h.Ctx, log: h.Log, records: records, beat: runBeat, now: time.Now}
+	return &runs[S]{kind: kind, uuid: strings.ReplaceAll(kind, " ", "-"), ctx: h.Ctx, log: h.Log, records: records,
+		beat: runBeat, now: time.Now}
 }
 
 func (r *runs[S]) errRunning() error {
@@ -59,7 +60,8 @@ func (r *runs[S]) errRunning() error {
 }
 
 // start starts a run, which calls change whenever its state changes.
-func (r *runs[S]) start(request context.Context, by, id string, state S, work func(ctx context.Context, change func(func(*S))) error) error {
+func (r *runs[S]) start(request context.Context, by, id string, state S,
+	work func(ctx context.Context, change func(func(*S))) error) error {
 	if r.ctx.Err() != nil {
 		return errs.New(errs.Unavailable, "belfry is stopping")
 	}
@@ -129,7 +131,9 @@ func (r *runs[S]) share(ctx context.Context, uuid string, stop context.CancelFun
 		stopped, err := r.write(context.WithoutCancel(ctx), uuid)
 		switch {
 		case err != nil:
-			r.log.WarnContext(ctx, "the state of a "+r.kind+" of the console can't be written; other processes may not show it", "error", err)
+			r.log.WarnContext(ctx,
+				"the state of a "+r.kind+" of the console can't be written; other processes may not show it",
+				"error", err)
 		case stopped:
 			stop()
 		}

@@ -26,13 +26,15 @@ type sharedRun[S any] struct {
 	Stop    bool      `json:"stop,omitempty"` // an admin has requested it
 	State   S         `json:"state"`
 	Failed  bool      `json:"failed,omitempty"`
-	Stopped bool      `json:"stopped,omitempty"` // it failed because it was stopped, or because its result would be useless
-	Message string    `json:"message,omitempty"` // of the error, for people; "" for none that may be shown
+	// it failed because it was stopped, or because its result would be useless
+	Stopped bool   `json:"stopped,omitempty"`
+	Message string `json:"message,omitempty"` // of the error, for people; "" for none that may be shown
 }
 
 // lease is the lease of the run in progress: a process that has ended no longer writes.
 func (s *sharedRun[S]) lease() store.Lease {
-	return store.Lease{Holder: &s.ID, Renewed: &s.Written, Lasts: runSilence, Ended: func() bool { return !s.Ended.IsZero() }}
+	return store.Lease{Holder: &s.ID, Renewed: &s.Written, Lasts: runSilence,
+		Ended: func() bool { return !s.Ended.IsZero() }}
 }
 
 // set sets the state of a run.
@@ -62,7 +64,8 @@ func (s *sharedRun[S]) run(now time.Time) *run[S] {
 	case s.Failed:
 		r.Err = errs.New(errs.Internal, "the run has failed")
 	case s.Ended.IsZero() && !s.lease().Held(now):
-		r.Ended, r.Err = s.Written, errs.New(errs.Unavailable, "the process that ran it has ended, or can't reach the stores")
+		r.Ended, r.Err = s.Written,
+			errs.New(errs.Unavailable, "the process that ran it has ended, or can't reach the stores")
 	}
 	return r
 }

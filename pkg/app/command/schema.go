@@ -42,23 +42,27 @@ var Schema = Operation[SchemaQuestion, store.SchemaReport, store.SchemaReport]{
 		_, err := q.compile(c)
 		return err
 	},
-	Run: func(ctx context.Context, at *Place, q SchemaQuestion, report func(store.SchemaReport)) (*store.SchemaReport, error) {
+	Run: func(ctx context.Context, at *Place, q SchemaQuestion,
+		report func(store.SchemaReport)) (*store.SchemaReport, error) {
 		if at.Current != nil {
 			return followSchema(ctx, at, q.Store, report)
 		}
 		return checkSchema(ctx, at.Plan.Config, at.Set, q)
 	},
 	Commands: []Command[SchemaQuestion, store.SchemaReport]{{
-		Words: "schema check", Help: "Count the objects of a store that its schema would refuse, and show the first ten.", Flags: &schemaFlags{},
+		Words: "schema check",
+		Help:  "Count the objects of a store that its schema would refuse, and show the first ten.",
+		Flags: &schemaFlags{},
 	}},
-	Console: &Console[SchemaQuestion, store.SchemaReport]{Title: "Schemas", Path: "schemas", Button: "Check now", Choices: func(p *plan.Plan, _ string) (all []string) {
-		for _, name := range slices.Sorted(maps.Keys(p.Config.Stores)) {
-			if !config.Internal(name) && p.Config.Stores[name].Schema != "" {
-				all = append(all, name)
+	Console: &Console[SchemaQuestion, store.SchemaReport]{Title: "Schemas", Path: "schemas", Button: "Check now",
+		Choices: func(p *plan.Plan, _ string) (all []string) {
+			for _, name := range slices.Sorted(maps.Keys(p.Config.Stores)) {
+				if !config.Internal(name) && p.Config.Stores[name].Schema != "" {
+					all = append(all, name)
+				}
 			}
-		}
-		return all
-	}},
+			return all
+		}},
 }
 
 type schemaFlags struct {
@@ -73,7 +77,8 @@ func (f *schemaFlags) Request(context.Context, Streams) (SchemaQuestion, error) 
 	q := SchemaQuestion{Store: f.Store, Formats: f.Formats}
 	if f.Schema == "" {
 		if f.Formats {
-			return q, errs.New(errs.Invalid, "--formats is for --schema: formats in the configuration applies to the configured schema")
+			return q, errs.New(errs.Invalid,
+				"--formats is for --schema: formats in the configuration applies to the configured schema")
 		}
 		return q, nil
 	}
@@ -108,7 +113,8 @@ func (f *schemaFlags) write(w io.Writer, r *store.SchemaReport) error {
 	if more := r.Failing - len(r.First); more > 0 {
 		fmt.Fprintf(w, "and %d more\n", more)
 	}
-	_, err := fmt.Fprintf(w, "%s of %s checked, %s the schema\n", count.Of(r.Objects, "object"), f.Store, count.Of(r.Failing, "does not match", "do not match"))
+	_, err := fmt.Fprintf(w, "%s of %s checked, %s the schema\n", count.Of(r.Objects, "object"), f.Store,
+		count.Of(r.Failing, "does not match", "do not match"))
 	return err
 }
 
@@ -134,13 +140,15 @@ func checkSchema(ctx context.Context, c *config.Config, set *store.Set, q Schema
 		return nil, errs.Wrap(err, errs.Invalid, "%v", err)
 	}
 	if compiled == nil {
-		return nil, errs.New(errs.Invalid, "store %s has no schema in the configuration that is served: name one with --schema, or reload", q.Store)
+		return nil, errs.New(errs.Invalid,
+			"store %s has no schema in the configuration that is served: name one with --schema, or reload", q.Store)
 	}
 	return s.CheckSchema(ctx, compiled, nil)
 }
 
 // followSchema checks the objects of a store by the schema that is served, for a person who follows it in the console.
-func followSchema(ctx context.Context, at *Place, name string, report func(store.SchemaReport)) (*store.SchemaReport, error) {
+func followSchema(ctx context.Context, at *Place, name string,
+	report func(store.SchemaReport)) (*store.SchemaReport, error) {
 	s := at.Set.Store(name)
 	if s == nil || s.Schema() == nil {
 		return nil, errs.New(errs.Invalid, "store %s has no schema", name)
@@ -152,7 +160,8 @@ func followSchema(ctx context.Context, at *Place, name string, report func(store
 	last, err := s.CheckSchema(ctx, s.Schema(), func(r store.SchemaReport) error {
 		report(keptSchemaReport(r, of))
 		if now := at.Current().Store(name); now == nil || now.SchemaDigest() != of.Schema {
-			return errs.New(errs.Canceled, "the configuration was reloaded meanwhile, with another schema of %s: check again", name)
+			return errs.New(errs.Canceled,
+				"the configuration was reloaded meanwhile, with another schema of %s: check again", name)
 		}
 		// Others have the backend and the processors for half of the time, at any cost of a page.
 		if err := backoff.Sleep(ctx, time.Since(began)); err != nil {
@@ -168,7 +177,8 @@ func followSchema(ctx context.Context, at *Place, name string, report func(store
 	return &kept, nil
 }
 
-// countTimeout is how long a run waits for the number of objects: a backend that would have to read them does not know it at once.
+// countTimeout is how long a run waits for the number of objects: a backend that would have to read them does not know
+// it at once.
 const countTimeout = time.Second
 
 // aboutObjects returns how many objects there are as the backend has it, 0 if that is not known at once.

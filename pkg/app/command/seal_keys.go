@@ -95,7 +95,8 @@ func SealKeysOf(stored store.Stored) ([]seal.Key, error) {
 		keys = append(keys, next)
 	}
 	if broken || len(keys) == 0 {
-		return nil, errs.New(errs.Internal, "the object %s of store %s has no key in %s: restore it from a backup, or delete it, and the next start creates another",
+		return nil, errs.New(errs.Internal, "the object %s of store %s has no key in %s: restore it from a backup, "+
+			"or delete it, and the next start creates another",
 			SealKeyUUID, config.SealKeyStore, field)
 	}
 	return keys, nil
@@ -124,7 +125,8 @@ func AddSealKey(ctx context.Context, s *store.Store, now time.Time, keep time.Du
 			}
 		}
 		if len(keys) == MaxSealKeys {
-			return store.Mutation{}, errs.New(errs.Exists, "there are already %d keys; wait until one has ended, or end the earlier ones sooner with a shorter --keep", MaxSealKeys)
+			return store.Mutation{}, errs.New(errs.Exists, "there are already %d keys; wait until one has ended, or "+
+				"end the earlier ones sooner with a shorter --keep", MaxSealKeys)
 		}
 		keys = append(keys, seal.Key{Secret: seal.NewKey(), From: from})
 		return store.Mutation{Fields: sealKeyFields(keys)}, nil
@@ -175,11 +177,13 @@ type SealKey struct {
 
 // KeysRequest adds a key, or only lists them.
 type KeysRequest struct {
-	Rotate bool           `json:"rotate,omitempty"`
-	Keep   *time.Duration `json:"keep,omitempty"` // how long texts of the earlier keys can be opened; nil: as long as the log keeps events
+	Rotate bool `json:"rotate,omitempty"`
+	// how long texts of the earlier keys can be opened; nil: as long as the log keeps events
+	Keep *time.Duration `json:"keep,omitempty"`
 }
 
-// Keys lists the keys for sealing, after it has added one if that is requested. Errors: Invalid, Exists (there are too many), Unavailable.
+// Keys lists the keys for sealing, after it has added one if that is requested. Errors: Invalid, Exists (there are too
+// many), Unavailable.
 var Keys = Operation[KeysRequest, []SealKey, none]{
 	Name: "keys",
 	Run: func(ctx context.Context, at *Place, q KeysRequest, _ func(none)) (*[]SealKey, error) {
@@ -194,7 +198,9 @@ var Keys = Operation[KeysRequest, []SealKey, none]{
 	},
 	Commands: []Command[KeysRequest, []SealKey]{
 		{Words: "seal-keys list", Help: "List the keys, without showing them.", Flags: &keysFlags{}},
-		{Words: "seal-keys rotate", Help: "Add a key. It is used after a minute; the earlier keys still open their texts for a time.", Flags: &rotateFlags{}},
+		{Words: "seal-keys rotate",
+			Help:  "Add a key. It is used after a minute; the earlier keys still open their texts for a time.",
+			Flags: &rotateFlags{}},
 	},
 }
 

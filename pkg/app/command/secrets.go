@@ -77,9 +77,11 @@ func importSecrets(ctx context.Context, p *plan.Plan, set *store.Set, q ImportRe
 		return nil, plan.UnknownStore(p.Config, name)
 	}
 	if config.Internal(name) {
-		return nil, errs.New(errs.Invalid, "the store %s is internal: use `belfry backup` and `belfry restore` for its objects", name)
+		return nil, errs.New(errs.Invalid,
+			"the store %s is internal: use `belfry backup` and `belfry restore` for its objects", name)
 	}
-	ctx = store.WithCall(ctx, store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: "belfry import --secrets"}})
+	ctx = store.WithCall(ctx,
+		store.Call{Origin: event.OriginCommand, Ctx: event.Ctx{UserAgent: "belfry import --secrets"}})
 	result := &Imported{Rejected: []string{}}
 	lines := bufio.NewScanner(q.From)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
@@ -106,10 +108,12 @@ func importLine(ctx context.Context, s *store.Store, update bool, line []byte, r
 	}
 	uuid, ok := o.Text("uuid")
 	if !ok {
-		return errs.New(errs.Invalid, "the object has no uuid: only exports with --secrets can be imported with --secrets")
+		return errs.New(errs.Invalid,
+			"the object has no uuid: only exports with --secrets can be imported with --secrets")
 	}
 	// The store omits arrays and records of binaries. These fields belong to them, and to requests.
-	for _, field := range []string{mapping.OverflowField, mapping.OwnersField, store.BinariesField, store.RequestsField} {
+	for _, field := range []string{mapping.OverflowField, mapping.OwnersField, store.BinariesField,
+		store.RequestsField} {
 		delete(o, field)
 	}
 	_, err = s.Save(ctx, o, uuid)

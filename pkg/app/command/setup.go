@@ -14,14 +14,16 @@ import (
 // SetupBus creates the streams of a configuration, and the consumers of its listeners and of further ones, so that
 // other users of the bus do not need this permission. It narrows other consumers (see listener.NarrowConsumers). With
 // check it only compares. It returns its findings and changes, up to an error.
-func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec, check bool) ([]bus.Diff, error) {
+func SetupBus(ctx context.Context, c *config.Config, b *bus.Client, more []listener.Spec,
+	check bool) ([]bus.Diff, error) {
 	p, err := plan.Compile(c)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range more {
 		if slices.Contains(plan.BuiltIn, m.Name) {
-			return nil, errs.New(errs.Invalid, "listener %s is built in, and set up as configured; choose another name for yours", m.Name)
+			return nil, errs.New(errs.Invalid,
+				"listener %s is built in, and set up as configured; choose another name for yours", m.Name)
 		}
 	}
 	steps, err := BusSteps(p, b, more, check)
@@ -55,9 +57,10 @@ func BusSteps(p *plan.Plan, b listener.Bus, more []listener.Spec, check bool) ([
 		return bus.SetupStreams(ctx, b, o.Events, o.Replicas, check)
 	}}}
 	for _, spec := range append(p.Specs(), more...) {
-		all = append(all, busStep{"the consumers of listener " + spec.Name, func(ctx context.Context) ([]bus.Diff, error) {
-			return listener.Setup(ctx, b, spec, check)
-		}})
+		all = append(all,
+			busStep{"the consumers of listener " + spec.Name, func(ctx context.Context) ([]bus.Diff, error) {
+				return listener.Setup(ctx, b, spec, check)
+			}})
 	}
 	return append(all, busStep{"other consumers of the log", func(ctx context.Context) ([]bus.Diff, error) {
 		return listener.NarrowConsumers(ctx, b, check)

@@ -93,7 +93,8 @@ var Users = Operation[UserRequest, UserReply, UserReply]{
 const UserPage = 200
 
 // manageUsers answers one request about users with an open service.
-func manageUsers(ctx context.Context, users *account.Service, q UserRequest, report func(UserReply)) (*UserReply, error) {
+func manageUsers(ctx context.Context, users *account.Service, q UserRequest,
+	report func(UserReply)) (*UserReply, error) {
 	agent := "belfry user " + string(q.Act)
 	if q.By != "" {
 		agent += " (" + q.By + ")"
@@ -151,7 +152,8 @@ func manageUser(ctx context.Context, users *account.Service, q UserRequest) (sto
 				return store.Stored{}, err
 			}
 		}
-		return users.Admin.CreateUser(ctx, admin.NewUser{Login: q.Login, Password: q.Password, Fields: fields, Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
+		return users.Admin.CreateUser(ctx, admin.NewUser{Login: q.Login, Password: q.Password, Fields: fields,
+			Admin: q.Admin, Validated: q.Validated, Machine: q.Machine})
 	}
 	user, err := users.Admin.FindUser(ctx, q.User)
 	if err != nil {
@@ -182,6 +184,7 @@ func manageUser(ctx context.Context, users *account.Service, q UserRequest) (sto
 	case SetPassword:
 		return users.Admin.SetPassword(ctx, user.UUID, q.Password)
 	default:
-		return user, errs.New(errs.Invalid, "the belfry that serves the data does not know %q: use the command of its version", q.Act)
+		return user, errs.New(errs.Invalid,
+			"the belfry that serves the data does not know %q: use the command of its version", q.Act)
 	}
 }

@@ -54,7 +54,8 @@ func expiry(text *string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, *text)
 	if err != nil {
-		return at, errs.New(errs.Invalid, "--expires: expected a time such as 2030-01-02T15:04:05Z, or a duration such as 720h")
+		return at, errs.New(errs.Invalid,
+			"--expires: expected a time such as 2030-01-02T15:04:05Z, or a duration such as 720h")
 	}
 	return at, nil
 }

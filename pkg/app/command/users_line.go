@@ -58,7 +58,8 @@ var userCommands = []Command[UserRequest, UserReply]{
 	},
 	{
 		Words: "user recover", Help: "Send a user the mail with which they set a new password.",
-		Flags: &userRecoverFlags{userFlags: userFlags{act: RecoverUser, done: "a mail to set a new password will be sent"}},
+		Flags: &userRecoverFlags{userFlags: userFlags{act: RecoverUser,
+			done: "a mail to set a new password will be sent"}},
 	},
 	{Words: "user unlink", Help: "Remove a login of a user who has another one.", Flags: &userUnlinkFlags{}},
 	{
@@ -173,7 +174,8 @@ func writeUser(w io.Writer, a admin.Account) {
 	if a.Deletion != nil {
 		deletion = a.Deletion.Deleted
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", a.UUID, yes[a.Admin], yes[a.Disabled], deletion, created, strings.Join(loginsOf(a), ", "))
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", a.UUID, yes[a.Admin], yes[a.Disabled], deletion, created,
+		strings.Join(loginsOf(a), ", "))
 }
 
 type userShowFlags struct{ oneUser }
@@ -222,7 +224,8 @@ func (f *userAdminFlags) Print(s Streams, r *UserReply) error {
 // errRule reports that the rule of the configuration does not follow the field.
 func errRule(a admin.Account) error {
 	if a.Admin {
-		return errs.New(errs.Conflict, "the user is still an admin: the rule `admins` of the configuration uses other fields")
+		return errs.New(errs.Conflict,
+			"the user is still an admin: the rule `admins` of the configuration uses other fields")
 	}
 	return errs.New(errs.Conflict, "the user is not an admin: the rule `admins` of the configuration uses other fields")
 }
@@ -241,7 +244,8 @@ type userCreateFlags struct {
 func (f *userCreateFlags) Request(ctx context.Context, s Streams) (q UserRequest, err error) {
 	switch _, err := record.NormalizeAddress(f.Login); {
 	case f.Machine && (f.Login != "" || f.Validated || f.NoPassword):
-		return q, errs.New(errs.Invalid, "--machine: a machine has neither an address nor a password; leave out the address, --validated and --no-password")
+		return q, errs.New(errs.Invalid, "--machine: a machine has neither an address nor a password; leave out the "+
+			"address, --validated and --no-password")
 	case !f.Machine && err != nil:
 		return q, err
 	}
@@ -283,7 +287,8 @@ type userDeleteFlags struct {
 // Request implements Flags, once the deletion is confirmed.
 func (f *userDeleteFlags) Request(ctx context.Context, s Streams) (q UserRequest, err error) {
 	if !f.Yes {
-		if err := s.Confirm(ctx, "Delete the user "+f.User+", and all objects that cascade? This can't be undone. Type yes: "); err != nil {
+		if err := s.Confirm(ctx,
+			"Delete the user "+f.User+", and all objects that cascade? This can't be undone. Type yes: "); err != nil {
 			return q, err
 		}
 	}
@@ -301,7 +306,8 @@ func (f *userSessionsFlags) Print(s Streams, r *UserReply) error {
 	t := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tTYPE\tLAST USED\tEXPIRES\tADDRESS\tPLACE\tDEVICE\tUSER AGENT")
 	for _, i := range sessions {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%q\n", i.ID, i.Type, i.LastUsed, i.Expires, cmp.Or(i.Address, "-"), cmp.Or(i.Place.String(), "-"), cmp.Or(i.Device, "-"), i.UserAgent)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%q\n", i.ID, i.Type, i.LastUsed, i.Expires, cmp.Or(i.Address, "-"),
+			cmp.Or(i.Place.String(), "-"), cmp.Or(i.Device, "-"), i.UserAgent)
 	}
 	return t.Flush()
 }

@@ -56,7 +56,8 @@ const maxShown = 200
 func shortReport(r Report) Report {
 	copies := *r.Report
 	copies.Differences, copies.More = shorten(copies.Differences, copies.More, maxShown)
-	copies.Full, copies.TooLarge = copies.Full[:min(len(copies.Full), maxShown)], copies.TooLarge[:min(len(copies.TooLarge), maxShown)]
+	copies.Full, copies.TooLarge = copies.Full[:min(len(copies.Full), maxShown)],
+		copies.TooLarge[:min(len(copies.TooLarge), maxShown)]
 	if copies.Unique != nil {
 		u := *copies.Unique
 		u.Findings, u.More = shorten(u.Findings, u.More, maxShown)
@@ -88,7 +89,8 @@ var Verify = Operation[VerifyRequest, Report, verify.Progress]{
 	Reads: func(q VerifyRequest) bool { return !q.Repair },
 	Run: func(ctx context.Context, at *Place, q VerifyRequest, report func(verify.Progress)) (r *Report, err error) {
 		err = at.Binaries(ctx, func(services []*binary.Service) (err error) {
-			r, err = verifyAll(ctx, at.Set, services, q, verify.Options{RecheckFor: at.RecheckFor, Alone: !at.Served}, report)
+			r, err = verifyAll(ctx, at.Set, services, q, verify.Options{RecheckFor: at.RecheckFor, Alone: !at.Served},
+				report)
 			return err
 		})
 		return r, err
@@ -105,7 +107,8 @@ var Verify = Operation[VerifyRequest, Report, verify.Progress]{
 }
 
 // verifyAll verifies the stores, and the binaries of services.
-func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, q VerifyRequest, how verify.Options, report func(verify.Progress)) (r *Report, err error) {
+func verifyAll(ctx context.Context, set *store.Set, services []*binary.Service, q VerifyRequest, how verify.Options,
+	report func(verify.Progress)) (r *Report, err error) {
 	r, how.Repair, how.Tracker = &Report{}, q.Repair, &verify.Tracker{}
 	defer reportProgress(how.Tracker, report)()
 	if r.Report, err = verify.Run(ctx, set, how); err == nil && len(services) > 0 {

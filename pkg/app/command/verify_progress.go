@@ -80,7 +80,8 @@ func (d *verifyDisplay) end() {
 // hint prints after an error or an interrupt how much was repaired, and how to continue.
 func (d *verifyDisplay) hint(repair bool) {
 	if repair && d.last.Differ > 0 {
-		fmt.Fprintf(d.w, "repaired %d of %s; run the command again to repair the rest\n", d.last.Repaired, count.Of(d.last.Differ, "array"))
+		fmt.Fprintf(d.w, "repaired %d of %s; run the command again to repair the rest\n", d.last.Repaired,
+			count.Of(d.last.Differ, "array"))
 	}
 }
 

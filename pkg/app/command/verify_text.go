@@ -29,13 +29,16 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(w, "... and %d more\n", r.More)
 	}
 	for _, o := range r.Full {
-		fmt.Fprintf(w, "full      %s %s.%s: holds %d of %s (limit of the mapping)\n", o.Target, o.Holder, o.Array, o.Entries, count.Of(o.Objects, "object"))
+		fmt.Fprintf(w, "full      %s %s.%s: holds %d of %s (limit of the mapping)\n", o.Target, o.Holder, o.Array,
+			o.Entries, count.Of(o.Objects, "object"))
 	}
 	for _, o := range r.TooLarge {
-		fmt.Fprintf(w, "too large %s %s.%s: %s of %s has no entry, which would have more than %s\n", o.Target, o.Holder, o.Array, o.UUID, o.Source, count.Of(o.Limit, "byte"))
+		fmt.Fprintf(w, "too large %s %s.%s: %s of %s has no entry, which would have more than %s\n", o.Target, o.Holder,
+			o.Array, o.UUID, o.Source, count.Of(o.Limit, "byte"))
 	}
 	for _, u := range r.Unnamed {
-		fmt.Fprintf(w, "unnamed   %s.%s names nothing in %s: %s, the first is %s: %s\n", u.Source, u.Key, u.Target, count.Of(u.Objects, "object"), u.UUID, u.Detail)
+		fmt.Fprintf(w, "unnamed   %s.%s names nothing in %s: %s, the first is %s: %s\n", u.Source, u.Key, u.Target,
+			count.Of(u.Objects, "object"), u.UUID, u.Detail)
 	}
 	if r.Repaired > 0 {
 		fmt.Fprintf(w, "repaired  %d\n", r.Repaired)
@@ -49,7 +52,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(w, "%s with computed fields\n", count.Of(r.Computed, "object"))
 	}
 	_, err := fmt.Fprintf(w, "%s, %s, %s, %s: %s\n", count.Of(r.Mappings, "mapping"), count.Of(r.Objects, "object"),
-		count.Of(r.Targets, "target"), count.Of(r.Entries, "entry", "entries"), count.Of(len(r.Differences)+r.More, "difference"))
+		count.Of(r.Targets, "target"), count.Of(r.Entries, "entry", "entries"),
+		count.Of(len(r.Differences)+r.More, "difference"))
 	return err
 }
 
@@ -60,21 +64,25 @@ func writeUnique(w io.Writer, u *verify.Unique) {
 	for _, f := range u.Findings {
 		fields := strings.Join(f.Fields, ", ")
 		if f.Other == "" {
-			fmt.Fprintf(w, "unclaimed %s %s: its value of %s is not held for it; --repair does that\n", f.Store, f.UUID, fields)
+			fmt.Fprintf(w, "unclaimed %s %s: its value of %s is not held for it; --repair does that\n", f.Store, f.UUID,
+				fields)
 		} else {
-			fmt.Fprintf(w, "duplicate %s %s: %s has the same %s; change one of them\n", f.Store, f.UUID, f.Other, fields)
+			fmt.Fprintf(w, "duplicate %s %s: %s has the same %s; change one of them\n", f.Store, f.UUID, f.Other,
+				fields)
 		}
 	}
 	if u.More > 0 {
 		fmt.Fprintf(w, "... and %d more\n", u.More)
 	}
 	for _, name := range u.Waiting {
-		fmt.Fprintf(w, "waiting   %s: its unique values are not compared, since belfry has not collected them all yet\n", name)
+		fmt.Fprintf(w,
+			"waiting   %s: its unique values are not compared, since belfry has not collected them all yet\n", name)
 	}
 	if u.Claimed > 0 {
 		fmt.Fprintf(w, "claimed   %d\n", u.Claimed)
 	}
-	fmt.Fprintf(w, "%s with unique fields, %s, %d stale: %s\n", count.Of(u.Objects, "object"), count.Of(u.Claims, "value"), u.Stale, count.Of(len(u.Findings)+u.More, "difference"))
+	fmt.Fprintf(w, "%s with unique fields, %s, %d stale: %s\n", count.Of(u.Objects, "object"),
+		count.Of(u.Claims, "value"), u.Stale, count.Of(len(u.Findings)+u.More, "difference"))
 }
 
 func writeBinaries(w io.Writer, r *binary.Report) {

@@ -42,7 +42,8 @@ func (c *Control) start(ctx context.Context, _ *serving.Generation) error {
 	}
 	token := rand.Text()
 	server := &http.Server{Handler: guarded(token, c.mux()), ReadHeaderTimeout: 5 * time.Second}
-	c.port = port.Serve(server, listener, func(err error) { c.Log.Error("the control server has failed", "error", err) })
+	c.port = port.Serve(server, listener,
+		func(err error) { c.Log.Error("the control server has failed", "error", err) })
 	return c.Folder.Publish("http://"+listener.Addr().String(), token)
 }
 

@@ -28,8 +28,8 @@ type Here struct {
 	Reload  func(ctx context.Context) (*command.Reloaded, error)
 }
 
-// Serving is Place of what this process serves now, which stays so until done: work that began with a configuration ends with it, and
-// what a later one fills has the work's writes.
+// Serving is Place of what this process serves now, which stays so until done: work that began with a configuration
+// ends with it, and what a later one fills has the work's writes.
 func (h *Here) Serving(reads bool) (at *command.Place, done func()) {
 	use := h.Served.Use
 	if reads {
@@ -43,8 +43,10 @@ func (h *Here) Serving(reads bool) (at *command.Place, done func()) {
 func (h *Here) Place(g *serving.Generation) *command.Place {
 	return &command.Place{
 		Plan: g.Plan, Set: g.Set, Log: h.Log, Served: true, RecheckFor: command.DifferenceTimeout,
-		Users:    h.users,
-		Binaries: func(_ context.Context, do func([]*binary.Service) error) error { return do(open.InOrder(g.Binaries)) },
+		Users: h.users,
+		Binaries: func(_ context.Context, do func([]*binary.Service) error) error {
+			return do(open.InOrder(g.Binaries))
+		},
 		Backups: func(ctx context.Context, do func(context.Context, *command.Maker) error) error {
 			err := do(ctx, h.Backups.Maker())
 			if err != nil && ctx.Err() == nil {

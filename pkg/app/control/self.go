@@ -47,9 +47,10 @@ func (s *Self) examine(ctx context.Context) (*command.Examined, error) {
 	}
 	now := s.Served.Now()
 	if len(now.Config.Bus.URL) == 0 {
-		x := &examine.BusExamination{Plan: now.Plan, User: "of this process", Own: true, Now: time.Now, Connect: func() (examine.AskedBus, func(), error) {
-			return now.Bus, func() {}, now.Bus.Ready(ctx)
-		}}
+		x := &examine.BusExamination{Plan: now.Plan, User: "of this process", Own: true, Now: time.Now,
+			Connect: func() (examine.AskedBus, func(), error) {
+				return now.Bus, func() {}, now.Bus.Ready(ctx)
+			}}
 		checks = append(checks, doctor.Check{Area: examine.AreaBus, Subject: "embedded", Ask: x.Ask})
 	} else {
 		checks = append(checks, s.workRightsCheck())
@@ -63,15 +64,22 @@ func (s *Self) examine(ctx context.Context) (*command.Examined, error) {
 func (s *Self) askSelf(ctx context.Context) []doctor.Finding {
 	var all []doctor.Finding
 	if _, err := s.Health.Ready(ctx); err != nil {
-		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.notReady", Says: "/readyz is 503: " + examine.MessageOf(err), Do: "see the other findings: a process is not ready because one of its parts is not"})
+		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.notReady",
+			Says: "/readyz is 503: " + examine.MessageOf(err),
+			Do:   "see the other findings: a process is not ready because one of its parts is not"})
 	} else {
-		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", plan.Version(), os.Getpid(), s.Began.UTC().Format(time.RFC3339), strings.Join(s.Roles.Names(), ", "))})
+		all = append(all, doctor.Finding{Level: doctor.OK,
+			Name: "process.ready", Says: fmt.Sprintf("version %s, process %d, since %s, roles %s", plan.Version(),
+				os.Getpid(), s.Began.UTC().Format(time.RFC3339), strings.Join(s.Roles.Names(), ", "))})
 	}
 	for _, says := range s.Health.Shortcomings() {
-		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says, Do: "see belfry's log; docs/guides/monitor.md lists the conditions"})
+		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "process.degraded", Says: says,
+			Do: "see belfry's log; docs/guides/monitor.md lists the conditions"})
 	}
 	if o := s.Served.Now().Relay.Stats(); o.Events > 0 && o.Unavailable {
-		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox", Says: count.Of(o.Events, "event") + " can't be published, and no listener has them yet", Do: "see the findings about the bus; the events are published when it accepts them"})
+		all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.outbox",
+			Says: count.Of(o.Events, "event") + " can't be published, and no listener has them yet",
+			Do:   "see the findings about the bus; the events are published when it accepts them"})
 	}
 	ctx, cancel := context.WithTimeout(ctx, probe.Timeout)
 	defer cancel()
@@ -92,30 +100,34 @@ func (s *Self) askParts(ctx context.Context) []doctor.Finding {
 	states := s.Health.States(ctx)
 	for _, state := range states {
 		if err := state.Err; err != nil {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: state.Of.Title(), Says: examine.MessageOf(err), Do: "belfry's log has the time of the failure; belfry uses the part again once it works"})
+			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.part", Subject: state.Of.Title(),
+				Says: examine.MessageOf(err),
+				Do:   "belfry's log has the time of the failure; belfry uses the part again once it works"})
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.parts", Says: "the " + count.Of(len(states), "part") + " that it depends on work"})
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.parts",
+			Says: "the " + count.Of(len(states), "part") + " that it depends on work"})
 	}
 	return all
 }
 
 // workRightsCheck checks the permissions that the workers of this process need.
 func (s *Self) workRightsCheck() doctor.Check {
-	return doctor.Check{Area: examine.AreaBus, Subject: examine.WhatWorkers, Ask: func(ctx context.Context) []doctor.Finding {
-		now := s.Served.Now()
-		o, err := open.BusClient(now.Config)
-		if err != nil || now.Bus.Ready(ctx) != nil {
-			return nil // as another check reports
-		}
-		x := examine.NewBusExamination(now.Plan, o)
-		x.Serves = true
-		for _, spec := range now.Plan.Specs() {
-			if s.Roles.Has(spec.Name) {
-				x.Workers = append(x.Workers, spec.Name)
+	return doctor.Check{Area: examine.AreaBus, Subject: examine.WhatWorkers,
+		Ask: func(ctx context.Context) []doctor.Finding {
+			now := s.Served.Now()
+			o, err := open.BusClient(now.Config)
+			if err != nil || now.Bus.Ready(ctx) != nil {
+				return nil // as another check reports
 			}
-		}
-		return x.Check(examine.WhatWorkers, x.AskWork).Ask(ctx)
-	}}
+			x := examine.NewBusExamination(now.Plan, o)
+			x.Serves = true
+			for _, spec := range now.Plan.Specs() {
+				if s.Roles.Has(spec.Name) {
+					x.Workers = append(x.Workers, spec.Name)
+				}
+			}
+			return x.Check(examine.WhatWorkers, x.AskWork).Ask(ctx)
+		}}
 }

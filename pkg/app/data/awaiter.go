@@ -65,7 +65,8 @@ func (a Awaiter) space(ctx context.Context, backend string) func(error) error {
 	return func(full error) error {
 		once.Do(func() {
 			a.Startup.Wait("space on the disk of backend " + backend)
-			a.Log.Error("the disk of a backend is full; belfry starts once there is space", "backend", backend, "error", full)
+			a.Log.Error("the disk of a backend is full; belfry starts once there is space", "backend", backend,
+				"error", full)
 		})
 		if err := backoff.Sleep(ctx, spaceInterval); err != nil {
 			return errors.Join(err, full)
@@ -76,15 +77,16 @@ func (a Awaiter) space(ctx context.Context, backend string) func(error) error {
 
 // RestoreCheck is the part that fails if the stores have a part of a backup. It waits for their backend.
 func RestoreCheck(wait Awaiter) serving.Part {
-	return serving.Part{Name: "the check of a restore", Start: func(ctx context.Context, first *serving.Generation) error {
-		var state backup.State
-		err := wait.Await(ctx, first.Config, first.Config.Stores[config.PositionStore].Backend, func() (err error) {
-			state, err = open.BackupStates(first.Set).Get(ctx)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		return hold.ErrIncomplete(state)
-	}}
+	return serving.Part{Name: "the check of a restore",
+		Start: func(ctx context.Context, first *serving.Generation) error {
+			var state backup.State
+			err := wait.Await(ctx, first.Config, first.Config.Stores[config.PositionStore].Backend, func() (err error) {
+				state, err = open.BackupStates(first.Set).Get(ctx)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return hold.ErrIncomplete(state)
+		}}
 }

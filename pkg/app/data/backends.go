@@ -46,11 +46,16 @@ func (b *Backends) Part() serving.Part {
 }
 
 func (b *Backends) start(ctx context.Context, first *serving.Generation) (err error) {
-	b.all, err = open.Backends(ctx, first.Plan, func(ctx context.Context, name string, of config.Backend) (opened driver.Backend, err error) {
-		space := b.space(ctx, name)
-		err = b.Await(ctx, first.Config, name, func() (err error) { opened, err = open.Backend(ctx, of, b.Log, space); return err })
-		return opened, err
-	})
+	b.all, err = open.Backends(ctx, first.Plan,
+		func(ctx context.Context, name string, of config.Backend) (opened driver.Backend, err error) {
+			space := b.space(ctx, name)
+			err = b.Await(ctx, first.Config, name, func() (err error) {
+				opened, err = open.Backend(ctx, of, b.Log,
+					space)
+				return err
+			})
+			return opened, err
+		})
 	b.as = maps.Clone(first.Config.Backends)
 	maps.DeleteFunc(b.as, func(name string, _ config.Backend) bool { return b.all[name] == nil })
 	first.Backends = b.all
@@ -74,7 +79,8 @@ func (b *Backends) reload(ctx context.Context, _, next *serving.Generation) (par
 		if d == nil {
 			var err error
 			if d, err = open.Backend(ctx, next.Config.Backends[name], b.Log, nil); err != nil {
-				return part.Change{}, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", name), open.CloseBackends(opened))
+				return part.Change{}, errors.Join(errs.Wrap(err, errs.KindOf(err), "backend %s", name),
+					open.CloseBackends(opened))
 			}
 			opened[name] = d
 		}
@@ -93,19 +99,21 @@ func (b *Backends) reload(ctx context.Context, _, next *serving.Generation) (par
 	}, nil
 }
 
-// differs refuses a backend that is open with other settings, from before a reload that removed it: its name would show other data than
-// after a restart. A folder can't be opened under a second name.
+// differs refuses a backend that is open with other settings, from before a reload that removed it: its name would show
+// other data than after a restart. A folder can't be opened under a second name.
 func (b *Backends) differs(c *config.Config, name string) config.Problems {
 	next := c.Backends[name]
 	if b.all[name] != nil {
 		if reflect.DeepEqual(b.as[name], next) {
 			return nil
 		}
-		return config.Problems{c.Problem("backends."+name, "is still open with the settings from before it was removed: restart belfry, or set those again")}
+		return config.Problems{c.Problem("backends."+name,
+			"is still open with the settings from before it was removed: restart belfry, or set those again")}
 	}
 	for other, as := range b.as {
 		if as.File != nil && next.File != nil && as.File.Folder == next.File.Folder {
-			return config.Problems{c.Problem("backends."+name, "has the folder that is still open as backend %s: restart belfry, or use that name", other)}
+			return config.Problems{c.Problem("backends."+name,
+				"has the folder that is still open as backend %s: restart belfry, or use that name", other)}
 		}
 	}
 	return nil
@@ -132,7 +140,9 @@ func (s *Stores) complete(g *serving.Generation, o *store.Options) {
 	o.InterceptsGet = len(g.Config.Stores[o.Name].Intercept["get"]) > 0
 	o.Logger = s.Log
 	if o.Name == g.Config.Authentication.UserStore {
-		o.BeforeDelete = func(ctx context.Context, user store.Stored) error { return g.Auth.Admin.AnnounceDeletion(ctx, user) }
+		o.BeforeDelete = func(ctx context.Context, user store.Stored) error {
+			return g.Auth.Admin.AnnounceDeletion(ctx, user)
+		}
 	}
 	if len(o.Search) > 0 {
 		o.Searcher = search.NewClient(g.Bus.Conn())
@@ -145,13 +155,18 @@ func (s *Stores) complete(g *serving.Generation, o *store.Options) {
 // start opens all stores.
 func (s *Stores) start(ctx context.Context, first *serving.Generation) error {
 	openStore := open.Opener(first.Plan)
-	set, err := open.Stores(ctx, first.Plan, first.Backends, func(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
-		err = s.Await(ctx, first.Config, backend, func() (err error) { opened, err = openStore(ctx, backend, b, o); return err })
-		if err == nil && o.Name == config.SealKeyStore {
-			err = s.openSealer(ctx, first, opened)
-		}
-		return opened, err
-	}, func(o *store.Options) { s.complete(first, o) })
+	set, err := open.Stores(ctx, first.Plan, first.Backends,
+		func(ctx context.Context, backend string, b driver.Backend, o store.Options) (opened *store.Store, err error) {
+			err = s.Await(ctx, first.Config, backend, func() (err error) {
+				opened, err = openStore(ctx, backend, b,
+					o)
+				return err
+			})
+			if err == nil && o.Name == config.SealKeyStore {
+				err = s.openSealer(ctx, first, opened)
+			}
+			return opened, err
+		}, func(o *store.Options) { s.complete(first, o) })
 	if err != nil {
 		return err
 	}
@@ -214,7 +229,8 @@ func (s *Stores) reload(ctx context.Context, before, next *serving.Generation) (
 }
 
 // reopen returns a store with the records of a served one, or opens a new one.
-func reopen(ctx context.Context, known *store.Store, backend string, b driver.Backend, o store.Options) (*store.Store, error) {
+func reopen(ctx context.Context, known *store.Store, backend string, b driver.Backend,
+	o store.Options) (*store.Store, error) {
 	if known == nil {
 		return open.StoreOnline(ctx, backend, b, o)
 	}
@@ -226,8 +242,10 @@ func reopen(ctx context.Context, known *store.Store, backend string, b driver.Ba
 }
 
 var (
-	objectsDesc = prometheus.NewDesc("belfry_objects", "Approximate number of objects in a store.", []string{"store"}, nil)
-	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet published.", []string{"store"}, nil)
+	objectsDesc = prometheus.NewDesc("belfry_objects", "Approximate number of objects in a store.", []string{"store"},
+		nil)
+	pendingDesc = prometheus.NewDesc("belfry_events_pending", "Events in records that are not yet published.",
+		[]string{"store"}, nil)
 )
 
 // counts are the metrics of stores.
@@ -243,10 +261,13 @@ func (s *Stores) counts() prometheus.Collector {
 }
 
 var (
-	cacheLabels     = []string{"backend"}
-	cacheBytesDesc  = prometheus.NewDesc("belfry_cache_bytes", "Bytes in the cache of a backend of type file.", cacheLabels, nil)
-	cacheHitsDesc   = prometheus.NewDesc("belfry_cache_hits_total", "Blocks that a backend of type file found in its cache.", cacheLabels, nil)
-	cacheMissesDesc = prometheus.NewDesc("belfry_cache_misses_total", "Blocks that a backend of type file read from its folder.", cacheLabels, nil)
+	cacheLabels    = []string{"backend"}
+	cacheBytesDesc = prometheus.NewDesc("belfry_cache_bytes", "Bytes in the cache of a backend of type file.",
+		cacheLabels, nil)
+	cacheHitsDesc = prometheus.NewDesc("belfry_cache_hits_total",
+		"Blocks that a backend of type file found in its cache.", cacheLabels, nil)
+	cacheMissesDesc = prometheus.NewDesc("belfry_cache_misses_total",
+		"Blocks that a backend of type file read from its folder.", cacheLabels, nil)
 )
 
 // caches are the metrics of the caches of backends of type file.
@@ -270,7 +291,8 @@ func Interceptors(g *serving.Generation, name string, log *slog.Logger) store.In
 	rules := map[string][]intercept.Rule{}
 	for op, list := range g.Config.Stores[name].Intercept {
 		for _, i := range list {
-			rules[op] = append(rules[op], intercept.Rule{Name: i.Name, Timeout: i.Timeout, FailOpen: i.OnError == "accept"})
+			rules[op] = append(rules[op],
+				intercept.Rule{Name: i.Name, Timeout: i.Timeout, FailOpen: i.OnError == "accept"})
 		}
 	}
 	if len(rules) == 0 {

@@ -16,7 +16,8 @@ import (
 // Belfry waits for a backend that will recover, and says so; it does not wait for a folder, nor for what does
 // not change by itself.
 func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
-	c, err := config.Parse("belfry.yaml", []byte(`backends: {away: {type: mongodb, url: "mongodb://127.0.0.1:1"}}`), func(string) (string, bool) { return "", false })
+	c, err := config.Parse("belfry.yaml", []byte(`backends: {away: {type: mongodb, url: "mongodb://127.0.0.1:1"}}`),
+		func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,8 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		attempts := 0
 		err := wait.Await(t.Context(), c, try.backend, func() error { attempts++; return try.results[attempts-1] })
 		if attempts != try.attempts || !errors.Is(err, try.want) {
-			t.Errorf("%s: %d attempts ended with %v, want %d and %v", try.backend, attempts, err, try.attempts, try.want)
+			t.Errorf("%s: %d attempts ended with %v, want %d and %v", try.backend, attempts, err, try.attempts,
+				try.want)
 		}
 		if waiting := wait.Startup.Err(); err == nil && strings.Contains(waiting.Error(), "waits") {
 			t.Errorf("the backend is there, and it says %v", waiting)
@@ -47,7 +49,8 @@ func TestAStartWaitsForBackendsThatRecover(t *testing.T) {
 		t.Errorf("it says %v", waiting)
 	}
 	log := logged.String()
-	if n := strings.Count(log, "a backend is unavailable; retrying"); n != 2 || !strings.Contains(log, "can't be resolved") || !strings.Contains(log, "the backend is available") {
+	if n := strings.Count(log, "a backend is unavailable; retrying"); n != 2 ||
+		!strings.Contains(log, "can't be resolved") || !strings.Contains(log, "the backend is available") {
 		t.Errorf("%d waits are logged, want one for each start that waits:\n%s", n, log)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

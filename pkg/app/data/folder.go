@@ -96,8 +96,8 @@ func (d *Folder) await(ctx context.Context, folder string) error {
 			unknown = 0
 			if h := held.Holder; h != known || time.Since(said) >= hold.WaitLogInterval {
 				known, said = h, time.Now()
-				d.Log.Warn("waiting for a command that holds the data folder", "command", "belfry "+h.Doing, "process", h.PID, "host", h.Host,
-					"since", h.Started, "folder", folder)
+				d.Log.Warn("waiting for a command that holds the data folder", "command", "belfry "+h.Doing,
+					"process", h.PID, "host", h.Host, "since", h.Started, "folder", folder)
 				d.Startup.Wait("`belfry " + h.Doing + "`, which has its data")
 			}
 		default:

@@ -24,7 +24,8 @@ func (broken) Ping(context.Context) error {
 // A folder that has failed does not come back in this process, so the process
 // asks to be ended.
 func TestAFailedFolderEndsBelfry(t *testing.T) {
-	c, err := config.Parse("belfry.yaml", []byte("stores: {Books: {}}"), func(string) (string, bool) { return "", false })
+	c, err := config.Parse("belfry.yaml", []byte("stores: {Books: {}}"),
+		func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,11 @@ type Janitor struct {
 
 // Part returns the functions that start and stop it.
 func (j *Janitor) Part() serving.Part {
-	return serving.Part{Name: "the janitor", Stop: j.running.Stop, Start: func(context.Context, *serving.Generation) error {
-		j.running.Every(purgeInterval, func(ctx context.Context) bool { j.purge(ctx); return true })
-		return nil
-	}}
+	return serving.Part{Name: "the janitor", Stop: j.running.Stop,
+		Start: func(context.Context, *serving.Generation) error {
+			j.running.Every(purgeInterval, func(ctx context.Context) bool { j.purge(ctx); return true })
+			return nil
+		}}
 }
 
 func (j *Janitor) purge(ctx context.Context) {

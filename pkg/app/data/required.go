@@ -78,7 +78,8 @@ func collecting(s walk.Status) string {
 		return "the unique values of " + s.Store + " are collected once it is known that no process with another " +
 			"configuration runs, within half a minute: " + means
 	case s.Waiting:
-		return "the unique values of " + s.Store + " are collected once all processes have the same configuration: " + means
+		return "the unique values of " + s.Store + " are collected once all processes have the same configuration: " +
+			means
 	default:
 		return fmt.Sprintf("the unique values of %s are being collected from its objects (%d of %d): %s",
 			s.Store, s.Done, s.Total, means)
@@ -88,13 +89,15 @@ func collecting(s walk.Status) string {
 func building(s walk.Status) string {
 	switch {
 	case s.Waiting && !s.Others:
-		return "indexes of " + s.Store + " are built once it is known that no process with another configuration runs, " +
+		return "indexes of " + s.Store +
+			" are built once it is known that no process with another configuration runs, " +
 			"within half a minute: lists that need them are refused until then"
 	case s.Waiting:
 		return "indexes of " + s.Store + " are built once all processes have the same configuration: lists that need " +
 			"them are refused until then"
 	default:
-		return fmt.Sprintf("indexes of %s are being built (%d of %d objects): lists that need them are refused until then",
+		return fmt.Sprintf("indexes of %s are being built (%d of %d objects): lists that need them are refused "+
+			"until then",
 			s.Store, s.Done, s.Total)
 	}
 }

@@ -54,7 +54,8 @@ func (e *Examination) busChecks() []doctor.Check {
 		configured, err := open.BusClient(e.config)
 		if err != nil {
 			return []doctor.Check{{Area: AreaBus, Ask: func(context.Context) []doctor.Finding {
-				return []doctor.Finding{{Level: doctor.Problem, Name: "bus.unusable", Says: MessageOf(err), Do: "correct bus in the configuration"}}
+				return []doctor.Finding{{Level: doctor.Problem, Name: "bus.unusable", Says: MessageOf(err),
+					Do: "correct bus in the configuration"}}
 			}}}
 		}
 		o = &configured
@@ -72,13 +73,14 @@ func (e *Examination) busChecks() []doctor.Check {
 // NewBusExamination returns an examination of a bus with options, as the user of the configuration.
 func NewBusExamination(p *plan.Plan, o bus.Options) *BusExamination {
 	o.Name = "belfry doctor"
-	return &BusExamination{Plan: p, User: cmp.Or(o.Auth.User, "of the configuration"), Own: true, Now: time.Now, Connect: func() (AskedBus, func(), error) {
-		c, err := bus.Dial(o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return c, c.Close, nil
-	}}
+	return &BusExamination{Plan: p, User: cmp.Or(o.Auth.User, "of the configuration"), Own: true, Now: time.Now,
+		Connect: func() (AskedBus, func(), error) {
+			c, err := bus.Dial(o)
+			if err != nil {
+				return nil, nil, err
+			}
+			return c, c.Close, nil
+		}}
 }
 
 // Ask makes all checks of the bus concurrently if it can be reached.
@@ -87,7 +89,8 @@ func (x *BusExamination) Ask(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		return []doctor.Finding{busUnreachable(err)}
 	}
-	all := []doctor.Finding{{Level: doctor.OK, Name: "bus.connected", Says: "it replies, a server of version " + b.Conn().ConnectedServerVersion()}}
+	all := []doctor.Finding{{Level: doctor.OK, Name: "bus.connected",
+		Says: "it replies, a server of version " + b.Conn().ConnectedServerVersion()}}
 	done()
 	checks := []doctor.Check{
 		x.Check("whether events can be published", x.askPublish, strings.TrimSuffix(event.LogPrefix, ".")),
@@ -100,7 +103,8 @@ func (x *BusExamination) Ask(ctx context.Context) []doctor.Finding {
 	}
 	steps, err := command.BusSteps(x.Plan, nil, nil, true)
 	if err != nil {
-		return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.unusable", Says: MessageOf(err), Do: "correct bus in the configuration"})
+		return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.unusable", Says: MessageOf(err),
+			Do: "correct bus in the configuration"})
 	}
 	for i, step := range steps {
 		checks = append(checks, x.Check(step.What, func(ctx context.Context, b AskedBus) ([]doctor.Finding, error) {
@@ -114,7 +118,8 @@ func (x *BusExamination) Ask(ctx context.Context) []doctor.Finding {
 	}
 	within := time.Minute
 	if until, has := ctx.Deadline(); has {
-		within = max(time.Until(until)-time.Second, 0) // so that hanging checks are named here, and the other findings are kept
+		// So that hanging checks are named here, and the other findings are kept.
+		within = max(time.Until(until)-time.Second, 0)
 	}
 	return append(all, joined(doctor.Run(ctx, checks, within).Findings)...)
 }
@@ -123,7 +128,8 @@ const apiPrefix = "$JS.API"
 
 // Check makes a check that sends requests on subjects. If the server denies one, the finding is that the check is not
 // possible.
-func (x *BusExamination) Check(what string, ask func(ctx context.Context, b AskedBus) ([]doctor.Finding, error), subjects ...string) doctor.Check {
+func (x *BusExamination) Check(what string, ask func(ctx context.Context, b AskedBus) ([]doctor.Finding, error),
+	subjects ...string) doctor.Check {
 	return doctor.Check{Area: AreaBus, Subject: what, Ask: func(ctx context.Context) []doctor.Finding {
 		b, done, err := x.Connect()
 		if err != nil {
@@ -138,20 +144,27 @@ func (x *BusExamination) Check(what string, ask func(ctx context.Context, b Aske
 		case err == nil:
 			return all
 		case denied && bus.IsInbox(subject):
-			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.inbox", Says: "the bus's user " + x.User + " may not receive replies on " + subject,
-				Do: "name the user by bus.user and bus.password, not in the URL: then replies arrive on _INBOX_<user>, as nats.conf permits"})
+			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.inbox",
+				Says: "the bus's user " + x.User + " may not receive replies on " + subject,
+				Do: "name the user by bus.user and bus.password, not in the URL: then replies arrive on " +
+					"_INBOX_<user>, as nats.conf permits"})
 		case denied:
 			return append(all, x.denied(what, subject))
 		default:
-			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: MessageOf(err), Do: "see the log of the NATS server; docs/guides/deploy-cluster.md lists belfry's requirements"})
+			return append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.failed", Says: MessageOf(err),
+				Do: "see the log of the NATS server; docs/guides/deploy-cluster.md lists belfry's requirements"})
 		}
 	}}
 }
 
 func busUnreachable(err error) doctor.Finding {
-	f := doctor.Finding{Level: doctor.Problem, Name: "bus.unreachable", Says: MessageOf(err), Do: "check that the NATS server runs, and bus.url and bus.tls; meanwhile events stay in their records, and none is lost"}
-	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
-		f.Name, f.Do = "bus.login", "correct bus.user and bus.password, bus.token, bus.nkey or bus.credentials; the server's nats.conf has the users"
+	f := doctor.Finding{Level: doctor.Problem, Name: "bus.unreachable",
+		Says: MessageOf(err), Do: "check that the NATS server runs, and bus.url and bus.tls; meanwhile events stay " +
+			"in their records, and none is lost"}
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) ||
+		errors.Is(err, nats.ErrAuthRevoked) {
+		f.Name, f.Do = "bus.login", "correct bus.user and bus.password, bus.token, bus.nkey or bus.credentials; the "+
+			"server's nats.conf has the users"
 	}
 	return f
 }
@@ -161,7 +174,9 @@ func (x *BusExamination) askPublish(ctx context.Context, b AskedBus) ([]doctor.F
 	m := refusedBy(nats.NewMsg(event.LogPrefix + "doctor"))
 	_, err := b.Conn().RequestMsgWithContext(ctx, m)
 	if _, denied := deniedOf(ctx, err); denied && x.Own {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "bus.mayNotPublish", Says: "the bus's user " + x.User + " may not publish events on " + event.LogPrefix + ">: they stay in their records, and no listener receives them",
+		return []doctor.Finding{{Level: doctor.Problem,
+			Name: "bus.mayNotPublish", Says: "the bus's user " + x.User + " may not publish events on " +
+				event.LogPrefix + ">: they stay in their records, and no listener receives them",
 			Do: asRolesSay}}, nil
 	}
 	if errors.Is(err, nats.ErrNoResponders) {
@@ -179,11 +194,14 @@ func differences(found []bus.Diff) (all []doctor.Finding) {
 		f := doctor.Finding{Level: doctor.OK, Name: "bus.inSync", Subject: d.What, Says: "it is as configured"}
 		switch {
 		case d.State == bus.Missing:
-			f.Level, f.Name, f.Says, f.Do = doctor.Problem, "bus.missing", "it does not exist", "run `belfry bus setup` as the admin of the bus"
+			f.Level, f.Name, f.Says, f.Do = doctor.Problem, "bus.missing", "it does not exist",
+				"run `belfry bus setup` as the admin of the bus"
 		case d.State == bus.Recreate:
-			f.Level, f.Name, f.Says, f.Do = doctor.Warning, "bus.recreate", d.Detail+", which the server does not change", strings.Join(d.Commands, "; ")
+			f.Level, f.Name, f.Says, f.Do = doctor.Warning, "bus.recreate",
+				d.Detail+", which the server does not change", strings.Join(d.Commands, "; ")
 		case d.NeedsSetup():
-			f.Level, f.Name, f.Says, f.Do = doctor.Warning, "bus.drifted", d.Detail, "run `belfry bus setup` as the admin of the bus, or correct the configuration"
+			f.Level, f.Name, f.Says, f.Do = doctor.Warning, "bus.drifted", d.Detail,
+				"run `belfry bus setup` as the admin of the bus, or correct the configuration"
 		}
 		if s := d.Shortcomings(); len(s) > 0 {
 			f.Level, f.Says = doctor.Problem, f.Says+": "+strings.Join(s, "; ")
@@ -218,7 +236,8 @@ func (x *BusExamination) askListeners(ctx context.Context, b AskedBus) ([]doctor
 		all = append(all, x.judgeListener(l, s.CachedInfo())...)
 	}
 	if len(all) == 0 {
-		all = append(all, doctor.Finding{Level: doctor.OK, Area: areaListener, Name: "listener.ok", Says: count.Of(len(listeners), "listener") + ", without lag and dead letters"})
+		all = append(all, doctor.Finding{Level: doctor.OK, Area: areaListener, Name: "listener.ok",
+			Says: count.Of(len(listeners), "listener") + ", without lag and dead letters"})
 	}
 	return all, nil
 }
@@ -226,14 +245,18 @@ func (x *BusExamination) askListeners(ctx context.Context, b AskedBus) ([]doctor
 // judgeListener reports the problems of a listener.
 func (x *BusExamination) judgeListener(l *replay.Listener, log *jetstream.StreamInfo) (all []doctor.Finding) {
 	add := func(level doctor.Level, name, says, do string) {
-		all = append(all, doctor.Finding{Level: level, Area: areaListener, Name: name, Subject: l.Name, Says: says, Do: do})
+		all = append(all,
+			doctor.Finding{Level: level, Area: areaListener, Name: name, Subject: l.Name, Says: says, Do: do})
 	}
 	if l.Letters > 0 {
 		add(doctor.Problem, "listener.deadLetters", count.Of(l.Letters, "event")+" could not be handled",
-			"see the reasons with `belfry dlq list --listener "+l.Name+"`; then `belfry dlq retry` or `belfry dlq drop`: docs/guides/listeners.md")
+			"see the reasons with `belfry dlq list --listener "+l.Name+
+				"`; then `belfry dlq retry` or `belfry dlq drop`: docs/guides/listeners.md")
 	}
 	if !l.PausedUntil.IsZero() {
-		add(doctor.Problem, "listener.paused", "it is paused until "+l.PausedUntil.Format(time.RFC3339)+", and receives nothing", "`nats consumer resume "+bus.StreamEvents+" "+l.Name+"` ends that")
+		add(doctor.Problem, "listener.paused",
+			"it is paused until "+l.PausedUntil.Format(time.RFC3339)+", and receives nothing",
+			"`nats consumer resume "+bus.StreamEvents+" "+l.Name+"` ends that")
 	}
 	most := uint64(0)
 	if log.Config.MaxMsgs > 0 {
@@ -242,11 +265,15 @@ func (x *BusExamination) judgeListener(l *replay.Listener, log *jetstream.Stream
 	events := fmt.Sprintf("%d events are not handled yet", l.Lag+uint64(max(l.Unacked, 0))) //nolint:gosec // not negative
 	switch {
 	case most > 0 && l.Lag > most/2:
-		add(doctor.Problem, "listener.losing", events+", and the log holds at most "+fmt.Sprint(most)+": it will soon miss the oldest", "start more processes with it, or raise bus.events.maxMessages and maxBytes")
+		add(doctor.Problem, "listener.losing",
+			events+", and the log holds at most "+fmt.Sprint(most)+": it will soon miss the oldest",
+			"start more processes with it, or raise bus.events.maxMessages and maxBytes")
 	case l.Lag > 0 && !l.Last.IsZero() && x.Now().Sub(l.Last) > idleLag:
-		add(doctor.Problem, "listener.stopped", events+", and it was last active at "+l.Last.UTC().Format(time.RFC3339), "start the process with this listener, or see its log; `belfry bus setup` resets nothing")
+		add(doctor.Problem, "listener.stopped", events+", and it was last active at "+l.Last.UTC().Format(time.RFC3339),
+			"start the process with this listener, or see its log; `belfry bus setup` resets nothing")
 	case l.Lag > muchLag:
-		add(doctor.Warning, "listener.lag", events, "check with `belfry listener list` whether the number decreases; if not, start more processes with it")
+		add(doctor.Warning, "listener.lag", events,
+			"check with `belfry listener list` whether the number decreases; if not, start more processes with it")
 	}
 	return all
 }
@@ -255,7 +282,9 @@ func (x *BusExamination) judgeListener(l *replay.Listener, log *jetstream.Stream
 func (x *BusExamination) askMissed(ctx context.Context, b AskedBus) ([]doctor.Finding, error) {
 	gaps, err := missed.Fetch(ctx, b.Conn())
 	if errors.Is(err, nats.ErrNoResponders) {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "bus.noWorker", Says: "no belfry with the role mapping, cascade or mail replies on the bus", Do: "start one: without it arrays are not updated and mails are not sent"}}, nil
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "bus.noWorker",
+			Says: "no belfry with the role mapping, cascade or mail replies on the bus",
+			Do:   "start one: without it arrays are not updated and mails are not sent"}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -263,13 +292,17 @@ func (x *BusExamination) askMissed(ctx context.Context, b AskedBus) ([]doctor.Fi
 	var all []doctor.Finding
 	for _, g := range gaps {
 		if g.Open() {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Area: areaListener, Name: "listener.missed", Subject: g.Consumer,
-				Says: "it has missed " + g.Count() + " events since " + g.Since.UTC().Format(time.RFC3339) + ": the log was " + string(g.Reason),
-				Do:   "repeat the listener's work for these events, then run `belfry listener confirm " + g.Consumer + "`: docs/guides/listeners.md"})
+			all = append(all,
+				doctor.Finding{Level: doctor.Problem, Area: areaListener, Name: "listener.missed", Subject: g.Consumer,
+					Says: "it has missed " + g.Count() + " events since " + g.Since.UTC().Format(time.RFC3339) +
+						": the log was " + string(g.Reason),
+					Do: "repeat the listener's work for these events, then run `belfry listener confirm " + g.Consumer +
+						"`: docs/guides/listeners.md"})
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, doctor.Finding{Level: doctor.OK, Area: areaListener, Name: "listener.complete", Says: "no listener has missed events"})
+		all = append(all, doctor.Finding{Level: doctor.OK, Area: areaListener, Name: "listener.complete",
+			Says: "no listener has missed events"})
 	}
 	return all, nil
 }
@@ -287,7 +320,8 @@ func (x *BusExamination) askClock(ctx context.Context, b AskedBus) ([]doctor.Fin
 	}
 	at := s.CachedInfo().TimeStamp
 	if at.IsZero() {
-		return []doctor.Finding{{Level: doctor.Unseen, Area: areaClock, Name: "clock.unknown", Says: "the NATS server does not report its time", Do: "update it to 2.10 or later"}}, nil
+		return []doctor.Finding{{Level: doctor.Unseen, Area: areaClock, Name: "clock.unknown",
+			Says: "the NATS server does not report its time", Do: "update it to 2.10 or later"}}, nil
 	}
 	return []doctor.Finding{JudgeClock("the bus", at, before, after)}, nil
 }
@@ -301,7 +335,8 @@ func JudgeClock(whose string, at, before, after time.Time) doctor.Finding {
 	case at.Before(before):
 		ahead = -before.Sub(at)
 	}
-	f := doctor.Finding{Level: doctor.OK, Area: areaClock, Name: "clock.ok", Subject: whose, Says: "its clock agrees with this machine's clock"}
+	f := doctor.Finding{Level: doctor.OK, Area: areaClock, Name: "clock.ok", Subject: whose,
+		Says: "its clock agrees with this machine's clock"}
 	if ahead.Abs() > ClockSkew {
 		way := "ahead of"
 		if ahead < 0 {

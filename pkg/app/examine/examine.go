@@ -49,12 +49,15 @@ func DoctorConfig(err error) *doctor.Report {
 	r := &doctor.Report{Findings: []doctor.Finding{}}
 	var problems config.Problems
 	if !errors.As(err, &problems) {
-		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: AreaConfig, Name: "configuration.unreadable", Says: MessageOf(err), Do: "name the file with --config"})
+		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: AreaConfig,
+			Name: "configuration.unreadable", Says: MessageOf(err), Do: "name the file with --config"})
 	}
 	for _, p := range problems {
 		at := p
 		at.Key = "" // the finding's subject has the key
-		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: AreaConfig, Name: "configuration.invalid", Subject: p.Key, Says: at.Error(), Do: "correct the file; `belfry config check` checks it again"})
+		r.Findings = append(r.Findings, doctor.Finding{Level: doctor.Problem, Area: AreaConfig,
+			Name: "configuration.invalid", Subject: p.Key, Says: at.Error(),
+			Do: "correct the file; `belfry config check` checks it again"})
 	}
 	return r
 }
@@ -115,7 +118,8 @@ func (e *Examination) checks() []doctor.Check {
 	all = append(all, e.busChecks()...)
 	for _, name := range slices.Sorted(maps.Keys(e.config.Mailers)) {
 		if e.usesMailer(name) {
-			all = append(all, doctor.Check{Area: AreaMailer, Subject: name, Ask: func(ctx context.Context) []doctor.Finding { return e.askMailer(ctx, name) }})
+			all = append(all, doctor.Check{Area: AreaMailer, Subject: name,
+				Ask: func(ctx context.Context) []doctor.Finding { return e.askMailer(ctx, name) }})
 		}
 	}
 	return append(all,
@@ -132,12 +136,14 @@ func (e *Examination) askConfig(context.Context) (all []doctor.Finding) {
 	}
 	for _, w := range plan.Warnings(e.config) {
 		if !isAboutCertificate(w) {
-			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.doubtful", Says: w, Do: "see docs/reference/configuration.md; `belfry config check` shows it, too"})
+			all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.doubtful", Says: w,
+				Do: "see docs/reference/configuration.md; `belfry config check` shows it, too"})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.plan.Open)) {
 		all = append(all, doctor.Finding{Level: doctor.Warning, Name: "configuration.open", Subject: "stores." + name,
-			Says: "everyone has access to it: its policy lacks " + strings.Join(e.plan.Open[name], ", "), Do: "set stores." + name + ".policy, or remove expose"})
+			Says: "everyone has access to it: its policy lacks " + strings.Join(e.plan.Open[name], ", "),
+			Do:   "set stores." + name + ".policy, or remove expose"})
 	}
 	if len(all) == 0 {
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "configuration.ok", Says: "it is valid"})
@@ -149,35 +155,45 @@ func (e *Examination) askConfig(context.Context) (all []doctor.Finding) {
 func (e *Examination) askProcess(ctx context.Context) []doctor.Finding {
 	switch {
 	case e.holderErr != nil:
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "process.unknown", Says: MessageOf(e.holderErr), Do: "run this command as the user of belfry"}}
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "process.unknown", Says: MessageOf(e.holderErr),
+			Do: "run this command as the user of belfry"}}
 	case e.holder == nil:
 		return e.notServed(ctx)
 	case !e.serves():
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "process.other", Says: e.holder.String() + " holds the data folder " + e.config.Data, Do: "repeat this command when it has ended"}}
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "process.other",
+			Says: e.holder.String() + " holds the data folder " + e.config.Data,
+			Do:   "repeat this command when it has ended"}}
 	}
 	reply, err := command.Examine.Ask(ctx, *e.holder, struct{}{})
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Problem, Name: "process.silent", Says: e.holder.String() + " does not report its state: " + MessageOf(err),
-			Do: "if it has another version, restart it with this one; else see its log"}}
+		return []doctor.Finding{{Level: doctor.Problem, Name: "process.silent",
+			Says: e.holder.String() + " does not report its state: " + MessageOf(err),
+			Do:   "if it has another version, restart it with this one; else see its log"}}
 	}
 	if reply.Version != plan.Version() {
-		reply.Findings = append(reply.Findings, doctor.Finding{Level: doctor.Warning, Area: AreaVersion, Name: "version.command", Subject: e.holder.String(),
-			Says: "its version is " + reply.Version + ", and the version of this command is " + plan.Version(), Do: "restart it to complete an update, or use the command of its version"})
+		reply.Findings = append(reply.Findings, doctor.Finding{Level: doctor.Warning, Area: AreaVersion,
+			Name: "version.command", Subject: e.holder.String(),
+			Says: "its version is " + reply.Version + ", and the version of this command is " + plan.Version(),
+			Do:   "restart it to complete an update, or use the command of its version"})
 	}
 	return reply.Findings
 }
 
 // notServed returns findings about the machine while no process serves the data folder.
 func (e *Examination) notServed(ctx context.Context) []doctor.Finding {
-	all := []doctor.Finding{{Level: doctor.Unseen, Name: "process.none", Says: "no belfry serves the data folder " + e.config.Data + " on this machine, so its own findings are missing", Do: "start it with `belfry serve`, or run this command on its machine, as its user"}}
-	for _, at := range []struct{ key, address string }{{"listen", e.config.Listen}, {"metrics.listen", e.config.Metrics.Listen}, {"http.redirect", e.config.HTTP.Redirect}} {
+	all := []doctor.Finding{{Level: doctor.Unseen, Name: "process.none",
+		Says: "no belfry serves the data folder " + e.config.Data + " on this machine, so its own findings are missing",
+		Do:   "start it with `belfry serve`, or run this command on its machine, as its user"}}
+	for _, at := range []struct{ key, address string }{{"listen", e.config.Listen},
+		{"metrics.listen", e.config.Metrics.Listen}, {"http.redirect", e.config.HTTP.Redirect}} {
 		if at.address == "" {
 			continue
 		}
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at.address)
 		if err != nil {
 			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "process.port", Subject: at.key,
-				Says: fmt.Sprintf("a belfry could not listen on %s: %v", at.address, reasonOf(err)), Do: "stop the program that uses the port, or choose another port for " + at.key})
+				Says: fmt.Sprintf("a belfry could not listen on %s: %v", at.address, reasonOf(err)),
+				Do:   "stop the program that uses the port, or choose another port for " + at.key})
 			continue
 		}
 		_ = l.Close()

@@ -17,8 +17,8 @@ import (
 // asRolesSay is the remedy for a missing permission of a user.
 const asRolesSay = "give it the permissions of FRONT, WORKER or ALL in nats.conf, and reload the NATS server"
 
-// workRights are requests on the subjects that a worker publishes on, which have no effect: the server refuses them, or nobody
-// subscribes to them.
+// workRights are requests on the subjects that a worker publishes on, which have no effect: the server refuses them, or
+// nobody subscribes to them.
 func workRights(worker string) (all []*nats.Msg) {
 	for _, stream := range []string{bus.StreamEvents, bus.StreamRetry} {
 		next := nats.NewMsg(apiPrefix + ".CONSUMER.MSG.NEXT." + stream + "." + worker)
@@ -68,26 +68,32 @@ func (x *BusExamination) AskWork(ctx context.Context, b AskedBus) (all []doctor.
 		case len(lacks) == 0:
 			able++
 		case x.Serves || len(lacks) < len(rights):
-			all = append(all, doctor.Finding{Level: doctor.Problem, Name: "bus.mayNotWork", Subject: "listener " + worker,
-				Says: "the bus's user " + x.User + " lacks " + count.Noun(len(lacks), "the permission", "the permissions") + " for " + strings.Join(lacks, ", ") + ": it can't receive or settle events", Do: asRolesSay})
+			all = append(all,
+				doctor.Finding{Level: doctor.Problem, Name: "bus.mayNotWork", Subject: "listener " + worker,
+					Says: "the bus's user " + x.User + " lacks " +
+						count.Noun(len(lacks), "the permission", "the permissions") + " for " +
+						strings.Join(lacks, ", ") + ": it can't receive or settle events", Do: asRolesSay})
 		}
 	}
 	if len(all) == 0 && able > 0 {
-		all = append(all, doctor.Finding{Level: doctor.OK, Name: "bus.works", Says: "the user may do the work of " + count.Of(able, "listener") + " of belfry"})
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "bus.works",
+			Says: "the user may do the work of " + count.Of(able, "listener") + " of belfry"})
 	}
 	return all, nil
 }
 
 // readByAll are the subjects of requests without which no process of belfry can use the bus.
 var readByAll = []string{
-	apiPrefix + ".STREAM.INFO." + bus.StreamEvents, apiPrefix + ".STREAM.INFO." + bus.StreamDead, apiPrefix + ".STREAM.INFO." + bus.StreamRetry,
+	apiPrefix + ".STREAM.INFO." + bus.StreamEvents, apiPrefix + ".STREAM.INFO." + bus.StreamDead,
+	apiPrefix + ".STREAM.INFO." + bus.StreamRetry,
 }
 
 // denied is the finding about a permission that the user of the bus lacks.
 func (x *BusExamination) denied(what, subject string) doctor.Finding {
 	if x.Own && slices.Contains(readByAll, subject) {
 		return doctor.Finding{Level: doctor.Problem, Name: "bus.mayNotRead", Subject: what,
-			Says: "the bus's user " + x.User + " lacks the permission for " + subject + ", without which no belfry can use the bus", Do: asRolesSay}
+			Says: "the bus's user " + x.User + " lacks the permission for " + subject +
+				", without which no belfry can use the bus", Do: asRolesSay}
 	}
 	says := "the bus's user " + x.User + " may not see it"
 	if subject != "" {

@@ -67,11 +67,13 @@ func (f *HTTP) ListenPart() serving.Part {
 func (f *HTTP) listen(ctx context.Context, first *serving.Generation) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", first.Config.Listen)
 	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "can't listen for HTTP on %s: free the port, or choose another with --listen", first.Config.Listen)
+		return errs.Wrap(err, errs.Unavailable,
+			"can't listen for HTTP on %s: free the port, or choose another with --listen", first.Config.Listen)
 	}
 	first.Address, f.done = listener.Addr().String(), make(chan struct{})
 	starting := api.New(api.Options{
-		Closed: f.Startup.Err, Registry: prometheus.NewRegistry(), Logger: f.Log, Hosts: first.Hosts(), Base: first.Base(),
+		Closed: f.Startup.Err, Registry: prometheus.NewRegistry(), Logger: f.Log, Hosts: first.Hosts(),
+		Base: first.Base(),
 	})
 	f.starting.Store(starting)
 	f.server = starting.HTTPServer()

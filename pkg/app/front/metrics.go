@@ -29,7 +29,8 @@ type MetricsPort struct {
 
 // Part returns the functions that start, reload and stop it.
 func (m *MetricsPort) Part() serving.Part {
-	return serving.Part{Name: "metrics", Start: m.start, Reload: m.reload, Stop: func(context.Context) error { return m.port.Close() }}
+	return serving.Part{Name: "metrics", Start: m.start, Reload: m.reload,
+		Stop: func(context.Context) error { return m.port.Close() }}
 }
 
 func (m *MetricsPort) start(ctx context.Context, first *serving.Generation) (err error) {
@@ -46,7 +47,8 @@ func (m *MetricsPort) listen(ctx context.Context, g *serving.Generation) (*port.
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't listen for metrics on %s: free the port, or choose another with --metrics-listen", at)
+		return nil, errs.Wrap(err, errs.Unavailable,
+			"can't listen for metrics on %s: free the port, or choose another with --metrics-listen", at)
 	}
 	serves := m.server(g)
 	m.serves.CompareAndSwap(nil, serves)

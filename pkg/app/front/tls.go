@@ -40,8 +40,10 @@ type TLS struct {
 }
 
 // NewTLS returns the parts of a process that make its connections secure.
-func NewTLS(served *serving.Current, roles serving.Roles, log *slog.Logger, l *serving.Lifetime, metrics prometheus.Registerer) *TLS {
-	return &TLS{served: served, roles: roles, log: log, fail: l.Fail, metrics: metrics, stopping: l.Stopping.Done(), ready: make(chan struct{})}
+func NewTLS(served *serving.Current, roles serving.Roles, log *slog.Logger, l *serving.Lifetime,
+	metrics prometheus.Registerer) *TLS {
+	return &TLS{served: served, roles: roles, log: log, fail: l.Fail, metrics: metrics, stopping: l.Stopping.Done(),
+		ready: make(chan struct{})}
 }
 
 // secured has the settings that secure connections. It is empty without TLS.
@@ -133,7 +135,9 @@ func (s *TLS) listen(ctx context.Context, g *serving.Generation) (*port.Port, er
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't listen on %s, which redirects to https: free the port, or choose another as http.redirect (ports below 1024 need root, or CAP_NET_BIND_SERVICE)", at)
+		return nil, errs.Wrap(err,
+			errs.Unavailable, "can't listen on %s, which redirects to https: free the port, or choose another as "+
+				"http.redirect (ports below 1024 need root, or CAP_NET_BIND_SERVICE)", at)
 	}
 	redirect := http.HandlerFunc(s.redirectToHTTPS)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -174,7 +178,8 @@ func (s *TLS) Certificates() serving.Part {
 
 func (s *TLS) reload(_ context.Context, before, next *serving.Generation) (part.Change, error) {
 	was, is := &before.Config.HTTP, &next.Config.HTTP
-	if (was.TLS != nil) == (is.TLS != nil) && reflect.DeepEqual(was.ACME, is.ACME) && redirectOf(before) == redirectOf(next) {
+	if (was.TLS != nil) == (is.TLS != nil) && reflect.DeepEqual(was.ACME, is.ACME) &&
+		redirectOf(before) == redirectOf(next) {
 		return part.Change{}, nil // renew uses another certificate
 	}
 	opened, err := s.open(next)
@@ -198,8 +203,8 @@ func (s *TLS) open(g *serving.Generation) (*secured, error) {
 		now.config = now.files.TLSConfig()
 	default:
 		acme, err := certificate.NewACME(certificate.ACMEOptions{
-			Domains: h.ACME.Domains, Email: h.ACME.Email, Directory: h.ACME.Directory, CA: h.ACME.CA, ExtraCA: h.ACME.ExtraCA, Storage: h.ACME.Storage,
-			Listen: g.Address, Redirect: s.Address, Log: s.log,
+			Domains: h.ACME.Domains, Email: h.ACME.Email, Directory: h.ACME.Directory, CA: h.ACME.CA,
+			ExtraCA: h.ACME.ExtraCA, Storage: h.ACME.Storage, Listen: g.Address, Redirect: s.Address, Log: s.log,
 		})
 		if err != nil {
 			return nil, errs.Wrap(err, errs.KindOf(err), "http.acme")
@@ -237,7 +242,8 @@ func (s *TLS) Renew(p *plan.Plan) (changed []string) {
 	return changed
 }
 
-var expiryDesc = prometheus.NewDesc("belfry_certificate_expiry_timestamp_seconds", "Until when a certificate that the process serves is valid.", []string{"certificate"}, nil)
+var expiryDesc = prometheus.NewDesc("belfry_certificate_expiry_timestamp_seconds",
+	"Until when a certificate that the process serves is valid.", []string{"certificate"}, nil)
 
 // expiries are the times until which certificates are valid.
 func (s *TLS) expiries() prometheus.Collector {

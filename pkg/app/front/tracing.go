@@ -67,6 +67,7 @@ func (t *Traces) Open(ctx context.Context, c *config.Config) (*tracing.Tracer, e
 		return nil, err
 	}
 	return tracing.Start(ctx, tracing.Options{
-		Endpoint: c.Tracing.Endpoint, Ratio: c.Tracing.Ratio, Service: c.Tracing.Service, Version: plan.Version(), Logger: t.Log, RootCAs: roots,
+		Endpoint: c.Tracing.Endpoint, Ratio: c.Tracing.Ratio, Service: c.Tracing.Service, Version: plan.Version(),
+		Logger: t.Log, RootCAs: roots,
 	})
 }

@@ -68,15 +68,18 @@ func (h *Health) dependencies(g *serving.Generation) []*probe.Dependency {
 	}
 	return append(all,
 		&probe.Dependency{Kind: probe.Bus, Detail: detail, Check: g.Bus.Ready},
-		&probe.Dependency{Kind: probe.Outbox, Detail: "to the bus", Check: func(context.Context) error { return outboxWorks(g.Relay) }},
-		&probe.Dependency{Kind: probe.Listeners, Detail: "built in", Check: func(context.Context) error { return h.Missing() }},
+		&probe.Dependency{Kind: probe.Outbox, Detail: "to the bus",
+			Check: func(context.Context) error { return outboxWorks(g.Relay) }},
+		&probe.Dependency{Kind: probe.Listeners, Detail: "built in",
+			Check: func(context.Context) error { return h.Missing() }},
 	)
 }
 
 // outboxWorks returns an error while the bus accepts no events.
 func outboxWorks(r *outbox.Relay) error {
 	if r.Stats().Unavailable {
-		return errs.New(errs.Unavailable, "the bus does not accept events; they stay in their records and will be retried")
+		return errs.New(errs.Unavailable,
+			"the bus does not accept events; they stay in their records and will be retried")
 	}
 	return nil
 }
@@ -157,18 +160,24 @@ func (h *Health) Unavailable(ctx context.Context) error {
 }
 
 var (
-	readyDesc    = prometheus.NewDesc("belfry_ready", "1 while /readyz is 200.", nil, nil)
-	partDesc     = prometheus.NewDesc("belfry_part_up", "1 while a part that the process depends on works: a backend, a storage of binaries, the bus, the outbox, the built-in listeners.", []string{"kind", "name"}, nil)
-	busDesc      = prometheus.NewDesc("belfry_bus_up", "1 while events can be published.", nil, nil)
-	buildDesc    = prometheus.NewDesc("belfry_build_info", "1, with the version of the process.", []string{"version"}, nil)
-	diskFreeDesc = prometheus.NewDesc("belfry_disk_free_bytes", "Space that is free on the disk of a folder that belfry writes.", []string{"folder"}, nil)
-	diskSizeDesc = prometheus.NewDesc("belfry_disk_size_bytes", "Size of the disk of a folder that belfry writes.", []string{"folder"}, nil)
+	readyDesc = prometheus.NewDesc("belfry_ready", "1 while /readyz is 200.", nil, nil)
+	partDesc  = prometheus.NewDesc("belfry_part_up", "1 while a part that the process depends on works: a "+
+		"backend, a storage of binaries, the bus, the outbox, the built-in listeners.", []string{"kind", "name"}, nil)
+	busDesc   = prometheus.NewDesc("belfry_bus_up", "1 while events can be published.", nil, nil)
+	buildDesc = prometheus.NewDesc("belfry_build_info", "1, with the version of the process.", []string{"version"},
+		nil)
+	diskFreeDesc = prometheus.NewDesc("belfry_disk_free_bytes",
+		"Space that is free on the disk of a folder that belfry writes.", []string{"folder"}, nil)
+	diskSizeDesc = prometheus.NewDesc("belfry_disk_size_bytes", "Size of the disk of a folder that belfry writes.",
+		[]string{"folder"}, nil)
 )
 
 // register adds the metrics of the process, of its dependencies, and of its machine.
 func (h *Health) register() {
-	h.Metrics.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	h.Metrics.Asked.MustRegister(prom.Computed(h.collect, readyDesc, partDesc, busDesc, buildDesc, diskFreeDesc, diskSizeDesc))
+	h.Metrics.Registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	h.Metrics.Asked.MustRegister(prom.Computed(h.collect, readyDesc, partDesc, busDesc, buildDesc, diskFreeDesc,
+		diskSizeDesc))
 }
 
 func (h *Health) collect(ctx context.Context, values prom.Values) {

@@ -47,7 +47,8 @@ func Control(ctx context.Context, h Holder, path string, body io.Reader) (io.Rea
 	req.Header.Set("Authorization", "Bearer "+h.Token)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "%s holds the data and does not respond; if it is stopping, try again", h)
+		return nil, errs.Wrap(err, errs.Unavailable,
+			"%s holds the data and does not respond; if it is stopping, try again", h)
 	}
 	if res.StatusCode == http.StatusOK {
 		return res.Body, nil

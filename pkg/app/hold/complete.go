@@ -41,7 +41,8 @@ func CheckComplete(data string) error {
 	if err != nil || m == nil {
 		return err
 	}
-	return errs.New(errs.Unavailable, "the data folder %s has a part of the backup %s, whose restore was interrupted: run `belfry restore` again, which starts over", data, m.Backup)
+	return errs.New(errs.Unavailable, "the data folder %s has a part of the backup %s, whose restore was "+
+		"interrupted: run `belfry restore` again, which starts over", data, m.Backup)
 }
 
 // ErrIncomplete is the error for stores with a part of a backup; nil if they have all of it.
@@ -49,7 +50,8 @@ func ErrIncomplete(state backup.State) error {
 	if state.Restoring == "" {
 		return nil
 	}
-	return errs.New(errs.Unavailable, "the stores have a part of the backup %s, whose restore was interrupted: run `belfry restore` again, or name an empty database", state.Restoring)
+	return errs.New(errs.Unavailable, "the stores have a part of the backup %s, whose restore was interrupted: run "+
+		"`belfry restore` again, or name an empty database", state.Restoring)
 }
 
 // WriteDurably writes a file in a folder. The file gets its name only when it is complete.

@@ -62,7 +62,8 @@ func (h Holder) String() string {
 	if h.PID == 0 {
 		return "another process"
 	}
-	return fmt.Sprintf("belfry %s, process %d on %s since %s", h.Doing, h.PID, h.Host, h.Started.Local().Format(time.DateTime))
+	return fmt.Sprintf("belfry %s, process %d on %s since %s", h.Doing, h.PID, h.Host,
+		h.Started.Local().Format(time.DateTime))
 }
 
 // LockData locks a data folder for a command, and creates the folder if needed. It returns *Held if
@@ -82,14 +83,16 @@ func LockData(folder, doing string) (*DataLock, error) {
 // LockFolder is LockData also for a folder with a part of a backup.
 func LockFolder(folder, doing string) (*DataLock, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't create the data folder %s; choose another with --data", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "can't create the data folder %s; choose another with --data",
+			folder)
 	}
 	isNew := !isUsed(folder)
 	l := &DataLock{path: filepath.Join(folder, LockFile)}
 	l.flock = flock.New(l.path, flock.SetPermissions(0o600))
 	taken, err := l.flock.TryLock()
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "can't lock the data folder %s; choose another with --data", folder)
+		return nil, errs.Wrap(err, errs.Unavailable, "can't lock the data folder %s; choose another with --data",
+			folder)
 	}
 	if !taken {
 		return nil, &Held{Folder: folder, Holder: ReadHolder(l.path)}

@@ -104,16 +104,19 @@ func TestAnUnreadableHolderIsUnknown(t *testing.T) {
 	}
 	for _, content := range []string{
 		"", "garbage", "null", `{"pid":"x"}`, `{"pid":1}`,
-		with(func(h *Holder) { h.PID = -1 }), with(func(h *Holder) { h.Doing = "" }), with(func(h *Holder) { h.Host = "" }),
+		with(func(h *Holder) { h.PID = -1 }), with(func(h *Holder) { h.Doing = "" }),
+		with(func(h *Holder) { h.Host = "" }),
 	} {
 		if h := held(content); h.Holder != (Holder{}) || !strings.Contains(h.Error(), "in use by another process") {
 			t.Errorf("%s: %v", content, h)
 		}
 	}
 	for _, control := range []string{
-		"", "::::", "http://example.com:80", "http://10.0.0.1:80", "https://127.0.0.1:80", "http://127.0.0.1", "http://u:p@127.0.0.1:80", "http://127.0.0.1:80/x", "file:///etc/passwd",
+		"", "::::", "http://example.com:80", "http://10.0.0.1:80", "https://127.0.0.1:80", "http://127.0.0.1",
+		"http://u:p@127.0.0.1:80", "http://127.0.0.1:80/x", "file:///etc/passwd",
 	} {
-		if h := held(with(func(h *Holder) { h.Control = control })).Holder; h.Control != "" || h.Token != "" || h.PID != 7 {
+		if h := held(with(func(h *Holder) { h.Control = control })).Holder; h.Control != "" || h.Token != "" ||
+			h.PID != 7 {
 			t.Errorf("%s: %+v", control, h)
 		}
 	}
@@ -130,7 +133,8 @@ func TestAFolderThatCannotBeLockedIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{file, filepath.Join(file, "below"), occupied} {
-		if _, err := LockData(folder, "serve"); !errors.Is(err, errs.Unavailable) || !strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "--data") {
+		if _, err := LockData(folder, "serve"); !errors.Is(err, errs.Unavailable) ||
+			!strings.Contains(err.Error(), folder) || !strings.Contains(err.Error(), "--data") {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}

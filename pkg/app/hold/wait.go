@@ -19,8 +19,9 @@ const WaitFile = "belfry.waiting"
 
 // How often a lock is tried.
 const (
-	LockInterval   = 100 * time.Millisecond // between attempts to lock a folder
-	UnknownRetries = 10                     // of a lock whose file does not name its holder, which may be about to write it
+	LockInterval = 100 * time.Millisecond // between attempts to lock a folder
+	// of a lock whose file does not name its holder, which may be about to write it
+	UnknownRetries = 10
 )
 
 // Shorter in tests.
@@ -40,7 +41,9 @@ func Awaited(folder string) bool {
 }
 
 // ErrGaveWay is the error of a backup that ended because a belfry waited for it.
-var ErrGaveWay = errs.New(errs.Unavailable, "the backup was interrupted for `belfry serve`, which waits for the data folder: run `belfry backup` again; the serving process then makes the backup, and reuses the parts that are already stored")
+var ErrGaveWay = errs.New(errs.Unavailable, "the backup was interrupted for `belfry serve`, which waits for the data "+
+	"folder: run `belfry backup` again; the serving process then makes the backup, and reuses the parts that are "+
+	"already stored")
 
 // GivingWay returns a context that ends, with errGaveWay as its cause, once a belfry has waited for a data folder for a
 // time. done must be called.

@@ -24,7 +24,8 @@ func Searched(g *serving.Generation) (stores []search.Indexed) {
 		if s := g.Config.Stores[name]; len(s.Search.Fields) > 0 {
 			of := g.Set.Store(name)
 			stores = append(stores, search.Indexed{
-				Store: of, Settings: search.Settings{Fields: s.Search.Fields, Language: s.Search.Language, Backend: s.Backend, Rule: of.SearchRule()},
+				Store: of, Settings: search.Settings{Fields: s.Search.Fields, Language: s.Search.Language,
+					Backend: s.Backend, Rule: of.SearchRule()},
 			})
 		}
 	}
@@ -43,12 +44,13 @@ type Indexing struct {
 
 // Part returns the functions that start, reload and stop it.
 func (s *Indexing) Part() serving.Part {
-	return serving.Part{Name: "the search indexes", Start: s.start, Reload: s.reload, Check: s.unsearchable, Stop: func(context.Context) error {
-		if s.service != nil {
-			s.service.Close()
-		}
-		return nil
-	}}
+	return serving.Part{Name: "the search indexes", Start: s.start, Reload: s.reload, Check: s.unsearchable,
+		Stop: func(context.Context) error {
+			if s.service != nil {
+				s.service.Close()
+			}
+			return nil
+		}}
 }
 
 func (s *Indexing) start(_ context.Context, first *serving.Generation) (err error) {
@@ -65,7 +67,8 @@ func (s *Indexing) open(g *serving.Generation) (*search.Service, error) {
 		return nil, nil
 	}
 	return search.Start(search.Options{
-		Conn: g.Bus.Conn(), JetStream: g.Bus.JetStream(), Folder: plan.SearchFolder(g.Config), Stores: stores, Logger: s.Log, Rate: s.Rate,
+		Conn: g.Bus.Conn(), JetStream: g.Bus.JetStream(), Folder: plan.SearchFolder(g.Config), Stores: stores,
+		Logger: s.Log, Rate: s.Rate,
 	})
 }
 
@@ -108,16 +111,22 @@ func (s *Indexing) unsearchable() (all []string) {
 			all = append(all, "the text of "+s.Store+" is being indexed: searches by q are refused until then")
 		}
 		if s.Late {
-			all = append(all, fmt.Sprintf("the search index of %s is %d events behind the log: searches by q find what was there before", s.Store, s.Behind))
+			all = append(all,
+				fmt.Sprintf("the search index of %s is %d events behind the log: searches by q find what was "+
+					"there before", s.Store, s.Behind))
 		}
 	}
 	return all
 }
 
 var (
-	searchReadyDesc   = prometheus.NewDesc("belfry_search_ready", "1 while the index of a store's text answers searches.", []string{"store"}, nil)
-	searchObjectsDesc = prometheus.NewDesc("belfry_search_objects", "Objects in the index of a store's text.", []string{"store"}, nil)
-	searchBehindDesc  = prometheus.NewDesc("belfry_search_behind", "Events of the log, of all stores, that the index of a store's text has not followed yet.", []string{"store"}, nil)
+	searchReadyDesc = prometheus.NewDesc("belfry_search_ready",
+		"1 while the index of a store's text answers searches.", []string{"store"}, nil)
+	searchObjectsDesc = prometheus.NewDesc("belfry_search_objects", "Objects in the index of a store's text.",
+		[]string{"store"}, nil)
+	searchBehindDesc = prometheus.NewDesc("belfry_search_behind",
+		"Events of the log, of all stores, that the index of a store's text has not followed yet.", []string{"store"},
+		nil)
 )
 
 // collector are the metrics of searching.

@@ -20,7 +20,8 @@ func TestLinksOfMailsAreLoggedDuringDevelopmentAlone(t *testing.T) {
 		"baseURL: https://app.example.org": false,
 		"baseURL: http://192.168.1.5:8080": false,
 	} {
-		c, err := config.Parse("belfry.yaml", []byte("data: "+t.TempDir()+"\n"+text), func(string) (string, bool) { return "", false })
+		c, err := config.Parse("belfry.yaml", []byte("data: "+t.TempDir()+"\n"+text),
+			func(string) (string, bool) { return "", false })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +33,8 @@ func TestLinksOfMailsAreLoggedDuringDevelopmentAlone(t *testing.T) {
 		if err := mailers.Sender(g, "default").Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(log.String(), `link="`+link+`"`); got != logged || !strings.Contains(log.String(), ".eml") || strings.Contains(log.String(), "0123456789") != logged {
+		if got := strings.Contains(log.String(), `link="`+link+`"`); got != logged ||
+			!strings.Contains(log.String(), ".eml") || strings.Contains(log.String(), "0123456789") != logged {
 			t.Errorf("%s: %s", text, log.String())
 		}
 	}

@@ -50,20 +50,23 @@ const (
 
 // New returns mailers without results.
 func New(served *serving.Current, log *slog.Logger, metrics *serving.Metrics) *Mailers {
-	m := &Mailers{served: served, log: log, metrics: metrics, states: map[string]*mailerState{}, counts: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "belfry_mails_total",
-		Help: "Attempts to send a mail, by mailer and result: sent, refused (for good), deferred (its recipient's server asks for another attempt), failed (the mailer does not work).",
-	}, []string{"mailer", "result"})}
+	m := &Mailers{served: served, log: log, metrics: metrics, states: map[string]*mailerState{},
+		counts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "belfry_mails_total",
+			Help: "Attempts to send a mail, by mailer and result: sent, refused (for good), deferred (its " +
+				"recipient's server asks for another attempt), failed (the mailer does not work).",
+		}, []string{"mailer", "result"})}
 	metrics.Registry.MustRegister(m.counts)
 	return m
 }
 
 // Part reports mailers that do not work to operators.
 func (m *Mailers) Part() serving.Part {
-	return serving.Part{Name: "the mailers", Check: m.failingMailer, Start: func(context.Context, *serving.Generation) error {
-		m.metrics.Asked.MustRegister(m.collector())
-		return nil
-	}}
+	return serving.Part{Name: "the mailers", Check: m.failingMailer,
+		Start: func(context.Context, *serving.Generation) error {
+			m.metrics.Asked.MustRegister(m.collector())
+			return nil
+		}}
 }
 
 // use starts to use a mailer, or continues. It drops the state of a mailer with other settings, because their change
@@ -104,7 +107,8 @@ func (m *Mailers) note(name string, err error) {
 		s.says = says
 		if s.warned.IsZero() || now.Sub(s.warned) >= mailWarnings {
 			s.warned = now
-			m.log.Warn("the mailer can't send mails; they are retried for about a day; `belfry mail test ADDRESS` tests the mailer", "mailer", name, "error", err, "since", s.since.UTC().Format(time.RFC3339))
+			m.log.Warn("the mailer can't send mails; they are retried for about a day; `belfry mail test ADDRESS` "+
+				"tests the mailer", "mailer", name, "error", err, "since", s.since.UTC().Format(time.RFC3339))
 		}
 	case errors.Is(err, errs.Invalid):
 		m.counts.WithLabelValues(name, mailRefused).Inc()
@@ -157,10 +161,12 @@ func (m *Mailers) failingMailer() []string {
 	if says == "" {
 		return nil
 	}
-	return []string{"the mailer " + e.Mailer + " can't send mails since " + since.UTC().Format(time.DateTime) + " UTC: " + says + "; they are retried, and the log has the server's reply"}
+	return []string{"the mailer " + e.Mailer + " can't send mails since " + since.UTC().Format(time.DateTime) +
+		" UTC: " + says + "; they are retried, and the log has the server's reply"}
 }
 
-var mailerDesc = prometheus.NewDesc("belfry_mailer_up", "0 while a mailer can't send mails, as far as this process has sent any; else 1.", []string{"mailer"}, nil)
+var mailerDesc = prometheus.NewDesc("belfry_mailer_up",
+	"0 while a mailer can't send mails, as far as this process has sent any; else 1.", []string{"mailer"}, nil)
 
 // collector are the metrics of mailers.
 func (m *Mailers) collector() prometheus.Collector {

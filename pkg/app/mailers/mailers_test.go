@@ -20,7 +20,8 @@ import (
 func failing(t *testing.T) error {
 	t.Helper()
 	s := mailbox.Start(t, mailbox.Login("belfry", "correct horse"))
-	err := mail.NewSMTP(mail.SMTPOptions{Host: s.Host, Port: s.Port, TLS: mail.NoTLS, User: "belfry", Password: "hunter22"}).Send(t.Context(), mail.Message{
+	err := mail.NewSMTP(mail.SMTPOptions{Host: s.Host, Port: s.Port, TLS: mail.NoTLS, User: "belfry",
+		Password: "hunter22"}).Send(t.Context(), mail.Message{
 		ID: "1", From: "bells@example.com", To: "ada@example.com", Subject: "s", Text: "t",
 	})
 	if _, about := mail.AboutServer(err); !about {

@@ -69,7 +69,8 @@ func (c *Connection) reload(ctx context.Context, before, next *serving.Generatio
 			return part.Change{}, err
 		}
 		change.Cancel = func() {
-			if _, err := bus.SetupStreams(context.WithoutCancel(ctx), c.bus, was.Events, was.Replicas, false); err != nil {
+			if _, err := bus.SetupStreams(context.WithoutCancel(ctx), c.bus, was.Events, was.Replicas,
+				false); err != nil {
 				c.Log.Warn("the log still has the limits of the refused configuration", "error", err)
 			}
 		}

@@ -48,11 +48,12 @@ type Narrowing struct {
 
 // Part returns the functions that start and stop it.
 func (n *Narrowing) Part() serving.Part {
-	return serving.Part{Name: "the narrowing of consumers", Stop: n.running.Stop, Start: func(_ context.Context, first *serving.Generation) error {
-		n.bus = first.Bus
-		n.running.Go(n.run)
-		return nil
-	}}
+	return serving.Part{Name: "the narrowing of consumers", Stop: n.running.Stop,
+		Start: func(_ context.Context, first *serving.Generation) error {
+			n.bus = first.Bus
+			n.running.Go(n.run)
+			return nil
+		}}
 }
 
 func (n *Narrowing) run(ctx context.Context) {
@@ -69,7 +70,8 @@ func (n *Narrowing) run(ctx context.Context) {
 		var wide []string
 		for _, d := range found {
 			if d.State == bus.Updated {
-				n.Log.Info("a consumer was narrowed: events about the security of accounts have to be named", "consumer", d.What, "change", d.Detail)
+				n.Log.Info("a consumer was narrowed: events about the security of accounts have to be named",
+					"consumer", d.What, "change", d.Detail)
 				continue
 			}
 			wide = append(wide, d.What)
@@ -87,7 +89,8 @@ func (n *Narrowing) run(ctx context.Context) {
 			wait, woken = narrowDenied, nil // the user may not read the list of consumers either
 		case !slices.Equal(wide, logged):
 			logged = wide
-			n.Log.Warn("a listener may receive events about the security of accounts that it does not name", "consumers", strings.Join(wide, ", "), "error", err)
+			n.Log.Warn("a listener may receive events about the security of accounts that it does not name",
+				"consumers", strings.Join(wide, ", "), "error", err)
 		}
 		if pause(ctx, woken, time.After(wait)) {
 			pause(ctx, nil, time.After(time.Until(began.Add(NarrowPause))))

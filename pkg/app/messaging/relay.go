@@ -24,12 +24,13 @@ type Relay struct {
 
 // Part returns the functions that start, reload and stop it.
 func (r *Relay) Part() serving.Part {
-	return serving.Part{Name: "the relay", Stop: r.stop, Check: r.stuck, Start: func(_ context.Context, first *serving.Generation) error {
-		r.outbox = outbox.NewRelay(outbox.Options{Publisher: first.Bus, Logger: r.Log})
-		first.Relay = r.outbox
-		r.Metrics.MustRegister(r.collector())
-		return nil
-	}}
+	return serving.Part{Name: "the relay", Stop: r.stop, Check: r.stuck,
+		Start: func(_ context.Context, first *serving.Generation) error {
+			r.outbox = outbox.NewRelay(outbox.Options{Publisher: first.Bus, Logger: r.Log})
+			first.Relay = r.outbox
+			r.Metrics.MustRegister(r.collector())
+			return nil
+		}}
 }
 
 // stop publishes pending events. Events that can't be published are not an error: they stay in their records and are
@@ -53,13 +54,16 @@ func (r *Relay) stuck() []string {
 	if s.Stuck == 0 {
 		return nil
 	}
-	return []string{"the bus refuses " + count.Of(s.Stuck, "event") + " for good, which will not reach any listener before it accepts them; they stay in their records. The latest: " + s.Reason}
+	return []string{"the bus refuses " + count.Of(s.Stuck, "event") +
+		" for good, which will not reach any listener before it accepts them; they stay in their records. " +
+		"The latest: " + s.Reason}
 }
 
 var (
 	sentDesc   = prometheus.NewDesc("belfry_events_published_total", "Events published.", nil, nil)
 	failedDesc = prometheus.NewDesc("belfry_events_failures_total", "Failed attempts to publish.", nil, nil)
-	stuckDesc  = prometheus.NewDesc("belfry_events_refused", "Events in records that the bus refuses for good, as of the last sweep.", nil, nil)
+	stuckDesc  = prometheus.NewDesc("belfry_events_refused",
+		"Events in records that the bus refuses for good, as of the last sweep.", nil, nil)
 )
 
 // collector are the metrics of publishing.

@@ -101,7 +101,8 @@ func (c *SettingsCheck) check(ctx context.Context) {
 		if all, err := Listeners(ctx, now.Bus); err == nil {
 			for _, l := range all {
 				if !l.PausedUntil.IsZero() && !mine[l.Name] {
-					lacks = append(lacks, "listener "+l.Name+" is paused and receives nothing: `nats consumer resume` ends that")
+					lacks = append(lacks,
+						"listener "+l.Name+" is paused and receives nothing: `nats consumer resume` ends that")
 					details = append(details, l.Name+" is paused until "+l.PausedUntil.UTC().Format(time.RFC3339))
 				}
 			}
@@ -115,11 +116,16 @@ func (c *SettingsCheck) check(ctx context.Context) {
 		c.Log.Info("the bus meets belfry's requirements again")
 		return
 	}
-	c.Log.Warn("the bus does not meet belfry's requirements: `belfry bus setup --check` prints what to do", "differs", details, "because", lacks)
+	c.Log.Warn("the bus does not meet belfry's requirements: `belfry bus setup --check` prints what to do",
+		"differs", details, "because", lacks)
 }
 
-var busSettingsDesc = prometheus.NewDesc("belfry_bus_shortcomings", "Settings of the bus's streams and consumers with which a promise of belfry may not hold, and paused listeners.", nil, nil)
+var busSettingsDesc = prometheus.NewDesc("belfry_bus_shortcomings",
+	"Settings of the bus's streams and consumers with which a promise of belfry may not hold, and paused listeners.",
+	nil, nil)
 
 func (c *SettingsCheck) collector() prometheus.Collector {
-	return prom.Computed(func(_ context.Context, values prom.Values) { values.Gauge(busSettingsDesc, float64(len(c.get()))) }, busSettingsDesc)
+	return prom.Computed(func(_ context.Context, values prom.Values) {
+		values.Gauge(busSettingsDesc, float64(len(c.get())))
+	}, busSettingsDesc)
 }

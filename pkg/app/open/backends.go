@@ -29,14 +29,16 @@ import (
 
 // Backend opens one backend. Only a folder has to be available immediately; awaitSpace is called while its disk is
 // full, and may be nil.
-func Backend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace func(error) error) (driver.Backend, error) {
+func Backend(ctx context.Context, b config.Backend, log *slog.Logger,
+	awaitSpace func(error) error) (driver.Backend, error) {
 	switch b.Type {
 	case "mongodb":
 		roots, err := certificate.Trusted(b.MongoDB.CA)
 		if err != nil {
 			return nil, err
 		}
-		return mongostore.Open(ctx, mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database, RootCAs: roots})
+		return mongostore.Open(ctx,
+			mongostore.Options{URL: string(b.MongoDB.URL), Database: b.MongoDB.Database, RootCAs: roots})
 	case "dynamodb":
 		d := b.DynamoDB
 		roots, err := certificate.Trusted(d.CA)
@@ -47,7 +49,8 @@ func Backend(ctx context.Context, b config.Backend, log *slog.Logger, awaitSpace
 			Region: d.Region, Endpoint: d.Endpoint, TablePrefix: d.TablePrefix, Logger: log, RootCAs: roots,
 		})
 	default:
-		return filestore.Open(b.File.Folder, filestore.Options{CacheBytes: CacheBytes(b.File.Cache), AwaitSpace: awaitSpace})
+		return filestore.Open(b.File.Folder,
+			filestore.Options{CacheBytes: CacheBytes(b.File.Cache), AwaitSpace: awaitSpace})
 	}
 }
 
@@ -66,7 +69,9 @@ func BackendOnce(ctx context.Context, _ string, b config.Backend) (driver.Backen
 }
 
 // Backends opens the backends that stores use.
-func Backends(ctx context.Context, p *plan.Plan, open func(ctx context.Context, name string, b config.Backend) (driver.Backend, error)) (map[string]driver.Backend, error) {
+func Backends(ctx context.Context, p *plan.Plan,
+	open func(ctx context.Context, name string, b config.Backend) (driver.Backend, error)) (map[string]driver.Backend,
+	error) {
 	backends := map[string]driver.Backend{}
 	for _, s := range p.Config.Stores {
 		if backends[s.Backend] != nil {
@@ -129,7 +134,8 @@ func inBackend(backend string, err error) error {
 
 // Stores opens every store, that of the key for sealing first; complete adds the options that only a running
 // belfry has.
-func Stores(ctx context.Context, p *plan.Plan, backends map[string]driver.Backend, open StoreOpener, complete func(*store.Options)) (*store.Set, error) {
+func Stores(ctx context.Context, p *plan.Plan, backends map[string]driver.Backend, open StoreOpener,
+	complete func(*store.Options)) (*store.Set, error) {
 	var stores []*store.Store
 	ordered := slices.Clone(p.Stores)
 	if i := slices.IndexFunc(ordered, func(o store.Options) bool { return o.Name == config.SealKeyStore }); i > 0 {

@@ -53,13 +53,15 @@ func CloseStorages(all map[string]storage.Storage) error {
 
 // Services returns the binary services over open storages and stores; metrics may be nil, and before are the services
 // that they replace, if any.
-func Services(p *plan.Plan, storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer, before map[string]*binary.Service) map[string]*binary.Service {
+func Services(p *plan.Plan, storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer,
+	before map[string]*binary.Service) map[string]*binary.Service {
 	all := map[string]*binary.Service{}
 	for name, b := range p.Config.Binaries {
 		all[name] = binary.New(binary.Options{
 			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
 			Properties: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
-			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics, Previous: before[name],
+			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics,
+			Previous: before[name],
 		})
 	}
 	return all

@@ -87,7 +87,8 @@ func BusClient(c *config.Config) (bus.Options, error) {
 	case err != nil:
 		return o, errs.New(errs.Invalid, "%v; or pass the address that `belfry serve` prints with --url", err)
 	case o.URL == "":
-		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is empty): set bus.listen, to 127.0.0.1:4222 for instance, and restart belfry")
+		return o, errs.New(errs.Invalid, "the bus is inside the process that serves and has no port (bus.listen is "+
+			"empty): set bus.listen, to 127.0.0.1:4222 for instance, and restart belfry")
 	}
 	o.Syncer, err = embedded.OpenFiles(e)
 	return o, err

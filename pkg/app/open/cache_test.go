@@ -5,7 +5,8 @@ import (
 )
 
 func TestTheDefaultCacheIsPartOfTheMemory(t *testing.T) {
-	for memory, want := range map[uint64]int64{32 << 20: 8 << 20, 128 << 20: 16 << 20, 512 << 20: 64 << 20, 4 << 30: 512 << 20, 64 << 30: 1 << 30, 1<<63 - 1: 1 << 30} {
+	for memory, want := range map[uint64]int64{32 << 20: 8 << 20, 128 << 20: 16 << 20, 512 << 20: 64 << 20,
+		4 << 30: 512 << 20, 64 << 30: 1 << 30, 1<<63 - 1: 1 << 30} {
 		if got := DefaultCache(memory); got != want {
 			t.Errorf("%d MiB of memory: a cache of %d MiB, not %d", memory>>20, got>>20, want>>20)
 		}

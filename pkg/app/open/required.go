@@ -14,7 +14,8 @@ import (
 // RequiredOf returns the options of the filler that requests depend on: it collects the claims of unique values, and
 // builds indexes.
 func RequiredOf(p *plan.Plan, set *store.Set, log *slog.Logger) fill.Options {
-	return fill.Options{Works: fill.Required(set), Store: set.Store(config.PositionStore), Logger: log, Alone: !p.Shared(), Fills: true}
+	return fill.Options{Works: fill.Required(set), Store: set.Store(config.PositionStore), Logger: log,
+		Alone: !p.Shared(), Fills: true}
 }
 
 // CompleteClaims makes the claims that objects lack, for a command that writes to stores that no process serves.

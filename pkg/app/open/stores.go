@@ -20,9 +20,10 @@ func BackupStates(set *store.Set) *backup.States {
 	return backup.NewStates(set.Store(config.PositionStore), nil)
 }
 
-// WithStores opens the stores, which need not exist yet, and calls direct. If a process with a control server holds the data
-// folder, it calls served with that process instead.
-func WithStores(ctx context.Context, p *plan.Plan, doing string, direct func(*store.Set) error, served func(hold.Holder) error) error {
+// WithStores opens the stores, which need not exist yet, and calls direct. If a process with a control server holds the
+// data folder, it calls served with that process instead.
+func WithStores(ctx context.Context, p *plan.Plan, doing string, direct func(*store.Set) error,
+	served func(hold.Holder) error) error {
 	lock, err := hold.LockData(p.Config.Data, doing)
 	var held *hold.Held
 	if errors.As(err, &held) && held.Holder.Control != "" {

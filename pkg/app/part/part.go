@@ -37,7 +37,8 @@ type Change struct {
 	Apply  func()                    // when the next configuration is served
 	Cancel func()                    // instead of Apply, if another part could not be prepared
 	Settle func(ctx context.Context) // after Apply, once nothing writes with the configuration before
-	Retire func(ctx context.Context) // after Settle, once nothing uses the configuration before: a download can take hours
+	// after Settle, once nothing uses the configuration before: a download can take hours
+	Retire func(ctx context.Context)
 }
 
 // Before returns the change with a function that Apply calls first.
@@ -52,7 +53,8 @@ func (c Change) Before(do func()) Change {
 	return c
 }
 
-// List is the parts of a process in the order in which they start. Check may be called at any time, and the others one at a time.
+// List is the parts of a process in the order in which they start. Check may be called at any time, and the others one
+// at a time.
 type List[G any] struct {
 	log *slog.Logger
 
@@ -74,7 +76,8 @@ func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {
 // Reload prepares all parts, calls swap, which makes next the served generation, and changes the parts. If a part can't
 // be prepared, everything is as it was. Call settle once nothing writes with the previous generation, and then retire
 // once nothing uses it.
-func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (settle, retire func(context.Context), err error) {
+func (l *List[G]) Reload(ctx context.Context, before, next G,
+	swap func()) (settle, retire func(context.Context), err error) {
 	var prepared []Change
 	for _, p := range l.all() {
 		if p.Reload == nil {
@@ -106,7 +109,8 @@ func (l *List[G]) Reload(ctx context.Context, before, next G, swap func()) (sett
 			}
 		}
 	}
-	return each(func(c Change) func(context.Context) { return c.Settle }), each(func(c Change) func(context.Context) { return c.Retire }), nil
+	return each(func(c Change) func(context.Context) { return c.Settle }),
+		each(func(c Change) func(context.Context) { return c.Retire }), nil
 }
 
 // Stop stops all parts in the reverse order of starting. A part that does not end before ctx is aborted and logged,
@@ -125,7 +129,8 @@ func (l *List[G]) Stop(ctx context.Context) error {
 		switch err := p.Stop(ctx); {
 		case err == nil:
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-			l.log.Warn("a part did not end in time, and was aborted; nothing that was acknowledged is lost", "part", p.Name, "error", err)
+			l.log.Warn("a part did not end in time, and was aborted; nothing that was acknowledged is lost",
+				"part", p.Name, "error", err)
 		default:
 			all = append(all, errs.Wrap(err, errs.KindOf(err), "stopping %s", p.Name))
 		}
@@ -142,7 +147,8 @@ func (l *List[G]) Check(first ...string) (all []string) {
 		}
 		return len(first)
 	}
-	for _, p := range slices.SortedStableFunc(slices.Values(l.all()), func(a, b Part[G]) int { return rank(a) - rank(b) }) {
+	for _, p := range slices.SortedStableFunc(slices.Values(l.all()),
+		func(a, b Part[G]) int { return rank(a) - rank(b) }) {
 		if p.Check != nil {
 			all = append(all, p.Check()...)
 		}

@@ -34,7 +34,10 @@ func (s *script) part(name, fails string) Part[*int] {
 		Reload: func(context.Context, *int, *int) (Change, error) {
 			return Change{
 				Apply: func() { s.note("apply", name) }, Cancel: func() { s.note("cancel", name) },
-				Settle: func(context.Context) { s.note("settle", name) }, Retire: func(context.Context) { s.note("retire", name) },
+				Settle: func(context.Context) {
+					s.note("settle",
+						name)
+				}, Retire: func(context.Context) { s.note("retire", name) },
 			}, do("prepare")
 		},
 		Stop:  func(context.Context) error { return do("stop") },
@@ -63,7 +66,8 @@ func (s *script) want(t *testing.T, calls ...string) {
 
 func TestPartsChangeTogether(t *testing.T) {
 	var s script
-	l := s.started(t, s.part("a", ""), Part[*int]{Name: "fixed", Start: func(context.Context, *int) error { return nil }}, s.part("b", ""))
+	l := s.started(t, s.part("a", ""),
+		Part[*int]{Name: "fixed", Start: func(context.Context, *int) error { return nil }}, s.part("b", ""))
 	settle, retire, err := l.Reload(t.Context(), nil, nil, func() { s.note("swap", "") })
 	if err != nil {
 		t.Fatal(err)

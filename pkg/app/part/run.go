@@ -33,8 +33,8 @@ func (b *Background) Every(interval time.Duration, do func(ctx context.Context) 
 	b.Repeat(func() time.Duration { return interval }, do)
 }
 
-// NowAndEvery calls a function now, and then at an interval, until it returns false. One call follows the other: a slow one could
-// replace the result of a later one.
+// NowAndEvery calls a function now, and then at an interval, until it returns false. One call follows the other: a slow
+// one could replace the result of a later one.
 func (b *Background) NowAndEvery(interval time.Duration, do func(ctx context.Context) bool) {
 	wait := time.Duration(0)
 	b.Repeat(func() time.Duration { return wait }, func(ctx context.Context) bool {

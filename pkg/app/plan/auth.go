@@ -30,25 +30,29 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 	}
 	p.Auth.Passwords.Common, p.Auth.Passwords.MinScore = c.Passwords.Common, int(c.Passwords.MinScore)
 	if b := c.Passwords.Breached; b.URL != "" {
-		p.Auth.Passwords.Breaches = &weak.Breaches{URL: b.URL, Timeout: b.Timeout, MinCount: int(b.MinCount), Transport: p.web}
+		p.Auth.Passwords.Breaches = &weak.Breaches{URL: b.URL, Timeout: b.Timeout, MinCount: int(b.MinCount),
+			Transport: p.web}
 	}
 	rule, found := policy.CompileUserRule(p.Config.Admins)
 	for _, f := range found {
-		problems = append(problems, p.Config.Problem("admins", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		problems = append(problems,
+			p.Config.Problem("admins", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
 	p.Auth.Admins = rule
 	p.Auth.MFA.Policy = c.MFA.Policy
 	if c.MFA.Required != "" {
 		rule, found := policy.CompileUserRule(c.MFA.Required)
 		for _, f := range found {
-			problems = append(problems, p.Config.Problem("authentication.mfa.required", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+			problems = append(problems, p.Config.Problem("authentication.mfa.required",
+				"in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 		}
 		p.Auth.MFA.Required = rule
 	}
 	rule, found = policy.CompileUserRule(c.Audit)
 	if c.Audit != p.Config.Admins { // otherwise the other key has reported these problems
 		for _, f := range found {
-			problems = append(problems, p.Config.Problem("authentication.audit", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+			problems = append(problems,
+				p.Config.Problem("authentication.audit", "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 		}
 	}
 	p.Auth.Audit = rule
@@ -121,7 +125,8 @@ func withAppleKey(c config.Apple) (config.Apple, error) {
 	data, err := smallfile.Read(c.PrivateKeyFile, maxKeyFile)
 	if err != nil {
 		// The path is not named: it can be the key itself, by mistake.
-		return c, errs.New(errs.Invalid, "the file of privateKeyFile can't be read, or has more than %d bytes", maxKeyFile)
+		return c, errs.New(errs.Invalid, "the file of privateKeyFile can't be read, or has more than %d bytes",
+			maxKeyFile)
 	}
 	c.PrivateKey = config.Secret(data)
 	return c, nil
@@ -183,7 +188,8 @@ func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
 
 // SMTPOptions returns the options of a mailer that sends by SMTP.
 func (p *Plan) SMTPOptions(m *config.SMTPMailer) mail.SMTPOptions {
-	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS, LocalName: m.LocalName, RootCAs: p.Roots}
+	return mail.SMTPOptions{Host: m.Host, Port: int(m.Port), User: m.User, Password: string(m.Password), TLS: m.TLS,
+		LocalName: m.LocalName, RootCAs: p.Roots}
 }
 
 // linkAuth adds mappings to the stores of authentication: the objects of a user are deleted with the user, and can be

@@ -18,16 +18,20 @@ func (p *Plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 	var problems config.Problems
 	compiled, found := computed.Compile(p.Config, s)
 	for _, f := range found {
-		problems = append(problems, p.Config.Problem(at+"."+f.Field, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		problems = append(problems,
+			p.Config.Problem(at+"."+f.Field, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
 	arrays := computed.MappedArrays(p.Config, s.Name)
 	for _, name := range slices.Concat(s.Unique...) {
 		if kind := compiled.Type(name); kind == "array" || kind == "object" {
-			problems = append(problems, p.Config.Problem("stores."+s.Name+".unique", "%q is computed, and an %s; a unique value is a string, a number, true or false", name, kind))
-		}
-		if i := slices.IndexFunc(compiled.Reads(name), func(read string) bool { return slices.Contains(arrays, read) }); i >= 0 {
 			problems = append(problems, p.Config.Problem("stores."+s.Name+".unique",
-				"%q is computed from %q, an array that workers write: if another object had the value, they could not write the array", name, compiled.Reads(name)[i]))
+				"%q is computed, and an %s; a unique value is a string, a number, true or false", name, kind))
+		}
+		if i := slices.IndexFunc(compiled.Reads(name),
+			func(read string) bool { return slices.Contains(arrays, read) }); i >= 0 {
+			problems = append(problems, p.Config.Problem("stores."+s.Name+".unique",
+				"%q is computed from %q, an array that workers write: if another object had the value, they could "+
+					"not write the array", name, compiled.Reads(name)[i]))
 		}
 	}
 	for _, name := range compiled.Names() {
@@ -37,7 +41,8 @@ func (p *Plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 		for _, read := range compiled.Reads(name) {
 			if !s.ReadByAll(read) || s.NeverRead(read) {
 				problems = append(problems, p.Config.Problem(at+"."+name,
-					"reads %q, which some readers of the object may not read; restrict %q as well: add a read rule to stores.%s.fields, or the property to private", read, name, s.Name))
+					"reads %q, which some readers of the object may not read; restrict %q as well: add a read rule "+
+						"to stores.%s.fields, or the property to private", read, name, s.Name))
 				break
 			}
 		}
@@ -79,9 +84,11 @@ func (p *Plan) followComputed() (problems config.Problems) {
 		for _, field := range c.Names() {
 			start := fieldOf{name, field}
 			cycle := cycleFrom(start, reads)
-			first := !slices.ContainsFunc(cycle, func(f fieldOf) bool { return all[f.store].Has(f.field) && f.String() < start.String() })
+			first := !slices.ContainsFunc(cycle,
+				func(f fieldOf) bool { return all[f.store].Has(f.field) && f.String() < start.String() })
 			if cycle != nil && first { // each is reported once
-				problems = append(problems, p.Config.Problem("stores."+name+".computed."+field, "depends on itself: %s", describeCycle(cycle)))
+				problems = append(problems,
+					p.Config.Problem("stores."+name+".computed."+field, "depends on itself: %s", describeCycle(cycle)))
 			}
 		}
 	}

@@ -33,7 +33,8 @@ func maintained(c *config.Config, s *config.Store, types *policy.Computed) map[s
 	}
 	for _, name := range computed.MappedArrays(c, s.Name) {
 		all[name] = schema.Written{What: "the mapped array", Type: "array", Items: &schema.Written{
-			What: "an entry of it", Type: "object", Members: map[string]schema.Written{"uuid": text("the uuid of the copied object")},
+			What: "an entry of it", Type: "object",
+			Members: map[string]schema.Written{"uuid": text("the uuid of the copied object")},
 		}}
 	}
 	for _, b := range c.Binaries {
@@ -60,19 +61,23 @@ func fileRecords() schema.Written {
 	for _, name := range []string{"hash", "name", "mimetype", "created"} {
 		members[name] = schema.Written{What: "the " + name + " of a file", Type: "string"}
 	}
-	return schema.Written{What: "the property, which holds files,", Type: "array", Items: &schema.Written{What: "the record of a file", Type: "object", Members: members}}
+	return schema.Written{What: "the property, which holds files,", Type: "array",
+		Items: &schema.Written{What: "the record of a file", Type: "object", Members: members}}
 }
 
 // checkMaintained refuses a schema that rejects every object, or that contradicts the values that belfry maintains.
 // Schemas do not validate these values, but the author of such a schema expects them to do so.
-func (p *Plan) checkMaintained(s *config.Store, compiled *schema.Schema, types *policy.Computed) (problems config.Problems) {
+func (p *Plan) checkMaintained(s *config.Store, compiled *schema.Schema,
+	types *policy.Computed) (problems config.Problems) {
 	add := func(err error) {
 		if err != nil {
 			problems = append(problems, p.Config.Problem("stores."+s.Name+".schema", "%v", err))
 		}
 	}
 	all := maintained(p.Config, s, types)
-	add(compiled.RefusesObjects(func(name string) bool { return name == "uuid" || strings.HasPrefix(name, "_") || all[name].What != "" }))
+	add(compiled.RefusesObjects(func(name string) bool {
+		return name == "uuid" || strings.HasPrefix(name, "_") || all[name].What != ""
+	}))
 	add(compiled.Contradictions("uuid", schema.Written{What: "a uuid", Type: "string", Open: true, Judged: true}))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		add(compiled.Contradictions(name, all[name]))
@@ -98,8 +103,9 @@ func Unjudged(c *config.Config) (all []string) {
 		slices.Sort(kept)
 		for _, property := range slices.Compact(kept) { // two services may have the same property
 			if limits := compiled.Limits(property); len(limits) > 0 {
-				all = append(all, fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, so %s in %s can't limit it: remove this",
-					name, property, strings.Join(limits, ", "), s.Schema))
+				all = append(all,
+					fmt.Sprintf("stores.%s.schema: %s is maintained by belfry, so %s in %s can't limit it: remove this",
+						name, property, strings.Join(limits, ", "), s.Schema))
 			}
 		}
 	}
@@ -116,13 +122,16 @@ func RefusedUUIDs(c *config.Config) (all []string) {
 		}
 		made := object.Object{"uuid": object.AppendString(nil, object.NewUUID())}
 		var found *errs.Error
-		if !errors.As(compiled.ValidatePart(context.Background(), made.Encode(), func(string) bool { return true }), &found) {
+		if !errors.As(compiled.ValidatePart(context.Background(), made.Encode(), func(string) bool { return true }),
+			&found) {
 			continue
 		}
 		for _, f := range found.Fields {
 			if f.Pointer == "/uuid" {
-				all = append(all, fmt.Sprintf("stores.%s.schema: clients can't create objects: the server makes their uuids, such as %s, which %s refuses: %s. Remove that, or set uuid: client",
-					name, made["uuid"], s.Schema, f.Message))
+				all = append(all,
+					fmt.Sprintf("stores.%s.schema: clients can't create objects: the server makes their uuids, such "+
+						"as %s, which %s refuses: %s. Remove that, or set uuid: client",
+						name, made["uuid"], s.Schema, f.Message))
 				break
 			}
 		}

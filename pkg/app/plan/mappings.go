@@ -21,8 +21,8 @@ const (
 func (p *Plan) compileMapping(s *config.Store, target string) (store.Mapping, config.Problems) {
 	c := s.Map[target]
 	m := store.Mapping{
-		Source: s.Name, Target: target, Key: c.Key, Array: c.Target, Fields: c.Fields, Cascade: c.Cascade, Limit: c.Limit,
-		MaxBytes: int(c.MaxBytes), MaxEntry: min(maxEntry, int(c.MaxBytes)/minEntries),
+		Source: s.Name, Target: target, Key: c.Key, Array: c.Target, Fields: c.Fields, Cascade: c.Cascade,
+		Limit: c.Limit, MaxBytes: int(c.MaxBytes), MaxEntry: min(maxEntry, int(c.MaxBytes)/minEntries),
 	}
 	if c.SameOwner {
 		m.SourceOwner, m.TargetOwner = p.Config.OwnerField(s.Name), p.Config.OwnerField(target)
@@ -53,12 +53,16 @@ func (p *Plan) compileWhen(s *config.Store, target string, m config.Mapping) (*p
 	for _, field := range when.Fields() {
 		switch {
 		case slices.Contains(arrays, field):
-			problems = append(problems, p.Config.Problem(at, "%q is an array that a mapping maintains; its changes would not be noticed", field))
+			problems = append(problems,
+				p.Config.Problem(at, "%q is an array that a mapping maintains; its changes would not be noticed",
+					field))
 		case strings.HasPrefix(field, "_"):
 			problems = append(problems, p.Config.Problem(at, "%q is internal to belfry", field))
 		case s.Hides(field) && p.Config.Stores[target].Fields[m.Target].Read == "":
-			problems = append(problems, p.Config.Problem(at, "some clients may not read %q in %s, and an entry reveals something about it; restrict the entries: add a read rule for %s to stores.%s.fields",
-				field, s.Name, m.Target, target))
+			problems = append(problems,
+				p.Config.Problem(at, "some clients may not read %q in %s, and an entry reveals something about it; "+
+					"restrict the entries: add a read rule for %s to stores.%s.fields",
+					field, s.Name, m.Target, target))
 		}
 	}
 	return when, problems

@@ -35,11 +35,13 @@ func CheckNames(c *config.Config) *nameCheck {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		n.store(c.Stores[name])
 	}
-	for key, rule := range map[string]string{"admins": c.Admins, "authentication.mfa.required": c.Authentication.MFA.Required} {
+	for key, rule := range map[string]string{"admins": c.Admins,
+		"authentication.mfa.required": c.Authentication.MFA.Required} {
 		n.expression(key, rule, map[string]string{"user": c.Authentication.UserStore})
 	}
 	if c.Authentication.Audit != c.Admins { // otherwise it is the same expression
-		n.expression("authentication.audit", c.Authentication.Audit, map[string]string{"user": c.Authentication.UserStore})
+		n.expression("authentication.audit", c.Authentication.Audit,
+			map[string]string{"user": c.Authentication.UserStore})
 	}
 	n.Unknown.Sort()
 	n.doubtful.Sort()
@@ -72,7 +74,8 @@ func (n *nameCheck) store(s *config.Store) {
 			n.name(fmt.Sprintf("%s.unique[%d]", at, i), s.Name, field)
 		}
 	}
-	for key, list := range map[string][]string{"search.fields": s.Search.Fields, "private": s.Private, "readOnly": s.ReadOnly} {
+	for key, list := range map[string][]string{"search.fields": s.Search.Fields, "private": s.Private,
+		"readOnly": s.ReadOnly} {
 		for i, field := range list {
 			n.name(fmt.Sprintf("%s.%s[%d]", at, key, i), s.Name, topOf(field))
 		}
@@ -92,7 +95,8 @@ func (n *nameCheck) store(s *config.Store) {
 		n.expression(at+".fields."+name+".write", s.Fields[name].Write, variables)
 	}
 	for key, rule := range map[string]string{
-		"create": s.Policy.Create, "get": s.Policy.Get, "update": s.Policy.Update, "delete": s.Policy.Delete, "list": s.Policy.List,
+		"create": s.Policy.Create, "get": s.Policy.Get, "update": s.Policy.Update, "delete": s.Policy.Delete,
+		"list": s.Policy.List,
 	} {
 		n.expression(at+".policy."+key, rule, variables)
 	}
@@ -116,7 +120,8 @@ func (n *nameCheck) expression(key, expression string, stores map[string]string)
 	}
 	for _, f := range policy.NamedFields(expression) {
 		if of, isObject := stores[f.Variable]; isObject {
-			n.note(key, of, f.Field, fmt.Sprintf("in the expression at %d:%d: %s.%s: ", f.Line, f.Column, f.Variable, f.Field), n.files[of])
+			n.note(key, of, f.Field,
+				fmt.Sprintf("in the expression at %d:%d: %s.%s: ", f.Line, f.Column, f.Variable, f.Field), n.files[of])
 			n.noteID(key, f, of)
 		}
 	}
@@ -142,6 +147,7 @@ func (n *nameCheck) noteID(key string, f policy.NamedField, users string) {
 	p := n.properties[users]
 	if f.Variable == "user" && f.Field == "id" && (p == nil || !p.Compared()) {
 		n.doubtful = append(n.doubtful, n.config.Problem(key,
-			"in the expression at %d:%d: user.id is a property that clients may set; use user.uuid to identify the user", f.Line, f.Column))
+			"in the expression at %d:%d: user.id is a property that clients may set; use user.uuid to "+
+				"identify the user", f.Line, f.Column))
 	}
 }

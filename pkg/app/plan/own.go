@@ -32,9 +32,11 @@ func (p *Plan) placeOwn() {
 	for i := range p.Stores {
 		switch o := &p.Stores[i]; o.Name {
 		case p.Config.Authentication.UserStore:
-			o.Indexes = append(o.Indexes, query.Index{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}})
+			o.Indexes = append(o.Indexes,
+				query.Index{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}})
 		case config.SessionStore, config.TokenStore:
-			o.Indexes = append(o.Indexes, query.Index{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}})
+			o.Indexes = append(o.Indexes,
+				query.Index{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}})
 		case config.ContentStore:
 			o.Indexes = append(o.Indexes, binary.ContentsOptions(o.Name).Indexes...)
 		case config.QuotaStore:

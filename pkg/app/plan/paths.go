@@ -25,7 +25,8 @@ func CheckPlace(c *config.Config, p *config.BackupPlace) error {
 		}
 	}
 	if name != "" {
-		return errs.New(errs.Invalid, "%s is the place of the files of binaries.%s: backups need a folder or a prefix of their own", p, name)
+		return errs.New(errs.Invalid,
+			"%s is the place of the files of binaries.%s: backups need a folder or a prefix of their own", p, name)
 	}
 	return nil
 }
@@ -78,7 +79,8 @@ func (p *Plan) checkPaths() (problems config.Problems) {
 		case config.WrittenFolder:
 			for _, b := range all[:i] {
 				if first, second := reported(a, b); clash(second, first) {
-					problems = append(problems, p.Config.Problem(second.Key, "%s %s; choose a folder of its own", relation(second.Path, first.Path), first.what))
+					problems = append(problems, p.Config.Problem(second.Key, "%s %s; choose a folder of its own",
+						relation(second.Path, first.Path), first.what))
 				}
 			}
 		}
@@ -123,7 +125,8 @@ func (p *Plan) checkServed(served pathOf, all []pathOf) (problems config.Problem
 	if len(found) == 0 {
 		return nil
 	}
-	return config.Problems{p.Config.Problem(served.Key, "%s: the files in this folder are public; choose a folder that has nothing else", strings.Join(found, ", "))}
+	return config.Problems{p.Config.Problem(served.Key,
+		"%s: the files in this folder are public; choose a folder that has nothing else", strings.Join(found, ", "))}
 }
 
 // CheckNewBackups refuses to write backups into a folder that is served, or into which belfry writes other files.
@@ -136,7 +139,8 @@ func CheckNewBackups(c *config.Config, to *config.BackupPlace) error {
 		switch r := relation(a.Path, b.Path); {
 		case b.Key == a.Key:
 		case b.Use == config.ServedFolder && r != "":
-			return errs.New(errs.Invalid, "%s %s %s, whose files are public: backups need a folder of their own", to, r, b.what)
+			return errs.New(errs.Invalid, "%s %s %s, whose files are public: backups need a folder of their own", to, r,
+				b.what)
 		case clash(a, b):
 			return errs.New(errs.Invalid, "%s %s %s: backups need a folder of their own", to, r, b.what)
 		}
@@ -154,9 +158,11 @@ const (
 // relation returns the relation of a folder to another path; "" if they have nothing in common. Both are compared by
 // their names, and with links resolved.
 func relation(folder, other config.Path) string {
-	real, names := resolve(folder.Name), []string{resolve(other.Name), filepath.Join(resolve(filepath.Dir(other.Name)), filepath.Base(other.Name))}
+	real, names := resolve(folder.Name),
+		[]string{resolve(other.Name), filepath.Join(resolve(filepath.Dir(other.Name)), filepath.Base(other.Name))}
 	switch isIn := func(name string) bool { return lies(name, real) }; {
-	case other.Use != config.ReadFile && slices.ContainsFunc(names, func(name string) bool { return lies(name, real) && lies(real, name) }):
+	case other.Use != config.ReadFile &&
+		slices.ContainsFunc(names, func(name string) bool { return lies(name, real) && lies(real, name) }):
 		return same
 	case slices.ContainsFunc(names, isIn):
 		return contains

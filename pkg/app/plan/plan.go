@@ -84,12 +84,16 @@ func Warnings(c *config.Config) (all []string) {
 	all = append(all, RefusedUUIDs(c)...)
 	all = append(all, WritableIdents(c)...)
 	if e := c.Authentication.Email; e != nil && !c.HasMailer(e.Mailer) {
-		all = append(all, "authentication.providers.email: no mailer is configured, so mails are written into a folder, not sent: add mailers: {"+e.Mailer+
-			": {type: smtp, ...}}, or {type: file} to confirm this")
+		all = append(all,
+			"authentication.providers.email: no mailer is configured, so mails are written into a folder, not sent: "+
+				"add mailers: {"+e.Mailer+
+				": {type: smtp, ...}}, or {type: file} to confirm this")
 	}
 	for _, name := range stayingObjects(c) {
-		all = append(all, "stores."+name+": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
-			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+", cascade: true}} to delete them as well")
+		all = append(all, "stores."+name+
+			": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
+			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+
+			", cascade: true}} to delete them as well")
 	}
 	return all
 }
@@ -118,7 +122,8 @@ func CompileFor(c *config.Config, roles []string) (*Plan, error) {
 		return nil, err
 	}
 	if db := p.Auth.Places; db != nil {
-		files["authentication.places ("+c.Authentication.Places+")"] = db.Sum() // the file is too large to be read twice
+		// The file is too large to be read twice.
+		files["authentication.places ("+c.Authentication.Places+")"] = db.Sum()
 	}
 	p.Files = files
 	return p, checkRoles(c, roles)
@@ -169,8 +174,8 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	c, at := p.Config, "stores."+s.Name
 	var problems config.Problems
 	o := store.Options{
-		Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, Reserved: s.Reserved, MaxSize: int(s.MaxObjectSize), ClientUUIDs: s.ClientUUIDs,
-		Unindexed: c.Development,
+		Name: s.Name, Private: s.Private, ReadOnly: s.ReadOnly, Reserved: s.Reserved, MaxSize: int(s.MaxObjectSize),
+		ClientUUIDs: s.ClientUUIDs, Unindexed: c.Development,
 	}
 	// Uuids of idents are addresses, so they can be guessed.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
@@ -204,7 +209,8 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	if restricted {
 		compiled, found := policy.Compile(rules)
 		for _, f := range found {
-			problems = append(problems, c.Problem(at+".policy."+string(f.Op), "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+			problems = append(problems,
+				c.Problem(at+".policy."+string(f.Op), "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 		}
 		o.Policy = compiled
 		problems = append(problems, p.compileSearch(s, &o)...)
@@ -215,7 +221,9 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	}
 	compiled, wrong := policy.CompileFields(rules, fields)
 	for _, f := range wrong {
-		problems = append(problems, c.Problem(at+".fields."+f.Field+"."+f.Access, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
+		problems = append(problems,
+			c.Problem(at+".fields."+f.Field+"."+f.Access, "in the expression at %d:%d: %s", f.Line, f.Column,
+				f.Message))
 	}
 	o.Fields = compiled
 	if s.Expose != nil && s.Expose.List && o.Policy != nil {
@@ -235,7 +243,9 @@ func (p *Plan) compileSearch(s *config.Store, o *store.Options) config.Problems 
 	selector, problem := o.Policy.Selector(policy.List)
 	if problem != nil {
 		return config.Problems{p.Config.Problem("stores."+s.Name+".search",
-			"the rule of %s has a part at %d:%d that an index of words does not support, so a search would reveal texts that the caller may not list: compare properties of the object with properties of the user there by ==, != or in, or set statistics: shared to accept this",
+			"the rule of %s has a part at %d:%d that an index of words does not support, so a search would reveal "+
+				"texts that the caller may not list: compare properties of the object with properties of the user "+
+				"there by ==, != or in, or set statistics: shared to accept this",
 			problem.Op, problem.Line, problem.Column)}
 	}
 	o.SearchRule = selector
@@ -248,9 +258,11 @@ func (p *Plan) checkUniqueDefaults(s *config.Store, compiled *schema.Schema) (pr
 	defaults := object.Object{}
 	compiled.Fill(defaults)
 	for _, fields := range s.Unique {
-		if !slices.ContainsFunc(fields, func(name string) bool { return defaults[name] == nil || string(defaults[name]) == "null" }) {
+		if !slices.ContainsFunc(fields,
+			func(name string) bool { return defaults[name] == nil || string(defaults[name]) == "null" }) {
 			problems = append(problems, p.Config.Problem("stores."+s.Name+".unique",
-				"the schema has a default for %s, but only one object could have this value: remove the default", strings.Join(fields, " and ")))
+				"the schema has a default for %s, but only one object could have this value: remove the default",
+				strings.Join(fields, " and ")))
 		}
 	}
 	return problems
@@ -263,14 +275,17 @@ const maxIndexFields = 4
 // have the values that the rule names, such as the owner, alone and before the fields of each declared index.
 func ruleIndexes(s *config.Store, o store.Options) []query.Index {
 	named := o.Policy.ValueFields(policy.List)
-	if slices.ContainsFunc(named, func(field string) bool { return s.NeverRead(field) || strings.HasPrefix(field, "_") }) {
+	if slices.ContainsFunc(named,
+		func(field string) bool { return s.NeverRead(field) || strings.HasPrefix(field, "_") }) {
 		return nil // a filter by a field reveals its value
 	}
 	var added []query.Index
 	for _, field := range named {
 		for _, declared := range append([][]string{nil}, s.Indexes...) {
-			fields := append([]string{field}, slices.DeleteFunc(slices.Clone(declared), func(name string) bool { return strings.TrimPrefix(name, "-") == field })...)
-			known := slices.ContainsFunc(slices.Concat(o.Indexes, added), func(i query.Index) bool { return slices.Equal(i.Fields, fields) })
+			fields := append([]string{field}, slices.DeleteFunc(slices.Clone(declared),
+				func(name string) bool { return strings.TrimPrefix(name, "-") == field })...)
+			known := slices.ContainsFunc(slices.Concat(o.Indexes, added),
+				func(i query.Index) bool { return slices.Equal(i.Fields, fields) })
 			if field != "uuid" && query.IsTopLevel(field) && !known && len(fields) <= maxIndexFields {
 				added = append(added, query.NewIndex(fields))
 			}
@@ -297,7 +312,8 @@ func (p *Plan) BusOptions() (bus.Options, error) {
 	}
 	o := bus.Options{
 		Name: "belfry", URL: strings.Join(b.URL, ","),
-		Auth:   bus.Auth{Credentials: b.Credentials, User: b.User, Password: string(b.Password), Token: string(b.Token)},
+		Auth: bus.Auth{Credentials: b.Credentials, User: b.User, Password: string(b.Password),
+			Token: string(b.Token)},
 		TLS:    bus.TLS{CA: b.TLS.CA, Cert: b.TLS.Cert, Key: b.TLS.Key, RootCAs: roots},
 		Events: bus.Limits(b.Events),
 
@@ -315,5 +331,6 @@ func (p *Plan) BusOptions() (bus.Options, error) {
 
 // UnknownStore is the error for the name of a store that is not configured.
 func UnknownStore(c *config.Config, name string) error {
-	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name, strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
+	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name,
+		strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
 }

@@ -15,7 +15,8 @@ func WhyNoRoute(s *config.Store, op policy.Op) string {
 		return "the store has no expose"
 	}
 	r := s.Expose.Restrict
-	restricted := map[policy.Op]bool{policy.Create: r.Create, policy.Get: r.Get, policy.Update: r.Update, policy.Delete: r.Delete}
+	restricted := map[policy.Op]bool{policy.Create: r.Create, policy.Get: r.Get, policy.Update: r.Update,
+		policy.Delete: r.Delete}
 	switch {
 	case op == policy.List && !s.Expose.List:
 		return "the store has no expose.list"
@@ -29,7 +30,8 @@ func WhyNoRoute(s *config.Store, op policy.Op) string {
 type StoreRights struct {
 	Store      string
 	Operations []Right // in that of Operations()
-	Files      []Right // of get, to read files, and of update, to change them; empty in a store with routes, which have the same rights
+	// of get, to read files, and of update, to change them; empty in a store with routes, which have the same rights
+	Files []Right
 }
 
 // Right is the right to an operation.
@@ -86,7 +88,8 @@ func WritableIdents(c *config.Config) (all []string) {
 	for _, op := range []policy.Op{policy.Create, policy.Update, policy.Delete} {
 		who := rightOf(s, op).Who
 		if WhyNoRoute(s, op) == "" && (who == Everyone || who == AnyUser) {
-			all = append(all, "stores."+s.Name+".policy: "+who+" may "+string(op)+" idents, and so log in as other users: allow this only to admins, or to nobody")
+			all = append(all, "stores."+s.Name+".policy: "+who+" may "+string(op)+
+				" idents, and so log in as other users: allow this only to admins, or to nobody")
 		}
 	}
 	return all
@@ -161,7 +164,8 @@ func offersFiles(c *config.Config, s *config.Store, op policy.Op) bool {
 	}
 	for _, b := range c.Binaries {
 		served := b.Map[s.Name] != nil || takesAnywhere(b, s)
-		if served && (op == policy.Get && !b.Restrict.Get || op == policy.Update && (!b.Restrict.Create || !b.Restrict.Delete)) {
+		if served &&
+			(op == policy.Get && !b.Restrict.Get || op == policy.Update && (!b.Restrict.Create || !b.Restrict.Delete)) {
 			return true
 		}
 	}
@@ -177,7 +181,8 @@ func takesAnywhere(b *config.Binary, s *config.Store) bool {
 // name them.
 func LeftOut(c *config.Config, s *config.Store) (all []string) {
 	for _, op := range Operations() {
-		asked := isOffered(c, s, op) || op == policy.Delete && s.Name == c.Authentication.UserStore && c.Authentication.Deletion.Enabled
+		asked := isOffered(c, s, op) ||
+			op == policy.Delete && s.Name == c.Authentication.UserStore && c.Authentication.Deletion.Enabled
 		if asked && ruleOf(s.Policy, op) == config.LeftOut {
 			all = append(all, string(op))
 		}

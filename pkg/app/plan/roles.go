@@ -44,8 +44,12 @@ func unshared(c *config.Config) (problems config.Problems) {
 	for _, backend := range slices.Sorted(maps.Keys(in)) {
 		stores := in[backend]
 		mine := max(1, countIn(stores, c.DeclaredStores())) // the file declares no others
-		problems = append(problems, c.Problem("stores."+stores[0], "with --role several processes use the store: it%s can't be in backend %s, whose folder only one process can use; give the backend the type mongodb or dynamodb, or start one process without --role",
-			others(mine-1, "store"), backend))
+		problems = append(problems,
+			c.Problem("stores."+
+				stores[0], "with --role several processes use the store: it%s can't be in backend %s, whose folder "+
+				"only one process can use; give the backend the type mongodb or dynamodb, or start one process "+
+				"without --role",
+				others(mine-1, "store"), backend))
 	}
 	var folders []string
 	for _, name := range slices.Sorted(maps.Keys(c.Binaries)) {
@@ -54,7 +58,11 @@ func unshared(c *config.Config) (problems config.Problems) {
 		}
 	}
 	if len(folders) > 0 {
-		problems = append(problems, c.Problem("binaries."+folders[0], "with --role several processes use the storage: it%s can't be a folder, which only one process can use; give it the type S3, or start one process without --role", others(len(folders)-1, "service")))
+		problems = append(problems,
+			c.Problem("binaries."+
+				folders[0], "with --role several processes use the storage: it%s can't be a folder, which only one "+
+				"process can use; give it the type S3, or start one process without --role",
+				others(len(folders)-1, "service")))
 	}
 	return problems
 }
@@ -82,7 +90,8 @@ func others(n int, noun string) string {
 func checkRoles(c *config.Config, roles []string) error {
 	for _, role := range roles {
 		if !slices.Contains(Roles(), role) {
-			return errs.New(errs.Invalid, "--role: there is no role %q; expected one of %s", role, strings.Join(Roles(), ", "))
+			return errs.New(errs.Invalid, "--role: there is no role %q; expected one of %s", role,
+				strings.Join(Roles(), ", "))
 		}
 	}
 	if len(roles) == 0 {
@@ -90,11 +99,13 @@ func checkRoles(c *config.Config, roles []string) error {
 	}
 	var problems config.Problems
 	if len(c.Bus.URL) == 0 {
-		problems = append(problems, c.Problem("bus", "with --role other processes have the other roles: set url, since the embedded bus is inside one process"))
+		problems = append(problems, c.Problem("bus",
+			"with --role other processes have the other roles: set url, since the embedded bus is inside one process"))
 	}
 	problems = append(problems, unshared(c)...)
 	if slices.Contains(roles, mail.Name) && c.Authentication.Email != nil && c.BaseURLAt("") == "" { // not configured
-		problems = append(problems, c.Problem("baseURL", "is required with --role mail: links in mails point to it, and this process does not serve HTTP"))
+		problems = append(problems, c.Problem("baseURL",
+			"is required with --role mail: links in mails point to it, and this process does not serve HTTP"))
 	}
 	if len(problems) > 0 {
 		return problems

@@ -52,8 +52,8 @@ func (p *Plan) MappingSpec() listener.Spec {
 // CascadeSpec returns the listener that deletes with targets, without its handler.
 func (p *Plan) CascadeSpec() listener.Spec {
 	return listener.Spec{
-		Name: cascade.Name, Filters: cascade.Filters(store.NewSet(nil, p.Mappings)), Concurrency: cascadeConcurrency, Prefetch: -1,
-		Start: listener.StartAll(), AckWait: WorkerAckWait,
+		Name: cascade.Name, Filters: cascade.Filters(store.NewSet(nil, p.Mappings)), Concurrency: cascadeConcurrency,
+		Prefetch: -1, Start: listener.StartAll(), AckWait: WorkerAckWait,
 	}
 }
 
@@ -67,7 +67,8 @@ func (p *Plan) MailSpec() listener.Spec {
 
 // SweepSpec selects no events if no binaries are configured.
 func (p *Plan) SweepSpec() listener.Spec {
-	spec := listener.Spec{Name: sweep.Name, Concurrency: sweepConcurrency, Start: listener.StartAll(), AckWait: WorkerAckWait}
+	spec := listener.Spec{Name: sweep.Name, Concurrency: sweepConcurrency, Start: listener.StartAll(),
+		AckWait: WorkerAckWait}
 	if len(p.Config.Binaries) == 0 {
 		return spec
 	}

@@ -46,7 +46,8 @@ func (p *Port) Address() string {
 	return p.listener.Addr().String()
 }
 
-// Withdraw frees the port, which another configuration may use again at once. Its requests continue until Close. p may be nil.
+// Withdraw frees the port, which another configuration may use again at once. Its requests continue until Close. p may
+// be nil.
 func (p *Port) Withdraw() {
 	if p == nil {
 		return

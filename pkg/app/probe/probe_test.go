@@ -7,16 +7,18 @@ import (
 	"time"
 )
 
-// Probes that come at once make one check, and a check that hangs delays none of them for longer than their clients wait.
+// Probes that come at once make one check, and a check that hangs delays none of them for longer than their clients
+// wait.
 func TestProbesShareAChecksResult(t *testing.T) {
 	var checks atomic.Int32
 	begun, release := make(chan struct{}, 100), make(chan struct{})
-	part := &Dependency{Kind: Backend, Name: "b", Failed: "backend b is unavailable", Check: func(context.Context) error {
-		checks.Add(1)
-		begun <- struct{}{}
-		<-release
-		return nil
-	}}
+	part := &Dependency{Kind: Backend, Name: "b", Failed: "backend b is unavailable",
+		Check: func(context.Context) error {
+			checks.Add(1)
+			begun <- struct{}{}
+			<-release
+			return nil
+		}}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // the time for a reply is over
 	for range 20 {

@@ -88,7 +88,8 @@ func (l *List) Part() serving.Part {
 }
 
 func (l *List) shared() store.Shared[roster] {
-	return store.Shared[roster]{Store: l.Served.Now().Set.Store(config.PositionStore), UUID: rosterUUID, What: "the list of processes"}
+	return store.Shared[roster]{Store: l.Served.Now().Set.Store(config.PositionStore), UUID: rosterUUID,
+		What: "the list of processes"}
 }
 
 // stop removes the entry of this process.
@@ -116,7 +117,8 @@ func (l *List) enroll(ctx context.Context) {
 		if r.Processes == nil {
 			r.Processes = map[string]rosterEntry{}
 		}
-		r.Processes[l.Run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: l.Roles, Began: l.Began.UTC(), Seen: now, Mailers: l.Mailers.AllFailing(l.Served.Now().Config.Mailers)}
+		r.Processes[l.Run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: l.Roles,
+			Began: l.Began.UTC(), Seen: now, Mailers: l.Mailers.AllFailing(l.Served.Now().Config.Mailers)}
 		return true
 	})
 	if err != nil && ctx.Err() == nil {
@@ -127,14 +129,17 @@ func (l *List) enroll(ctx context.Context) {
 // Ask reports whether all processes have the same version, and whether their clocks agree.
 func (l *List) Ask(ctx context.Context) []doctor.Finding {
 	if !l.Served.Now().Plan.Shared() {
-		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok", Says: "one process, of version " + plan.Version()}}
+		return []doctor.Finding{{Level: doctor.OK, Name: "version.ok",
+			Says: "one process, of version " + plan.Version()}}
 	}
 	r, _, err := l.shared().Get(ctx)
 	if err != nil {
-		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err), Do: "see the findings about the backends"}}
+		return []doctor.Finding{{Level: doctor.Unseen, Name: "version.unknown", Says: examine.MessageOf(err),
+			Do: "see the findings about the backends"}}
 	}
 	now := time.Now()
-	return slices.Concat(judgeRoster(r, now), missingRoles(r, neededRoles(l.Served.Now()), now), r.failingMailers(l.Run, now))
+	return slices.Concat(judgeRoster(r, now), missingRoles(r, neededRoles(l.Served.Now()), now),
+		r.failingMailers(l.Run, now))
 }
 
 // neededRoles are the roles that some process must have, besides the front.
@@ -176,9 +181,13 @@ func missingRoles(r roster, needed []string, now time.Time) []doctor.Finding {
 	if len(missing) == 0 {
 		return nil
 	}
-	return []doctor.Finding{{Level: doctor.Problem, Area: examine.AreaProcess, Name: "process.role", Subject: strings.Join(missing, ", "),
-		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " + fmt.Sprint(int(rosterGone.Minutes())) + " minutes: its work waits, and the log keeps events for it up to its limits",
-		Do:   "start one with `belfry serve --role " + strings.Join(missing, ",") + "`, or one without --role; if one runs, see its log, and check that it uses the same backends"}}
+	return []doctor.Finding{{Level: doctor.Problem, Area: examine.AreaProcess, Name: "process.role",
+		Subject: strings.Join(missing, ", "),
+		Says: "no process with " + count.Noun(len(missing), "this role", "these roles") + " has run in the last " +
+			fmt.Sprint(int(rosterGone.Minutes())) +
+			" minutes: its work waits, and the log keeps events for it up to its limits",
+		Do: "start one with `belfry serve --role " + strings.Join(missing, ",") +
+			"`, or one without --role; if one runs, see its log, and check that it uses the same backends"}}
 }
 
 // failsElsewhere reports that another process can't send mails with a mailer.
@@ -201,8 +210,11 @@ func (r roster) failingMailers(own string, now time.Time) (all []doctor.Finding)
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(e.Mailers)) {
-			all = append(all, doctor.Finding{Level: doctor.Problem, Area: examine.AreaMailer, Name: "mailer.failing", Subject: name,
-				Says: e.String() + " can't send mails " + e.Mailers[name].String(), Do: "see the server's reply in its log, or run `belfry mail test ADDRESS` there. Mails are retried for about a day"})
+			all = append(all,
+				doctor.Finding{Level: doctor.Problem, Area: examine.AreaMailer, Name: "mailer.failing", Subject: name,
+					Says: e.String() + " can't send mails " +
+						e.Mailers[name].String(), Do: "see the server's reply in its log, or run `belfry mail test " +
+						"ADDRESS` there. Mails are retried for about a day"})
 		}
 	}
 	return all
@@ -228,10 +240,13 @@ func judgeRoster(r roster, now time.Time) (all []doctor.Finding) {
 		for _, v := range slices.Sorted(maps.Keys(versions)) {
 			says = append(says, v+": "+strings.Join(versions[v], ", "))
 		}
-		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs", Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "), Do: "complete the update: docs/guides/upgrade.md lists the versions that work together"})
+		return append(all, doctor.Finding{Level: doctor.Warning, Name: "version.differs",
+			Says: "processes of " + count.Of(len(versions), "version") + " run: " + strings.Join(says, "; "),
+			Do:   "complete the update: docs/guides/upgrade.md lists the versions that work together"})
 	}
 	for v, processes := range versions {
-		all = append(all, doctor.Finding{Level: doctor.OK, Name: "version.ok", Says: count.Of(len(processes), "process", "processes") + " of version " + v})
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "version.ok",
+			Says: count.Of(len(processes), "process", "processes") + " of version " + v})
 	}
 	return all
 }

@@ -28,10 +28,14 @@ func TestProcessesAreJudged(t *testing.T) {
 		processes map[string]rosterEntry
 		want      []string
 	}{
-		"one version":         {map[string]rosterEntry{"a": entry("v1.0.0", "one", now), "b": entry("v1.0.0", "two", now.Add(-time.Minute))}, []string{"version.ok"}},
-		"two versions":        {map[string]rosterEntry{"a": entry("v1.0.0", "one", now), "b": entry("v1.1.0", "two", now)}, []string{"version.differs"}},
-		"one that is gone":    {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(-time.Hour)), "b": entry("v1.1.0", "two", now)}, []string{"version.ok"}},
-		"one from the future": {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(time.Minute)), "b": entry("v1.0.0", "two", now)}, []string{"clock.differs", "version.ok"}},
+		"one version": {map[string]rosterEntry{"a": entry("v1.0.0", "one", now),
+			"b": entry("v1.0.0", "two", now.Add(-time.Minute))}, []string{"version.ok"}},
+		"two versions": {map[string]rosterEntry{"a": entry("v1.0.0", "one", now),
+			"b": entry("v1.1.0", "two", now)}, []string{"version.differs"}},
+		"one that is gone": {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(-time.Hour)),
+			"b": entry("v1.1.0", "two", now)}, []string{"version.ok"}},
+		"one from the future": {map[string]rosterEntry{"a": entry("v1.0.0", "one", now.Add(time.Minute)),
+			"b": entry("v1.0.0", "two", now)}, []string{"clock.differs", "version.ok"}},
 	} {
 		var got []string
 		for _, f := range judgeRoster(roster{c.processes}, now) {
@@ -48,8 +52,9 @@ func TestWhatOtherProcessesSayIsFound(t *testing.T) {
 	now := time.Now()
 	failing := map[string]mailers.Failure{"m": {Says: "logging in failed", Since: now}}
 	r := roster{map[string]rosterEntry{
-		"own": {PID: 1, Host: "one", Seen: now, Roles: []string{"front"}, Mailers: failing}, "other": {PID: 2, Host: "two", Seen: now, Roles: []string{"mapping", "mail"}, Mailers: failing},
-		"gone": {PID: 3, Host: "three", Seen: now.Add(-time.Hour), Mailers: failing},
+		"own":   {PID: 1, Host: "one", Seen: now, Roles: []string{"front"}, Mailers: failing},
+		"other": {PID: 2, Host: "two", Seen: now, Roles: []string{"mapping", "mail"}, Mailers: failing},
+		"gone":  {PID: 3, Host: "three", Seen: now.Add(-time.Hour), Mailers: failing},
 	}}
 	found := slices.Concat(missingRoles(r, []string{"mapping", "cascade", "search"}, now), r.failingMailers("own", now))
 	var got []string
@@ -59,7 +64,8 @@ func TestWhatOtherProcessesSayIsFound(t *testing.T) {
 		}
 		got = append(got, f.Name+" "+f.Subject)
 	}
-	if !slices.Equal(got, []string{"process.role cascade, search", "mailer.failing m"}) || !strings.Contains(found[1].Says, "process 2 on two can't send mails since ") {
+	if !slices.Equal(got, []string{"process.role cascade, search", "mailer.failing m"}) ||
+		!strings.Contains(found[1].Says, "process 2 on two can't send mails since ") {
 		t.Errorf("found %+v", found)
 	}
 	r.Processes["all"] = rosterEntry{Seen: now}
@@ -72,7 +78,8 @@ func TestWhatOtherProcessesSayIsFound(t *testing.T) {
 func TestProcessesAreListed(t *testing.T) {
 	const away = "stores: {Books: {}}\nmailers: {default: {type: smtp, host: 127.0.0.1, port: %d}%s}\n"
 	generationOf := func(more string) *serving.Generation {
-		c, err := config.Parse("belfry.yaml", fmt.Appendf(nil, away, kit.FreePort(t), more), func(string) (string, bool) { return "", false })
+		c, err := config.Parse("belfry.yaml", fmt.Appendf(nil, away, kit.FreePort(t), more),
+			func(string) (string, bool) { return "", false })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,25 +92,33 @@ func TestProcessesAreListed(t *testing.T) {
 	}
 	first.Set = store.NewSet([]*store.Store{positions}, nil)
 	served, log := serving.NewCurrent(first), slog.New(slog.DiscardHandler)
-	own := &List{Served: served, Run: "own", Began: time.Now(), Log: log, Mailers: mailers.New(served, log, serving.NewMetrics())}
-	other := &List{Served: served, Run: "another", Began: time.Now(), Log: log, Roles: []string{"mapping"}, Mailers: mailers.New(served, log, serving.NewMetrics())}
+	own := &List{Served: served, Run: "own", Began: time.Now(), Log: log,
+		Mailers: mailers.New(served, log, serving.NewMetrics())}
+	other := &List{Served: served, Run: "another", Began: time.Now(), Log: log, Roles: []string{"mapping"},
+		Mailers: mailers.New(served, log, serving.NewMetrics())}
 	own.enroll(t.Context())
 	former := generationOf(", removed: {type: smtp, host: 127.0.0.1, port: 1}")
 	for _, name := range []string{"default", "removed"} {
-		err := other.Mailers.Sender(former, name).Send(t.Context(), mail.Message{ID: "x", Date: time.Now(), From: "b@example.com", To: "a@example.com", Subject: "s", Text: "t"})
+		err := other.Mailers.Sender(former, name).Send(t.Context(),
+			mail.Message{ID: "x", Date: time.Now(), From: "b@example.com", To: "a@example.com", Subject: "s",
+				Text: "t"})
 		if _, about := mail.AboutServer(err); !about {
 			t.Fatal(err)
 		}
 	}
 	other.enroll(t.Context())
 	r, _, err := own.shared().Get(t.Context())
-	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" || r.Processes[own.Run].Version != plan.Version() {
+	if err != nil || len(r.Processes) != 2 || r.Processes["another"].Roles[0] != "mapping" ||
+		r.Processes[own.Run].Version != plan.Version() {
 		t.Fatalf("listed are %+v, %v", r, err)
 	}
-	if says := r.failsElsewhere(own.Run, "default", time.Now()); !strings.Contains(says, "connecting failed, as reported by process ") || len(r.Processes["another"].Mailers) != 1 {
+	if says := r.failsElsewhere(own.Run, "default", time.Now()); !strings.Contains(says,
+		"connecting failed, as reported by process ") || len(r.Processes["another"].Mailers) != 1 {
 		t.Errorf("its mailer is %q in %+v", says, r)
 	}
-	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()), r.failsElsewhere(own.Run, "default", time.Now().Add(time.Hour)), r.failsElsewhere(own.Run, "another", time.Now())} {
+	for _, says := range []string{r.failsElsewhere("another", "default", time.Now()),
+		r.failsElsewhere(own.Run, "default", time.Now().Add(time.Hour)),
+		r.failsElsewhere(own.Run, "another", time.Now())} {
 		if says != "" {
 			t.Errorf("a mailer that does not fail is %q", says)
 		}

@@ -32,8 +32,9 @@ func (s *Streams) Part() serving.Part {
 // open makes the hub that sends events to browsers.
 func (s *Streams) open(g *serving.Generation) {
 	o := sse.Options{
-		EventStreams: g.Config.Events, Bus: g.Bus, Identity: []string{config.SessionStore, g.Config.Authentication.UserStore}, Accounts: g.Config.Authentication.UserStore,
-		Sealer: g.Sealer, Registry: s.Metrics, Logger: s.Log,
+		EventStreams: g.Config.Events, Bus: g.Bus,
+		Identity: []string{config.SessionStore, g.Config.Authentication.UserStore},
+		Accounts: g.Config.Authentication.UserStore, Sealer: g.Sealer, Registry: s.Metrics, Logger: s.Log,
 	}
 	o.Stores, o.GetOnly = serving.EventStores(g.Config, g.Set)
 	g.Live = sse.New(o)

@@ -34,7 +34,8 @@ func exporter(g *serving.Generation, log *slog.Logger) *export.Exporter {
 	o := export.Options{Files: map[string]*content.Service{}, Log: log}
 	for _, name := range slices.Sorted(maps.Keys(g.Config.Stores)) {
 		s := g.Config.Stores[name]
-		if s.Expose == nil || s.Expose.Restrict.Get || s.Owner == "" || s.NeverRead(s.Owner) || name == g.Config.Authentication.IdentStore {
+		if s.Expose == nil || s.Expose.Restrict.Get || s.Owner == "" || s.NeverRead(s.Owner) ||
+			name == g.Config.Authentication.IdentStore {
 			continue
 		}
 		o.Sources = append(o.Sources, export.Source{Store: g.Set.Store(name), Owner: s.Owner})
@@ -54,7 +55,8 @@ func activityCursor(user string) string { return "activity " + user }
 // activity returns the newest events about the security of a user's account, the newest first. They are at most n
 // events before a cursor, "" for all, and the cursor of the next page, "" at the end. The log keeps them as long as
 // other events.
-func activity(ctx context.Context, g *serving.Generation, user, cursor string, n int) (page []sessions.Activity, next string, err error) {
+func activity(ctx context.Context, g *serving.Generation, user, cursor string,
+	n int) (page []sessions.Activity, next string, err error) {
 	before := uint64(0)
 	if cursor != "" {
 		opened, ok := g.Sealer.Open(activityCursor(user), cursor)
@@ -67,7 +69,8 @@ func activity(ctx context.Context, g *serving.Generation, user, cursor string, n
 	var more bool
 	users := g.Config.Authentication.UserStore
 	err = messaging.Do(ctx, g.Bus, func(ctx context.Context) (err error) {
-		entries, more, err = eventlog.Newest(ctx, g.Bus.Conn(), g.Bus.JetStream(), eventlog.Object{Store: users, UUID: user}, event.Auth(), before, n)
+		entries, more, err = eventlog.Newest(ctx, g.Bus.Conn(), g.Bus.JetStream(),
+			eventlog.Object{Store: users, UUID: user}, event.Auth(), before, n)
 		return err
 	})
 	if err != nil {

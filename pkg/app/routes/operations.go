@@ -37,17 +37,18 @@ type Operations struct {
 
 // Part returns the functions that start, reload and stop it.
 func (o *Operations) Part() serving.Part {
-	return serving.Part{Name: "operations over the bus", Start: o.start, Reload: o.reload, Stop: func(ctx context.Context) error {
-		return errors.Join(stopOperations(ctx, o.Served.Now()), o.running.Stop(ctx))
-	}}
+	return serving.Part{Name: "operations over the bus", Start: o.start, Reload: o.reload,
+		Stop: func(ctx context.Context) error {
+			return errors.Join(stopOperations(ctx, o.Served.Now()), o.running.Stop(ctx))
+		}}
 }
 
 // open makes and starts the server of operations of stores over the bus; before is the server that it replaces, nil for
 // none.
 func (o *Operations) open(g *serving.Generation, before *natsapi.Server) (err error) {
 	options := natsapi.Options{
-		Conn: g.Bus.Conn(), Set: g.API.Operations(), Requests: g.Set.Store(config.RequestStore), Version: semantic(), Logger: o.Log,
-		Registry: o.Metrics, TombstoneRetention: g.Config.Tombstones, Limits: g.Config.Limits.Bus,
+		Conn: g.Bus.Conn(), Set: g.API.Operations(), Requests: g.Set.Store(config.RequestStore), Version: semantic(),
+		Logger: o.Log, Registry: o.Metrics, TombstoneRetention: g.Config.Tombstones, Limits: g.Config.Limits.Bus,
 		Pages: o.Pages, Previous: before, Tracing: g.Spans(),
 	}
 	for _, name := range g.Plan.OnBus() {
@@ -92,7 +93,8 @@ func (o *Operations) reload(ctx context.Context, before, next *serving.Generatio
 			}
 			if before.Operations != nil {
 				if err := before.Operations.Retire(context.WithoutCancel(ctx), next.Operations); err != nil {
-					o.Log.Warn("for some seconds requests over the bus may be accepted for stores that are no longer served there", "error", err)
+					o.Log.Warn("for some seconds requests over the bus may be accepted for stores that are no longer "+
+						"served there", "error", err)
 				}
 			}
 		},

@@ -62,7 +62,8 @@ func (r *Routes) reload(_ context.Context, before, next *serving.Generation) (pa
 	}
 	return part.Change{
 		Apply: func() { before.API.Retire() }, Cancel: func() { next.API.Close() },
-		Retire: func(context.Context) { before.API.Close() }, // otherwise the contexts of the stop would keep the routes reachable
+		// otherwise the contexts of the stop would keep the routes reachable
+		Retire: func(context.Context) { before.API.Close() },
 	}, nil
 }
 
@@ -71,7 +72,9 @@ func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 	l := g.Config.Limits
 	g.Limits = httpkit.NewLimits(l, before, r.Metrics.Registry)
 	o := api.Options{
-		Stopping: r.Lifetime.Draining, Cut: r.Lifetime.Cut, Ready: r.Health.Ready, Alive: r.Lifetime.Err, Registry: r.Metrics.Registry, Metrics: r.publicMetrics(g), Logger: r.Log, Hosts: g.Hosts(), Base: g.Base(), Pages: r.Pages,
+		Stopping: r.Lifetime.Draining, Cut: r.Lifetime.Cut, Ready: r.Health.Ready, Alive: r.Lifetime.Err,
+		Registry: r.Metrics.Registry, Metrics: r.publicMetrics(g), Logger: r.Log, Hosts: g.Hosts(), Base: g.Base(),
+		Pages: r.Pages,
 	}
 	if r.Roles.Has(plan.RoleFront) {
 		contract, err := contractOf(g)
@@ -80,8 +83,10 @@ func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 		}
 		documents := documentsOf(g)
 		r.kept.SetMax(l.Idempotency)
-		o.Keyed = idempotent.New(idempotent.Options{Requests: g.Set.Store(config.RequestStore), TombstoneRetention: g.Config.Tombstones, Kept: r.kept})
-		o.Contract, o.Login, o.Stores, o.Files, o.Events = contract, loginOptions(g, r.Log), g.Set.Stores(), fileOptions(g, r.uploads), g.Live
+		o.Keyed = idempotent.New(idempotent.Options{Requests: g.Set.Store(config.RequestStore),
+			TombstoneRetention: g.Config.Tombstones, Kept: r.kept})
+		o.Contract, o.Login, o.Stores, o.Files, o.Events = contract, loginOptions(g, r.Log), g.Set.Stores(),
+			fileOptions(g, r.uploads), g.Live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = g.Waiter, g.Config.Proxies, documents, g.Limits
 		o.Development, o.ProxyHeader = g.Config.Development, g.Config.ProxyHeader
 		o.Console = r.Console(g, documents.OpenAPI)
@@ -139,7 +144,10 @@ func WaiterPart(served *serving.Current) serving.Part {
 	return serving.Part{
 		Name: "waiting",
 		Start: func(_ context.Context, first *serving.Generation) (err error) {
-			waiter, err = applied.NewWaiter(first.Bus.Conn(), func(c store.Cause) []string { return served.Now().Set.Workers(c) })
+			waiter, err = applied.NewWaiter(first.Bus.Conn(), func(c store.Cause) []string {
+				return served.Now().
+					Set.Workers(c)
+			})
 			first.Waiter = waiter
 			return err
 		},

@@ -40,7 +40,8 @@ func (c *Current) Use() (g *Generation, done func()) {
 	}
 }
 
-// Read is Use for work that changes no object, and can last for hours: a later configuration fills arrays and builds indexes beside it.
+// Read is Use for work that changes no object, and can last for hours: a later configuration fills arrays and builds
+// indexes beside it.
 func (c *Current) Read() (g *Generation, done func()) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -69,8 +70,8 @@ func (c *Current) Replace(next *Generation) {
 	c.generation = next
 }
 
-// Retire calls settle once nothing writes with a replaced generation or an earlier one, and then end once nothing uses any
-// of them. Their work may rely on that.
+// Retire calls settle once nothing writes with a replaced generation or an earlier one, and then end once nothing uses
+// any of them. Their work may rely on that.
 func (c *Current) Retire(before *Generation, settle, end func(context.Context)) {
 	c.mu.Lock()
 	earlierSettled, earlierRetired := c.settled, c.retired
@@ -114,6 +115,7 @@ func (c *Current) Retired(ctx context.Context) error {
 // Part makes a stop wait for replaced generations before it closes their dependencies.
 func (c *Current) Part() Part {
 	return Part{
-		Name: "what was served before a reload", Start: func(context.Context, *Generation) error { return nil }, Stop: c.Retired,
+		Name: "what was served before a reload", Start: func(context.Context, *Generation) error { return nil },
+		Stop: c.Retired,
 	}
 }

@@ -54,9 +54,11 @@ func TestReloadsSettleAndRetireInOrder(t *testing.T) {
 				_, done := c.use(s)
 				var settled, ended []string
 				s.Replace(second)
-				s.Retire(first, func(context.Context) { settled = append(settled, "first") }, func(context.Context) { ended = append(ended, "first") })
+				s.Retire(first, func(context.Context) { settled = append(settled, "first") },
+					func(context.Context) { ended = append(ended, "first") })
 				s.Replace(&Generation{})
-				s.Retire(second, func(context.Context) { settled = append(settled, "second") }, func(context.Context) { ended = append(ended, "second") })
+				s.Retire(second, func(context.Context) { settled = append(settled, "second") },
+					func(context.Context) { ended = append(ended, "second") })
 				synctest.Wait()
 				if !slices.Equal(settled, c.settled) || len(ended) > 0 {
 					t.Errorf("%q were settled and %q retired while the first is in use", settled, ended)
@@ -77,11 +79,17 @@ func TestAReloadSettlesBesideReaders(t *testing.T) {
 		use     func(s *Current) (done func())
 		settles bool
 	}{
-		"a writer":             {func(s *Current) func() { _, done := s.Use(); return done }, false},
-		"a reader":             {func(s *Current) func() { _, done := s.Read(); return done }, true},
-		"a request":            {func(s *Current) func() { _, _, done := s.UseThenRead(); return done }, false},
-		"a request that reads": {func(s *Current) func() { _, reads, done := s.UseThenRead(); reads(); reads(); return done }, true},
-		"both":                 {func(s *Current) func() { _, read := s.Read(); _, use := s.Use(); return func() { read(); use() } }, false},
+		"a writer":  {func(s *Current) func() { _, done := s.Use(); return done }, false},
+		"a reader":  {func(s *Current) func() { _, done := s.Read(); return done }, true},
+		"a request": {func(s *Current) func() { _, _, done := s.UseThenRead(); return done }, false},
+		"a request that reads": {func(s *Current) func() {
+			_, reads, done := s.UseThenRead()
+			reads()
+			reads()
+			return done
+		}, true},
+		"both": {func(s *Current) func() { _, read := s.Read(); _, use := s.Use(); return func() { read(); use() } },
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,7 +98,8 @@ func TestAReloadSettlesBesideReaders(t *testing.T) {
 				done := c.use(s)
 				s.Replace(&Generation{})
 				var settled, retired atomic.Bool
-				s.Retire(first, func(context.Context) { settled.Store(true) }, func(context.Context) { retired.Store(true) })
+				s.Retire(first, func(context.Context) { settled.Store(true) },
+					func(context.Context) { retired.Store(true) })
 				synctest.Wait()
 				if settled.Load() != c.settles || retired.Load() {
 					t.Errorf("settled: %v, retired: %v", settled.Load(), retired.Load())

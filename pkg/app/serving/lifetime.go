@@ -53,7 +53,8 @@ func (l *Lifetime) Err() error {
 // Metrics are the metrics of a process. Each part registers its own.
 type Metrics struct {
 	Registry *prometheus.Registry // of counters
-	Asked    *prometheus.Registry // of values that are computed at each scrape, perhaps by requests to backends and the bus
+	// of values that are computed at each scrape, perhaps by requests to backends and the bus
+	Asked *prometheus.Registry
 }
 
 // NewMetrics returns empty metrics.

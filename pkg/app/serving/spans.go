@@ -23,7 +23,8 @@ func (g *Generation) Traced(next http.Handler) http.Handler {
 // attempt belong to its span.
 func (g *Generation) TraceEvents(s *listener.Spec) {
 	if g.Tracer != nil {
-		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(g.Tracer.Provider(), s.Name), caused}, s.Middleware...)
+		s.Middleware = append([]listener.Middleware{listenertracing.Middleware(g.Tracer.Provider(), s.Name), caused},
+			s.Middleware...)
 	}
 }
 

@@ -68,15 +68,19 @@ func serve(t *testing.T, template string) *served {
 	if link, err := a.FirstAdmin(t.Context(), true); err != nil || !strings.Contains(link, "/console") {
 		t.Errorf("the first admin: %q, %v", link, err)
 	}
-	s := &served{T: t, url: "http://" + a.HTTPAddress(), users: map[string]user{"nobody": {}}, named: map[string]string{}}
+	s := &served{T: t, url: "http://" + a.HTTPAddress(), users: map[string]user{"nobody": {}},
+		named: map[string]string{}}
 	for _, name := range []string{"ann", "bob", "eve"} {
-		reply, err := command.Users.Do(t.Context(), c, command.UserRequest{Act: command.CreateUser, Login: name + "@example.com", Password: "a long password", Fields: fmt.Appendf(nil, `{"name":%q}`, name)})
+		reply, err := command.Users.Do(t.Context(),
+			c, command.UserRequest{Act: command.CreateUser, Login: name + "@example.com", Password: "a long password",
+				Fields: fmt.Appendf(nil, `{"name":%q}`, name)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		u := user{uuid: reply.Users[0].UUID}
 		s.users[name] = u
-		_, text := s.ask(name, "POST", "/auth/email", fmt.Sprintf(`{"login":"%s@example.com","password":"a long password"}`, name))
+		_, text := s.ask(name, "POST", "/auth/email",
+			fmt.Sprintf(`{"login":"%s@example.com","password":"a long password"}`, name))
 		var session struct{ Token string }
 		if err := json.Unmarshal([]byte(text), &session); err != nil || session.Token == "" {
 			t.Fatalf("the login of %s: %s", name, text)
@@ -103,7 +107,8 @@ func (s *served) uuids() *strings.Replacer {
 func (s *served) ask(as, method, path, body string) (status int, text string) {
 	s.Helper()
 	uuids := s.uuids()
-	r, err := http.NewRequestWithContext(s.Context(), method, s.url+uuids.Replace(path), strings.NewReader(uuids.Replace(body)))
+	r, err := http.NewRequestWithContext(s.Context(), method, s.url+uuids.Replace(path),
+		strings.NewReader(uuids.Replace(body)))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -240,8 +245,11 @@ func TestALoginTellsNotWhoHasAnAccount(t *testing.T) {
 		t.Run(template, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, template)
-			status, known := s.ask("nobody", "POST", "/auth/email", `{"login":"ann@example.com","password":"another password"}`)
-			if other, unknown := s.ask("nobody", "POST", "/auth/email", `{"login":"zoe@example.com","password":"another password"}`); other != status || problemOf(unknown) != problemOf(known) {
+			status, known := s.ask("nobody", "POST", "/auth/email",
+				`{"login":"ann@example.com","password":"another password"}`)
+			if other, unknown := s.ask("nobody", "POST", "/auth/email",
+				`{"login":"zoe@example.com","password":"another password"}`); other != status ||
+				problemOf(unknown) != problemOf(known) {
 				t.Errorf("%d %s, and %d %s", status, known, other, unknown)
 			}
 		})
@@ -262,14 +270,16 @@ func TestListsOfThingsToDoAreTheirOwners(t *testing.T) {
 	t.Parallel()
 	serve(t, "todo").do(
 		step{"ann", "POST /lists", `{"title":"Garden"}`, 201, "list", nil},
-		step{"ann", "POST /todos", `{"list":"{list}","text":"Water","done":false,"due":"2026-12-24"}`, 201, "todo", nil},
+		step{"ann", "POST /todos", `{"list":"{list}","text":"Water","done":false,"due":"2026-12-24"}`, 201, "todo",
+			nil},
 		step{"eve", "POST /todos", `{"list":"{list}","text":"Dig holes","done":false}`, 201, "other", nil},
 		step{"ann", "GET /lists/{list}", "", 200, "", []string{"Water", "!Dig holes"}},
 		step{"eve", "GET /lists/{list}", "", 403, "", nil},
 		step{"eve", "GET /lists", "", 200, "", []string{"!Garden"}},
 		step{"eve", "GET /todos", "", 200, "", []string{"!Water", "Dig holes"}},
 		step{"eve", "GET /users/{ann}", "", 403, "", nil},
-		step{"ann", "POST /todos", `{"list":"{list}","text":"Rake","done":false,"due":"2026-13-01"}`, 400, "", []string{"due"}},
+		step{"ann", "POST /todos", `{"list":"{list}","text":"Rake","done":false,"due":"2026-13-01"}`, 400, "",
+			[]string{"due"}},
 		step{"ann", "POST /todos", `{"list":"{list}","text":"Sow"}`, 400, "", []string{"done"}},
 		step{"ann", "GET /todos?filter=list+==+%22{list}%22+%26%26+done+==+false", "", 200, "", []string{"Water"}},
 		step{"ann", "PUT /todos/{todo}", `{"done":true}`, 200, "", nil},
@@ -294,7 +304,9 @@ func TestMessagesAreForWhoIsInTheRoom(t *testing.T) {
 		step{"bob", "POST /messages", `{"room":"{room}","text":"Hello?"}`, 403, "", nil},
 		step{"eve", "POST /members", `{"room":"{room}","member":"{eve}"}`, 403, "", nil},
 		step{"ann", "POST /members", `{"room":"{room}","member":"{ann}","accepted":true}`, 201, "", nil},
-		step{"ann", "POST /members", `{"room":"{room}","member":"{bob}","accepted":true}`, 403, "", []string{"accepted"}}, // nobody is put into a room
+		// nobody is put into a room
+		step{"ann", "POST /members", `{"room":"{room}","member":"{bob}","accepted":true}`, 403, "",
+			[]string{"accepted"}},
 		step{"ann", "POST /members", `{"room":"{room}","member":"{bob}"}`, 201, "bobs", nil},
 		step{"ann", "PUT /members/{bobs}", `{"accepted":true}`, 403, "", nil},
 		step{"eve", "GET /members", "", 200, "", []string{"!{bobs}"}},
@@ -311,7 +323,8 @@ func TestMessagesAreForWhoIsInTheRoom(t *testing.T) {
 		step{"eve", "GET /rooms", "", 200, "", []string{"!Bell ringers"}},
 		step{"eve", "GET /messages/{message}", "", 403, "", nil},
 		step{"eve", "GET /messages?filter=room+==+%22{room}%22", "", 200, "", []string{"!Hello!"}},
-		step{"eve", "PUT /users/{eve}", `{"rooms":[{"uuid":"x","room":"{room}"}],"ownRooms":[{"uuid":"{room}"}]}`, 200, "", nil},
+		step{"eve", "PUT /users/{eve}", `{"rooms":[{"uuid":"x","room":"{room}"}],"ownRooms":[{"uuid":"{room}"}]}`, 200,
+			"", nil},
 		step{"eve", "GET /messages/{message}", "", 403, "", nil},
 		step{"ann", "GET /users/{bob}", "", 200, "", []string{"bob", "!rooms", "!example.com"}},
 		step{"ann", "PUT /messages/{message}", `{"text":"Forged"}`, 403, "", nil},

@@ -77,13 +77,16 @@ func Write(folder, template string) (Result, error) {
 }
 
 func exists(folder, name string) error {
-	return errs.New(errs.Exists, "%s already exists, and nothing is overwritten: choose another folder, or move the file away", filepath.Join(folder, filepath.FromSlash(name)))
+	return errs.New(errs.Exists,
+		"%s already exists, and nothing is overwritten: choose another folder, or move the file away",
+		filepath.Join(folder, filepath.FromSlash(name)))
 }
 
 // contents returns the files of a template by their names in the folder.
 func contents(template string) (map[string][]byte, error) {
 	if !slices.Contains(Templates(), template) {
-		return nil, errs.New(errs.Invalid, "there is no template %q; expected one of %s", template, strings.Join(Templates(), ", "))
+		return nil, errs.New(errs.Invalid, "there is no template %q; expected one of %s", template,
+			strings.Join(Templates(), ", "))
 	}
 	ignored, err := templates.ReadFile("templates/gitignore")
 	if err != nil {

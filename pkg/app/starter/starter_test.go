@@ -19,7 +19,8 @@ func TestATemplateIsWrittenWholeOrNotAtAll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(r.Written, ConfigFile) || !slices.Contains(r.Written, ".gitignore") || !slices.Contains(r.Written, "config/schemas/user.json") || len(r.Kept) > 0 {
+		if !slices.Contains(r.Written, ConfigFile) || !slices.Contains(r.Written, ".gitignore") ||
+			!slices.Contains(r.Written, "config/schemas/user.json") || len(r.Kept) > 0 {
 			t.Errorf("%s: %+v", template, r)
 		}
 		if text := read(t, folder, schemaFile); text != string(config.Schema()) {
@@ -28,11 +29,13 @@ func TestATemplateIsWrittenWholeOrNotAtAll(t *testing.T) {
 		if !strings.HasPrefix(read(t, folder, ConfigFile), "# yaml-language-server: $schema="+config.SchemaName+"\n") {
 			t.Errorf("%s: no schema is named for editors", template)
 		}
-		if _, err := Write(folder, template); !errors.Is(err, errs.Exists) || !strings.Contains(err.Error(), filepath.Join(folder, "config", "belfry.schema.json")+" already exists") {
+		if _, err := Write(folder, template); !errors.Is(err, errs.Exists) ||
+			!strings.Contains(err.Error(), filepath.Join(folder, "config", "belfry.schema.json")+" already exists") {
 			t.Errorf("%s, again: %v", template, err)
 		}
 	}
-	if _, err := Write(t.TempDir(), "shop"); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "expected one of blog, todo, chat") {
+	if _, err := Write(t.TempDir(), "shop"); !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "expected one of blog, todo, chat") {
 		t.Errorf("a template that does not exist: %v", err)
 	}
 }
@@ -83,7 +86,8 @@ func TestNothingIsOverwritten(t *testing.T) {
 
 func TestWhatCannotBeWrittenLeavesNothingBehind(t *testing.T) {
 	folder := t.TempDir()
-	if err := create(filepath.Join(folder, "config", "schemas"), []byte("a file where a folder has to be")); err != nil {
+	if err := create(filepath.Join(folder, "config", "schemas"),
+		[]byte("a file where a folder has to be")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Write(folder, Default); err == nil {

@@ -65,21 +65,26 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 		o.Logger.Warn("the library for traces reports an error", "error", short(err))
 	}))
 	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(o.Endpoint)}
-	if o.RootCAs != nil && strings.HasPrefix(strings.ToLower(o.Endpoint), "https:") { // the library refuses them for http
-		options = append(options, otlptracehttp.WithTLSClientConfig(&tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}))
+	// The library refuses them for http.
+	if o.RootCAs != nil && strings.HasPrefix(strings.ToLower(o.Endpoint), "https:") {
+		options = append(options,
+			otlptracehttp.WithTLSClientConfig(&tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}))
 	}
 	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "traces can't be sent to tracing.endpoint")
 	}
-	about := resource.NewSchemaless(attribute.String("service.name", o.Service), attribute.String("service.version", o.Version))
+	about := resource.NewSchemaless(attribute.String("service.name", o.Service),
+		attribute.String("service.version", o.Version))
 	return &Tracer{sdk.NewTracerProvider(
 		sdk.WithResource(about), sdk.WithSampler(sdk.TraceIDRatioBased(o.Ratio)),
 		sdk.WithRawSpanLimits(sdk.SpanLimits{
-			AttributeValueLengthLimit: maxValue, AttributeCountLimit: maxOfEach, EventCountLimit: maxOfEach, LinkCountLimit: maxOfEach,
+			AttributeValueLengthLimit: maxValue, AttributeCountLimit: maxOfEach, EventCountLimit: maxOfEach,
+			LinkCountLimit:              maxOfEach,
 			AttributePerEventCountLimit: maxOfEach, AttributePerLinkCountLimit: maxOfEach,
 		}),
-		sdk.WithBatcher(&reporting{SpanExporter: exporter, log: o.Logger}, sdk.WithMaxQueueSize(maxQueued), sdk.WithMaxExportBatchSize(exportAtOnce)),
+		sdk.WithBatcher(&reporting{SpanExporter: exporter, log: o.Logger}, sdk.WithMaxQueueSize(maxQueued),
+			sdk.WithMaxExportBatchSize(exportAtOnce)),
 	)}, nil
 }
 
@@ -113,8 +118,8 @@ type requestKey struct{}
 // bare returns a request with only the protocol, the method if it is a standard one, and the trace of another.
 func bare(r *http.Request) *http.Request {
 	b := &http.Request{
-		Method: r.Method, URL: &url.URL{}, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor, TLS: r.TLS,
-		Header: http.Header{}, Body: http.NoBody,
+		Method: r.Method, URL: &url.URL{}, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
+		TLS: r.TLS, Header: http.Header{}, Body: http.NoBody,
 	}
 	if !slices.Contains(methods, b.Method) {
 		b.Method = "_OTHER" // the name in the conventions of OpenTelemetry
@@ -126,7 +131,8 @@ func bare(r *http.Request) *http.Request {
 }
 
 var methods = []string{
-	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions,
 }
 
 // Close sends the spans that have ended.
@@ -151,7 +157,8 @@ func (r *reporting) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) e
 	case err == nil && r.failed.Swap(false):
 		r.log.Info("the receiver accepts all traces again")
 	case err != nil && !r.failed.Swap(true):
-		r.log.Warn("the receiver of traces is unavailable, or reports a problem; traces that it does not accept are dropped", "error", short(err))
+		r.log.Warn("the receiver of traces is unavailable, or reports a problem; traces that it does not accept "+
+			"are dropped", "error", short(err))
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ func send(t *testing.T, receive http.HandlerFunc) string {
 	receiver := httptest.NewServer(receive)
 	defer receiver.Close()
 	logged := &kit.Tail{}
-	tracer, err := Start(t.Context(), Options{Endpoint: receiver.URL, Ratio: 1, Service: "x", Logger: slog.New(slog.NewTextHandler(logged, nil))})
+	tracer, err := Start(t.Context(),
+		Options{Endpoint: receiver.URL, Ratio: 1, Service: "x", Logger: slog.New(slog.NewTextHandler(logged, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func send(t *testing.T, receive http.HandlerFunc) string {
 // The key ca is for all connections with TLS. A receiver over http can be beside it.
 func TestAuthoritiesAreForReceiversOverHTTPS(t *testing.T) {
 	for _, endpoint := range []string{"http://127.0.0.1:1", "HTTPS://127.0.0.1:1"} {
-		tracer, err := Start(t.Context(), Options{Endpoint: endpoint, Ratio: 1, Service: "x", Logger: slog.New(slog.DiscardHandler), RootCAs: x509.NewCertPool()})
+		tracer, err := Start(t.Context(), Options{Endpoint: endpoint, Ratio: 1, Service: "x",
+			Logger: slog.New(slog.DiscardHandler), RootCAs: x509.NewCertPool()})
 		if err != nil {
 			t.Fatalf("%s: %v", endpoint, err)
 		}
@@ -58,15 +60,18 @@ func TestWhatTheReceiverRefusesIsLogged(t *testing.T) {
 			_, _ = w.Write(body)
 		}
 	}
-	partial, err := proto.Marshal(&collector.ExportTraceServiceResponse{PartialSuccess: &collector.ExportTracePartialSuccess{RejectedSpans: 1, ErrorMessage: "too old"}})
+	partial, err := proto.Marshal(&collector.ExportTraceServiceResponse{
+		PartialSuccess: &collector.ExportTracePartialSuccess{RejectedSpans: 1, ErrorMessage: "too old"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := send(t, reply(http.StatusOK, "application/x-protobuf", partial)); !strings.Contains(text, "level=WARN") || !strings.Contains(text, "too old") {
+	if text := send(t, reply(http.StatusOK, "application/x-protobuf", partial)); !strings.Contains(text,
+		"level=WARN") || !strings.Contains(text, "too old") {
 		t.Errorf("a part is refused: %q", text)
 	}
 	page := []byte(strings.Repeat("x", 1<<20))
-	if text := send(t, reply(http.StatusForbidden, "text/html", page)); !strings.Contains(text, "403 Forbidden") || len(text) > 2*maxError {
+	if text := send(t, reply(http.StatusForbidden, "text/html", page)); !strings.Contains(text, "403 Forbidden") ||
+		len(text) > 2*maxError {
 		t.Errorf("all is refused: %d bytes, %q", len(text), text[:min(len(text), 1000)])
 	}
 	if text := send(t, reply(http.StatusOK, "application/x-protobuf", nil)); text != "" {
@@ -77,7 +82,8 @@ func TestWhatTheReceiverRefusesIsLogged(t *testing.T) {
 // Nothing of the library reaches the standard error other than by the log of belfry, which may be JSON.
 func TestErrorsOfTheLibraryAreLogged(t *testing.T) {
 	logged := &kit.Tail{}
-	tracer, err := Start(t.Context(), Options{Endpoint: "http://127.0.0.1:1", Ratio: 1, Service: "x", Logger: slog.New(slog.NewTextHandler(logged, nil))})
+	tracer, err := Start(t.Context(), Options{Endpoint: "http://127.0.0.1:1", Ratio: 1, Service: "x",
+		Logger: slog.New(slog.NewTextHandler(logged, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,8 @@ func (v *Views) consoleGraph(on *serving.Generation) *console.Graph {
 func (v *Views) fill(source, target, array string) console.Fill {
 	for _, s := range v.Filled() {
 		if s.Source == source && s.Store == target && s.Array == array {
-			return console.Fill{Known: true, Done: s.Filled, Repairing: s.Repairing, Waiting: s.Others, Targets: s.Done, Total: s.Total, Failed: s.Failed}
+			return console.Fill{Known: true, Done: s.Filled, Repairing: s.Repairing, Waiting: s.Others, Targets: s.Done,
+				Total: s.Total, Failed: s.Failed}
 		}
 	}
 	return console.Fill{}

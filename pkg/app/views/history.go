@@ -21,7 +21,8 @@ const (
 	maxBuckets = 32
 )
 
-// history keeps samples of the metrics of this process, of the last hour. Its size is bounded. It is safe for concurrent use.
+// history keeps samples of the metrics of this process, of the last hour. Its size is bounded. It is safe for
+// concurrent use.
 type history struct {
 	gather prometheus.Gatherer // of metrics that cost no request to a backend
 
@@ -101,15 +102,19 @@ func (h *history) charts() []console.Chart {
 	}
 	charts := []console.Chart{
 		{ID: "requests", Title: "Requests", Unit: "a second", Series: []console.Series{
-			rate("all", func(s sample) float64 { return s.requests }), rate("failed in belfry (5xx)", func(s sample) float64 { return s.failed }),
+			rate("all", func(s sample) float64 { return s.requests }),
+			rate("failed in belfry (5xx)", func(s sample) float64 { return s.failed }),
 		}},
-		{ID: "latency", Title: "Latency of requests", Unit: "ms", Series: []console.Series{latency("half are faster", 0.5), latency("99 of 100 are faster", 0.99)}},
-		{ID: "published", Title: "Events published", Unit: "a second", Series: []console.Series{rate("published", func(s sample) float64 { return s.published })}},
+		{ID: "latency", Title: "Latency of requests", Unit: "ms",
+			Series: []console.Series{latency("half are faster", 0.5), latency("99 of 100 are faster", 0.99)}},
+		{ID: "published", Title: "Events published", Unit: "a second",
+			Series: []console.Series{rate("published", func(s sample) float64 { return s.published })}},
 	}
 	if n := len(h.samples); n > 0 && h.samples[n-1].memory > 0 {
-		charts = append(charts, console.Chart{ID: "memory", Title: "Memory of the process", Unit: "bytes", Series: []console.Series{
-			h.series("resident", func(_, now sample) float64 { return now.memory }),
-		}})
+		charts = append(charts,
+			console.Chart{ID: "memory", Title: "Memory of the process", Unit: "bytes", Series: []console.Series{
+				h.series("resident", func(_, now sample) float64 { return now.memory }),
+			}})
 	}
 	return charts
 }

@@ -20,8 +20,10 @@ type observed struct {
 func newObserved() *observed {
 	o := &observed{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "belfry_http_requests_total"}, []string{"route", "status"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "belfry_http_request_duration_seconds", Buckets: []float64{.001, .01, .1, 1}}, []string{"route"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "belfry_http_requests_total"},
+			[]string{"route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "belfry_http_request_duration_seconds",
+			Buckets: []float64{.001, .01, .1, 1}}, []string{"route"}),
 	}
 	o.registry.MustRegister(o.requests, o.duration)
 	return o
@@ -99,7 +101,8 @@ func TestTheHistoryIsBounded(t *testing.T) {
 		t.Errorf("%d samples, capacity %d", len(h.samples), cap(h.samples))
 	}
 	points := h.charts()[0].Series[0].Points
-	if first, last := points[0].At, points[len(points)-1].At; last.Sub(first) != time.Hour-historyInterval || !last.Equal(now.Add(time.Duration(3*maxSamples-1)*historyInterval)) {
+	if first, last := points[0].At, points[len(points)-1].At; last.Sub(first) != time.Hour-historyInterval ||
+		!last.Equal(now.Add(time.Duration(3*maxSamples-1)*historyInterval)) {
 		t.Errorf("from %s to %s", first, last)
 	}
 }

@@ -32,15 +32,16 @@ import (
 
 // System returns the data of a process for the view System.
 type System struct {
-	Roles      serving.Roles
-	Log        *slog.Logger
-	Health     *health.Health
-	Mailers    *mailers.Mailers
-	Walks      func() []walk.Status
-	Removed    func() []string                                 // mappings whose copies objects keep
-	Elsewhere  func(ctx context.Context, mailer string) string // why another process can't send mails with a mailer; "" if it can
-	Place      func(g *serving.Generation) *command.Place      // in which operations of commands run
-	Serving    command.Serving                                 // the same, which stays complete meanwhile
+	Roles   serving.Roles
+	Log     *slog.Logger
+	Health  *health.Health
+	Mailers *mailers.Mailers
+	Walks   func() []walk.Status
+	Removed func() []string // mappings whose copies objects keep
+	// why another process can't send mails with a mailer; "" if it can
+	Elsewhere  func(ctx context.Context, mailer string) string
+	Place      func(g *serving.Generation) *command.Place // in which operations of commands run
+	Serving    command.Serving                            // the same, which stays complete meanwhile
 	Began      time.Time
 	LastReload func() *console.Reload // nil without one
 }
@@ -49,9 +50,11 @@ type System struct {
 func (v *System) of(g *serving.Generation, h *history) *console.System {
 	return &console.System{
 		Facts: v.Facts(g), ConfigFile: g.Config.File(), Config: g.Config.Shown, Charts: h.charts,
-		Checks: func(ctx context.Context) []console.Check { return v.checks(ctx, g) }, Disks: func() []console.Disk { return disks(g) }, Warnings: func(context.Context) []string { return v.Health.Shortcomings() },
-		Backups: func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Walks: v.Walks, Reload: v.LastReload, Mail: v.consoleMail(g),
-		Ready: func(ctx context.Context) string {
+		Checks:   func(ctx context.Context) []console.Check { return v.checks(ctx, g) },
+		Disks:    func() []console.Disk { return disks(g) },
+		Warnings: func(context.Context) []string { return v.Health.Shortcomings() },
+		Backups:  func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Walks: v.Walks,
+		Reload: v.LastReload, Mail: v.consoleMail(g), Ready: func(ctx context.Context) string {
 			if _, err := v.Health.Ready(ctx); err != nil {
 				return probe.Says(err)
 			}
@@ -119,13 +122,15 @@ func (v *System) checks(ctx context.Context, g *serving.Generation) []console.Ch
 	}
 	asked.Wait()
 	s := g.Relay.Stats()
-	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable, Says: count.Of(s.Events, "event") + " to be published"}
+	relay := console.Check{Name: "Outbox", Kind: "to the bus", OK: !s.Unavailable,
+		Says: count.Of(s.Events, "event") + " to be published"}
 	if s.Unavailable {
 		relay.Says += "; the bus does not accept events, which stay in their records"
 	}
 	all = append(all, relay)
 	for _, i := range g.SearchStatus() {
-		all = append(all, console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: saysOfIndex(i)})
+		all = append(all,
+			console.Check{Name: "Search index " + i.Store, Kind: "text", OK: i.Ready, Says: saysOfIndex(i)})
 	}
 	return all
 }

@@ -54,15 +54,16 @@ type measured struct {
 
 // Part stops the background work of the views, which the first console of the process starts.
 func (v *Views) Part() serving.Part {
-	return serving.Part{Name: "the console", Start: func(context.Context, *serving.Generation) error { return nil }, Stop: func(ctx context.Context) error {
-		if v.end != nil {
-			v.end()
-			for _, j := range v.measured.jobs {
-				j.Wait()
+	return serving.Part{Name: "the console", Start: func(context.Context, *serving.Generation) error { return nil },
+		Stop: func(ctx context.Context) error {
+			if v.end != nil {
+				v.end()
+				for _, j := range v.measured.jobs {
+					j.Wait()
+				}
 			}
-		}
-		return v.running.Stop(ctx)
-	}}
+			return v.running.Stop(ctx)
+		}}
 }
 
 // measure begins to keep the metrics of the last hour, for the first console of the process.
@@ -80,7 +81,8 @@ func (v *Views) measure(relay *outbox.Relay) {
 	ctx, v.end = context.WithCancel(context.Background())
 	v.measured = measured{history: h, workers: workers}
 	host := &command.Host{
-		Ctx: ctx, Log: v.Log, Now: func() *command.Place { return v.System.Place(v.Served.Now()) }, Serving: v.System.Serving,
+		Ctx: ctx, Log: v.Log, Now: func() *command.Place { return v.System.Place(v.Served.Now()) },
+		Serving: v.System.Serving,
 		Records: func() *store.Store { return v.Served.Now().Set.Store(config.TokenStore) },
 	}
 	for _, o := range command.Operations {
@@ -96,7 +98,8 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 		return nil
 	}
 	v.measure(g.Relay)
-	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Users: consoleUsers(g), System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
+	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Users: consoleUsers(g),
+		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
 	o.Account = g.Config.PageLink("account")
 	o.Workers = v.measured.workers
 	for _, j := range v.measured.jobs {
@@ -117,23 +120,26 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 
 // consoleUsers returns the options of the view Users.
 func consoleUsers(g *serving.Generation) *console.Users {
-	return &console.Users{Accounts: g.Auth.Admin, Store: g.Config.Authentication.UserStore, Mails: g.Auth.EmailEnabled()}
+	return &console.Users{Accounts: g.Auth.Admin, Store: g.Config.Authentication.UserStore,
+		Mails: g.Auth.EmailEnabled()}
 }
 
 // consoleObjects returns the options of the view Objects: the stores of the configuration, other than the internal
 // ones.
 func consoleObjects(g *serving.Generation) *console.Objects {
-	o := &console.Objects{Set: g.Set, Files: open.InOrder(g.Binaries), History: func(ctx context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, error) {
-		return changes(ctx, g.Bus, name, uuid, before, n)
-	}}
+	o := &console.Objects{Set: g.Set, Files: open.InOrder(g.Binaries),
+		History: func(ctx context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, error) {
+			return changes(ctx, g.Bus, name, uuid, before, n)
+		}}
 	for _, name := range slices.Sorted(maps.Keys(g.Config.Stores)) {
 		if config.Internal(name) {
 			continue
 		}
 		s := g.Config.Stores[name]
 		info := console.StoreInfo{
-			Name: name, Indexes: s.Indexes, Search: s.Search.Fields, Schema: s.Schema != "", Computed: g.Set.Store(name).ComputedFields(),
-			Users: name == g.Config.Authentication.UserStore, Fixed: name == g.Config.Authentication.IdentStore,
+			Name: name, Indexes: s.Indexes, Search: s.Search.Fields, Schema: s.Schema != "",
+			Computed: g.Set.Store(name).ComputedFields(),
+			Users:    name == g.Config.Authentication.UserStore, Fixed: name == g.Config.Authentication.IdentStore,
 		}
 		if s.Expose != nil {
 			info.URL, info.List = s.Expose.URL, s.Expose.List
@@ -144,10 +150,12 @@ func consoleObjects(g *serving.Generation) *console.Objects {
 }
 
 // changes reads the newest events about changes of an object.
-func changes(ctx context.Context, b *bus.Bus, name, uuid string, before uint64, n int) (events []console.LogEvent, err error) {
+func changes(ctx context.Context, b *bus.Bus, name, uuid string, before uint64,
+	n int) (events []console.LogEvent, err error) {
 	var page []*eventlog.Entry
 	err = messaging.Do(ctx, b, func(ctx context.Context) (err error) {
-		page, _, err = eventlog.Newest(ctx, b.Conn(), b.JetStream(), eventlog.Object{Store: name, UUID: uuid}, eventlog.Changes(), before, n)
+		page, _, err = eventlog.Newest(ctx, b.Conn(), b.JetStream(), eventlog.Object{Store: name, UUID: uuid},
+			eventlog.Changes(), before, n)
 		return err
 	})
 	for _, entry := range page {

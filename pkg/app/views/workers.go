@@ -58,7 +58,8 @@ func (w *consoleWorkers) add(now time.Time, all []*replay.Listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, l := range all[:min(len(all), maxSampled)] {
-		w.samples[l.Name] = append(w.samples[l.Name], console.Sample{At: now, Lag: l.Lag, Unacked: uint64(max(l.Unacked, 0))})
+		w.samples[l.Name] = append(w.samples[l.Name],
+			console.Sample{At: now, Lag: l.Lag, Unacked: uint64(max(l.Unacked, 0))})
 	}
 	for name, samples := range w.samples {
 		samples = slices.DeleteFunc(samples, func(s console.Sample) bool { return now.Sub(s.At) > sampleSpan })
@@ -106,7 +107,8 @@ func (w *consoleWorkers) missed() map[string]string {
 	all := map[string]string{}
 	for _, s := range w.log() {
 		if s.Open() {
-			all[s.Consumer] = "This listener has missed " + s.Count() + " events since " + s.Since.UTC().Format(time.RFC3339) +
+			all[s.Consumer] = "This listener has missed " + s.Count() + " events since " +
+				s.Since.UTC().Format(time.RFC3339) +
 				": the log is " + string(s.Reason) + ". `belfry listener confirm` marks this as resolved."
 		}
 	}
@@ -120,41 +122,49 @@ func (w *consoleWorkers) Reset(ctx context.Context, name, from string) (uint64, 
 		return 0, err
 	}
 	var sequence uint64
-	err = messaging.Permitted(ctx, w.bus(), "reset listeners", "belfry listener reset", []string{messaging.ConsumerList, "$JS.API.CONSUMER.RESET", "$JS.API.CONSUMER.CREATE"}, func(ctx context.Context) error {
-		sequence, err = replay.Reset(ctx, w.bus().JetStream(), name, place)
-		return err
-	})
+	err = messaging.Permitted(ctx, w.bus(), "reset listeners", "belfry listener reset",
+		[]string{messaging.ConsumerList, "$JS.API.CONSUMER.RESET", "$JS.API.CONSUMER.CREATE"},
+		func(ctx context.Context) error {
+			sequence, err = replay.Reset(ctx, w.bus().JetStream(), name, place)
+			return err
+		})
 	return sequence, err
 }
 
 // Letters implements console.Workers.
-func (w *consoleWorkers) Letters(ctx context.Context, listener string, after uint64, limit int) (page []*deadletter.Letter, more bool, err error) {
-	err = messaging.Permitted(ctx, w.bus(), "read dead letters", "belfry dlq list", []string{messaging.DeadInfo, messaging.DeadPages}, func(ctx context.Context) error {
-		page, more, err = deadletter.Page(ctx, w.bus(), listener, after, limit)
-		return err
-	})
+func (w *consoleWorkers) Letters(ctx context.Context, listener string, after uint64,
+	limit int) (page []*deadletter.Letter, more bool, err error) {
+	err = messaging.Permitted(ctx, w.bus(), "read dead letters", "belfry dlq list",
+		[]string{messaging.DeadInfo, messaging.DeadPages}, func(ctx context.Context) error {
+			page, more, err = deadletter.Page(ctx, w.bus(), listener, after, limit)
+			return err
+		})
 	return page, more, err
 }
 
 // Letter implements console.Workers.
 func (w *consoleWorkers) Letter(ctx context.Context, id uint64) (l *deadletter.Letter, err error) {
-	err = messaging.Permitted(ctx, w.bus(), "read dead letters", "belfry dlq show", []string{messaging.DeadInfo, messaging.DeadGet, messaging.DeadDirect}, func(ctx context.Context) error {
-		l, err = deadletter.Get(ctx, w.bus(), id)
-		return err
-	})
+	err = messaging.Permitted(ctx, w.bus(), "read dead letters", "belfry dlq show",
+		[]string{messaging.DeadInfo, messaging.DeadGet, messaging.DeadDirect}, func(ctx context.Context) error {
+			l, err = deadletter.Get(ctx, w.bus(), id)
+			return err
+		})
 	return l, err
 }
 
 // Retry implements console.Workers.
 func (w *consoleWorkers) Retry(ctx context.Context, id uint64) error {
-	return messaging.Permitted(ctx, w.bus(), "retry dead letters", "belfry dlq retry", []string{messaging.DeadInfo, messaging.DeadGet, messaging.DeadDirect, messaging.DeadDelete, messaging.Retries}, func(ctx context.Context) error {
-		return deadletter.Retry(ctx, w.bus(), id)
-	})
+	return messaging.Permitted(ctx, w.bus(), "retry dead letters", "belfry dlq retry",
+		[]string{messaging.DeadInfo, messaging.DeadGet, messaging.DeadDirect, messaging.DeadDelete, messaging.Retries},
+		func(ctx context.Context) error {
+			return deadletter.Retry(ctx, w.bus(), id)
+		})
 }
 
 // Drop implements console.Workers.
 func (w *consoleWorkers) Drop(ctx context.Context, id uint64) error {
-	return messaging.Permitted(ctx, w.bus(), "drop dead letters", "belfry dlq drop", []string{messaging.DeadInfo, messaging.DeadDelete}, func(ctx context.Context) error {
-		return deadletter.Drop(ctx, w.bus(), id)
-	})
+	return messaging.Permitted(ctx, w.bus(), "drop dead letters", "belfry dlq drop",
+		[]string{messaging.DeadInfo, messaging.DeadDelete}, func(ctx context.Context) error {
+			return deadletter.Drop(ctx, w.bus(), id)
+		})
 }

@@ -32,12 +32,13 @@ type Filling struct {
 
 // Part returns the functions that start, reload and stop it.
 func (f *Filling) Part() serving.Part {
-	return serving.Part{Name: "the filling of arrays", Start: f.start, Reload: f.reload, Stop: func(context.Context) error {
-		if filler := f.filler.Load(); filler != nil {
-			filler.Close()
-		}
-		return nil
-	}}
+	return serving.Part{Name: "the filling of arrays", Start: f.start, Reload: f.reload,
+		Stop: func(context.Context) error {
+			if filler := f.filler.Load(); filler != nil {
+				filler.Close()
+			}
+			return nil
+		}}
 }
 
 func (f *Filling) start(ctx context.Context, first *serving.Generation) error {
@@ -52,8 +53,10 @@ func (f *Filling) start(ctx context.Context, first *serving.Generation) error {
 
 func (f *Filling) options(g *serving.Generation) fill.Options {
 	return fill.Options{
-		Works: fill.Derived(g.Set, config.Internal), Store: g.Set.Store(config.PositionStore), Logger: f.Log, Alone: !g.Plan.Shared(),
-		Fills: f.Roles.Has(mapping.Name), Prepare: func(ctx context.Context) error { return prepareFill(ctx, g) }, Rate: f.Rate,
+		Works: fill.Derived(g.Set, config.Internal), Store: g.Set.Store(config.PositionStore), Logger: f.Log,
+		Alone: !g.Plan.Shared(),
+		Fills: f.Roles.Has(mapping.Name), Prepare: func(ctx context.Context) error { return prepareFill(ctx, g) },
+		Rate: f.Rate,
 	}
 }
 
@@ -94,7 +97,8 @@ func merged(all []walk.Status) (out []walk.Status) {
 			continue
 		}
 		for _, n := range all {
-			if n.Kind == walk.Upgrade && n.Source != "" && n.Source == s.Source && n.Store == s.Store && n.Array == s.Array {
+			if n.Kind == walk.Upgrade && n.Source != "" && n.Source == s.Source && n.Store == s.Store &&
+				n.Array == s.Array {
 				s.Filled, s.Waiting = s.Filled && n.Filled, s.Waiting || n.Waiting
 				s.Failed += n.Failed
 			}
@@ -114,9 +118,13 @@ func (f *Filling) Removed() []string { return f.filler.Load().Removed() }
 func (f *Filling) Status() []walk.Status { return merged(f.Walks()) }
 
 var (
-	filledDesc   = prometheus.NewDesc("belfry_mapping_filled", "1 once the arrays of a mapping are filled from the objects that there were before it.", []string{"source", "target", "array"}, nil)
-	computedDesc = prometheus.NewDesc("belfry_computed_filled", "1 once the computed properties of a store are computed for all objects.", []string{"store"}, nil)
-	fillsDesc    = prometheus.NewDesc("belfry_mapping_fill_targets_total", "Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
+	filledDesc = prometheus.NewDesc("belfry_mapping_filled",
+		"1 once the arrays of a mapping are filled from the objects that there were before it.",
+		[]string{"source", "target", "array"}, nil)
+	computedDesc = prometheus.NewDesc("belfry_computed_filled",
+		"1 once the computed properties of a store are computed for all objects.", []string{"store"}, nil)
+	fillsDesc = prometheus.NewDesc("belfry_mapping_fill_targets_total",
+		"Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
 )
 
 // collector are the metrics of filling.

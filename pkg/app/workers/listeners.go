@@ -67,7 +67,8 @@ func (l *Runner) run(g *serving.Generation, specs []listener.Spec) {
 
 // change prepares the listeners whose events, or traces, another configuration changes. It first adds the new events of
 // these listeners, so that they miss no event of the next generation.
-func (l *Runner) change(ctx context.Context, before, next *serving.Generation, was, now []listener.Spec) (part.Change, error) {
+func (l *Runner) change(ctx context.Context, before, next *serving.Generation,
+	was, now []listener.Spec) (part.Change, error) {
 	var changed, widened []listener.Spec
 	cancel := func() { l.narrow(context.WithoutCancel(ctx), next.Bus, widened) }
 	for i, spec := range now {
@@ -113,7 +114,8 @@ func (l *Runner) narrow(ctx context.Context, b *bus.Bus, specs []listener.Spec) 
 	defer cancel()
 	for _, spec := range specs {
 		if _, err := listener.Setup(ctx, b, spec, false); err != nil {
-			l.Log.Warn("a listener also receives the events of the configuration that could not be reloaded, and ignores them: `belfry bus setup` ends that", "listener", spec.Name, "error", err)
+			l.Log.Warn("a listener also receives the events of the configuration that could not be reloaded, and "+
+				"ignores them: `belfry bus setup` ends that", "listener", spec.Name, "error", err)
 		}
 	}
 }

@@ -32,12 +32,13 @@ type LogWatch struct {
 
 // Part returns the functions that start and stop it.
 func (w *LogWatch) Part() serving.Part {
-	return serving.Part{Name: "the watch of the log", Start: w.start, Check: w.missedEvents, Stop: func(context.Context) error {
-		if w.watch != nil {
-			w.watch.Close()
-		}
-		return nil
-	}}
+	return serving.Part{Name: "the watch of the log", Start: w.start, Check: w.missedEvents,
+		Stop: func(context.Context) error {
+			if w.watch != nil {
+				w.watch.Close()
+			}
+			return nil
+		}}
 }
 
 // Missed returns what listeners have missed, as far as this process watches the log.
@@ -119,8 +120,10 @@ func (w *LogWatch) missedEvents() []string {
 }
 
 var (
-	missedDesc = prometheus.NewDesc("belfry_listener_missed", "1 while a listener has missed events, which are neither repaired nor confirmed.", []string{"listener"}, nil)
-	countDesc  = prometheus.NewDesc("belfry_listener_missed_events", "Events that a listener has missed, which are neither repaired nor confirmed: an estimate, see docs/guides/listeners.md.", []string{"listener"}, nil)
+	missedDesc = prometheus.NewDesc("belfry_listener_missed",
+		"1 while a listener has missed events, which are neither repaired nor confirmed.", []string{"listener"}, nil)
+	countDesc = prometheus.NewDesc("belfry_listener_missed_events", "Events that a listener has missed, which are "+
+		"neither repaired nor confirmed: an estimate, see docs/guides/listeners.md.", []string{"listener"}, nil)
 )
 
 // collector are the metrics of listeners that have missed events.

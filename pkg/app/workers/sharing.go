@@ -69,10 +69,15 @@ func closeMapper(ctx context.Context, w *mapping.Worker, g *route.Group) {
 }
 
 var (
-	sharingDesc   = prometheus.NewDesc("belfry_mapping_workers", "Processes whose mapping workers share targets, this one included.", nil, nil)
-	forwardedDesc = prometheus.NewDesc("belfry_mapping_forwarded_total", "Rounds of events that this process has received, which the owner of the target has run.", nil, nil)
-	fallbacksDesc = prometheus.NewDesc("belfry_mapping_fallbacks_total", "Rounds that the owner of the target was asked for and did not complete, so that this process ran them.", nil, nil)
-	servedDesc    = prometheus.NewDesc("belfry_mapping_served_total", "Rounds that this process has run for others, as the owner of the target.", nil, nil)
+	sharingDesc = prometheus.NewDesc("belfry_mapping_workers",
+		"Processes whose mapping workers share targets, this one included.", nil, nil)
+	forwardedDesc = prometheus.NewDesc("belfry_mapping_forwarded_total",
+		"Rounds of events that this process has received, which the owner of the target has run.", nil, nil)
+	fallbacksDesc = prometheus.NewDesc("belfry_mapping_fallbacks_total",
+		"Rounds that the owner of the target was asked for and did not complete, so that this process ran them.", nil,
+		nil)
+	servedDesc = prometheus.NewDesc("belfry_mapping_served_total",
+		"Rounds that this process has run for others, as the owner of the target.", nil, nil)
 )
 
 // shared are the metrics of shared targets.

@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// A round names a mapping by its place. During a reload, the group of the mappings before still receives rounds: they must not be
-// run with the mappings of after, of which another may have that place.
+// A round names a mapping by its place. During a reload, the group of the mappings before still receives rounds: they
+// must not be run with the mappings of after, of which another may have that place.
 func TestARoundOfOtherMappingsIsNotRun(t *testing.T) {
 	before, now := &route.Group{}, &route.Group{}
 	mapper := mapping.NewWorker(&store.Set{}, mapping.Options{})

@@ -71,8 +71,10 @@ func (w *Sweeper) start(_ context.Context, first *serving.Generation) error {
 		check(ctx)
 		return false
 	})
-	w.background.Repeat(func() time.Duration { return min(sweep.FullInterval, 10*graceOf(w.Served.Now().Config)) }, check)
-	w.background.Every(quotaInterval, w.again("removing old records of quotas", func(_ *sweep.Worker, ctx context.Context) error { return w.cleanQuotas(ctx) }))
+	w.background.Repeat(func() time.Duration { return min(sweep.FullInterval, 10*graceOf(w.Served.Now().Config)) },
+		check)
+	w.background.Every(quotaInterval, w.again("removing old records of quotas",
+		func(_ *sweep.Worker, ctx context.Context) error { return w.cleanQuotas(ctx) }))
 	return nil
 }
 

@@ -35,10 +35,13 @@ func (w *Walks) Status() (all []walk.Status) {
 
 var (
 	ofWalk           = []string{"kind", "name"}
-	walkCompleteDesc = prometheus.NewDesc("belfry_walk_complete", "1 once what a walk derives from existing objects is there for all of them, else 0.", ofWalk, nil)
-	walkDoneDesc     = prometheus.NewDesc("belfry_walk_done_objects", "Objects that a walk in progress has done, or the last one has.", ofWalk, nil)
-	walkTotalDesc    = prometheus.NewDesc("belfry_walk_objects", "Objects when the walk began, approximately.", ofWalk, nil)
-	walkFailedDesc   = prometheus.NewDesc("belfry_walk_failed_objects", "Objects for which the walk failed.", ofWalk, nil)
+	walkCompleteDesc = prometheus.NewDesc("belfry_walk_complete",
+		"1 once what a walk derives from existing objects is there for all of them, else 0.", ofWalk, nil)
+	walkDoneDesc = prometheus.NewDesc("belfry_walk_done_objects",
+		"Objects that a walk in progress has done, or the last one has.", ofWalk, nil)
+	walkTotalDesc = prometheus.NewDesc("belfry_walk_objects", "Objects when the walk began, approximately.", ofWalk,
+		nil)
+	walkFailedDesc = prometheus.NewDesc("belfry_walk_failed_objects", "Objects for which the walk failed.", ofWalk, nil)
 )
 
 func (w *Walks) collector() prometheus.Collector {

@@ -15,7 +15,8 @@ func TestWalksHaveMetrics(t *testing.T) {
 	w := &Walks{Metrics: registry, Of: []func() []walk.Status{
 		func() []walk.Status {
 			return []walk.Status{
-				{Kind: walk.Mapping, Name: "A in B.as", Filled: true, Repairing: true, Total: 9, Counts: walk.Counts{Done: 4, Failed: 1}},
+				{Kind: walk.Mapping, Name: "A in B.as", Filled: true, Repairing: true, Total: 9,
+					Counts: walk.Counts{Done: 4, Failed: 1}},
 				{Kind: walk.Unique, Name: "A"},
 			}
 		},

@@ -105,13 +105,16 @@ func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 		defer done()
 		return now.Mapper.Handle(ctx, e)
 	})
-	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) } // a write of an array causes nothing
+	// A write of an array causes nothing.
+	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) }
 	applyCascades := applied.Reporting(g.Bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
 		now, done := w.Served.Use()
 		defer done()
 		return now.Cascader.Handle(ctx, e)
 	})
-	cascades.Handler = func(ctx context.Context, e *listener.Event) error { return applyCascades(ctx, &e.Envelope, e.Attempt) }
+	cascades.Handler = func(ctx context.Context, e *listener.Event) error {
+		return applyCascades(ctx, &e.Envelope, e.Attempt)
+	}
 	for _, spec := range []listener.Spec{maps, cascades} {
 		if w.Roles.Has(spec.Name) {
 			mine = append(mine, spec)
@@ -160,7 +163,8 @@ func (w *Workers) Overflow(source, target, array string) uint64 {
 	return w.overflow.of(source, target, array)
 }
 
-var lagDesc = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.", []string{"listener"}, nil)
+var lagDesc = prometheus.NewDesc("belfry_listener_pending", "Events that a listener has not yet acknowledged.",
+	[]string{"listener"}, nil)
 
 // lag are the metrics of the events that wait for the workers.
 func (w *Workers) lag() prometheus.Collector {

@@ -58,7 +58,8 @@ func documentTests() []test {
 			names(f, d, c.hash())
 		})},
 		{"a document has a name of one form", of(func(f *fixture, d driver.Documents) {
-			for _, name := range []string{"", ".", "..", ".a", "a/b", "../a", "a b", "ä", strings.Repeat("a", 101), "a\x00"} {
+			for _, name := range []string{"", ".", "..", ".a", "a/b", "../a", "a b", "ä", strings.Repeat("a", 101),
+				"a\x00"} {
 				f.wantKind(d.PutDocument(f.ctx, name, []byte("x")), errs.Internal)
 				_, err := d.Document(f.ctx, name)
 				f.wantKind(err, errs.NotFound)

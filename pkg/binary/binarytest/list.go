@@ -43,7 +43,8 @@ func listTests() []test {
 			c := random("a", 10)
 			f.put(c)
 			f.lists(10, c)
-			for after, want := range map[string]int{"": 1, "!": 1, c.hash()[:63]: 1, c.hash(): 0, c.hash() + "0": 0, "~": 0} {
+			for after, want := range map[string]int{"": 1, "!": 1, c.hash()[:63]: 1, c.hash(): 0, c.hash() + "0": 0,
+				"~": 0} {
 				if page, _, err := f.List(f.ctx, after, 10); err != nil || len(page) != want {
 					f.Errorf("%d contents are after %q, want %d; error %v", len(page), after, want, err)
 				}

@@ -112,7 +112,8 @@ func signTests() []test {
 			c := random("a", 70_000)
 			f.put(c)
 			headers := driver.SignedHeaders{
-				ContentType: "image/png", ContentDisposition: `attachment; filename="a b.png"`, CacheControl: "private, no-cache",
+				ContentType: "image/png", ContentDisposition: `attachment; filename="a b.png"`,
+				CacheControl: "private, no-cache",
 			}
 			url, err := signer.Sign(f.ctx, c.hash(), headers, time.Minute)
 			f.must(err)
@@ -127,7 +128,8 @@ func signTests() []test {
 				f.Fatalf("status %s with %d bytes, want the %d of the content", res.Status, len(got), len(c))
 			}
 			for name, want := range map[string]string{
-				"Content-Type": headers.ContentType, "Content-Disposition": headers.ContentDisposition, "Cache-Control": headers.CacheControl,
+				"Content-Type": headers.ContentType, "Content-Disposition": headers.ContentDisposition,
+				"Cache-Control": headers.CacheControl,
 			} {
 				if got := res.Header.Get(name); got != want {
 					f.Errorf("%s is %q, want %q", name, got, want)

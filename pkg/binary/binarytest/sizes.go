@@ -154,7 +154,8 @@ func readParts(f *fixture) {
 			f.Fatalf("%d bytes from %d of %d: %v", part.length, part.offset, size, err)
 		}
 		if !bytes.Equal(got, c[part.offset:part.offset+part.want]) {
-			f.Fatalf("%d bytes from %d of %d: got %d that are wrong, want %d", part.length, part.offset, size, len(got), part.want)
+			f.Fatalf("%d bytes from %d of %d: got %d that are wrong, want %d", part.length, part.offset, size, len(got),
+				part.want)
 		}
 	}
 	empty := content(nil)

@@ -118,7 +118,8 @@ func nameTests() []test {
 			} {
 				f.lacks(name)
 				f.must(f.Delete(f.ctx, name))
-				if err := f.stage(random("b", 10)).Commit(f.ctx, name); err == nil || errs.KindOf(err) != errs.Internal {
+				if err := f.stage(random("b", 10)).Commit(f.ctx, name); err == nil ||
+					errs.KindOf(err) != errs.Internal {
 					f.Fatalf("Commit under %q: got the error %v, want one of kind %q", name, err, errs.Internal)
 				}
 			}

@@ -51,7 +51,8 @@ func Open(folder string) (*Storage, error) {
 	}
 	if err := s.tryLink(); err != nil {
 		_ = s.Close()
-		return nil, errs.Wrap(err, errs.Unavailable, "the folder of binaries %s can't be used: it must be writable and on a file system with hard links", folder)
+		return nil, errs.Wrap(err, errs.Unavailable,
+			"the folder of binaries %s can't be used: it must be writable and on a file system with hard links", folder)
 	}
 	return s, nil
 }

@@ -80,7 +80,8 @@ func fill(folder string, want errs.Kind) error {
 	}
 	for range 3 {
 		_, err := keep(s, bytesOf(2, 2<<20))
-		if (err == nil || errs.KindOf(err) != want) || want == errs.Unavailable && !strings.Contains(err.Error(), "the disk is full") {
+		if (err == nil || errs.KindOf(err) != want) ||
+			want == errs.Unavailable && !strings.Contains(err.Error(), "the disk is full") {
 			return fmt.Errorf("got %w of kind %s, want %s", err, errs.KindOf(err).String(), want.String())
 		}
 		if err := complete(s, [][]byte{small}); err != nil {

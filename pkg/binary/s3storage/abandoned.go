@@ -77,7 +77,8 @@ func (s *Storage) findUploads(ctx context.Context, found map[string]*remains) er
 }
 
 func (s *Storage) findSegments(ctx context.Context, found map[string]*remains) error {
-	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.stages())})
+	pages := s3.NewListObjectsV2Paginator(s.client,
+		&s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.stages())})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

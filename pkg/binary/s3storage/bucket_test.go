@@ -39,12 +39,15 @@ func TestObjectsOfOthersAreIgnored(t *testing.T) {
 	hash := hashOf([]byte("of others"))
 	others := []string{
 		"readme", "contents/readme", "contents/zz/" + hash, "contents/" + hash, "contents/00/" + hash,
-		"tmp/1", "tmp/readme/1", "other/contents/" + hash[:2] + "/" + hash, "other/tmp/0199f3a1-0000-7000-8000-000000000000/1",
+		"tmp/1", "tmp/readme/1", "other/contents/" + hash[:2] + "/" + hash,
+		"other/tmp/0199f3a1-0000-7000-8000-000000000000/1",
 	}
 	for _, key := range others {
-		_, err := bucket.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &server.Bucket, Key: &key, Body: bytes.NewReader([]byte("of others"))})
+		_, err := bucket.PutObject(t.Context(),
+			&s3.PutObjectInput{Bucket: &server.Bucket, Key: &key, Body: bytes.NewReader([]byte("of others"))})
 		must(t, err)
-		_, err = bucket.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: &server.Bucket, Key: aws.String(key + "-upload")})
+		_, err = bucket.CreateMultipartUpload(t.Context(),
+			&s3.CreateMultipartUploadInput{Bucket: &server.Bucket, Key: aws.String(key + "-upload")})
 		must(t, err)
 	}
 	s := open(t, options(server))
@@ -162,7 +165,8 @@ func TestNumberOfRequests(t *testing.T) {
 		"small":    {random("small", 4096), map[string]int{"PutObject": 1}},
 		"one part": {random("part", s3storage.PartSize), map[string]int{"PutObject": 1}},
 		"large": {random("large", 2*s3storage.PartSize+1), map[string]int{
-			"CreateMultipartUpload": 1, "UploadPart": 3, "CompleteMultipartUpload": 1, "CopyObject": 1, "DeleteObject": 1,
+			"CreateMultipartUpload": 1, "UploadPart": 3, "CompleteMultipartUpload": 1, "CopyObject": 1,
+			"DeleteObject": 1,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

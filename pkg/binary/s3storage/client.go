@@ -48,7 +48,8 @@ func (s *Storage) connect(ctx context.Context, o Options) error {
 		c.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
 			r.MaxAttempts, r.MaxBackoff = attempts, o.backoff
 			// Two requests for one key conflicted.
-			r.Retryables = append(r.Retryables, retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}}})
+			r.Retryables = append(r.Retryables,
+				retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusConflict: {}}})
 		})
 		c.Logger = logging.Nop{}
 		c.DisableLogOutputChecksumValidationSkipped = true
@@ -59,7 +60,8 @@ func (s *Storage) connect(ctx context.Context, o Options) error {
 // config returns the region and the credentials.
 func (o *Options) config(ctx context.Context) (aws.Config, error) {
 	// AWS_CA_BUNDLE works only with the client of the SDK, and adds to the authorities that this has.
-	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig.RootCAs = o.RootCAs })
+	client := awshttp.NewBuildableClient().
+		WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig.RootCAs = o.RootCAs })
 	cfg := aws.Config{
 		Region: o.Region, HTTPClient: client,
 		Credentials:                credentials.NewStaticCredentialsProvider(o.AccessKey, o.SecretKey, ""),
@@ -70,14 +72,16 @@ func (o *Options) config(ctx context.Context) (aws.Config, error) {
 		var err error
 		cfg, err = config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithRegion(o.Region))
 		if err != nil {
-			return cfg, errs.Wrap(err, errs.Invalid, "the AWS configuration of this machine can't be used for the bucket %q", o.Bucket)
+			return cfg, errs.Wrap(err, errs.Invalid,
+				"the AWS configuration of this machine can't be used for the bucket %q", o.Bucket)
 		}
 	}
 	if cfg.Region == "" && o.Endpoint != "" {
 		cfg.Region = "us-east-1"
 	}
 	if cfg.Region == "" {
-		return cfg, errs.New(errs.Invalid, "the region of the bucket %q is unknown: configure it, or set AWS_REGION", o.Bucket)
+		return cfg, errs.New(errs.Invalid, "the region of the bucket %q is unknown: configure it, or set AWS_REGION",
+			o.Bucket)
 	}
 	return cfg, nil
 }

@@ -30,7 +30,8 @@ func (s *Storage) Stat(ctx context.Context, hash string) (driver.Info, bool, err
 	head, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: aws.String(s.key(hash))})
 	switch status := statusOf(err); {
 	case err == nil:
-		return driver.Info{Hash: hash, Size: aws.ToInt64(head.ContentLength), Modified: aws.ToTime(head.LastModified)}, true, nil
+		return driver.Info{Hash: hash, Size: aws.ToInt64(head.ContentLength),
+			Modified: aws.ToTime(head.LastModified)}, true, nil
 	case status < 300 || status >= 500:
 		return driver.Info{}, false, s.fail(ctx, err, "asking for "+hash)
 	}
@@ -141,7 +142,8 @@ func (s *Storage) List(ctx context.Context, after string, limit int) (contents [
 			if len(contents) == limit {
 				return contents, contents[limit-1].Hash, nil
 			}
-			contents = append(contents, driver.Info{Hash: hash, Size: aws.ToInt64(o.Size), Modified: aws.ToTime(o.LastModified)})
+			contents = append(contents,
+				driver.Info{Hash: hash, Size: aws.ToInt64(o.Size), Modified: aws.ToTime(o.LastModified)})
 		}
 	}
 	return contents, "", nil
@@ -165,12 +167,14 @@ func (s *Storage) hashOf(key string) (string, bool) {
 
 // Sign implements driver.Signer. The URL expires with the credentials that sign it
 // at the latest. Sign does not check whether the content exists.
-func (s *Storage) Sign(ctx context.Context, hash string, h driver.SignedHeaders, validFor time.Duration) (string, error) {
+func (s *Storage) Sign(ctx context.Context, hash string, h driver.SignedHeaders,
+	validFor time.Duration) (string, error) {
 	if !driver.ValidHash(hash) {
 		return "", notFound()
 	}
 	if validFor < time.Second || validFor > maxValidity {
-		return "", errs.New(errs.Internal, "a signed URL can't be valid for %s: the limits are 1s and %s", validFor, maxValidity)
+		return "", errs.New(errs.Internal, "a signed URL can't be valid for %s: the limits are 1s and %s", validFor,
+			maxValidity)
 	}
 	in := &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.key(hash))}
 	for field, value := range map[**string]string{

@@ -161,7 +161,8 @@ func (u *upload) copyAll(ctx context.Context, segments []segment) error {
 // copy adds an object as a part, and compares its checksum.
 func (u *upload) copy(ctx context.Context, number int32, from segment) error {
 	out, err := u.s.client.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
-		Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id, PartNumber: &number, CopySource: aws.String(u.s.source(from.key)),
+		Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id, PartNumber: &number,
+		CopySource: aws.String(u.s.source(from.key)),
 	}, u.s.patiently)
 	if err != nil {
 		return u.s.fail(ctx, err, fmt.Sprintf("copying part %d", number))

@@ -25,7 +25,8 @@ func (s *Storage) PutDocument(ctx context.Context, name string, data []byte) err
 	}
 	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket: &s.bucket, Key: aws.String(s.documents() + name), Body: bytes.NewReader(data),
-		ContentLength: aws.Int64(int64(len(data))), ContentType: aws.String(mimetype), ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
+		ContentLength: aws.Int64(int64(len(data))), ContentType: aws.String(mimetype),
+		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
 	})
 	return s.fail(ctx, err, "putting "+name)
 }
@@ -57,7 +58,8 @@ func noDocument(name string) error {
 // DocumentNames implements driver.Documents.
 func (s *Storage) DocumentNames(ctx context.Context) ([]string, error) {
 	var names []string
-	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.documents())})
+	pages := s3.NewListObjectsV2Paginator(s.client,
+		&s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.documents())})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

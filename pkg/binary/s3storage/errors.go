@@ -76,7 +76,8 @@ func (s *Storage) fail(ctx context.Context, err error, act string) error {
 // unavailable returns an error whose message is for clients. It does not name the
 // bucket.
 func (s *Storage) unavailable(cause error, message string) error {
-	return &errs.Error{Kind: errs.Unavailable, Message: message, RetryAfter: retryAfter, Err: fmt.Errorf("%s: %w", s.where, cause)}
+	return &errs.Error{Kind: errs.Unavailable, Message: message, RetryAfter: retryAfter,
+		Err: fmt.Errorf("%s: %w", s.where, cause)}
 }
 
 // failReading is fail for an error in the body of a response.

@@ -95,7 +95,8 @@ func TestThrottledRequestsAreRetried(t *testing.T) {
 	small, large := random("small", 4096), random("large", s3storage.PartSize+100)
 	must(t, put(t.Context(), s, small))
 
-	for code, status := range map[string]int{"SlowDown": http.StatusServiceUnavailable, "OperationAborted": http.StatusConflict} {
+	for code, status := range map[string]int{"SlowDown": http.StatusServiceUnavailable,
+		"OperationAborted": http.StatusConflict} {
 		t.Run(code, func(t *testing.T) {
 			p.set(func(w http.ResponseWriter, r *http.Request) { refuse(w, r, status, code) })
 			wantUnavailable(t, acts(s, small, large))
@@ -222,7 +223,8 @@ func TestClosedConnectionsAreRetried(t *testing.T) {
 	p.set(nil)
 	// A lost response to CreateMultipartUpload leaves an upload with an unknown id.
 	// Another storage removes it.
-	if n, err := open(t, options(server)).RemoveAbandoned(t.Context(), time.Now().Add(time.Hour)); err != nil || n == 0 {
+	if n, err := open(t, options(server)).RemoveAbandoned(t.Context(), time.Now().Add(time.Hour)); err != nil ||
+		n == 0 {
 		t.Errorf("%d stages are abandoned, error %v; want some", n, err)
 	}
 }

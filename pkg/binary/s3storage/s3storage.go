@@ -84,9 +84,11 @@ func Open(ctx context.Context, o Options) (*Storage, error) {
 	case o.Bucket == "":
 		return nil, errs.New(errs.Invalid, "the bucket for binaries has no name")
 	case len(o.Prefix) > maxPrefix:
-		return nil, errs.New(errs.Invalid, "the prefix of the bucket %q has %d bytes; use at most %d", o.Bucket, len(o.Prefix), maxPrefix)
+		return nil, errs.New(errs.Invalid, "the prefix of the bucket %q has %d bytes; use at most %d", o.Bucket,
+			len(o.Prefix), maxPrefix)
 	case (o.AccessKey == "") != (o.SecretKey == ""):
-		return nil, errs.New(errs.Invalid, "give the bucket %q both an access key and a secret key, or neither", o.Bucket)
+		return nil, errs.New(errs.Invalid, "give the bucket %q both an access key and a secret key, or neither",
+			o.Bucket)
 	}
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, idleTimeout)
 	o.backoff = cmp.Or(o.backoff, maxBackoff)

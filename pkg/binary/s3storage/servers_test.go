@@ -168,9 +168,11 @@ func (c *wrongCopier) copyPart(ctx context.Context, w http.ResponseWriter, key, 
 	algorithm := c.algorithms[key]
 	c.mu.Unlock()
 	number := int32(2)
-	client := direct(c.server, func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
+	client := direct(c.server,
+		func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
 	out, err := client.UploadPart(ctx, &s3.UploadPartInput{
-		Bucket: &c.server.Bucket, Key: &key, UploadId: &upload, PartNumber: &number, Body: bytes.NewReader(c.other), ChecksumAlgorithm: algorithm,
+		Bucket: &c.server.Bucket, Key: &key, UploadId: &upload, PartNumber: &number, Body: bytes.NewReader(c.other),
+		ChecksumAlgorithm: algorithm,
 	})
 	if err != nil {
 		c.t.Error(err)
@@ -202,7 +204,8 @@ func testWrongCopies(t *testing.T, server *backing.S3Server) {
 			p := front(t, server, true)
 			s := open(t, prefixed(fastRetry(p.options(server)), "wrong/"+name+"/"))
 			s.SetSegmentParts(test.segmentParts)
-			wrong := &wrongCopier{proxy: p, t: t, server: server, other: test.other, hashed: test.hashed, algorithms: map[string]types.ChecksumAlgorithm{}}
+			wrong := &wrongCopier{proxy: p, t: t, server: server, other: test.other, hashed: test.hashed,
+				algorithms: map[string]types.ChecksumAlgorithm{}}
 			g := stage(t, s, c)
 			p.set(wrong.ServeHTTP)
 			for range 2 {

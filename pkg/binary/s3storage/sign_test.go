@@ -33,12 +33,14 @@ func testSignedURL(t *testing.T, server *backing.S3Server) {
 		status            int
 		body              string
 	}{
-		"all of it":         {signed, "GET", "", http.StatusOK, string(c)},
-		"a part":            {signed, "GET", "bytes=10-19", http.StatusPartialContent, string(c[10:20])},
-		"the end":           {signed, "GET", "bytes=-5", http.StatusPartialContent, string(c[len(c)-5:])},
-		"after the end":     {signed, "GET", "bytes=100000-", http.StatusRequestedRangeNotSatisfiable, ""},
-		"another type":      {strings.Replace(signed, "text%2Fplain", "text%2Fhtml", 1), "GET", "", http.StatusForbidden, ""},
-		"another signature": {strings.Replace(signed, "X-Amz-Signature=", "X-Amz-Signature=0", 1), "GET", "", http.StatusForbidden, ""},
+		"all of it":     {signed, "GET", "", http.StatusOK, string(c)},
+		"a part":        {signed, "GET", "bytes=10-19", http.StatusPartialContent, string(c[10:20])},
+		"the end":       {signed, "GET", "bytes=-5", http.StatusPartialContent, string(c[len(c)-5:])},
+		"after the end": {signed, "GET", "bytes=100000-", http.StatusRequestedRangeNotSatisfiable, ""},
+		"another type": {strings.Replace(signed, "text%2Fplain", "text%2Fhtml", 1), "GET", "",
+			http.StatusForbidden, ""},
+		"another signature": {strings.Replace(signed, "X-Amz-Signature=", "X-Amz-Signature=0", 1), "GET", "",
+			http.StatusForbidden, ""},
 		"no signature":      {signed[:strings.IndexByte(signed, '?')], "GET", "", http.StatusForbidden, ""},
 		"not to change it":  {signed, "DELETE", "", http.StatusForbidden, ""},
 		"a missing content": {sign(hashOf(nil), driver.SignedHeaders{}), "GET", "", http.StatusNotFound, ""},
@@ -68,7 +70,8 @@ func testSignedURL(t *testing.T, server *backing.S3Server) {
 				return
 			}
 			for name, want := range map[string]string{
-				"Content-Type": headers.ContentType, "Content-Disposition": headers.ContentDisposition, "Cache-Control": headers.CacheControl,
+				"Content-Type": headers.ContentType, "Content-Disposition": headers.ContentDisposition,
+				"Cache-Control": headers.CacheControl,
 			} {
 				if got := res.Header.Get(name); got != want {
 					t.Errorf("%s is %q, want %q", name, got, want)

@@ -57,7 +57,8 @@ func (s *Storage) Buffered(size int64) int64 {
 // content that fits into one part is sent by Commit.
 func (g *stage) Write(p []byte) (n int, err error) {
 	if g.size+int64(len(p)) > maxSize {
-		return 0, errs.New(errs.TooLarge, "the binary is larger than the limit of the storage, %d bytes", int64(maxSize))
+		return 0, errs.New(errs.TooLarge, "the binary is larger than the limit of the storage, %d bytes",
+			int64(maxSize))
 	}
 	for len(p) > 0 {
 		if g.part.size == partSize {

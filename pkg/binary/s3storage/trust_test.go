@@ -36,10 +36,12 @@ func testRefusals(t *testing.T, server *backing.S3Server) {
 		change func(*s3storage.Options)
 		says   string
 	}{
-		"an unknown access key": {func(o *s3storage.Options) { o.AccessKey = "SOMEBODY-ELSE" }, "does not know the access key"},
-		"a wrong secret key":    {func(o *s3storage.Options) { o.SecretKey = "WRONG-SECRET" }, "does not accept the secret key"},
-		"no such bucket":        {func(o *s3storage.Options) { o.Bucket = "elsewhere" }, "does not exist"},
-		"another region":        {func(o *s3storage.Options) { o.Region = "mars-north-1" }, "is in another region"},
+		"an unknown access key": {func(o *s3storage.Options) { o.AccessKey = "SOMEBODY-ELSE" },
+			"does not know the access key"},
+		"a wrong secret key": {func(o *s3storage.Options) { o.SecretKey = "WRONG-SECRET" },
+			"does not accept the secret key"},
+		"no such bucket": {func(o *s3storage.Options) { o.Bucket = "elsewhere" }, "does not exist"},
+		"another region": {func(o *s3storage.Options) { o.Region = "mars-north-1" }, "is in another region"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := p.options(server)
@@ -111,7 +113,8 @@ func TestMissingCredentialsAreUnavailable(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_PROFILE": "", "AWS_SHARED_CREDENTIALS_FILE": "none", "AWS_CONFIG_FILE": "none", "AWS_CA_BUNDLE": "",
 		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "", "AWS_CONTAINER_CREDENTIALS_FULL_URI": "",
+		"AWS_WEB_IDENTITY_TOKEN_FILE": "", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": "",
 	} {
 		t.Setenv(name, value)
 	}

@@ -87,7 +87,8 @@ func (u *upload) put(ctx context.Context, part *buffer) error {
 	number := u.count() + 1
 	out, err := u.s.client.UploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id, PartNumber: &number,
-		Body: part.reader(), ContentLength: aws.Int64(int64(part.size)), ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
+		Body: part.reader(), ContentLength: aws.Int64(int64(part.size)),
+		ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
 	})
 	if err != nil {
 		return u.s.fail(ctx, err, fmt.Sprintf("putting part %d", number))
@@ -131,7 +132,8 @@ func (u *upload) completed(ctx context.Context) bool {
 
 // abort aborts the upload. It is not an error when it does not exist.
 func (u *upload) abort(ctx context.Context) error {
-	_, err := u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id})
+	_, err := u.s.client.AbortMultipartUpload(ctx,
+		&s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id})
 	if codeOf(err) == "NoSuchUpload" {
 		return nil
 	}

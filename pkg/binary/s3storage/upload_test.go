@@ -139,7 +139,8 @@ func TestFailedCopyLeavesNothing(t *testing.T) {
 	p := front(t, server, true)
 	s := open(t, fastRetry(p.options(server)))
 	s.SetSegmentParts(1)
-	must(t, put(t.Context(), s, random("b", 2*s3storage.PartSize))) // the first part of the first content is copied alone
+	// The first part of the first content is copied alone.
+	must(t, put(t.Context(), s, random("b", 2*s3storage.PartSize)))
 	c := random("a", 3*s3storage.PartSize)
 	g := stage(t, s, c)
 	var failures atomic.Int64

@@ -83,7 +83,8 @@ func missing(o *server.Options) string {
 	case o.MaxPayload < bus.MaxPayload:
 		return "max_payload is " + strconv.Itoa(int(o.MaxPayload)) + " bytes; belfry's messages need 1MB"
 	case o.Cluster.Port != 0 && !o.SyncAlways:
-		return "a cluster needs jetstream.sync_interval: always; else an acknowledged event may be on the disk of none of its servers"
+		return "a cluster needs jetstream.sync_interval: always; else an acknowledged event may be on the disk of " +
+			"none of its servers"
 	}
 	if user, found := passwordless(o); found {
 		return "user " + user + " has an empty password; is its variable of the environment empty?"
@@ -183,8 +184,8 @@ func streamsFolders(folder string) ([]string, error) {
 	return found, nil
 }
 
-// Streams returns the folder that the server keeps its streams in, without links followed; "" if its configuration file can't
-// be used.
+// Streams returns the folder that the server keeps its streams in, without links followed; "" if its configuration file
+// can't be used.
 func (o Options) Streams() string {
 	so, _, err := o.serverOptions()
 	if err != nil {

@@ -23,7 +23,8 @@ func consumerFolders(folder string) ([]consumerFolder, error) {
 	var all []consumerFolder
 	for _, path := range paths {
 		stream := filepath.Dir(filepath.Dir(path))
-		all = append(all, consumerFolder{filepath.Base(filepath.Dir(filepath.Dir(stream))), filepath.Base(stream), filepath.Base(path)})
+		all = append(all, consumerFolder{filepath.Base(filepath.Dir(filepath.Dir(stream))), filepath.Base(stream),
+			filepath.Base(path)})
 	}
 	return all, err
 }
@@ -54,7 +55,8 @@ func (s *Server) removeDamaged(i *instance, before []consumerFolder) error {
 		if consumers[c] || !streams[consumerFolder{c.account, c.stream, ""}] {
 			continue
 		}
-		s.log.Warn("the position of a listener can't be read, probably since a power failure: it receives all events of its stream again", "stream", c.stream, "consumer", c.consumer)
+		s.log.Warn("the position of a listener can't be read, probably since a power failure: it receives all events "+
+			"of its stream again", "stream", c.stream, "consumer", c.consumer)
 		failed = append(failed, os.RemoveAll(c.path(i.folder)))
 	}
 	return errs.Wrap(errors.Join(failed...), errs.Unavailable, "the embedded bus's folder can't be written")

@@ -32,8 +32,8 @@ func closeBus(t *testing.T, b *bus.Bus) {
 	}
 }
 
-// A power cut can leave the files of a consumer empty or cut off. Its listener must receive events again, and others must
-// not lose their positions.
+// A power cut can leave the files of a consumer empty or cut off. Its listener must receive events again, and others
+// must not lose their positions.
 func TestADamagedConsumerIsCreatedAgain(t *testing.T) {
 	for name, damage := range map[string]map[string][]byte{
 		"no configuration, half a state": {"meta.inf": {}, "o.dat": {22, 1, 255, 255, 255, 255, 255, 255}},
@@ -49,7 +49,8 @@ func TestADamagedConsumerIsCreatedAgain(t *testing.T) {
 				receive(t, b, consumer, 1)
 			}
 			closeBus(t, b)
-			folders, err := filepath.Glob(filepath.Join(folder, "jetstream", "*", "streams", bus.StreamEvents, "obs", "mapping"))
+			folders, err := filepath.Glob(filepath.Join(folder, "jetstream", "*", "streams", bus.StreamEvents, "obs",
+				"mapping"))
 			if err != nil || len(folders) != 1 {
 				t.Fatalf("folders of the consumer: %v, %v", folders, err)
 			}
@@ -62,7 +63,9 @@ func TestADamagedConsumerIsCreatedAgain(t *testing.T) {
 			receive(t, b, "mapping", 1)
 			receive(t, b, "other", 0)
 			names, err := consumerFolders(filepath.Join(folder, "jetstream"))
-			if err != nil || len(names) != 2 || !slices.ContainsFunc(names, func(c consumerFolder) bool { return c.consumer == "other" && c.stream == bus.StreamEvents }) {
+			if err != nil ||
+				len(names) != 2 || !slices.ContainsFunc(names,
+				func(c consumerFolder) bool { return c.consumer == "other" && c.stream == bus.StreamEvents }) {
 				t.Errorf("folders of consumers: %v, %v", names, err)
 			}
 		})
@@ -72,7 +75,8 @@ func TestADamagedConsumerIsCreatedAgain(t *testing.T) {
 // receive creates a durable consumer, or uses it, and acknowledges the events that it delivers.
 func receive(t *testing.T, b *bus.Bus, consumer string, events int) {
 	t.Helper()
-	c, err := b.JetStream().CreateOrUpdateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy})
+	c, err := b.JetStream().CreateOrUpdateConsumer(t.Context(), bus.StreamEvents,
+		jetstream.ConsumerConfig{Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}

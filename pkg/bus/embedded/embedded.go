@@ -83,7 +83,8 @@ func (s *Server) Start(ctx context.Context, auth bus.Auth) error {
 	case s.opts.Folder == "":
 		return errs.New(errs.Invalid, "bus: the embedded server needs a folder")
 	case s.opts.Config == "" && (auth.Credentials != "" || auth.NKeySeed != ""):
-		return errs.New(errs.Invalid, "bus: the embedded server accepts user and password or a token, not credentials or nkeys")
+		return errs.New(errs.Invalid,
+			"bus: the embedded server accepts user and password or a token, not credentials or nkeys")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +165,9 @@ func (s *Server) serverOptions(ctx context.Context, auth bus.Auth) (*server.Opti
 		opts.Username, opts.Password, opts.Authorization = auth.User, auth.Password, auth.Token
 		opts.DontListen = address == ""
 	case admitsEveryone(opts) && auth != bus.Auth{}:
-		return nil, errs.New(errs.Invalid, "bus.config: %s has no users, so bus.user and the like would protect nothing: remove them, or give it users", s.opts.Config)
+		return nil, errs.New(errs.Invalid,
+			"bus.config: %s has no users, so bus.user and the like would protect nothing: remove them, or "+
+				"give it users", s.opts.Config)
 	case address == "":
 		address = net.JoinHostPort(opts.Host, strconv.Itoa(max(opts.Port, 0)))
 	}
@@ -193,7 +196,8 @@ func listenAddress(ctx context.Context, address string) (host string, port int, 
 	}
 	probe, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(host, text))
 	if err != nil {
-		return "", 0, errs.Wrap(err, errs.Unavailable, "bus: can't listen on %s: free the port, or choose another with bus.listen", address)
+		return "", 0, errs.Wrap(err, errs.Unavailable,
+			"bus: can't listen on %s: free the port, or choose another with bus.listen", address)
 	}
 	return host, port, probe.Close()
 }
@@ -247,7 +251,8 @@ func (s *Server) Connected(clientID uint64) error {
 		}
 	}
 	if !account.JetStreamEnabled() {
-		return errs.New(errs.Invalid, "bus.config: %s: the account %s of belfry's user has no streams; give it jetstream: enabled, or belfry another user", s.opts.Config, account.Name)
+		return errs.New(errs.Invalid, "bus.config: %s: the account %s of belfry's user has no streams; give it "+
+			"jetstream: enabled, or belfry another user", s.opts.Config, account.Name)
 	}
 	i.account.Store(account)
 	return nil

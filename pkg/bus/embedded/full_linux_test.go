@@ -93,7 +93,8 @@ func outgrow(folder string, d disk) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
-	b, err := bus.Open(ctx, bus.Options{Server: embedded.New(embedded.Options{Folder: folder, Logger: log}), Logger: log})
+	b, err := bus.Open(ctx,
+		bus.Options{Server: embedded.New(embedded.Options{Folder: folder, Logger: log}), Logger: log})
 	if err != nil {
 		return err
 	}

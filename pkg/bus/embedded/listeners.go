@@ -34,8 +34,11 @@ func sharedAccounts(o *server.Options) (warnings []error) {
 	}
 	for _, u := range users {
 		if writers[u.account] && !mayPublish(u.may, logSubject) && mayRequest(u.may) {
-			warnings = append(warnings, fmt.Errorf("user %s is in the account of the log: it can have replies of the server stored in the log, "+
-				"and executed as requests of its choice, such as to delete the log; give it an account of its own, as `belfry bus account` prints it (docs/reference/bus.md)", u.name))
+			warnings = append(warnings,
+				fmt.Errorf("user %s is in the account of the log: it can have replies of the server stored in "+
+					"the log, "+
+					"and executed as requests of its choice, such as to delete the log; give it an account of its "+
+					"own, as `belfry bus account` prints it (docs/reference/bus.md)", u.name))
 		}
 	}
 	return warnings
@@ -46,7 +49,8 @@ func mayPublish(p *server.Permissions, subject string) bool {
 		return true
 	}
 	matches := func(filter string) bool { return server.SubjectMatchesFilter(subject, filter) }
-	return (p.Publish.Allow == nil || slices.ContainsFunc(p.Publish.Allow, matches)) && !slices.ContainsFunc(p.Publish.Deny, matches)
+	return (p.Publish.Allow == nil || slices.ContainsFunc(p.Publish.Allow, matches)) &&
+		!slices.ContainsFunc(p.Publish.Deny, matches)
 }
 
 func mayRequest(p *server.Permissions) bool {

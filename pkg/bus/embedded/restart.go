@@ -40,7 +40,8 @@ func (s *Server) Supervise(ctx context.Context, restart func(context.Context) er
 			continue
 		}
 		if s.writeErr.Swap(&writeErr) == nil {
-			s.log.Error("the embedded bus can't be written; it restarts once its folder can be", "folder", folder, "error", writeErr)
+			s.log.Error("the embedded bus can't be written; it restarts once its folder can be", "folder", folder,
+				"error", writeErr)
 		}
 		if time.Since(restarted) < pause || !writable(folder) {
 			continue

@@ -90,7 +90,8 @@ func TestSyncFindsTheServersFiles(t *testing.T) {
 	}
 	var written int64
 	for path, state := range server.syncer.seen {
-		if filepath.Base(filepath.Dir(filepath.Dir(path))) == bus.StreamEvents && time.Since(state.changed) < time.Minute {
+		if filepath.Base(filepath.Dir(filepath.Dir(path))) == bus.StreamEvents &&
+			time.Since(state.changed) < time.Minute {
 			written += state.size
 		}
 	}

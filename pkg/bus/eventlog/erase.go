@@ -23,8 +23,9 @@ type Erasure struct {
 	Listener  string `json:"listener,omitempty"`  // one that has not
 }
 
-// Erase removes the selected events of before a time from the log, and overwrites them there, if every listener has handled them: others
-// stay, to be erased later. With dry nothing is removed. An erasure that is interrupted is continued by the next one.
+// Erase removes the selected events of before a time from the log, and overwrites them there, if every listener has
+// handled them: others stay, to be erased later. With dry nothing is removed. An erasure that is interrupted is
+// continued by the next one.
 func Erase(ctx context.Context, js jetstream.JetStream, which Select, before time.Time, dry bool) (Erasure, error) {
 	var e Erasure
 	log, err := stream(ctx, js, bus.StreamEvents)
@@ -55,7 +56,8 @@ func Erase(ctx context.Context, js jetstream.JetStream, which Select, before tim
 	for _, sequence := range found {
 		if !dry {
 			if err := log.SecureDeleteMsg(ctx, sequence); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-				return e, orDenied(js.Conn(), "$JS.API.STREAM.MSG.DELETE."+bus.StreamEvents, errs.Wrap(err, errs.Unavailable, "the event %d can't be removed from the log", sequence))
+				return e, orDenied(js.Conn(), "$JS.API.STREAM.MSG.DELETE."+bus.StreamEvents,
+					errs.Wrap(err, errs.Unavailable, "the event %d can't be removed from the log", sequence))
 			}
 		}
 		e.Erased++

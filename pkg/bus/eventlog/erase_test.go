@@ -24,7 +24,8 @@ func TestEventsOfAnObjectAreErased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow, err := log.CreateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "slow", AckPolicy: jetstream.AckExplicitPolicy})
+	slow, err := log.CreateConsumer(t.Context(),
+		jetstream.ConsumerConfig{Durable: "slow", AckPolicy: jetstream.AckExplicitPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func TestEventsOfAnObjectAreErased(t *testing.T) {
 	}
 	erase := func(before time.Time, dry bool, want eventlog.Erasure, left ...uint64) {
 		t.Helper()
-		got, err := eventlog.Erase(t.Context(), b.JetStream(), eventlog.Select{Stores: []string{"Users"}, UUIDs: []string{"ada"}}, before, dry)
+		got, err := eventlog.Erase(t.Context(), b.JetStream(),
+			eventlog.Select{Stores: []string{"Users"}, UUIDs: []string{"ada"}}, before, dry)
 		if err != nil || got != want {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}

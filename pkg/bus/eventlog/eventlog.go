@@ -43,17 +43,20 @@ func (r Reader) Each(ctx context.Context, js jetstream.JetStream, each func(*Ent
 	}
 	conn := js.Conn()
 	connections, last, mark := conn.Stats().Reconnects, uint64(0), uint64(0) // mark is that of the last event
-	err = Range{Stream: bus.StreamEvents, Subjects: subjects, First: first, Follow: r.Follow}.Each(ctx, js, func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
-		e := &Entry{Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Subject: m.Subject(), Data: m.Data()}
-		if now := conn.Stats().Reconnects; now != connections {
-			connections = now
-			if has, err := Has(ctx, conn, last, mark); err != nil || !has {
-				return cmp.Or[error](err, errs.New(errs.NotFound, "the log no longer has event %d, which was read: it is another log, or has lost its end; read it again from all", last))
+	err = Range{Stream: bus.StreamEvents, Subjects: subjects, First: first, Follow: r.Follow}.Each(ctx, js,
+		func(m jetstream.Msg, meta *jetstream.MsgMetadata) error {
+			e := &Entry{Sequence: meta.Sequence.Stream, Time: meta.Timestamp, Subject: m.Subject(), Data: m.Data()}
+			if now := conn.Stats().Reconnects; now != connections {
+				connections = now
+				if has, err := Has(ctx, conn, last, mark); err != nil || !has {
+					return cmp.Or[error](err,
+						errs.New(errs.NotFound, "the log no longer has event %d, which was read: it is another log, "+
+							"or has lost its end; read it again from all", last))
+				}
 			}
-		}
-		last, mark = e.Sequence, e.Mark() // each may change the event
-		return each(e)
-	})
+			last, mark = e.Sequence, e.Mark() // each may change the event
+			return each(e)
+		})
 	if r.Follow && errors.Is(err, context.Canceled) {
 		return nil // the way to stop a follower
 	}
@@ -68,7 +71,8 @@ func Get(ctx context.Context, js jetstream.JetStream, sequence uint64) (*Entry, 
 	}
 	m, err := s.GetMsg(ctx, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, errs.New(errs.NotFound, "the log has no event %d: it was removed by the limits of the log, or is not published yet", sequence)
+		return nil, errs.New(errs.NotFound,
+			"the log has no event %d: it was removed by the limits of the log, or is not published yet", sequence)
 	}
 	if err != nil {
 		return nil, unavailable(err)
@@ -87,7 +91,8 @@ type Range struct {
 
 // Each calls a function with each message of the range until it fails or ctx
 // ends.
-func (r Range) Each(ctx context.Context, js jetstream.JetStream, each func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
+func (r Range) Each(ctx context.Context, js jetstream.JetStream,
+	each func(jetstream.Msg, *jetstream.MsgMetadata) error) error {
 	s, err := stream(ctx, js, r.Stream)
 	if err != nil {
 		return err
@@ -137,7 +142,8 @@ func (r Range) Each(ctx context.Context, js jetstream.JetStream, each func(jetst
 func stream(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, errs.New(errs.NotFound, "the bus has no stream %s: check that it is belfry's bus; `belfry serve` creates the streams when it starts, and so does `belfry bus setup`", name)
+		return nil, errs.New(errs.NotFound, "the bus has no stream %s: check that it is belfry's bus; `belfry serve` "+
+			"creates the streams when it starts, and so does `belfry bus setup`", name)
 	}
 	return s, unavailable(err)
 }
@@ -147,5 +153,6 @@ func unavailable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return errs.Wrap(err, errs.Unavailable, "the bus does not respond: it is unavailable, or the user lacks the permission")
+	return errs.Wrap(err, errs.Unavailable,
+		"the bus does not respond: it is unavailable, or the user lacks the permission")
 }

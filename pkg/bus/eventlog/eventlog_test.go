@@ -27,7 +27,8 @@ func open(t *testing.T) *bus.Bus {
 
 func openIn(t *testing.T, folder string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func publish(t *testing.T, b *bus.Bus, name event.Name, store, uuid string) {
 func sequences(t *testing.T, b *bus.Bus, r eventlog.Reader) []uint64 {
 	t.Helper()
 	var all []uint64
-	if err := r.Each(t.Context(), b.JetStream(), func(e *eventlog.Entry) error { all = append(all, e.Sequence); return nil }); err != nil {
+	if err := r.Each(t.Context(), b.JetStream(),
+		func(e *eventlog.Entry) error { all = append(all, e.Sequence); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -66,30 +68,34 @@ func TestEventsAreSelected(t *testing.T) {
 		s    eventlog.Select
 		want []uint64
 	}{
-		"all":       {eventlog.Select{}, []uint64{1, 2, 3, 4, 5, 6, 7}},
-		"event":     {eventlog.Select{Events: []string{"Store.Saved"}}, []uint64{1, 2, 4}},
-		"events":    {eventlog.Select{Events: []string{"Store.Updated", "Register"}}, []uint64{3, 5}},
-		"store":     {eventlog.Select{Stores: []string{"Books"}}, []uint64{1, 3, 4, 6, 7}},
-		"users":     {eventlog.Select{Stores: []string{"Users"}}, []uint64{5}},
-		"object":    {eventlog.Select{Stores: []string{"Books"}, UUIDs: []string{"a"}}, []uint64{1, 3, 6, 7}},
-		"uuid":      {eventlog.Select{UUIDs: []string{"a"}}, []uint64{1, 2, 3, 5, 6, 7}},
-		"dotted":    {eventlog.Select{UUIDs: []string{"a.b@c"}}, []uint64{4}},
-		"two uuids": {eventlog.Select{UUIDs: []string{"a.b@c", "a"}, Events: []string{"Store.Saved"}}, []uint64{1, 2, 4}},
-		"nothing":   {eventlog.Select{Stores: []string{"None"}}, nil},
+		"all":    {eventlog.Select{}, []uint64{1, 2, 3, 4, 5, 6, 7}},
+		"event":  {eventlog.Select{Events: []string{"Store.Saved"}}, []uint64{1, 2, 4}},
+		"events": {eventlog.Select{Events: []string{"Store.Updated", "Register"}}, []uint64{3, 5}},
+		"store":  {eventlog.Select{Stores: []string{"Books"}}, []uint64{1, 3, 4, 6, 7}},
+		"users":  {eventlog.Select{Stores: []string{"Users"}}, []uint64{5}},
+		"object": {eventlog.Select{Stores: []string{"Books"}, UUIDs: []string{"a"}}, []uint64{1, 3, 6, 7}},
+		"uuid":   {eventlog.Select{UUIDs: []string{"a"}}, []uint64{1, 2, 3, 5, 6, 7}},
+		"dotted": {eventlog.Select{UUIDs: []string{"a.b@c"}}, []uint64{4}},
+		"two uuids": {eventlog.Select{UUIDs: []string{"a.b@c", "a"}, Events: []string{"Store.Saved"}},
+			[]uint64{1, 2, 4}},
+		"nothing": {eventlog.Select{Stores: []string{"None"}}, nil},
 	} {
 		if got := sequences(t, b, eventlog.Reader{Select: c.s}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 	for _, s := range []eventlog.Select{
-		{Events: []string{"Store.Save"}}, {Events: []string{"*"}}, {Stores: []string{"*"}}, {Stores: []string{"a.b"}}, {Stores: []string{""}},
-		{UUIDs: []string{">"}}, {UUIDs: []string{"a b"}}, {UUIDs: []string{"a", "a"}}, {Events: []string{"Register", "Register"}},
+		{Events: []string{"Store.Save"}}, {Events: []string{"*"}}, {Stores: []string{"*"}}, {Stores: []string{"a.b"}},
+		{Stores: []string{""}},
+		{UUIDs: []string{">"}}, {UUIDs: []string{"a b"}}, {UUIDs: []string{"a", "a"}},
+		{Events: []string{"Register", "Register"}},
 	} {
 		if err := (eventlog.Reader{Select: s}).Each(t.Context(), b.JetStream(), nil); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
-	if e, err := eventlog.Get(t.Context(), b.JetStream(), 4); err != nil || e.Sequence != 4 || e.Subject != event.Subject(event.StoreSaved, "Books", "a.b@c") {
+	if e, err := eventlog.Get(t.Context(), b.JetStream(), 4); err != nil || e.Sequence != 4 ||
+		e.Subject != event.Subject(event.StoreSaved, "Books", "a.b@c") {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if _, err := eventlog.Get(t.Context(), b.JetStream(), 8); !errors.Is(err, errs.NotFound) {
@@ -141,8 +147,8 @@ func TestFromIsResolvedToASequence(t *testing.T) {
 	}
 }
 
-// The end of the log is lost with the power of the bus, and others are published. What follows the log does not go on after an event that
-// it has never read.
+// The end of the log is lost with the power of the bus, and others are published. What follows the log does not go on
+// after an event that it has never read.
 func TestAFollowerEndsWhenTheLogHasOtherEvents(t *testing.T) {
 	folder, before := t.TempDir(), filepath.Join(t.TempDir(), "bus")
 	b := openIn(t, folder)
@@ -157,7 +163,8 @@ func TestAFollowerEndsWhenTheLogHasOtherEvents(t *testing.T) {
 	publish(t, b, event.StoreSaved, "Books", "b")
 	received, done := make(chan uint64, 10), make(chan error, 1)
 	go func() {
-		done <- eventlog.Reader{Follow: true}.Each(t.Context(), b.JetStream(), func(e *eventlog.Entry) error { received <- e.Sequence; return nil })
+		done <- eventlog.Reader{Follow: true}.Each(t.Context(), b.JetStream(),
+			func(e *eventlog.Entry) error { received <- e.Sequence; return nil })
 	}()
 	<-received
 	<-received
@@ -165,7 +172,8 @@ func TestAFollowerEndsWhenTheLogHasOtherEvents(t *testing.T) {
 	for range 3 {
 		publish(t, b, event.StoreSaved, "Books", "c")
 	}
-	if err := <-done; !errors.Is(err, errs.NotFound) || !strings.Contains(err.Error(), "no longer has event 2") || len(received) > 0 {
+	if err := <-done; !errors.Is(err, errs.NotFound) || !strings.Contains(err.Error(), "no longer has event 2") ||
+		len(received) > 0 {
 		t.Errorf("%v, and %d further events", err, len(received))
 	}
 }
@@ -177,7 +185,8 @@ func TestFollowReadsNewEvents(t *testing.T) {
 	defer cancel()
 	received, done := make(chan uint64, 10), make(chan error, 1)
 	go func() {
-		done <- eventlog.Reader{Follow: true, Select: eventlog.Select{Stores: []string{"Books"}}}.Each(ctx, b.JetStream(), func(e *eventlog.Entry) error { received <- e.Sequence; return nil })
+		done <- eventlog.Reader{Follow: true, Select: eventlog.Select{Stores: []string{"Books"}}}.Each(ctx,
+			b.JetStream(), func(e *eventlog.Entry) error { received <- e.Sequence; return nil })
 	}()
 	for n := uint64(1); n <= 5; n += 2 {
 		if got := <-received; got != n {
@@ -191,7 +200,8 @@ func TestFollowReadsNewEvents(t *testing.T) {
 		t.Errorf("a canceled follower: %v", err)
 	}
 	stop := errors.New("stop")
-	if err := (eventlog.Reader{}).Each(t.Context(), b.JetStream(), func(*eventlog.Entry) error { return stop }); !errors.Is(err, stop) {
+	if err := (eventlog.Reader{}).Each(t.Context(), b.JetStream(),
+		func(*eventlog.Entry) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("an error of the caller: %v", err)
 	}
 	if err := b.JetStream().DeleteStream(t.Context(), bus.StreamEvents); err != nil {

@@ -33,7 +33,9 @@ func ParseFrom(text string) (From, error) {
 	if at, err := ParseTime(text); err == nil {
 		return From{at: at}, nil
 	}
-	return From{}, errs.New(errs.Invalid, "%q is not a position in the log: use a sequence, a time such as 2026-11-21T04:05:06Z or 36h (ago), all, or new", text)
+	return From{}, errs.New(errs.Invalid,
+		"%q is not a position in the log: use a sequence, a time such as 2026-11-21T04:05:06Z or 36h (ago), "+
+			"all, or new", text)
 }
 
 // ParseTime parses a time in RFC 3339, or a duration before now.
@@ -44,7 +46,8 @@ func ParseTime(text string) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		return time.Now().Add(-ago), nil
 	}
-	return time.Time{}, errs.New(errs.Invalid, "%q is not a time: use one such as 2026-11-21T04:05:06Z, or 36h (ago)", text)
+	return time.Time{}, errs.New(errs.Invalid, "%q is not a time: use one such as 2026-11-21T04:05:06Z, or 36h (ago)",
+		text)
 }
 
 // Sequence returns the sequence of the first event at or after the position,

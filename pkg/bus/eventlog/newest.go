@@ -20,16 +20,18 @@ import (
 // Object is an object of which Newest reads events.
 type Object struct{ Store, UUID string }
 
-// Changes returns the names of the events that say how an object has changed. Register is not among them, which the log has beside
-// a Store.Saved, nor are those about the security of the account that a user is.
+// Changes returns the names of the events that say how an object has changed. Register is not among them, which the log
+// has beside a Store.Saved, nor are those about the security of the account that a user is.
 func Changes() []event.Name {
 	return slices.DeleteFunc(event.Unrestricted(), func(n event.Name) bool { return n == event.Register })
 }
 
-// Newest reads the newest events of some names, all of two tokens, of an object, the newest first: at most n of those before a
-// sequence, 0 for all. More reports whether the log has older ones. However many events there are, it makes a few requests, without
-// a consumer: the log says how many events of a subject follow a sequence, so a search finds where to begin.
-func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, of Object, names []event.Name, before uint64, n int) (page []*Entry, more bool, err error) {
+// Newest reads the newest events of some names, all of two tokens, of an object, the newest first: at most n of those
+// before a sequence, 0 for all. More reports whether the log has older ones. However many events there are, it makes a
+// few requests, without a consumer: the log says how many events of a subject follow a sequence, so a search finds
+// where to begin.
+func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, of Object, names []event.Name, before uint64,
+	n int) (page []*Entry, more bool, err error) {
 	state, err := GetState(ctx, js)
 	if err != nil {
 		return nil, false, err
@@ -49,10 +51,11 @@ func Newest(ctx context.Context, conn *nats.Conn, js jetstream.JetStream, of Obj
 	return page, total > len(page), nil
 }
 
-// newest reads at least the newest n events of some names before a sequence, in any order, and returns how many there are. Most
-// objects have few, which one request finds for all subjects. Where there are many, each subject is searched: a server finds
-// those of one subject by its index, but reads all events after a sequence to count those of a wildcard.
-func newest(ctx context.Context, conn *nats.Conn, of Object, names []event.Name, log State, end uint64, n int) (page []*Entry, total int, err error) {
+// newest reads at least the newest n events of some names before a sequence, in any order, and returns how many there
+// are. Most objects have few, which one request finds for all subjects. Where there are many, each subject is searched:
+// a server finds those of one subject by its index, but reads all events after a sequence to count those of a wildcard.
+func newest(ctx context.Context, conn *nats.Conn, of Object, names []event.Name, log State, end uint64,
+	n int) (page []*Entry, total int, err error) {
 	all := search{ctx: ctx, conn: conn, subject: event.Subject(pattern(names), of.Store, of.UUID)}
 	first, total := all.from(log.First)
 	if total <= 2*n {
@@ -96,7 +99,8 @@ type search struct {
 	err     error
 }
 
-// newest reads the newest n events from one sequence on and before another, or a few more, and returns how many there are.
+// newest reads the newest n events from one sequence on and before another, or a few more, and returns how many there
+// are.
 func (s *search) newest(first, end uint64, n int) (page []*Entry, total int) {
 	// Those that are not wanted. There may be some after the last event too: it was the last when the state was read.
 	_, after := s.from(end)

@@ -14,11 +14,12 @@ import (
 	"belfry/pkg/event"
 )
 
-// BenchmarkNewest reads the history of an object whose events are in the middle of a long log, and of one whose events are
-// spread over it.
+// BenchmarkNewest reads the history of an object whose events are in the middle of a long log, and of one whose events
+// are spread over it.
 func BenchmarkNewest(b *testing.B) {
 	const events = 300_000
-	log, err := bus.Open(b.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: b.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	log, err := bus.Open(b.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: b.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -32,7 +33,8 @@ func BenchmarkNewest(b *testing.B) {
 		case i%1000 == 0:
 			name, uuid = event.StoreUpdated, "spread"
 		}
-		e := event.Envelope{ID: fmt.Sprint("e", i), Event: name, Store: "Books", UUID: uuid, Revision: uint64(i + 1), Object: []byte(`{"note":"` + strings.Repeat("x", 400) + `"}`)}
+		e := event.Envelope{ID: fmt.Sprint("e", i), Event: name, Store: "Books", UUID: uuid, Revision: uint64(i + 1),
+			Object: []byte(`{"note":"` + strings.Repeat("x", 400) + `"}`)}
 		some = append(some, bus.Event{ID: e.ID, Subject: event.Subject(name, e.Store, uuid), Payload: e.Append(nil)})
 		if len(some) == 1000 || i == events-1 {
 			if err := log.Publish(b.Context(), some); err != nil {
@@ -45,7 +47,8 @@ func BenchmarkNewest(b *testing.B) {
 		b.Run(uuid, func(b *testing.B) {
 			before := processorTime(b)
 			for b.Loop() {
-				if _, _, err := eventlog.Newest(b.Context(), log.Conn(), log.JetStream(), eventlog.Object{Store: "Books", UUID: uuid}, eventlog.Changes(), 0, 21); err != nil {
+				if _, _, err := eventlog.Newest(b.Context(), log.Conn(), log.JetStream(),
+					eventlog.Object{Store: "Books", UUID: uuid}, eventlog.Changes(), 0, 21); err != nil {
 					b.Fatal(err)
 				}
 			}

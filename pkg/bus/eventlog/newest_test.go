@@ -16,7 +16,8 @@ func TestNewestReadsTheEventsOfAnObjectBackwards(t *testing.T) {
 	b := open(t)
 	newest := func(uuid string, before uint64, n int) (sequences []uint64, more bool) {
 		t.Helper()
-		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), eventlog.Object{Store: "Books", UUID: uuid}, eventlog.Changes(), before, n)
+		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(),
+			eventlog.Object{Store: "Books", UUID: uuid}, eventlog.Changes(), before, n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,8 @@ func TestNewestReadsTheEventsOfAnObjectBackwards(t *testing.T) {
 	}
 	slices.Reverse(security)
 	for _, n := range []int{1, 3, 20, 64, 100} {
-		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), eventlog.Object{Store: "Books", UUID: "emma"}, event.Auth(), 0, n)
+		all, more, err := eventlog.Newest(t.Context(), b.Conn(), b.JetStream(),
+			eventlog.Object{Store: "Books", UUID: "emma"}, event.Auth(), 0, n)
 		if err != nil || more != (n < len(security)) || len(all) != min(n, len(security)) {
 			t.Fatalf("%d at once: %d, %t, %v", n, len(all), more, err)
 		}
@@ -107,7 +109,8 @@ func TestNewestReadsALogToWhichEventsCome(t *testing.T) {
 	for _, come := range []int{1, 10, 100} {
 		last := uint64(written)
 		log := busyLog{b.JetStream(), func() { write(come) }}
-		page, more, err := eventlog.Newest(t.Context(), b.Conn(), log, eventlog.Object{Store: "Books", UUID: "emma"}, eventlog.Changes(), 0, 21)
+		page, more, err := eventlog.Newest(t.Context(), b.Conn(), log, eventlog.Object{Store: "Books", UUID: "emma"},
+			eventlog.Changes(), 0, 21)
 		if err != nil || len(page) != 21 || page[0].Sequence != last || !more {
 			t.Errorf("while %d come, the page has %d events, more: %t, %v", come, len(page), more, err)
 		}

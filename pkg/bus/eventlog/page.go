@@ -38,8 +38,8 @@ func GetState(ctx context.Context, js jetstream.JetStream) (State, error) {
 // Limit is the size of a page at most. A page has at least one event, however large.
 type Limit struct{ Events, Bytes int }
 
-// directGets begins the subjects of the direct get API, DirectGet is that of the log, which Page needs the permission for. A
-// server before NATS 2.11 ignores the batch and replies with one message.
+// directGets begins the subjects of the direct get API, DirectGet is that of the log, which Page needs the permission
+// for. A server before NATS 2.11 ignores the batch and replies with one message.
 const (
 	directGets = "$JS.API.DIRECT.GET."
 	DirectGet  = directGets + bus.StreamEvents
@@ -66,8 +66,10 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, limit Limit) (page
 }
 
 // directPage calls a function with each reply to a direct get of a page of a stream.
-func directPage(ctx context.Context, conn *nats.Conn, stream string, first uint64, limit Limit, each func(*nats.Msg) error) (more bool, err error) {
-	request, err := json.Marshal(map[string]any{"seq": max(first, 1), "next_by_subj": ">", "batch": limit.Events, "max_bytes": limit.Bytes})
+func directPage(ctx context.Context, conn *nats.Conn, stream string, first uint64, limit Limit,
+	each func(*nats.Msg) error) (more bool, err error) {
+	request, err := json.Marshal(map[string]any{"seq": max(first, 1), "next_by_subj": ">", "batch": limit.Events,
+		"max_bytes": limit.Bytes})
 	if err != nil {
 		return false, err
 	}
@@ -170,7 +172,8 @@ func end(status string, m *nats.Msg) (more bool, err error) {
 	case "503":
 		return false, errs.New(errs.Unavailable, "the bus has no event log: create it with `belfry bus setup`")
 	}
-	return false, errs.New(errs.Unavailable, "the event log replied with status %s: %s", status, m.Header.Get("Description"))
+	return false, errs.New(errs.Unavailable, "the event log replied with status %s: %s", status,
+		m.Header.Get("Description"))
 }
 
 func direct(m *nats.Msg) (*Entry, error) {
@@ -187,8 +190,11 @@ func direct(m *nats.Msg) (*Entry, error) {
 // permission caused: the server reports it to the connection, not to the request.
 func orDenied(conn *nats.Conn, subject string, err error) error {
 	last := conn.LastError()
-	if !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(strings.ToLower(last.Error()), `"`+strings.ToLower(subject)+`"`) {
+	if !errors.Is(last, nats.ErrPermissionViolation) ||
+		!strings.Contains(strings.ToLower(last.Error()), `"`+strings.ToLower(subject)+`"`) {
 		return err
 	}
-	return errs.Wrap(err, errs.Denied, "the bus does not let this user publish to %s, so the stream can't be read: allow it, as nats.conf does for the log and the front, and docs/reference/bus.md says for backups", subject)
+	return errs.Wrap(err,
+		errs.Denied, "the bus does not let this user publish to %s, so the stream can't be read: allow it, as "+
+			"nats.conf does for the log and the front, and docs/reference/bus.md says for backups", subject)
 }

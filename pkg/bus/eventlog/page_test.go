@@ -57,7 +57,8 @@ func TestPageIsLimitedByEventsAndBytes(t *testing.T) {
 	is(1000, ten, 1, 0, false)
 	is(3, eventlog.Limit{Events: 10, Bytes: 1}, 3, 3, true) // a page has at least one event
 	one, _, err := eventlog.Page(t.Context(), b.Conn(), 7, ten)
-	if err != nil || one[0].Subject != event.Subject(event.StoreSaved, "Books", "a.b") || time.Since(one[0].Time) > time.Minute {
+	if err != nil || one[0].Subject != event.Subject(event.StoreSaved, "Books", "a.b") ||
+		time.Since(one[0].Time) > time.Minute {
 		t.Fatalf("%+v, %v", one[0], err)
 	}
 	if e, err := event.Decode(one[0].Data); err != nil || e.UUID != "a.b" {
@@ -108,7 +109,8 @@ func TestLastReadsTheNewestEventOfASubject(t *testing.T) {
 	publish(t, b, event.StoreDeleted, "Books", "a.b")
 	publish(t, b, event.StoreDeleted, "Books", "other")
 	publish(t, b, event.StoreSaved, "Books", "a.b")
-	if e, err := eventlog.Last(t.Context(), b.Conn(), subject); err != nil || e.Sequence != 2 || e.Subject != subject || len(e.Data) == 0 {
+	if e, err := eventlog.Last(t.Context(), b.Conn(), subject); err != nil || e.Sequence != 2 || e.Subject != subject ||
+		len(e.Data) == 0 {
 		t.Errorf("%+v, %v", e, err)
 	}
 }

@@ -64,7 +64,8 @@ func (s Select) check() error {
 	for what, list := range map[string][]string{"event": s.Events, "store": s.Stores, "uuid": s.UUIDs} {
 		for i, text := range list {
 			if what == "event" && event.Name(text) == event.AuthPattern {
-				if len(slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !event.Name(name).IsAuth() })) > 1 {
+				if len(slices.DeleteFunc(slices.Clone(list),
+					func(name string) bool { return !event.Name(name).IsAuth() })) > 1 {
 					return errs.New(errs.Invalid, "%s selects the other events Auth.* already", text)
 				}
 				continue

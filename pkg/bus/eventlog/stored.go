@@ -36,10 +36,11 @@ const (
 )
 
 // headersOfReplies are those that the server adds.
-var headersOfReplies = []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject", "Nats-Num-Pending", "Nats-Last-Sequence", "Nats-UpTo-Sequence"}
+var headersOfReplies = []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject", "Nats-Num-Pending",
+	"Nats-Last-Sequence", "Nats-UpTo-Sequence"}
 
-// Each calls a function with each of the messages, in their order, until it fails or ctx ends. Any replica may reply to a direct
-// get, also one that lacks the newest messages: Each waits for them.
+// Each calls a function with each of the messages, in their order, until it fails or ctx ends. Any replica may reply to
+// a direct get, also one that lacks the newest messages: Each waits for them.
 func (s Stored) Each(ctx context.Context, r bus.Requester, each func(*Message) error) error {
 	ctx, done := r.UntilDenied(ctx, directGets+s.Stream)
 	defer done()
@@ -68,7 +69,8 @@ func (s Stored) Each(ctx context.Context, r bus.Requester, each func(*Message) e
 			return err
 		}
 		if time.Since(began) > lagPatience {
-			return errs.New(errs.Unavailable, "a replica of the stream %s of the bus lacks message %d and those after it: check the cluster with `nats stream info %s`", s.Stream, at, s.Stream)
+			return errs.New(errs.Unavailable, "a replica of the stream %s of the bus lacks message %d and those "+
+				"after it: check the cluster with `nats stream info %s`", s.Stream, at, s.Stream)
 		}
 		if err := delays.Wait(ctx); err != nil {
 			return err
@@ -84,17 +86,19 @@ func (s Stored) page(ctx context.Context, conn *nats.Conn, at, last uint64, each
 	waiting, cancel := context.WithTimeout(waiting, pageTimeout)
 	defer cancel()
 	var page []*Message
-	_, err := directPage(waiting, conn, s.Stream, at, Limit{Events: storedEvents, Bytes: storedBytes}, func(m *nats.Msg) error {
-		entry, err := direct(m)
-		if err != nil {
-			return err
-		}
-		for _, name := range headersOfReplies {
-			delete(m.Header, name)
-		}
-		page = append(page, &Message{Sequence: entry.Sequence, Subject: entry.Subject, Header: m.Header, Data: m.Data})
-		return nil
-	})
+	_, err := directPage(waiting, conn, s.Stream, at, Limit{Events: storedEvents, Bytes: storedBytes},
+		func(m *nats.Msg) error {
+			entry, err := direct(m)
+			if err != nil {
+				return err
+			}
+			for _, name := range headersOfReplies {
+				delete(m.Header, name)
+			}
+			page = append(page,
+				&Message{Sequence: entry.Sequence, Subject: entry.Subject, Header: m.Header, Data: m.Data})
+			return nil
+		})
 	if err != nil {
 		return at, err
 	}

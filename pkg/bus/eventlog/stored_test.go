@@ -17,7 +17,8 @@ import (
 func stored(t *testing.T, b *bus.Bus, r eventlog.Stored) []uint64 {
 	t.Helper()
 	var all []uint64
-	if err := r.Each(t.Context(), b, func(m *eventlog.Message) error { all = append(all, m.Sequence); return nil }); err != nil {
+	if err := r.Each(t.Context(), b,
+		func(m *eventlog.Message) error { all = append(all, m.Sequence); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -31,7 +32,9 @@ func TestAllThatAStreamHasIsReadWithoutAConsumer(t *testing.T) {
 	}
 	const n = 1203 // three pages
 	for i := range n {
-		if _, err := b.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "retry.a", Header: nats.Header{"Nats-Msg-Id": {fmt.Sprint(i)}, "X": {"y"}}}); err != nil {
+		if _, err := b.JetStream().PublishMsg(t.Context(),
+			&nats.Msg{Subject: "retry.a",
+				Header: nats.Header{"Nats-Msg-Id": {fmt.Sprint(i)}, "X": {"y"}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,11 +57,13 @@ func TestAllThatAStreamHasIsReadWithoutAConsumer(t *testing.T) {
 	if got := stored(t, b, eventlog.Stored{Stream: bus.StreamRetry}); !slices.Equal(got, want) {
 		t.Errorf("%d messages, want %d", len(got), len(want))
 	}
-	if got := stored(t, b, eventlog.Stored{Stream: bus.StreamRetry, First: n - 3}); !slices.Equal(got, []uint64{n - 3, n - 2}) {
+	if got := stored(t, b, eventlog.Stored{Stream: bus.StreamRetry, First: n - 3}); !slices.Equal(got,
+		[]uint64{n - 3, n - 2}) {
 		t.Errorf("the end is %v", got)
 	}
 	pages := &lagging{Bus: b, replica: b.Conn()}
-	if err := (eventlog.Stored{Stream: bus.StreamRetry}).Each(t.Context(), pages, func(*eventlog.Message) error { return nil }); err != nil || pages.gets > 5 {
+	if err := (eventlog.Stored{Stream: bus.StreamRetry}).Each(t.Context(), pages,
+		func(*eventlog.Message) error { return nil }); err != nil || pages.gets > 5 {
 		t.Errorf("%d requests, %v", pages.gets, err)
 	}
 	stop := errors.New("stop")
@@ -104,7 +109,8 @@ func TestAReplicaThatLagsIsAwaited(t *testing.T) {
 	}
 	l := &lagging{Bus: b, replica: replica.Conn()}
 	var all []uint64
-	err := eventlog.Stored{Stream: bus.StreamEvents}.Each(t.Context(), l, func(m *eventlog.Message) error { all = append(all, m.Sequence); return nil })
+	err := eventlog.Stored{Stream: bus.StreamEvents}.Each(t.Context(), l,
+		func(m *eventlog.Message) error { all = append(all, m.Sequence); return nil })
 	if err != nil || len(all) != 5 || l.gets < 4 {
 		t.Errorf("read %v by %d requests, %v", all, l.gets, err)
 	}

@@ -155,7 +155,9 @@ func Retry(ctx context.Context, b Bus, id uint64) error {
 		return err
 	}
 	if l.Data == nil {
-		return errs.New(errs.NotFound, "dead letter %d has no event: it was too large for a dead letter, and the log no longer has event %d", id, l.Sequence)
+		return errs.New(errs.NotFound,
+			"dead letter %d has no event: it was too large for a dead letter, and the log no longer has event %d", id,
+			l.Sequence)
 	}
 	m := &nats.Msg{Subject: bus.RetryPrefix + l.Listener, Data: l.Data, Header: nats.Header{
 		jetstream.MsgIDHeader:   {strconv.FormatUint(id, 10) + "." + strconv.FormatInt(l.Time.UnixNano(), 10)},
@@ -168,12 +170,15 @@ func Retry(ctx context.Context, b Bus, id uint64) error {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return errs.Wrap(err, errs.TooLarge, "the event of dead letter %d is too large to be retried", id)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return errs.Wrap(err, errs.Unavailable, "the bus has no stream %s, which `belfry serve` or `belfry bus setup` creates", bus.StreamRetry)
+		return errs.Wrap(err, errs.Unavailable,
+			"the bus has no stream %s, which `belfry serve` or `belfry bus setup` creates", bus.StreamRetry)
 	case err != nil:
-		return errs.Wrap(err, errs.Unavailable, "the retry of dead letter %d is not stored; the dead letter is kept", id)
+		return errs.Wrap(err, errs.Unavailable, "the retry of dead letter %d is not stored; the dead letter is kept",
+			id)
 	}
 	if err := b.Sync(ctx); err != nil {
-		return errs.Wrap(err, errs.Unavailable, "dead letter %d may be retried, and is kept: the retry is not synced to disk", id)
+		return errs.Wrap(err, errs.Unavailable,
+			"dead letter %d may be retried, and is kept: the retry is not synced to disk", id)
 	}
 	if err := Drop(ctx, b, id); err != nil && !errors.Is(err, errs.NotFound) {
 		return errs.Wrap(err, errs.KindOf(err), "dead letter %d is being retried, but could not be deleted", id)
@@ -212,5 +217,6 @@ func read(id uint64, subject string, h nats.Header, stored time.Time) *Letter {
 }
 
 func unavailable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "the dead letters can't be read: the bus is unavailable, or the user lacks the permission")
+	return errs.Wrap(err, errs.Unavailable,
+		"the dead letters can't be read: the bus is unavailable, or the user lacks the permission")
 }

@@ -23,7 +23,8 @@ import (
 
 func open(t *testing.T) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +36,11 @@ func open(t *testing.T) *bus.Bus {
 func publish(t *testing.T, b *bus.Bus, uuid string, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		e := event.Envelope{ID: fmt.Sprintf("%s-%d", uuid, i), Event: event.StoreSaved, Store: "Books", UUID: uuid, Revision: uint64(i + 1)}
-		if err := b.Publish(t.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}); err != nil {
+		e := event.Envelope{ID: fmt.Sprintf("%s-%d", uuid, i), Event: event.StoreSaved, Store: "Books", UUID: uuid,
+			Revision: uint64(i + 1)}
+		if err := b.Publish(t.Context(),
+			[]bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID),
+				Payload: e.Append(nil)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +99,8 @@ func run(t *testing.T, b *bus.Bus, s listener.Spec) (stop func()) {
 func list(t *testing.T, b *bus.Bus, s deadletter.Select) []*deadletter.Letter {
 	t.Helper()
 	var all []*deadletter.Letter
-	if err := deadletter.List(t.Context(), b, s, func(l *deadletter.Letter) error { all = append(all, l); return nil }); err != nil {
+	if err := deadletter.List(t.Context(), b, s,
+		func(l *deadletter.Letter) error { all = append(all, l); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all
@@ -116,16 +121,19 @@ func always(*listener.Event) bool { return true }
 func TestRetryIsDeliveredToItsListenerOnly(t *testing.T) {
 	b := open(t)
 	tea, other := &testListener{broken: always}, &testListener{}
-	run(t, b, listener.Spec{Name: "tea", Filters: []string{event.Filter(event.StoreSaved, "Books")}, Handler: tea.handle})
+	run(t, b, listener.Spec{Name: "tea", Filters: []string{event.Filter(event.StoreSaved, "Books")},
+		Handler: tea.handle})
 	run(t, b, listener.Spec{Name: "other", Handler: other.handle})
 	publish(t, b, "a", 0, 3)
-	kit.WaitFor(t, "all have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 3 && len(other.ids()) == 3 })
+	kit.WaitFor(t, "all have failed",
+		func() bool { return len(list(t, b, deadletter.Select{})) == 3 && len(other.ids()) == 3 })
 	tea.repair()
 	first := list(t, b, deadletter.Select{})[1]
 	if err := deadletter.Retry(t.Context(), b, first.ID); err != nil {
 		t.Fatal(err)
 	}
-	kit.WaitFor(t, "the retry is handled", func() bool { return slices.Equal(tea.ids(), []string{"a-1"}) && waiting(t, b) == 0 })
+	kit.WaitFor(t, "the retry is handled",
+		func() bool { return slices.Equal(tea.ids(), []string{"a-1"}) && waiting(t, b) == 0 })
 	if e := tea.received[0]; e.Sequence != 2 || e.Attempt != 1 {
 		t.Errorf("the retry has sequence %d, attempt %d", e.Sequence, e.Attempt)
 	}
@@ -158,7 +166,8 @@ func TestFailedRetryIsADeadLetterAgain(t *testing.T) {
 			return len(all) == 1 && all[0].ID != before.ID
 		})
 		l := list(t, b, deadletter.Select{})[0]
-		if l.Retries != retries || l.Sequence != 1 || l.UUID != "a.b" || l.Store != "Books" || l.Event != event.StoreSaved || l.Reason != "Out of tea" || l.Attempts != 1 || l.Listener != "tea" {
+		if l.Retries != retries || l.Sequence != 1 || l.UUID != "a.b" || l.Store != "Books" ||
+			l.Event != event.StoreSaved || l.Reason != "Out of tea" || l.Attempts != 1 || l.Listener != "tea" {
 			t.Errorf("after %d retries the dead letter is %+v", retries, l)
 		}
 		if err := deadletter.Retry(t.Context(), b, l.ID); err != nil {
@@ -203,7 +212,8 @@ func TestRetryIsKeptUntilItsListenerRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, b, listener.Spec{Name: "tea", Handler: tea.handle})
-	kit.WaitFor(t, "both are handled", func() bool { return slices.Equal(tea.ids(), []string{"a-0", "a-1"}) && waiting(t, b) == 0 })
+	kit.WaitFor(t, "both are handled",
+		func() bool { return slices.Equal(tea.ids(), []string{"a-0", "a-1"}) && waiting(t, b) == 0 })
 }
 
 // failingSync is a bus whose Sync fails.
@@ -277,9 +287,10 @@ func TestDeadLettersAreSelected(t *testing.T) {
 	publish(t, b, "b", 0, 1)
 	kit.WaitFor(t, "all have failed", func() bool { return len(list(t, b, deadletter.Select{})) == 4 })
 	for want, s := range map[deadletter.Select]int{
-		{Listener: "tea"}: 2, {Listener: "tea", UUID: "b"}: 1, {Store: "Books"}: 4, {Store: "None"}: 0, {Event: "Store.Saved"}: 4,
-		{Event: "Store.Deleted"}: 0, {Reason: "OF TEA"}: 4, {Reason: "coffee"}: 0, {Since: time.Now().Add(-time.Hour)}: 4, {Since: time.Now().Add(time.Hour)}: 0,
-		{Listener: "none"}: 0,
+		{Listener: "tea"}: 2, {Listener: "tea", UUID: "b"}: 1, {Store: "Books"}: 4, {Store: "None"}: 0,
+		{Event: "Store.Saved"}:   4,
+		{Event: "Store.Deleted"}: 0, {Reason: "OF TEA"}: 4, {Reason: "coffee"}: 0,
+		{Since: time.Now().Add(-time.Hour)}: 4, {Since: time.Now().Add(time.Hour)}: 0, {Listener: "none"}: 0,
 	} {
 		if n := len(list(t, b, want)); n != s {
 			t.Errorf("%+v selects %d dead letters, want %d", want, n, s)
@@ -310,7 +321,8 @@ func TestDeadLettersAreSelected(t *testing.T) {
 		}
 	}
 	id := list(t, b, deadletter.Select{UUID: "b"})[0].ID
-	if l, err := deadletter.Get(t.Context(), b, id); err != nil || !slices.Contains([]string{"tea", "other"}, l.Listener) || len(l.Data) == 0 {
+	if l, err := deadletter.Get(t.Context(), b, id); err != nil ||
+		!slices.Contains([]string{"tea", "other"}, l.Listener) || len(l.Data) == 0 {
 		t.Errorf("the dead letter is %+v, %v", l, err)
 	}
 	if err := deadletter.Drop(t.Context(), b, id); err != nil {

@@ -38,7 +38,8 @@ func TestMetricsCountByEventAndOutcome(t *testing.T) {
 		got[strings.Join(labels, " ")] = m.GetHistogram().GetSampleCount()
 	}
 	want := map[string]uint64{
-		"Store.Saved audit done": 3, "Store.Saved audit failed": 1, "Store.Saved audit permanent": 1, "Store.Saved other done": 1,
+		"Store.Saved audit done": 3, "Store.Saved audit failed": 1, "Store.Saved audit permanent": 1,
+		"Store.Saved other done": 1,
 	}
 	for labels, n := range want {
 		if got[labels] != n {

@@ -32,7 +32,8 @@ type Listener struct {
 	Retries     uint64    `json:"retries"`     // its dead letters that are being retried
 	Letters     uint64    `json:"letters"`     // its dead letters
 	Last        time.Time `json:"last,omitzero"`
-	Used        bool      `json:"-"`                    // events were delivered to it, perhaps before the server started, which forgets when
+	// events were delivered to it, perhaps before the server started, which forgets when
+	Used        bool      `json:"-"`
 	PausedUntil time.Time `json:"pausedUntil,omitzero"` // somebody has paused it, or one of its consumers
 
 	Consumers []string `json:"-"` // its durable consumers
@@ -100,7 +101,8 @@ func Reset(ctx context.Context, js jetstream.JetStream, name string, from eventl
 		}
 	}
 	if len(names) == 0 {
-		return 0, errs.New(errs.NotFound, "there is no listener %s: `belfry listener list` shows the existing ones", name)
+		return 0, errs.New(errs.NotFound, "there is no listener %s: `belfry listener list` shows the existing ones",
+			name)
 	}
 	sequence, err := from.Sequence(ctx, js)
 	if err != nil {
@@ -108,7 +110,8 @@ func Reset(ctx context.Context, js jetstream.JetStream, name string, from eventl
 	}
 	for _, consumer := range names {
 		if err := move(ctx, js, consumer, sequence); err != nil {
-			return 0, errs.Wrap(err, errs.Unavailable, "listener %s is not reset, or only in part: repeat the command", name)
+			return 0, errs.Wrap(err, errs.Unavailable, "listener %s is not reset, or only in part: repeat the command",
+				name)
 		}
 	}
 	return sequence, nil
@@ -144,9 +147,11 @@ func replace(ctx context.Context, js jetstream.JetStream, name string, sequence 
 		return err
 	}
 	config := c.CachedInfo().Config
-	config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartSequencePolicy, sequence, nil
+	config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartSequencePolicy, sequence,
+		nil
 	for delays := backoff.New(replaceRetryMin, replaceRetryMax); ; {
-		if err = js.DeleteConsumer(ctx, bus.StreamEvents, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if err = js.DeleteConsumer(ctx, bus.StreamEvents, name); err != nil &&
+			!errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return err
 		}
 		_, err = js.CreateConsumer(ctx, bus.StreamEvents, config)
@@ -224,5 +229,6 @@ func subjects(ctx context.Context, js jetstream.JetStream, stream, prefix string
 }
 
 func unavailable(err error) error {
-	return errs.Wrap(err, errs.Unavailable, "the listeners can't be read: the bus is unavailable, or the user lacks the permission")
+	return errs.Wrap(err, errs.Unavailable,
+		"the listeners can't be read: the bus is unavailable, or the user lacks the permission")
 }

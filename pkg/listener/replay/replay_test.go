@@ -25,7 +25,8 @@ import (
 
 func open(t *testing.T) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: t.TempDir()}), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func publish(t *testing.T, b *bus.Bus, from, to int) {
 	t.Helper()
 	var all []bus.Event
 	for i := from; i < to; i++ {
-		e := event.Envelope{ID: fmt.Sprint("e", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprint("b", i), Revision: 1}
+		e := event.Envelope{ID: fmt.Sprint("e", i), Event: event.StoreSaved, Store: "Books", UUID: fmt.Sprint("b", i),
+			Revision: 1}
 		all = append(all, bus.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)})
 	}
 	if err := b.Publish(t.Context(), all); err != nil {
@@ -105,7 +107,8 @@ func find(t *testing.T, b *bus.Bus, name string) *replay.Listener {
 
 func idle(t *testing.T, b *bus.Bus, name string) {
 	t.Helper()
-	kit.WaitFor(t, name+" is idle", func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
+	kit.WaitFor(t, name+" is idle",
+		func() bool { l := find(t, b, name); return l != nil && l.Lag+uint64(l.Unacked) == 0 })
 }
 
 func reset(t *testing.T, b *bus.Bus, name, position string, want uint64) {
@@ -123,8 +126,10 @@ func reset(t *testing.T, b *bus.Bus, name, position string, want uint64) {
 // positions before and after their start.
 func TestResetReplays(t *testing.T) {
 	for name, s := range map[string]listener.Spec{
-		"new": {Start: listener.StartNew()}, "all": {Start: listener.StartAll()}, "later": {Start: listener.StartAtSequence(5)},
-		"timed": {Start: listener.StartAtTime(time.Now().Add(-time.Hour))}, "ordered": {Start: listener.StartNew(), Ordered: true},
+		"new": {Start: listener.StartNew()}, "all": {Start: listener.StartAll()},
+		"later":   {Start: listener.StartAtSequence(5)},
+		"timed":   {Start: listener.StartAtTime(time.Now().Add(-time.Hour))},
+		"ordered": {Start: listener.StartNew(), Ordered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := open(t)
@@ -142,7 +147,8 @@ func TestResetReplays(t *testing.T) {
 			// A listener that is faster than the reset creates its consumer itself and
 			// handles some events more than once.
 			reset(t, b, name, "all", 1)
-			kit.WaitFor(t, "all events are handled again", func() bool { return e.least(1, 4) > first && e.least(11, 20) > last })
+			kit.WaitFor(t, "all events are handled again",
+				func() bool { return e.least(1, 4) > first && e.least(11, 20) > last })
 			idle(t, b, name)
 			fourteenth, last := e.least(14, 14), e.least(15, 20)
 			reset(t, b, name, "15", 15) // by now the server can reset its consumer
@@ -163,7 +169,8 @@ func TestResetReplays(t *testing.T) {
 				t.Error("skipped events are handled")
 			}
 			after := config(t, b, name, s.Ordered)
-			if after.AckWait != before.AckWait || after.MaxAckPending != before.MaxAckPending || fmt.Sprint(after.FilterSubjects) != fmt.Sprint(before.FilterSubjects) {
+			if after.AckWait != before.AckWait || after.MaxAckPending != before.MaxAckPending ||
+				fmt.Sprint(after.FilterSubjects) != fmt.Sprint(before.FilterSubjects) {
 				t.Errorf("the settings were %+v and are %+v", before, after)
 			}
 		})
@@ -204,7 +211,8 @@ func TestResetOfARunningListenerLosesNoEvent(t *testing.T) {
 func TestResetWinsOverConcurrentCreation(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 10)
-	fresh := jetstream.ConsumerConfig{Durable: "busy", FilterSubjects: []string{"events.>"}, AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy}
+	fresh := jetstream.ConsumerConfig{Durable: "busy", FilterSubjects: []string{"events.>"},
+		AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy}
 	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh); err != nil {
 		t.Fatal(err)
 	}
@@ -235,10 +243,12 @@ type failing struct {
 	times int
 }
 
-func (f *failing) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+func (f *failing) CreateConsumer(ctx context.Context, stream string,
+	c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
 	if f.times > 0 {
 		f.times--
-		return nil, &jetstream.APIError{Code: 500, ErrorCode: 10012, Description: "rename o.dat.tmp o.dat: no such file or directory"}
+		return nil, &jetstream.APIError{Code: 500, ErrorCode: 10012,
+			Description: "rename o.dat.tmp o.dat: no such file or directory"}
 	}
 	return f.JetStream.CreateConsumer(ctx, stream, c)
 }
@@ -246,7 +256,8 @@ func (f *failing) CreateConsumer(ctx context.Context, stream string, c jetstream
 func TestResetCreatesTheConsumerThatTheServerFailedToCreate(t *testing.T) {
 	b := open(t)
 	publish(t, b, 0, 10)
-	fresh := jetstream.ConsumerConfig{Durable: "busy", AckPolicy: jetstream.AckExplicitPolicy, DeliverPolicy: jetstream.DeliverNewPolicy}
+	fresh := jetstream.ConsumerConfig{Durable: "busy", AckPolicy: jetstream.AckExplicitPolicy,
+		DeliverPolicy: jetstream.DeliverNewPolicy}
 	if _, err := b.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, fresh); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +265,8 @@ func TestResetCreatesTheConsumerThatTheServerFailedToCreate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sequence, err := replay.Reset(t.Context(), &failing{b.JetStream(), 2}, "busy", from); err != nil || sequence != 5 {
+	if sequence, err := replay.Reset(t.Context(), &failing{b.JetStream(), 2}, "busy", from); err != nil ||
+		sequence != 5 {
 		t.Fatalf("sequence %d, %v", sequence, err)
 	}
 	if c := config(t, b, "busy", false); c.OptStartSeq != 5 {
@@ -268,13 +280,16 @@ func TestListReportsLagAndUnacked(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	hold := make(chan struct{})
-	run(t, b, listener.Spec{Name: "a-b", Start: listener.StartAll(), Prefetch: -1, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
-	run(t, b, listener.Spec{Name: "b", Start: listener.StartAll(), Ordered: true, Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	run(t, b, listener.Spec{Name: "a-b", Start: listener.StartAll(), Prefetch: -1,
+		Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
+	run(t, b, listener.Spec{Name: "b", Start: listener.StartAll(), Ordered: true,
+		Handler: func(context.Context, *listener.Event) error { <-hold; return nil }})
 	t.Cleanup(sync.OnceFunc(func() { close(hold) }))
 	publish(t, b, 0, 40)
 	kit.WaitFor(t, "one has an event in flight, the other one for each partition", func() bool {
 		a, o := find(t, b, "a-b"), find(t, b, "b")
-		return a != nil && o != nil && a.Unacked == 1 && a.Lag == 39 && !a.Ordered && o.Ordered && o.Unacked > 1 && o.Lag+uint64(o.Unacked) == 40 && !a.Last.IsZero()
+		return a != nil && o != nil && a.Unacked == 1 && a.Lag == 39 && !a.Ordered && o.Ordered && o.Unacked > 1 &&
+			o.Lag+uint64(o.Unacked) == 40 && !a.Last.IsZero()
 	})
 	if all, err := replay.List(t.Context(), b.JetStream()); err != nil || len(all) != 2 || all[0].Name != "a-b" {
 		t.Errorf("%v, %v", all, err)
@@ -291,7 +306,8 @@ func TestAListenerWasUsedBeforeARestartOfTheBus(t *testing.T) {
 	folder := t.TempDir()
 	start := func() *bus.Bus {
 		t.Helper()
-		b, err := bus.Open(t.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Logger: slog.New(slog.DiscardHandler)})
+		b, err := bus.Open(t.Context(),
+			bus.Options{Server: embedded.New(embedded.Options{Folder: folder}), Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,8 @@ func (f *Filler) Again(ctx context.Context, id string) error {
 			}
 		}
 		s := f.current.Load()
-		if s.Again != "" && !slices.ContainsFunc(names, func(name string) bool { return s.Works[name] != nil && s.Works[name].Again != "" }) {
+		if s.Again != "" && !slices.ContainsFunc(names,
+			func(name string) bool { return s.Works[name] != nil && s.Works[name].Again != "" }) {
 			return f.againFailed(ctx, id, names)
 		}
 		if err := backoff.Sleep(ctx, min(f.opts.Interval, againInterval)); err != nil {
@@ -76,7 +77,9 @@ func (f *Filler) againFailed(ctx context.Context, id string, names []string) err
 	if err != nil {
 		return err
 	}
-	return errs.New(errs.Internal, "%s can't be filled: the log has the reasons, and `belfry verify --repair` shows all", count.Of(failed, "object"))
+	return errs.New(errs.Internal,
+		"%s can't be filled: the log has the reasons, and `belfry verify --repair` shows all",
+		count.Of(failed, "object"))
 }
 
 // textRule identifies the form in which strings are copied. Change it with that form.
@@ -88,7 +91,8 @@ const textRule = "strings in one form"
 func escapes(s *store.Store) *work {
 	maps := s.Maps()
 	return &work{
-		store: s, page: 500, kind: walk.Upgrade, called: "store", what: "entries that were too large for their escapes alone",
+		store: s, page: 500, kind: walk.Upgrade, called: "store",
+		what:       "entries that were too large for their escapes alone",
 		begins:     "strings have one form: looking for objects whose entries were too large for their escapes alone",
 		definition: hashOf(textRule),
 		needs: func(o store.Stored) bool {

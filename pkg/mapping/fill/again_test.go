@@ -23,12 +23,14 @@ func deleting() []store.Mapping {
 	return all
 }
 
-// lose makes changes whose events no worker handles: an array lacks an entry and has a wrong one, and a book outlives its author.
+// lose makes changes whose events no worker handles: an array lacks an entry and has a wrong one, and a book outlives
+// its author.
 func (i *installation) lose(set *store.Set, n int) {
 	i.Helper()
 	books, authors := set.Store("Books"), set.Store("Authors")
 	save(i, books, fmt.Sprintf("new-%d", n), `{"author":"a000","title":"T"}`)
-	_, err := books.Update(i.Context(), object.Object{"title": fmt.Appendf(nil, `"changed %d"`, n)}, store.UpdateOptions{UUID: "a001-0"})
+	_, err := books.Update(i.Context(), object.Object{"title": fmt.Appendf(nil, `"changed %d"`, n)},
+		store.UpdateOptions{UUID: "a001-0"})
 	i.must(err)
 	save(i, authors, fmt.Sprintf("gone-%d", n), `{}`)
 	save(i, books, fmt.Sprintf("left-%d", n), fmt.Sprintf(`{"author":"gone-%d"}`, n))
@@ -186,7 +188,8 @@ func TestARepairThatFailsIsMadeAgain(t *testing.T) {
 	refused.Store(true)
 	p.hooks.refuses = func(uuid string) bool { return uuid == "a001" && refused.Load() }
 	p.start()
-	if err := p.filler.Again(t.Context(), "a loss"); err == nil || !strings.Contains(err.Error(), "1 object can't be filled") {
+	if err := p.filler.Again(t.Context(), "a loss"); err == nil ||
+		!strings.Contains(err.Error(), "1 object can't be filled") {
 		t.Fatalf("%v\n%s", err, p.logged)
 	}
 	refused.Store(false)
@@ -226,7 +229,8 @@ func TestARepairSurvivesTheReleaseBefore(t *testing.T) {
 
 func TestALossIsRecordedOnce(t *testing.T) {
 	s := state{Works: map[string]*record{
-		"a": {Seen: map[string]uint64{"1": 1}, Filled: "1", Fill: &progress{}}, "b": {Seen: map[string]uint64{"1": 1}, Filled: "1"},
+		"a": {Seen: map[string]uint64{"1": 1}, Filled: "1", Fill: &progress{}},
+		"b": {Seen: map[string]uint64{"1": 1}, Filled: "1"},
 	}}
 	only := &work{definition: "1", onlyAgain: true}
 	if s.due("b", only) {

@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/walk"
 )
 
-// claimsAtOnce is how many objects are read at once for their claims: until all are done, two objects can get one value,
-// or writes are refused, so a fill that ends sooner is worth more than one that nobody notices.
+// claimsAtOnce is how many objects are read at once for their claims: until all are done, two objects can get one
+// value, or writes are refused, so a fill that ends sooner is worth more than one that nobody notices.
 const claimsAtOnce = 16
 
 // Claims returns the claims of stores with unique fields. A store trusts its claims only once every object has its own:
@@ -33,7 +33,8 @@ func claims(s *store.Store, c *store.Claims) *work {
 	}
 	slices.Sort(names)
 	return &work{
-		store: s, page: 500, atOnce: claimsAtOnce, kind: walk.Unique, called: "store", what: "the claims of unique values of a store",
+		store: s, page: 500, atOnce: claimsAtOnce, kind: walk.Unique, called: "store",
+		what:   "the claims of unique values of a store",
 		begins: "the values of unique properties are not known: collecting them from the objects",
 		// The generation is another one after a restore or a migration, which copy records without their claims.
 		definition: hashOf(names, c.Generation()),
@@ -41,7 +42,9 @@ func claims(s *store.Store, c *store.Claims) *work {
 			found, err := c.Collect(ctx, o.UUID)
 			if err == nil && len(found) > 0 {
 				f := found[0]
-				err = errs.New(errs.Taken, "%s has an equal value in %s: change one of them, then run `belfry verify --repair`", f.Other, strings.Join(f.Fields, ", "))
+				err = errs.New(errs.Taken,
+					"%s has an equal value in %s: change one of them, then run `belfry verify --repair`", f.Other,
+					strings.Join(f.Fields, ", "))
 			}
 			return err
 		},

@@ -33,7 +33,8 @@ func (p *process) claims(change ...func(*Options)) *process {
 
 // options are those of a command.
 func (p *process) options() Options {
-	return Options{Works: Claims(p.set), Store: p.state, Logger: p.logger(), Alone: true, Fills: true, Interval: time.Millisecond}
+	return Options{Works: Claims(p.set), Store: p.state, Logger: p.logger(), Alone: true, Fills: true,
+		Interval: time.Millisecond}
 }
 
 func (p *process) saveBook(uuid, slug string) error {
@@ -44,7 +45,8 @@ func (p *process) saveBook(uuid, slug string) error {
 
 func (p *process) trusts(want bool) {
 	p.Helper()
-	kit.WaitFor(p, "the claims are trusted, or not", func() bool { return p.set.Store("Books").Claims().Trusted() == want })
+	kit.WaitFor(p, "the claims are trusted, or not",
+		func() bool { return p.set.Store("Books").Claims().Trusted() == want })
 }
 
 func TestAnEmptyStoreTrustsItsClaimsAtOnce(t *testing.T) {
@@ -93,7 +95,8 @@ func TestValuesOfObjectsThatThereWereAreClaimed(t *testing.T) {
 	}
 	p.must(p.saveBook("new", "z"))
 	text := p.logged.String()
-	if !strings.Contains(text, `uuid=a error="b has an equal value in slug`) && !strings.Contains(text, `uuid=b error="a has an equal value in slug`) {
+	if !strings.Contains(text, `uuid=a error="b has an equal value in slug`) &&
+		!strings.Contains(text, `uuid=b error="a has an equal value in slug`) {
 		t.Errorf("the log does not name the duplicates: %s", text)
 	}
 	if st := p.filler.Status()[0]; st.Failed != 1 || st.Done != 3 {
@@ -168,14 +171,16 @@ func TestNoWriteWaitsForClaimsThatWaitForAnotherProcess(t *testing.T) {
 	})
 }
 
-// writing gives objects the same few values until it is stopped, counts that, and returns an error that no write may have.
+// writing gives objects the same few values until it is stopped, counts that, and returns an error that no write may
+// have.
 func (p *process) writing(seed uint64, writes *atomic.Int64) (stop func() error) {
 	var stopped atomic.Bool
 	ended := make(chan error, 1)
 	books := p.set.Store("Books")
 	go func() {
 		for r := rand.New(rand.NewPCG(seed, 2)); !stopped.Load(); {
-			uuid, slug := fmt.Sprint("b", r.IntN(8)), object.Object{"slug": object.AppendString(nil, fmt.Sprint("s", r.IntN(8)))}
+			uuid, slug := fmt.Sprint("b", r.IntN(8)),
+				object.Object{"slug": object.AppendString(nil, fmt.Sprint("s", r.IntN(8)))}
 			var err error
 			switch r.IntN(4) {
 			case 0:
@@ -201,8 +206,8 @@ func (p *process) writing(seed uint64, writes *atomic.Int64) (stop func() error)
 	}
 }
 
-// Two processes write, one of them without the constraint: no write fails. Once it has gone and the values are collected,
-// each object has its claim, or the log has named it.
+// Two processes write, one of them without the constraint: no write fails. Once it has gone and the values are
+// collected, each object has its claim, or the log has named it.
 func TestNoWriteFailsBesideAProcessWithoutTheConstraint(t *testing.T) {
 	i := newInstallation(t)
 	var c clock

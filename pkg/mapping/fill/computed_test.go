@@ -46,9 +46,11 @@ func TestComputedFieldsOfExistingObjectsAreFilled(t *testing.T) {
 		o, err := p.set.Store("Authors").Get(t.Context(), "a")
 		i.must(err)
 		if got := string(object.Field(o.Body, "n")); got != c.want || p.hooks.writes.Load() != c.writes {
-			t.Errorf("%s: got %s with %d writes, want %s with %d", c.expression, got, p.hooks.writes.Load(), c.want, c.writes)
+			t.Errorf("%s: got %s with %d writes, want %s with %d", c.expression, got, p.hooks.writes.Load(), c.want,
+				c.writes)
 		}
-		if begins := strings.Contains(p.logged.String(), "computed properties are new or have changed"); begins != c.begins {
+		if begins := strings.Contains(p.logged.String(),
+			"computed properties are new or have changed"); begins != c.begins {
 			t.Errorf("%s: begins %v, want %v\n%s", c.expression, begins, c.begins, p.logged)
 		}
 	}
@@ -62,7 +64,8 @@ func TestComputedFieldsWaitForProcessesWithOthers(t *testing.T) {
 	front := i.computing("name + '1'").start(c.shared, func(o *Options) { o.Fills = false })
 	worker := i.computing("name + '2'").start(c.shared)
 	kit.WaitFor(worker, "it waits", func() bool {
-		return strings.Contains(worker.logged.String(), "a process with another configuration runs: the computed properties of a store are filled once")
+		return strings.Contains(worker.logged.String(),
+			"a process with another configuration runs: the computed properties of a store are filled once")
 	})
 	front.filler.Close()
 	c.gone(worker)

@@ -94,7 +94,8 @@ type Filler struct {
 	changing sync.Mutex                      // of the state: states are applied in the order of their reads
 	current  atomic.Pointer[state]           // as it was read last; immutable
 	others   atomic.Pointer[map[string]bool] // the works of which another process that runs has another definition
-	failed   string                          // the last error, so that it is logged once; used by Start, and then by run alone
+	// the last error, so that it is logged once; used by Start, and then by run alone
+	failed string
 }
 
 func newFiller(o Options) *Filler {
@@ -102,10 +103,13 @@ func newFiller(o Options) *Filler {
 		o.Now = time.Now
 	}
 	f := &Filler{
-		opts: o, log: o.Logger, shared: store.Shared[state]{Store: o.Store, UUID: o.Works.state, What: "the state " + o.Works.state},
-		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{}, wake: make(chan struct{}, 1),
+		opts: o, log: o.Logger,
+		shared:  store.Shared[state]{Store: o.Store, UUID: o.Works.state, What: "the state " + o.Works.state},
+		process: object.NewUUID(), works: o.Works.byName, own: map[string]string{}, waits: map[string]bool{},
+		wake: make(chan struct{}, 1),
 	}
-	f.opts.Interval, f.opts.renew, f.opts.gone = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter), cmp.Or(o.gone, goneAfter)
+	f.opts.Interval, f.opts.renew, f.opts.gone = cmp.Or(o.Interval, interval), cmp.Or(o.renew, renewAfter),
+		cmp.Or(o.gone, goneAfter)
 	f.watcher = &watcher{alone: o.Alone, gone: f.opts.gone, now: o.Now, seen: map[string]beat{}}
 	for name, w := range f.works {
 		f.own[name] = w.definition

@@ -52,7 +52,8 @@ func (i *installation) store(name string) driver.Store {
 
 // books maps books into their authors.
 func books(fields ...string) []store.Mapping {
-	return []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: fields, Limit: 1000}}
+	return []store.Mapping{{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: fields,
+		Limit: 1000}}
 }
 
 // process is a belfry with a configuration: its stores, and its filler once it is started.
@@ -161,7 +162,8 @@ func (p *process) logger() *slog.Logger { return slog.New(slog.NewTextHandler(p.
 
 func (p *process) start(change ...func(*Options)) *process {
 	p.Helper()
-	o := Options{Works: Derived(p.set, builtIn), Store: p.state, Logger: p.logger(), Alone: true, Fills: true, Interval: time.Millisecond}
+	o := Options{Works: Derived(p.set, builtIn), Store: p.state, Logger: p.logger(), Alone: true, Fills: true,
+		Interval: time.Millisecond}
 	for _, c := range change {
 		c(&o)
 	}
@@ -242,7 +244,8 @@ func (i *installation) seed(authors, each int) {
 	for a := range authors {
 		save(i, set.Store("Authors"), fmt.Sprintf("a%03d", a), `{}`)
 		for b := range each {
-			save(i, set.Store("Books"), fmt.Sprintf("a%03d-%d", a, b), fmt.Sprintf(`{"author":"a%03d","title":"T","year":1961}`, a))
+			save(i, set.Store("Books"), fmt.Sprintf("a%03d-%d", a, b),
+				fmt.Sprintf(`{"author":"a%03d","title":"T","year":1961}`, a))
 		}
 	}
 }
@@ -264,7 +267,8 @@ func TestAMappingThatIsAddedOverDataIsFilled(t *testing.T) {
 	p := i.process(books("title")).start()
 	p.filled()
 	p.right()
-	for _, line := range []string{"a mapping is new or has changed: filling its arrays from the objects", `mapping="Books in Authors.books" total=5`, "the arrays of a mapping are filled", "read=7"} {
+	for _, line := range []string{"a mapping is new or has changed: filling its arrays from the objects",
+		`mapping="Books in Authors.books" total=5`, "the arrays of a mapping are filled", "read=7"} {
 		if !strings.Contains(p.logged.String(), line) {
 			t.Errorf("the log lacks %q:\n%s", line, p.logged)
 		}
@@ -287,8 +291,8 @@ func TestAMappingThatHasNotChangedIsNotFilledAgain(t *testing.T) {
 	}
 }
 
-// A process continues with what one of the release before computed fields has stored, and the other way round: a rolling update
-// fills nothing. That release reads "mappings" and "lease", and stores nothing else.
+// A process continues with what one of the release before computed fields has stored, and the other way round: a
+// rolling update fills nothing. That release reads "mappings" and "lease", and stores nothing else.
 func TestTheStateIsThatOfTheReleaseBefore(t *testing.T) {
 	i := newInstallation(t)
 	i.seed(2, 1)
@@ -297,7 +301,8 @@ func TestTheStateIsThatOfTheReleaseBefore(t *testing.T) {
 		if name != "Books in Authors.books" { // which that release does not have
 			continue
 		}
-		save(i, earlier.state, "MAPPINGS", fmt.Sprintf(`{"state":{"mappings":{%q:{"seen":{%q:1},"filled":%q}}}}`, name, w.definition, w.definition))
+		save(i, earlier.state, "MAPPINGS",
+			fmt.Sprintf(`{"state":{"mappings":{%q:{"seen":{%q:1},"filled":%q}}}}`, name, w.definition, w.definition))
 	}
 	p := i.process(books("title"))
 	before := p.hooks.reads.Load()
@@ -350,7 +355,8 @@ func (condition) Holds([]byte) bool { return true }
 // A release before has compared times as texts: what depends on them is filled once more, and nothing else is.
 func TestArraysThatDependOnTimesAreFilledAgain(t *testing.T) {
 	for when, again := range map[condition]bool{
-		`source.created >= "2026-01-02T00:00:00+02:00"`: true, `source["updated"] < "2026-01-02T00:00:00Z"`: true, `source.published == true`: false,
+		`source.created >= "2026-01-02T00:00:00+02:00"`: true, `source["updated"] < "2026-01-02T00:00:00Z"`: true,
+		`source.published == true`: false,
 	} {
 		i := newInstallation(t)
 		i.seed(2, 2)
@@ -358,7 +364,8 @@ func TestArraysThatDependOnTimesAreFilledAgain(t *testing.T) {
 		m := &mappings[0]
 		m.When = when
 		before := i.process(mappings).start(func(o *Options) {
-			o.Works.byName["Books in Authors.books"].definition = hashOf(m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, string(when), m.SourceOwner, m.TargetOwner)
+			o.Works.byName["Books in Authors.books"].definition = hashOf(m.Key, m.Fields, m.Limit, m.MaxBytes,
+				m.MaxEntry, string(when), m.SourceOwner, m.TargetOwner)
 		})
 		before.fillAndEnd()
 		p := i.process(mappings).start()
@@ -387,8 +394,8 @@ func TestAMappingThatWasRemovedAndIsAddedAgainIsFilled(t *testing.T) {
 	again.right()
 }
 
-// A process ends in the middle: in a page, between the write of an array and the reads that confirm it, holding the lease.
-// Meanwhile objects change, whose events other workers have handled. The next process continues at the place.
+// A process ends in the middle: in a page, between the write of an array and the reads that confirm it, holding the
+// lease. Meanwhile objects change, whose events other workers have handled. The next process continues at the place.
 func TestAFillContinuesAfterACrash(t *testing.T) {
 	i := newInstallation(t)
 	i.seed(250, 1)
@@ -416,8 +423,9 @@ func TestAFillContinuesAfterACrash(t *testing.T) {
 	}
 }
 
-// A round writes an entry that is outdated when the write arrives, since the object was deleted after the round read it;
-// then the process ends before it reads the object again. The worker had handled the deletion when there was no entry.
+// A round writes an entry that is outdated when the write arrives, since the object was deleted after the round read
+// it; then the process ends before it reads the object again. The worker had handled the deletion when there was no
+// entry.
 func TestAFillRepeatsARoundThatACrashInterrupted(t *testing.T) {
 	i := newInstallation(t)
 	i.seed(1, 1)
@@ -483,9 +491,11 @@ func TestAFillWaitsUntilAllProcessesHaveTheSameConfiguration(t *testing.T) {
 	young := i.process(books("title", "year")).start(c.shared)
 	tooEarly := func() bool { return young.filler.Targets() != 0 }
 	kit.WaitFor(t, "the young process waits", func() bool {
-		return tooEarly() || young.filler.Status()[0].Waiting && strings.Contains(young.logged.String(), "once all processes have the same")
+		return tooEarly() || young.filler.Status()[0].Waiting &&
+			strings.Contains(young.logged.String(), "once all processes have the same")
 	})
-	kit.WaitFor(t, "the old one does not count as filled", func() bool { return tooEarly() || !old.filler.Status()[0].Filled })
+	kit.WaitFor(t, "the old one does not count as filled",
+		func() bool { return tooEarly() || !old.filler.Status()[0].Filled })
 	if tooEarly() {
 		t.Fatalf("%d arrays were filled beside a process with another configuration", young.filler.Targets())
 	}
@@ -496,7 +506,8 @@ func TestAFillWaitsUntilAllProcessesHaveTheSameConfiguration(t *testing.T) {
 	// The rollback: a process with the former configuration starts, and what it may have written is corrected by
 	// whoever is left.
 	back := i.process(books("title")).start(c.shared)
-	kit.WaitFor(t, "both wait", func() bool { return back.filler.Status()[0].Waiting && young.filler.Status()[0].Waiting })
+	kit.WaitFor(t, "both wait",
+		func() bool { return back.filler.Status()[0].Waiting && young.filler.Status()[0].Waiting })
 	back.filler.Close()
 	filledBefore := young.filler.Targets()
 	c.gone(young)
@@ -513,7 +524,8 @@ func TestAnArrayThatCannotBeWrittenIsReported(t *testing.T) {
 	p.hooks.refuses = func(uuid string) bool { return uuid == "a001" }
 	p.start()
 	p.filled()
-	if st := p.filler.Status()[0]; st.Failed != 1 || st.Done != 3 || !strings.Contains(p.logged.String(), "an object can't be filled") {
+	if st := p.filler.Status()[0]; st.Failed != 1 || st.Done != 3 ||
+		!strings.Contains(p.logged.String(), "an object can't be filled") {
 		t.Errorf("%+v\n%s", st, p.logged)
 	}
 }
@@ -565,9 +577,11 @@ func TestAFillWaitsForProcessesThatFillNothing(t *testing.T) {
 	i := newInstallation(t)
 	i.seed(2, 1)
 	var c clock
-	front := i.process(nil).start(c.shared, func(o *Options) { o.Fills, o.Interval = false, time.Hour }) // its next poll is later
+	// Its next poll is later.
+	front := i.process(nil).start(c.shared, func(o *Options) { o.Fills, o.Interval = false, time.Hour })
 	p := i.process(books("title")).start(c.shared)
-	kit.WaitFor(t, "the process waits, or fills", func() bool { return p.filler.Status()[0].Waiting || p.filler.Targets() > 0 })
+	kit.WaitFor(t, "the process waits, or fills",
+		func() bool { return p.filler.Status()[0].Waiting || p.filler.Targets() > 0 })
 	if n := p.filler.Targets(); n != 0 {
 		t.Errorf("%d arrays were filled beside a front with another configuration", n)
 	}
@@ -607,7 +621,8 @@ func TestAProcessThatFillsStaysVisible(t *testing.T) {
 	kit.WaitFor(t, "the young process waits", waits)
 	for range 5 {
 		number := func() uint64 {
-			return young.filler.current.Load().Works["Books in Authors.books"].Seen[old.filler.own["Books in Authors.books"]]
+			return young.filler.current.Load().
+				Works["Books in Authors.books"].Seen[old.filler.own["Books in Authors.books"]]
 		}
 		before := number()
 		c.advance(goneAfter / 2)
@@ -679,8 +694,8 @@ func TestTheLeaseIsRenewedWhileATargetIsFilled(t *testing.T) {
 	}
 }
 
-// Of a new installation, and of one that is alone after a change, nobody knows whether a process with another configuration runs
-// before half a minute is over: that is no reason to warn that one does.
+// Of a new installation, and of one that is alone after a change, nobody knows whether a process with another
+// configuration runs before half a minute is over: that is no reason to warn that one does.
 func TestNoProcessIsReportedThatNobodyHasSeen(t *testing.T) {
 	i := newInstallation(t)
 	var c clock
@@ -726,7 +741,8 @@ func TestNoProcessIsReportedThatNobodyHasSeen(t *testing.T) {
 	// One that runs is noticed.
 	other := i.process(books("title")).start(c.shared)
 	kit.WaitFor(t, "the other process is reported", func() bool {
-		return changed.filler.Status()[0].Others && strings.Contains(changed.logged.String(), "a process with another configuration runs")
+		return changed.filler.Status()[0].Others &&
+			strings.Contains(changed.logged.String(), "a process with another configuration runs")
 	})
 	other.filler.Close()
 }

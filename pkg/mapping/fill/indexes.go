@@ -40,7 +40,8 @@ type builds interface {
 func indexes(s *store.Store) *work {
 	x := s.Indexes()
 	return &work{
-		store: s, page: reindexed, kind: walk.Index, refuses: true, shown: s.Name(), called: "store", what: "the indexes of a store",
+		store: s, page: reindexed, kind: walk.Index, refuses: true, shown: s.Name(), called: "store",
+		what: "the indexes of a store",
 		does: "building the indexes of a store", done: "the indexes of a store are built",
 		begins:     "indexes are new, or were not kept up to date: building them from the objects",
 		definition: hashOf(x.Names()), build: x,

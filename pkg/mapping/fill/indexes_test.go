@@ -122,7 +122,8 @@ func TestIndexesOfExistingObjectsAreBuilt(t *testing.T) {
 	p.builds()
 	p.wantByYear("b", "a")
 	kit.WaitFor(t, "it is built", p.recorded)
-	for _, line := range []string{"indexes are new, or were not kept up to date", "the indexes of a store are built", "total=2"} {
+	for _, line := range []string{"indexes are new, or were not kept up to date", "the indexes of a store are built",
+		"total=2"} {
 		kit.WaitFor(t, "the log has "+line, func() bool { return strings.Contains(p.logged.String(), line) })
 	}
 	if st := p.filler.Status()[0]; st.Kind != walk.Index || st.Store != "Books" || st.Done != 2 {
@@ -151,7 +152,8 @@ func TestIndexesWaitForProcessesWithOthers(t *testing.T) {
 		return nil
 	}, "year").builds(c.shared)
 	polls, others := p.filler.polls.Load(), other.filler.polls.Load()
-	kit.WaitFor(p, "both poll", func() bool { return p.filler.polls.Load() > polls+50 && other.filler.polls.Load() > others+50 })
+	kit.WaitFor(p, "both poll",
+		func() bool { return p.filler.polls.Load() > polls+50 && other.filler.polls.Load() > others+50 })
 	const waits = "a process with another configuration runs: the indexes of a store are filled once"
 	if !strings.Contains(p.logged.String(), waits) {
 		t.Fatalf("it does not wait:\n%s", p.logged)
@@ -247,7 +249,8 @@ func TestArraysWaitForTheIndexOfTheirKey(t *testing.T) {
 	}
 	p := i.indexed(nil)
 	p.set = store.NewSet([]*store.Store{
-		open(store.Options{Name: "Books", Maps: mappings}), open(store.Options{Name: "Authors", Arrays: []string{"books"}}),
+		open(store.Options{Name: "Books", Maps: mappings}),
+		open(store.Options{Name: "Authors", Arrays: []string{"books"}}),
 	}, mappings)
 	p.start()
 	polls := p.filler.polls.Load()

@@ -116,8 +116,8 @@ func (i *installation) contents() string {
 	return all.String()
 }
 
-// A process ends before or after any of its writes, to objects or to the state. The next one does the rest, and all is as if the
-// first had not ended.
+// A process ends before or after any of its writes, to objects or to the state. The next one does the rest, and all is
+// as if the first had not ended.
 func TestAWorkThatIsInterruptedAnywhereIsCompleted(t *testing.T) {
 	for kind, of := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -168,7 +168,8 @@ func TestAWorkThatIsInterruptedAnywhereIsCompleted(t *testing.T) {
 						}
 					}
 					if got := i.contents(); got != want {
-						t.Fatalf("interrupted at write %d, after it %v:\n%s\nexpected:\n%s\n%s\n%s", step, after, got, want, p.logged, next.logged)
+						t.Fatalf("interrupted at write %d, after it %v:\n%s\nexpected:\n%s\n%s\n%s", step, after, got,
+							want, p.logged, next.logged)
 					}
 				}
 				if step < 5 {

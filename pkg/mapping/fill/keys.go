@@ -36,7 +36,8 @@ func keys(s *store.Store) *work {
 func numbers(source, target *store.Store, m *store.Mapping, r *mapping.Reconciler) *work {
 	w := arrays(source, target, m, r)
 	w.kind, w.page, w.definition, w.onEvents = walk.Upgrade, 500, hashOf(keyRule), false
-	w.what, w.begins = "the arrays of objects that whole numbers name", "keys that are whole numbers name objects: filling the arrays of those that they name"
+	w.what, w.begins = "the arrays of objects that whole numbers name",
+		"keys that are whole numbers name objects: filling the arrays of those that they name"
 	w.after = keysOf(m.Source)
 	w.needs = func(o store.Stored) bool { return object.IsNumber(o.UUID) }
 	return w

@@ -42,14 +42,16 @@ func (i *installation) seedUnnumbered() {
 	i.saveUnread("number", `{"author":1,"title":"T"}`)
 	i.saveUnread("numbers", `{"author":[1,2,"ada",3],"title":"T"}`)
 	set := i.process(books("title")).set // of the texts, that release does have the entries
-	i.must(mapping.NewReconciler(set, mapping.Options{}).Reconcile(i.Context(), &set.Mappings()[0], "ada", []string{"numbers"}))
+	i.must(mapping.NewReconciler(set, mapping.Options{}).Reconcile(i.Context(), &set.Mappings()[0], "ada",
+		[]string{"numbers"}))
 	i.saveUnread("nothing", `{"author":1.0,"title":"T"}`)
 }
 
 // withoutKeys is a process of the release before: it does not have the works about numbers.
 func withoutKeys(o *Options) {
 	for name := range o.Works.byName {
-		if strings.HasPrefix(name, "keys of ") || strings.HasPrefix(name, "numbers of ") || strings.HasPrefix(name, "escapes of ") {
+		if strings.HasPrefix(name, "keys of ") || strings.HasPrefix(name, "numbers of ") ||
+			strings.HasPrefix(name, "escapes of ") {
 			delete(o.Works.byName, name)
 		}
 	}
@@ -243,7 +245,8 @@ func TestOwnKeysAreNotFilled(t *testing.T) {
 func TestNumbersWaitForTheIndex(t *testing.T) {
 	i := numbered(t)
 	p := i.process(books("title"))
-	f := newFiller(Options{Works: Derived(p.set, builtIn), Store: p.state, Logger: p.logger(), Alone: true, Fills: true})
+	f := newFiller(Options{Works: Derived(p.set, builtIn), Store: p.state, Logger: p.logger(), Alone: true,
+		Fills: true})
 	i.must(f.begin(t.Context()))
 	may := func() string {
 		var all []string

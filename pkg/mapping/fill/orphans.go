@@ -21,12 +21,13 @@ func cascading(set *store.Set, source string) (all []*store.Mapping) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *store.Mapping) int { return strings.Compare(a.Target+"\n"+a.Key, b.Target+"\n"+b.Key) })
+	slices.SortFunc(all,
+		func(a, b *store.Mapping) int { return strings.Compare(a.Target+"\n"+a.Key, b.Target+"\n"+b.Key) })
 	return all
 }
 
-// orphans deletes the objects of a store whose targets were deleted by events that were missed, as the cascade would have. It is done
-// after a loss of events alone: a cascade that is new deletes nothing by itself.
+// orphans deletes the objects of a store whose targets were deleted by events that were missed, as the cascade would
+// have. It is done after a loss of events alone: a cascade that is new deletes nothing by itself.
 func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.Reconciler) *work {
 	var definition []any
 	for _, m := range maps {
@@ -35,7 +36,8 @@ func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.R
 	there := &targets{}
 	return &work{
 		begin: there.forget,
-		store: s, page: 100, atOnce: targetsAtOnce, kind: walk.Cascade, shown: s.Name(), called: "store", what: "the deletions of cascades",
+		store: s, page: 100, atOnce: targetsAtOnce, kind: walk.Cascade, shown: s.Name(), called: "store",
+		what: "the deletions of cascades",
 		does: "deleting the objects that cascades have left", done: "the objects that cascades have left are deleted",
 		definition: hashOf(definition...), together: true, onEvents: true, onlyAgain: true,
 		needs: func(o store.Stored) bool {
@@ -70,8 +72,8 @@ func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.R
 // maxTargets is how many targets are remembered at once.
 const maxTargets = 100_000
 
-// targets are those that were not deleted when they were read. A target that is deleted after the work began has an event, which the
-// worker handles, so it need not be read again until another loss begins the work again.
+// targets are those that were not deleted when they were read. A target that is deleted after the work began has an
+// event, which the worker handles, so it need not be read again until another loss begins the work again.
 type targets struct {
 	mu  sync.Mutex
 	all map[[2]string]struct{} // by store and uuid

@@ -10,8 +10,8 @@ import (
 	"belfry/test/kit"
 )
 
-// A reload has another Filler in the same process. It fills once what was served before has ended: until then this writes by the
-// former definition.
+// A reload has another Filler in the same process. It fills once what was served before has ended: until then this
+// writes by the former definition.
 func TestAReloadFillsOnceTheFormerConfigurationHasEnded(t *testing.T) {
 	for name, alone := range map[string]bool{"alone": true, "shared": false} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,8 @@ func TestAFillThatYieldsEnds(t *testing.T) {
 	next.right()
 }
 
-// A store without objects does not trust its claims beside the former configuration, which may write some without claims.
+// A store without objects does not trust its claims beside the former configuration, which may write some without
+// claims.
 func TestAnEmptyStoreTrustsItsClaimsOnceTheFormerConfigurationHasEnded(t *testing.T) {
 	for name, alone := range map[string]bool{"alone": true, "shared": false} {
 		for _, written := range []bool{true, false} {

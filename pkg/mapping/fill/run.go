@@ -34,11 +34,13 @@ func (f *Filler) fill(ctx context.Context, name string) error {
 		err = r.keeping(ctx, r.walk.Run)
 	}
 	if r.work.build != nil && errors.Is(err, errs.Mismatch) {
-		f.log.Info("an index has to be built again: something without it has written meanwhile", r.work.called, r.work.shown)
+		f.log.Info("an index has to be built again: something without it has written meanwhile", r.work.called,
+			r.work.shown)
 		return nil
 	}
 	if errors.Is(err, errTakenOver) {
-		f.log.Info("a fill ends: another process has it, or has another configuration, or it is done again", r.work.called, r.work.shown)
+		f.log.Info("a fill ends: another process has it, or has another configuration, or it is done again",
+			r.work.called, r.work.shown)
 		return nil
 	}
 	return errs.Wrap(err, errs.KindOf(err), "filling %s", name)
@@ -156,7 +158,8 @@ func (r *run) complete(ctx context.Context, p walk.Progress) error {
 		}
 	}
 	return r.change(ctx, func(rec *record) {
-		rec.Filled, rec.At, rec.Last = r.work.definition, r.opts.Now().UTC(), &progress{Definition: r.work.definition, Progress: p}
+		rec.Filled, rec.At, rec.Last = r.work.definition, r.opts.Now().UTC(),
+			&progress{Definition: r.work.definition, Progress: p}
 		rec.Fill, rec.Again = nil, ""
 	})
 }
@@ -176,8 +179,8 @@ func (r *run) change(ctx context.Context, change func(*record)) error {
 	return err
 }
 
-// mine reports whether this process has the lease, which it renews, and no other definition was known since it began, and no loss of
-// events.
+// mine reports whether this process has the lease, which it renews, and no other definition was known since it began,
+// and no loss of events.
 func (r *run) mine(s *state) bool {
 	if !s.due(r.name, r.work) || !s.lease(r.watcher).Renew(r.process, r.opts.Now()) {
 		return false

@@ -16,7 +16,8 @@ import (
 type state struct {
 	Works map[string]*record `json:"mappings"` // by name
 	Lease lease              `json:"lease,omitzero"`
-	Again string             `json:"again,omitempty"` // identifies the last loss of events for which works are done again
+	// identifies the last loss of events for which works are done again
+	Again string `json:"again,omitempty"`
 
 	// Removed has the arrays of mappings that no process has any longer, and since when: objects keep their copies.
 	Removed map[string]time.Time `json:"removed,omitempty"`
@@ -81,8 +82,8 @@ func (w *watcher) runs(who string, number uint64) bool {
 	return w.now().Sub(last.at) < w.gone
 }
 
-// others returns the works of which a process with another definition is known to run. One that was only assumed, or has
-// registered before this process began, may have ended.
+// others returns the works of which a process with another definition is known to run. One that was only assumed, or
+// has registered before this process began, may have ended.
 func (w *watcher) others() map[string]bool {
 	all := map[string]bool{}
 	for who, last := range w.seen {
@@ -175,8 +176,8 @@ func (s *state) restored(name string) bool {
 	return len(s.Removed) < before
 }
 
-// arrayOf returns the array that a work fills from objects of a store, such as Authors.books of "Books in Authors.books"; "" for
-// other works. No name of a store has a space.
+// arrayOf returns the array that a work fills from objects of a store, such as Authors.books of "Books in
+// Authors.books"; "" for other works. No name of a store has a space.
 func arrayOf(work string) string {
 	if words := strings.Split(work, " "); len(words) == 3 && words[1] == "in" {
 		return words[2]
@@ -216,8 +217,8 @@ func (s *state) disputed(name string) bool {
 	return r != nil && len(r.Seen) > 1
 }
 
-// skip counts a work as done if no process is known to have another definition. One that was only assumed says so at its
-// next poll, and the work is due again.
+// skip counts a work as done if no process is known to have another definition. One that was only assumed says so at
+// its next poll, and the work is due again.
 func (s *state) skip(name, definition string, now time.Time) bool {
 	r := s.Works[name]
 	if r.Filled == definition {

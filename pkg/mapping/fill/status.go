@@ -13,7 +13,8 @@ func (f *Filler) Status() []walk.Status {
 	var all []walk.Status
 	for _, name := range slices.Sorted(maps.Keys(f.works)) {
 		w := f.works[name]
-		st := walk.Status{Kind: w.kind, Name: w.shown, Store: w.store.Name(), Waiting: s.disputed(name), Others: f.disputed(s, name), Refuses: w.refuses}
+		st := walk.Status{Kind: w.kind, Name: w.shown, Store: w.store.Name(), Waiting: s.disputed(name),
+			Others: f.disputed(s, name), Refuses: w.refuses}
 		if w.mapping != nil {
 			st.Source, st.Array = w.mapping.Source, w.mapping.Array
 		}

@@ -93,7 +93,8 @@ type releasedCounts struct {
 
 // A fill that the last release has begun is continued by this one, and the other way round.
 func TestAFillOfTheLastReleaseIsContinued(t *testing.T) {
-	released := releasedFill{"d", time.Unix(5, 0).UTC(), []byte("a"), 9, releasedCounts{4, 8, 1}, releasedCounts{3, 6, 0}}
+	released := releasedFill{"d", time.Unix(5, 0).UTC(), []byte("a"), 9, releasedCounts{4, 8, 1},
+		releasedCounts{3, 6, 0}}
 	data, err := json.Marshal(released)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +103,8 @@ func TestAFillOfTheLastReleaseIsContinued(t *testing.T) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		t.Fatal(err)
 	}
-	want := walk.Progress{Began: released.Began, Cursor: []byte("a"), Total: 9, Counts: walk.Counts{Done: 4, Read: 8, Failed: 1}, Before: walk.Counts{Done: 3, Read: 6}}
+	want := walk.Progress{Began: released.Began, Cursor: []byte("a"), Total: 9,
+		Counts: walk.Counts{Done: 4, Read: 8, Failed: 1}, Before: walk.Counts{Done: 3, Read: 6}}
 	if p.Definition != "d" || !reflect.DeepEqual(p.Progress, want) {
 		t.Errorf("read as %+v", p)
 	}

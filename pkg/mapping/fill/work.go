@@ -47,8 +47,8 @@ type work struct {
 
 	after string // the name of a work that has to be done before; "": none
 
-	// fill does it for one object, as the page has it. read is called with how many other objects it has read since the last call, and
-	// ends it by an error. together says that it reads nothing else.
+	// fill does it for one object, as the page has it. read is called with how many other objects it has read since the
+	// last call, and ends it by an error. together says that it reads nothing else.
 	fill     func(ctx context.Context, o store.Stored, read func(objects int) error) error
 	together bool
 
@@ -62,8 +62,8 @@ type work struct {
 	trust   func(filled, disputed bool)
 	refuses bool // requests are refused that depend on it, until it is done
 
-	// onEvents says that the work makes up for events that were missed, and onlyAgain that it does nothing else: a new definition does
-	// not begin it.
+	// onEvents says that the work makes up for events that were missed, and onlyAgain that it does nothing else: a new
+	// definition does not begin it.
 	onEvents, onlyAgain bool
 }
 
@@ -78,8 +78,9 @@ func newWorks(state string, byName map[string]*work) Works {
 	return Works{state: state, byName: byName}
 }
 
-// Derived returns the arrays of mappings, the keys of stores that are numbers, the computed fields of stores, and the objects that a
-// cascade should have deleted. Few of their objects are read at once, so that a fill slows down when the backend does.
+// Derived returns the arrays of mappings, the keys of stores that are numbers, the computed fields of stores, and the
+// objects that a cascade should have deleted. Few of their objects are read at once, so that a fill slows down when the
+// backend does.
 //
 // ownKeys reports whether only belfry writes the keys of a store: it has always written them as strings.
 func Derived(set *store.Set, ownKeys func(store string) bool) Works {
@@ -117,10 +118,12 @@ func arrays(source, target *store.Store, m *store.Mapping, reconciler *mapping.R
 		when = fmt.Sprint(m.When)
 	}
 	return &work{
-		store: target, mapping: m, page: 100, atOnce: targetsAtOnce, kind: walk.Mapping, called: "mapping", what: "the arrays of a mapping", onEvents: true,
-		begins:     "a mapping is new or has changed: filling its arrays from the objects",
-		definition: hashOf(append([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner, m.TargetOwner}, rulesOf(when)...)...),
-		readyFrom:  func(ctx context.Context) (bool, error) { return source.FindsLinked(ctx, m.Key) },
+		store: target, mapping: m, page: 100, atOnce: targetsAtOnce, kind: walk.Mapping, called: "mapping",
+		what: "the arrays of a mapping", onEvents: true,
+		begins: "a mapping is new or has changed: filling its arrays from the objects",
+		definition: hashOf(append([]any{m.Key, m.Fields, m.Limit, m.MaxBytes, m.MaxEntry, when, m.SourceOwner,
+			m.TargetOwner}, rulesOf(when)...)...),
+		readyFrom: func(ctx context.Context) (bool, error) { return source.FindsLinked(ctx, m.Key) },
 		fill: func(ctx context.Context, o store.Stored, read func(objects int) error) error {
 			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, o.UUID, read)
 		},
@@ -129,7 +132,8 @@ func arrays(source, target *store.Store, m *store.Mapping, reconciler *mapping.R
 
 func computed(s *store.Store) *work {
 	return &work{
-		store: s, page: 100, atOnce: targetsAtOnce, kind: walk.Computed, shown: s.Name(), called: "store", what: "the computed properties of a store", onEvents: true,
+		store: s, page: 100, atOnce: targetsAtOnce, kind: walk.Computed, shown: s.Name(), called: "store",
+		what: "the computed properties of a store", onEvents: true,
 		begins:     "computed properties are new or have changed: computing them for the objects that there are",
 		definition: hashOf(append([]any{s.ComputedDefinition()}, rulesOf(fmt.Sprint(s.ComputedDefinition()))...)...),
 		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {

@@ -22,9 +22,9 @@ import (
 // atOnce is how many targets are read, compared or repaired at once.
 const atOnce = 16
 
-// check reads the objects of one mapping. It has a tally of each target in memory, of so many at most: for each span of targets
-// it reads all objects, and then the arrays. An array that has the tally of the objects that name its target is correct. The others
-// are candidates, which are compared with all their objects.
+// check reads the objects of one mapping. It has a tally of each target in memory, of so many at most: for each span of
+// targets it reads all objects, and then the arrays. An array that has the tally of the objects that name its target is
+// correct. The others are candidates, which are compared with all their objects.
 type check struct {
 	set        *store.Set
 	m          *store.Mapping
@@ -34,7 +34,8 @@ type check struct {
 	most       int // targets in memory at once
 	seed       maphash.Seed
 
-	mu         sync.Mutex          // guards the following fields, the tallies and the report, while pages or targets are in use
+	// guards the following fields, the tallies and the report, while pages or targets are in use
+	mu         sync.Mutex
 	candidates map[string][]string // target → objects that name it
 	unnamed    Unnamed
 }
@@ -68,7 +69,8 @@ func (c *check) run(ctx context.Context) ([]*candidate, error) {
 	}
 	var all []*candidate
 	for _, target := range slices.Sorted(maps.Keys(c.candidates)) {
-		all = append(all, &candidate{check: c, target: target, sources: slices.Sorted(slices.Values(c.candidates[target]))})
+		all = append(all,
+			&candidate{check: c, target: target, sources: slices.Sorted(slices.Values(c.candidates[target]))})
 	}
 	return all, nil
 }
@@ -85,7 +87,8 @@ func (c *check) tallyObjects(ctx context.Context, named *tallies) error {
 	})
 	for _, x := range named.tooLarge[:min(len(named.tooLarge), MaxDifferences-len(c.report.TooLarge))] {
 		c.report.TooLarge = append(c.report.TooLarge, TooLarge{
-			Source: c.m.Source, UUID: x.source, Target: c.m.Target, Holder: x.target.UUID, Array: c.m.Array, Limit: c.m.MaxEntry,
+			Source: c.m.Source, UUID: x.source, Target: c.m.Target, Holder: x.target.UUID, Array: c.m.Array,
+			Limit: c.m.MaxEntry,
 		})
 	}
 	return err
@@ -141,8 +144,8 @@ func (c *check) tallyOf(entry []byte) tally {
 	return tally{entries: 1, sum: maphash.Bytes(c.seed, entry)}
 }
 
-// compareArrays compares the array of every target in a span with its tally. The tallies that remain are of targets that do
-// not exist.
+// compareArrays compares the array of every target in a span with its tally. The tallies that remain are of targets
+// that do not exist.
 func (c *check) compareArrays(ctx context.Context, targets *reader, named *tallies) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(atOnce)
@@ -185,7 +188,8 @@ func (c *check) compareArray(ctx context.Context, t store.Stored, want tally) er
 	}
 	if full && want.entries > has.entries {
 		c.report.Full = append(c.report.Full, Full{
-			Target: c.m.Target, Holder: t.UUID, Array: c.m.Array, Limit: c.m.Limit, Entries: has.entries, Bytes: size, Objects: want.entries,
+			Target: c.m.Target, Holder: t.UUID, Array: c.m.Array, Limit: c.m.Limit, Entries: has.entries, Bytes: size,
+			Objects: want.entries,
 		})
 	}
 	return nil
@@ -266,7 +270,8 @@ func (c *check) compare(ctx context.Context, t store.Stored) (found []Difference
 	return found, entries, size, err
 }
 
-// array is that of a target, its strings in the form in which entries are computed: those of an old record may have others.
+// array is that of a target, its strings in the form in which entries are computed: those of an old record may have
+// others.
 func (c *check) array(t store.Stored) []byte {
 	return object.Canonical(object.Field(t.Body, c.m.Array))
 }
@@ -297,7 +302,8 @@ func (c *check) source(ctx context.Context, uuid string) (store.Stored, error) {
 }
 
 func (c *check) difference(k Kind, holder, uuid, detail string) Difference {
-	return Difference{Kind: k, Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: holder, Array: c.m.Array, Detail: detail}
+	return Difference{Kind: k, Source: c.m.Source, UUID: uuid, Target: c.m.Target, Holder: holder, Array: c.m.Array,
+		Detail: detail}
 }
 
 // differences compares one target with the objects known to name it.
@@ -314,7 +320,8 @@ func (c *check) differences(ctx context.Context, target string, sources []string
 	}
 	found, entries, size, err := c.compare(ctx, t)
 	if c.m.Exceeds(entries, size) {
-		detail := fmt.Sprintf("%d entries with %d bytes are more than its limits of %d entries and %d bytes", entries, size, c.m.Limit, c.m.MaxBytes)
+		detail := fmt.Sprintf("%d entries with %d bytes are more than its limits of %d entries and %d bytes", entries,
+			size, c.m.Limit, c.m.MaxBytes)
 		found = append(found, c.difference(Extra, target, "", detail))
 	}
 	if err != nil || c.m.Full(entries, size) {

@@ -13,7 +13,8 @@ import (
 // A new expression makes stored values stale. A repair corrects them, and what is mapped from them.
 func TestComputedFieldsAreComparedAndRepaired(t *testing.T) {
 	mappings := []store.Mapping{
-		{Source: "Authors", Target: "Publishers", Key: "publisher", Array: "authors", Fields: []string{"count"}, Limit: 10, FollowsWorkers: true},
+		{Source: "Authors", Target: "Publishers", Key: "publisher", Array: "authors", Fields: []string{"count"},
+			Limit: 10, FollowsWorkers: true},
 		{Source: "Books", Target: "Authors", Key: "author", Array: "books", Limit: 10},
 	}
 	set, err := model.OpenSet(t.Context(), model.NewMemory(), mappings, nil)
@@ -24,7 +25,8 @@ func TestComputedFieldsAreComparedAndRepaired(t *testing.T) {
 	f.save("Authors", "b", `{}`)
 	f.save("Books", "x", `{"author":"a"}`)
 
-	computed, problems := policy.CompileComputed(map[string]string{"count": "size(books)"}, policy.Known{Arrays: []string{"books"}})
+	computed, problems := policy.CompileComputed(map[string]string{"count": "size(books)"},
+		policy.Known{Arrays: []string{"books"}})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -18,7 +18,8 @@ func (f *fixture) setOwner(author, owner string) {
 	f.Helper()
 	a, err := f.set.Store("Authors").Get(f.Context(), author)
 	f.must(err)
-	_, err = store.NewWorker(f.set.Store("Authors")).CompareAndSet(f.Context(), a, object.Object{"user": object.AppendString(nil, owner)})
+	_, err = store.NewWorker(f.set.Store("Authors")).CompareAndSet(f.Context(), a,
+		object.Object{"user": object.AppendString(nil, owner)})
 	f.must(err)
 }
 
@@ -26,7 +27,8 @@ func TestArraysFollowTheOwnerOfTheirTarget(t *testing.T) {
 	f := newFixture(t, 10)
 	f.setOwner("a", "ann")
 	for uuid, body := range map[string]string{
-		"ann": `{"author":"a","title":"t","user":"ann"}`, "bob": `{"author":["a","b"],"title":"t","user":"bob"}`, "nobody": `{"author":["a","b"],"title":"t"}`,
+		"ann": `{"author":"a","title":"t","user":"ann"}`, "bob": `{"author":["a","b"],"title":"t","user":"bob"}`,
+		"nobody": `{"author":["a","b"],"title":"t"}`,
 	} {
 		f.save("Books", uuid, body)
 	}

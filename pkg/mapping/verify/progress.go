@@ -8,7 +8,8 @@ import (
 
 // Progress is how far a verification is.
 type Progress struct {
-	Reading  string `json:"reading,omitempty"` // the mapping that is being read: "Books in Authors.books"; "" when all have been
+	// the mapping that is being read: "Books in Authors.books"; "" when all have been
+	Reading  string `json:"reading,omitempty"`
 	Repair   bool   `json:"repair,omitempty"`
 	Objects  int64  `json:"objects"`  // source objects read
 	Targets  int64  `json:"targets"`  // targets compared

@@ -21,7 +21,8 @@ import (
 // newWide is a set of targets, each with one object that its array lacks.
 func newWide(t *testing.T, targets int, backend driver.Backend) *fixture {
 	set, err := model.OpenSet(t.Context(), backend, []store.Mapping{{
-		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: 10,
+		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true,
+		Limit: 10,
 	}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,8 @@ func TestAnInterruptedRepairIsContinuedByTheNext(t *testing.T) {
 		return nil
 	}
 	var progress verify.Tracker
-	if _, err := verify.Run(ctx, f.set, verify.Options{Repair: true, Tracker: &progress}); !errors.Is(err, context.Canceled) {
+	if _, err := verify.Run(ctx, f.set, verify.Options{Repair: true, Tracker: &progress}); !errors.Is(err,
+		context.Canceled) {
 		t.Fatalf("an interrupted repair returned %v", err)
 	}
 	p := progress.Progress()
@@ -95,7 +97,8 @@ func TestAnArrayThatCannotBeWrittenIsReportedAndTheOthersAreRepaired(t *testing.
 		return nil
 	}
 	r := f.run(verify.Options{Repair: true})
-	if r.Repaired != 39 || len(r.Differences) != 1 || r.Differences[0].Holder != "a7" || !strings.Contains(r.Differences[0].Detail, "the record is too large") {
+	if r.Repaired != 39 || len(r.Differences) != 1 || r.Differences[0].Holder != "a7" ||
+		!strings.Contains(r.Differences[0].Detail, "the record is too large") {
 		t.Errorf("%d repaired, and left %+v", r.Repaired, r.Differences)
 	}
 }
@@ -123,7 +126,8 @@ func TestAnObjectThatACascadeWithoutAnArrayLeftIsReportedAndDeleted(t *testing.T
 		t.Fatalf("%+v", r)
 	}
 	f.must(f.set.Store("Books").Delete(t.Context(), "x", 0))
-	f.must(mapping.NewReconciler(f.set, mapping.Options{}).Reconcile(t.Context(), &f.set.Mappings()[0], "a", []string{"x"}))
+	f.must(mapping.NewReconciler(f.set, mapping.Options{}).Reconcile(t.Context(), &f.set.Mappings()[0], "a",
+		[]string{"x"}))
 	f.finds("undeleted p in x")
 }
 

@@ -55,7 +55,8 @@ func (s *watchedStore) Get(ctx context.Context, uuid string) (driver.Record, boo
 // openWatched has authors whose arrays match their books.
 func openWatched(t *testing.T, authors, booksOfEach int, m store.Mapping) (*fixture, *watched) {
 	b := &watched{Backend: model.NewMemory()}
-	m.Source, m.Target, m.Key, m.Array, m.Fields, m.Cascade = "Books", "Authors", "author", "books", []string{"title"}, true
+	m.Source, m.Target, m.Key, m.Array, m.Fields, m.Cascade = "Books", "Authors", "author", "books", []string{"title"},
+		true
 	set, err := model.OpenSet(t.Context(), b, []store.Mapping{m}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -77,13 +78,15 @@ func openWatched(t *testing.T, authors, booksOfEach int, m store.Mapping) (*fixt
 	return f, b
 }
 
-// Arrays that match are compared by reading all objects once, in pages: a get for each entry would take several times as long.
+// Arrays that match are compared by reading all objects once, in pages: a get for each entry would take several times
+// as long.
 func TestMatchingArraysAreComparedWithoutReadingSingleObjects(t *testing.T) {
 	f, b := openWatched(t, 10, 20, store.Mapping{Limit: 100})
 	b.scans.Store(0)
 	b.gets.Store(0)
 	r := f.run(verify.Options{})
-	if scans, gets := b.scans.Load(), b.gets.Load(); !r.Clean() || r.Objects != 200 || r.Entries != 200 || scans != 1 || gets != 0 {
+	if scans, gets := b.scans.Load(), b.gets.Load(); !r.Clean() || r.Objects != 200 || r.Entries != 200 || scans != 1 ||
+		gets != 0 {
 		t.Errorf("%d scans and %d gets: %+v", scans, gets, r)
 	}
 }
@@ -135,7 +138,8 @@ func TestFewTargetsAreInMemoryAtOnce(t *testing.T) {
 // newDisorder is many authors and books with every kind of difference, by a source of random numbers.
 func newDisorder(t *testing.T, random *rand.Rand) *fixture {
 	set, err := model.OpenSet(t.Context(), model.NewMemory(), []store.Mapping{
-		{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true, Limit: 4, MaxBytes: 400, MaxEntry: 60},
+		{Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Cascade: true,
+			Limit: 4, MaxBytes: 400, MaxEntry: 60},
 		{Source: "Pages", Target: "Books", Key: "book", Cascade: true},
 	}, nil)
 	if err != nil {
@@ -149,7 +153,8 @@ func newDisorder(t *testing.T, random *rand.Rand) *fixture {
 	titles := []string{"t", "t", "t", "another", "too large for an entry of this mapping, by far"}
 	for i := range books {
 		book := fmt.Sprint("b", i)
-		named := fmt.Sprintf(`["a%d","a%d","nobody%d"]`, random.IntN(authors), random.IntN(authors), random.IntN(authors))
+		named := fmt.Sprintf(`["a%d","a%d","nobody%d"]`, random.IntN(authors), random.IntN(authors),
+			random.IntN(authors))
 		f.save("Books", book, `{"author":`+named+`,"title":"`+titles[random.IntN(len(titles))]+`"}`)
 		f.save("Pages", "p-"+book, `{"book":"`+book+`"}`)
 	}
@@ -160,7 +165,8 @@ func newDisorder(t *testing.T, random *rand.Rand) *fixture {
 			for n := range all {
 				all[n] = fmt.Sprint("b", n)
 			}
-			f.must(mapping.NewReconciler(set, mapping.Options{}).Reconcile(t.Context(), &set.Mappings()[0], author, all))
+			f.must(mapping.NewReconciler(set, mapping.Options{}).Reconcile(t.Context(), &set.Mappings()[0], author,
+				all))
 		}
 		switch random.IntN(8) {
 		case 0:
@@ -190,7 +196,8 @@ func TestASpanOfTargetsFindsWhatAllTogetherDo(t *testing.T) {
 		}
 		for _, atOnce := range []int{1, 2, 7, 30} {
 			if got := f.run(verify.Options{TargetsAtOnce: atOnce}); !reflect.DeepEqual(got, want) {
-				t.Errorf("by %d, %d at once: the report is another one, with %d differences of %d, and %d objects of %d that are too large",
+				t.Errorf("by %d, %d at once: the report is another one, with %d differences of %d, and %d objects of "+
+					"%d that are too large",
 					seed, atOnce, len(got.Differences), len(want.Differences), len(got.TooLarge), len(want.TooLarge))
 			}
 		}
@@ -210,7 +217,8 @@ func TestTheTargetThatManyStrangersNameIsOneSpan(t *testing.T) {
 	}
 	f.save("Books", "own", `{"author":["a","b","c"],"title":"t","user":"ann"}`)
 	r := f.run(verify.Options{TargetsAtOnce: 2})
-	if len(r.Differences) != 1 || r.Differences[0].Kind != verify.Missing || r.Differences[0].UUID != "own" || r.Differences[0].Holder != "b" {
+	if len(r.Differences) != 1 || r.Differences[0].Kind != verify.Missing || r.Differences[0].UUID != "own" ||
+		r.Differences[0].Holder != "b" {
 		t.Errorf("%+v", r.Differences)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"belfry/pkg/store"
 )
 
-// tally is how many entries an array has, or should have by the objects that name its target, and the sum of their hashes.
+// tally is how many entries an array has, or should have by the objects that name its target, and the sum of their
+// hashes.
 //
-// The tallies of two arrays are equal if both have the same entries, in any order. If not, they are equal once in 2^64, since each
-// verification seeds its hashes at random: less often than a disk returns a wrong byte that no checksum detects.
+// The tallies of two arrays are equal if both have the same entries, in any order. If not, they are equal once in 2^64,
+// since each verification seeds its hashes at random: less often than a disk returns a wrong byte that no checksum
+// detects.
 type tally struct {
 	entries int
 	sum     uint64
@@ -67,8 +69,8 @@ func (n *tallies) add(x naming) {
 // shortenBy is the part of the targets that shorten removes: few, so that there are few spans.
 const shortenBy = 8
 
-// shorten removes the last of the targets in the order of their uuids. A sample shows where they begin: the order in which a map is
-// iterated over is that of hashes.
+// shorten removes the last of the targets in the order of their uuids. A sample shows where they begin: the order in
+// which a map is iterated over is that of hashes.
 func (n *tallies) shorten() {
 	const size = 1000
 	sample := make([]string, 0, size)

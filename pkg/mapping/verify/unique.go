@@ -29,8 +29,9 @@ type Unique struct {
 	Findings []store.UniqueFinding `json:"findings"`
 	More     int                   `json:"more,omitempty"` // findings beyond MaxDifferences
 
-	Claimed int      `json:"claimed,omitempty"` // claims that a repair made
-	Waiting []string `json:"waiting,omitempty"` // stores that are not compared: their values are being collected, or are when belfry starts
+	Claimed int `json:"claimed,omitempty"` // claims that a repair made
+	// stores that are not compared: their values are being collected, or are when belfry starts
+	Waiting []string `json:"waiting,omitempty"`
 }
 
 // unique compares the values of unique fields with their claims.
@@ -100,7 +101,8 @@ func (v *verification) uniqueOf(ctx context.Context, s *store.Store, claims *sto
 	return err
 }
 
-func (v *verification) claims(ctx context.Context, of *store.Claims, uuid string) (made int, found []store.UniqueFinding, err error) {
+func (v *verification) claims(ctx context.Context, of *store.Claims,
+	uuid string) (made int, found []store.UniqueFinding, err error) {
 	if v.options.Repair {
 		return of.Make(ctx, uuid)
 	}

@@ -24,9 +24,10 @@ type Kind string
 
 // The kinds of differences.
 const (
-	Missing   Kind = "missing"   // an object names the target and has no entry
-	Wrong     Kind = "wrong"     // an entry differs from its object
-	Extra     Kind = "extra"     // an entry's object is deleted or no longer names the target, or there are more than the limit
+	Missing Kind = "missing" // an object names the target and has no entry
+	Wrong   Kind = "wrong"   // an entry differs from its object
+	// an entry's object is deleted or no longer names the target, or there are more than the limit
+	Extra     Kind = "extra"
 	Duplicate Kind = "duplicate" // an object has a second entry
 	Malformed Kind = "malformed" // the property is not an array, or has an element that is not an entry
 	Undeleted Kind = "undeleted" // a cascade should have deleted the object
@@ -79,8 +80,9 @@ type Report struct {
 	Full        []Full       `json:"overfull,omitempty"`
 	TooLarge    []TooLarge   `json:"tooLarge,omitempty"` // at most MaxDifferences
 	Unnamed     []Unnamed    `json:"unnamed,omitempty"`  // of mappings that have such objects
-	Repaired    int          `json:"repaired,omitempty"` // targets, and objects with computed fields, that were corrected
-	Pending     int64        `json:"pending"`            // events not yet published
+	// targets, and objects with computed fields, that were corrected
+	Repaired int   `json:"repaired,omitempty"`
+	Pending  int64 `json:"pending"` // events not yet published
 
 	Unique *Unique `json:"unique,omitempty"` // nil without unique fields
 }
@@ -137,7 +139,8 @@ func Run(ctx context.Context, set *store.Set, o Options) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		onward := v.report.Repaired > repaired && slices.ContainsFunc(set.Mappings(), func(m store.Mapping) bool { return m.FollowsWorkers })
+		onward := v.report.Repaired > repaired &&
+			slices.ContainsFunc(set.Mappings(), func(m store.Mapping) bool { return m.FollowsWorkers })
 		if !deleted && !onward || !o.Alone || pass == maxPasses {
 			return v.report, nil
 		}
@@ -161,7 +164,8 @@ func (v *verification) run(ctx context.Context) (deleted bool, err error) {
 	reconciler := mapping.NewReconciler(v.set, mapping.Options{})
 	for _, m := range v.mappings() {
 		v.options.Tracker.reading(m)
-		c := &check{set: v.set, m: m, reconciler: reconciler, report: v.report, tracker: v.options.Tracker, most: v.options.TargetsAtOnce}
+		c := &check{set: v.set, m: m, reconciler: reconciler, report: v.report, tracker: v.options.Tracker,
+			most: v.options.TargetsAtOnce}
 		found, err := c.run(ctx)
 		if err != nil {
 			return false, errs.Wrap(err, errs.KindOf(err), "verifying %s", describe(m))

@@ -36,7 +36,8 @@ func ownedFixture(t *testing.T, targetOwner string) *fixture {
 
 // openFixture has two authors, and the mapping of books into them with the given settings.
 func openFixture(t *testing.T, m store.Mapping) *fixture {
-	m.Source, m.Target, m.Key, m.Array, m.Fields, m.Cascade = "Books", "Authors", "author", "books", []string{"title"}, true
+	m.Source, m.Target, m.Key, m.Array, m.Fields, m.Cascade = "Books", "Authors", "author", "books", []string{"title"},
+		true
 	set, err := model.OpenSet(t.Context(), model.NewMemory(), []store.Mapping{m}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +73,8 @@ func (f *fixture) array(author, value string) {
 	f.Helper()
 	a, err := f.set.Store("Authors").Get(f.Context(), author)
 	f.must(err)
-	_, err = store.NewWorker(f.set.Store("Authors")).CompareAndSet(f.Context(), a, object.Object{"books": []byte(value)})
+	_, err = store.NewWorker(f.set.Store("Authors")).CompareAndSet(f.Context(), a,
+		object.Object{"books": []byte(value)})
 	f.must(err)
 }
 
@@ -122,7 +124,8 @@ func TestDifferencesAreReportedAndRepaired(t *testing.T) {
 		{"wrong", `[` + x + `,{"uuid":"y","title":"old"}]`, []string{"wrong y in a"}},
 		{"a field too many", `[` + x + `,{"uuid":"y","title":"t","more":1}]`, []string{"wrong y in a"}},
 		{"extra", `[` + x + `,` + y + `,{"uuid":"z","title":"t"}]`, []string{"extra z in a"}},
-		{"extra instead of missing", `[` + x + `,{"uuid":"z","title":"t"}]`, []string{"extra z in a", "missing y in a"}},
+		{"extra instead of missing", `[` + x + `,{"uuid":"z","title":"t"}]`,
+			[]string{"extra z in a", "missing y in a"}},
 		{"duplicate", `[` + x + `,` + y + `,` + x + `]`, []string{"duplicate x in a"}},
 		{"duplicate instead of missing", `[` + x + `,` + x + `]`, []string{"duplicate x in a", "missing y in a"}},
 		{"an entry without uuid", `[` + x + `,` + y + `,{"title":"t"}]`, []string{"malformed  in a"}},
@@ -273,7 +276,8 @@ func TestKeysThatNameNothingAreCounted(t *testing.T) {
 	if !r.Clean() || len(r.Unnamed) != 1 {
 		t.Fatalf("%+v", r)
 	}
-	want := verify.Unnamed{Source: "Books", Key: "author", Target: "Authors", Objects: 5, UUID: "fraction", Detail: "must be a string, or a whole number without sign, fraction and exponent, is 7.0"}
+	want := verify.Unnamed{Source: "Books", Key: "author", Target: "Authors", Objects: 5, UUID: "fraction",
+		Detail: "must be a string, or a whole number without sign, fraction and exponent, is 7.0"}
 	if r.Unnamed[0] != want {
 		t.Errorf("%+v", r.Unnamed[0])
 	}

@@ -147,7 +147,8 @@ func TestDamageOfAnyPartIsNoticed(t *testing.T) {
 		f.must(err)
 		parts++
 		for name, changed := range map[string][]byte{
-			"changed": flip(text), "shortened": text[:len(text)/2], "longer": append(bytes.Clone(text), 'x'), "missing": nil,
+			"changed": flip(text), "shortened": text[:len(text)/2], "longer": append(bytes.Clone(text), 'x'),
+			"missing": nil,
 		} {
 			if bytes.Equal(changed, text) && name != "missing" {
 				continue // of an empty file
@@ -176,7 +177,8 @@ func TestDamageOfAnyPartIsNoticed(t *testing.T) {
 	name := manifestPrefix + m.ID + manifestSuffix
 	text, err := f.dest.Document(t.Context(), name)
 	f.must(err)
-	for old, changed := range map[string]string{`"version": "test"`: `"version": "best"`, `"before": 3`: `"before": 9`} {
+	for old, changed := range map[string]string{`"version": "test"`: `"version": "best"`,
+		`"before": 3`: `"before": 9`} {
 		if !bytes.Contains(text, []byte(old)) {
 			t.Fatalf("the manifest lacks %s", old)
 		}
@@ -206,9 +208,11 @@ func TestABackupOfAnotherFormatIsRefused(t *testing.T) {
 	name := manifestPrefix + m.ID + manifestSuffix
 	text, err := f.dest.Document(t.Context(), name)
 	f.must(err)
-	f.must(f.dest.PutDocument(t.Context(), name, bytes.Replace(text, []byte(`"belfry-backup":1`), []byte(`"belfry-backup":2`), 1)))
+	f.must(f.dest.PutDocument(t.Context(), name,
+		bytes.Replace(text, []byte(`"belfry-backup":1`), []byte(`"belfry-backup":2`), 1)))
 	_, err = f.destination().Manifest(t.Context(), m.ID)
-	if !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "format 2, and this version of belfry reads format 1") {
+	if !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "format 2, and this version of belfry reads format 1") {
 		t.Errorf("another format: %v", err)
 	}
 	if _, err := Prune(t.Context(), f.destination(), Keep{Last: 9}, nil); err == nil {
@@ -219,9 +223,11 @@ func TestABackupOfAnotherFormatIsRefused(t *testing.T) {
 func TestAManifestCanNotNameFilesElsewhere(t *testing.T) {
 	part := Part{Hash: strings.Repeat("a", 64)}
 	for name, ok := range map[string]bool{
-		"000001.sst": true, "a/b": true, "../x": false, "/etc/x": false, "a/../../x": false, "": false, ".": false, "..": false, `a\b`: false, "a//b": false,
+		"000001.sst": true, "a/b": true, "../x": false, "/etc/x": false, "a/../../x": false, "": false, ".": false,
+		"..": false, `a\b`: false, "a//b": false,
 	} {
-		m := &Manifest{ID: newID(time.Now()), Backends: []Backend{{Name: "files", Files: []File{{Name: name, Part: part}}}}}
+		m := &Manifest{ID: newID(time.Now()),
+			Backends: []Backend{{Name: "files", Files: []File{{Name: name, Part: part}}}}}
 		data, err := m.encode()
 		if err != nil {
 			t.Fatal(err)
@@ -259,7 +265,8 @@ func TestEventsOfWritesThatARestoreUndoesAreNotRestored(t *testing.T) {
 	kept, deleted := saved("kept"), saved("deleted")
 	f.publish("before", event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "kept", Revision: kept})
 	for _, name := range []string{"handled", "waiting"} {
-		_, err := f.bus.JetStream().CreateConsumer(t.Context(), bus.StreamEvents, jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy})
+		_, err := f.bus.JetStream().CreateConsumer(t.Context(), bus.StreamEvents,
+			jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy})
 		f.must(err)
 	}
 	c, err := f.bus.JetStream().Consumer(t.Context(), bus.StreamEvents, "handled")
@@ -275,10 +282,14 @@ func TestEventsOfWritesThatARestoreUndoesAreNotRestored(t *testing.T) {
 		}
 		during = true
 		f.publish("late", event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "kept", Revision: kept})
-		f.publish("undone deletion", event.Envelope{Event: event.StoreDeleted, Store: "Books", UUID: "deleted", Revision: deleted + 1})
-		f.publish("undone update", event.Envelope{Event: event.StoreUpdated, Store: "Books", UUID: "kept", Revision: kept + 1})
-		f.publish("undone creation", event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "new", Revision: kept + 2})
-		f.publish("deletion of nothing", event.Envelope{Event: event.StoreDeleted, Store: "Books", UUID: "gone", Revision: kept + 3})
+		f.publish("undone deletion",
+			event.Envelope{Event: event.StoreDeleted, Store: "Books", UUID: "deleted", Revision: deleted + 1})
+		f.publish("undone update",
+			event.Envelope{Event: event.StoreUpdated, Store: "Books", UUID: "kept", Revision: kept + 1})
+		f.publish("undone creation",
+			event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "new", Revision: kept + 2})
+		f.publish("deletion of nothing",
+			event.Envelope{Event: event.StoreDeleted, Store: "Books", UUID: "gone", Revision: kept + 3})
 	}
 	made, err := Make(t.Context(), f.destination(), o)
 	f.must(err)
@@ -295,14 +306,15 @@ func TestEventsOfWritesThatARestoreUndoesAreNotRestored(t *testing.T) {
 	}
 }
 
-// Dead letters are deleted one by one, when somebody retries or dismisses them. A restore brings back those alone that there
-// were at the backup, also when an earlier backup had others.
+// Dead letters are deleted one by one, when somebody retries or dismisses them. A restore brings back those alone that
+// there were at the backup, also when an earlier backup had others.
 func TestDeadLettersThatWereHandledAreNotRestored(t *testing.T) {
 	f := newFixture(t)
 	dead, err := f.bus.JetStream().Stream(t.Context(), bus.StreamDead)
 	f.must(err)
 	for i := range 8 { // more than one chunk
-		_, err := f.bus.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "dead.audit", Data: bytes.Repeat([]byte{'a' + byte(i)}, 900<<10)})
+		_, err := f.bus.JetStream().PublishMsg(t.Context(),
+			&nats.Msg{Subject: "dead.audit", Data: bytes.Repeat([]byte{'a' + byte(i)}, 900<<10)})
 		f.must(err)
 	}
 	if first := f.make(); !first.Streams[1].Chunks[0].Complete {
@@ -321,8 +333,8 @@ func TestDeadLettersThatWereHandledAreNotRestored(t *testing.T) {
 	}
 }
 
-// A value moves from one object to another while the records are read one after the other, so both have it in the backup. The
-// restore gives it to one, and a verification names them.
+// A value moves from one object to another while the records are read one after the other, so both have it in the
+// backup. The restore gives it to one, and a verification names them.
 func TestAValueThatMovesDuringABackupIsThatOfTwoObjects(t *testing.T) {
 	f := newFixture(t)
 	unique := func(f *fixture) *store.Store {
@@ -378,7 +390,8 @@ func TestADeadLetterNamesItsEventAfterARestore(t *testing.T) {
 	f.must(err)
 	f.must(s.Purge(t.Context(), jetstream.WithPurgeSequence(3)))
 	for _, sequence := range []string{"4", "2"} { // the event of the second has left the log
-		_, err := f.bus.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "dead.audit", Data: []byte("{}"), Header: nats.Header{listener.HeaderSequence: {sequence}}})
+		_, err := f.bus.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "dead.audit", Data: []byte("{}"),
+			Header: nats.Header{listener.HeaderSequence: {sequence}}})
 		f.must(err)
 	}
 	r, err := f.restore(f.make())
@@ -402,7 +415,8 @@ func TestRetentionKeepsTheLatestOfEachPeriod(t *testing.T) {
 		}
 		return ids
 	}
-	all := at("20251231T230000.000Z", "20260101T010000.000Z", "20260101T020000.000Z", "20260131T030000.000Z", "20260202T030000.000Z", "20260203T030000.000Z", "20260203T040000.000Z", "20260203T043000.000Z")
+	all := at("20251231T230000.000Z", "20260101T010000.000Z", "20260101T020000.000Z", "20260131T030000.000Z",
+		"20260202T030000.000Z", "20260203T030000.000Z", "20260203T040000.000Z", "20260203T043000.000Z")
 	for name, c := range map[string]struct {
 		keep Keep
 		want []string

@@ -117,7 +117,8 @@ func (d *Destination) putChunk(ctx context.Context, z *codec, c *chunk) (Part, b
 
 // readChunk calls a function with a cursor at each item of a chunk, until that has read
 // all.
-func (d *Destination) readChunk(ctx context.Context, z *codec, what, kind string, p Part, item func(*cursor) error) error {
+func (d *Destination) readChunk(ctx context.Context, z *codec, what, kind string, p Part,
+	item func(*cursor) error) error {
 	if err := z.open(); err != nil {
 		return err
 	}

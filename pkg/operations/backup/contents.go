@@ -82,7 +82,8 @@ func (r *run) copyContents(ctx context.Context, name string, from driver.Storage
 			}
 			switch {
 			case errors.Is(err, errChanged):
-				r.problem("the content " + info.Hash + " of binaries." + name + " is damaged and not in the backup; `belfry verify --deep` names its object")
+				r.problem("the content " + info.Hash + " of binaries." + name +
+					" is damaged and not in the backup; `belfry verify --deep` names its object")
 				return nil
 			case errors.Is(err, errs.NotFound):
 				return nil

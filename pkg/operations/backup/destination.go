@@ -62,7 +62,8 @@ func (d *Destination) Manifest(ctx context.Context, id string) (*Manifest, error
 	}
 	data, err := d.storage.Document(ctx, manifestPrefix+id+manifestSuffix)
 	if errors.Is(err, errs.NotFound) {
-		return nil, errs.New(errs.NotFound, "%s has no backup %s: `belfry backup list` shows those that it has", d.name, id)
+		return nil, errs.New(errs.NotFound, "%s has no backup %s: `belfry backup list` shows those that it has", d.name,
+			id)
 	}
 	if err != nil {
 		return nil, d.wrap(err)
@@ -74,7 +75,8 @@ func (d *Destination) Manifest(ctx context.Context, id string) (*Manifest, error
 func (d *Destination) Latest(ctx context.Context) (string, error) {
 	ids, err := d.IDs(ctx)
 	if err == nil && len(ids) == 0 {
-		err = errs.New(errs.Invalid, "%s has no complete backup: check the destination; `belfry backup` makes one", d.name)
+		err = errs.New(errs.Invalid, "%s has no complete backup: check the destination; `belfry backup` makes one",
+			d.name)
 	}
 	if err != nil {
 		return "", err
@@ -98,7 +100,9 @@ func (d *Destination) claim(ctx context.Context, installation string, backups bo
 	if err == nil {
 		var m marker
 		if err := json.Unmarshal(data, &m); err != nil {
-			return errs.Wrap(err, errs.Invalid, "%s in %s can't be read: remove it if no other installation of belfry has its backups there", markerName, d.name)
+			return errs.Wrap(err, errs.Invalid,
+				"%s in %s can't be read: remove it if no other installation of belfry has its backups there",
+				markerName, d.name)
 		}
 		if m.Installation != installation {
 			return d.errOther()
@@ -114,7 +118,8 @@ func (d *Destination) claim(ctx context.Context, installation string, backups bo
 			return d.wrap(err)
 		}
 		if len(page) > 0 {
-			return errs.New(errs.Invalid, "%s has contents and no backups, so it may be the place of the files of a binary service: give backups a folder or a prefix of their own", d.name)
+			return errs.New(errs.Invalid, "%s has contents and no backups, so it may be the place of the files of a "+
+				"binary service: give backups a folder or a prefix of their own", d.name)
 		}
 	}
 	if data, err = json.Marshal(marker{Installation: installation}); err != nil {
@@ -124,7 +129,8 @@ func (d *Destination) claim(ctx context.Context, installation string, backups bo
 }
 
 func (d *Destination) errOther() error {
-	return errs.New(errs.Invalid, "%s has backups of another installation of belfry: give each a folder or a prefix of its own", d.name)
+	return errs.New(errs.Invalid,
+		"%s has backups of another installation of belfry: give each a folder or a prefix of its own", d.name)
 }
 
 func (d *Destination) putManifest(ctx context.Context, m *Manifest) error {
@@ -133,7 +139,8 @@ func (d *Destination) putManifest(ctx context.Context, m *Manifest) error {
 		return err
 	}
 	if len(data) >= driver.MaxDocument {
-		return errs.New(errs.TooLarge, "the list of the parts of the backup has %d bytes; the limit is %d", len(data), driver.MaxDocument)
+		return errs.New(errs.TooLarge, "the list of the parts of the backup has %d bytes; the limit is %d", len(data),
+			driver.MaxDocument)
 	}
 	return d.wrap(d.storage.PutDocument(ctx, manifestPrefix+m.ID+manifestSuffix, data))
 }
@@ -222,7 +229,8 @@ func (d *Destination) open(ctx context.Context, what string, p Part) (io.ReadClo
 }
 
 func (d *Destination) lost(what string, p Part, how string) error {
-	return errs.New(errs.Internal, "the backup is damaged: the part %s (%s) in %s %s; use another backup: `belfry backup list` shows them, `belfry backup verify` checks one", p.Hash, what, d.name, how)
+	return errs.New(errs.Internal, "the backup is damaged: the part %s (%s) in %s %s; use another backup: `belfry "+
+		"backup list` shows them, `belfry backup verify` checks one", p.Hash, what, d.name, how)
 }
 
 // checked is a reader of a part.

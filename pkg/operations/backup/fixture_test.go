@@ -28,8 +28,8 @@ import (
 	"belfry/test/model"
 )
 
-// fixture is an installation: the store Books in a folder, the store Pens in a backend without checkpoints, a bus, and a
-// service of binaries.
+// fixture is an installation: the store Books in a folder, the store Pens in a backend without checkpoints, a bus, and
+// a service of binaries.
 type fixture struct {
 	*testing.T
 	folder   string
@@ -72,7 +72,8 @@ func (f *fixture) open(b storedriver.Backend, name string) *store.Store {
 }
 
 func (f *fixture) openBus(name string) *bus.Bus {
-	b, err := bus.Open(f.Context(), bus.Options{Server: embedded.New(embedded.Options{Folder: filepath.Join(f.folder, name)})})
+	b, err := bus.Open(f.Context(),
+		bus.Options{Server: embedded.New(embedded.Options{Folder: filepath.Join(f.folder, name)})})
 	f.must(err)
 	f.Cleanup(func() { _ = b.Close(context.Background()) })
 	return b
@@ -90,10 +91,12 @@ func (f *fixture) fill(from, n int) {
 	f.Helper()
 	for i := from; i < from+n; i++ {
 		for name, s := range f.stores {
-			_, err := s.Save(f.Context(), object.Object{"n": fmt.Appendf(nil, "%d", i)}, fmt.Sprintf("%s-%03d", strings.ToLower(name), i))
+			_, err := s.Save(f.Context(), object.Object{"n": fmt.Appendf(nil, "%d", i)},
+				fmt.Sprintf("%s-%03d", strings.ToLower(name), i))
 			f.must(err)
 		}
-		f.publish(fmt.Sprintf("e%d", i), event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "other", Revision: 1})
+		f.publish(fmt.Sprintf("e%d", i),
+			event.Envelope{Event: event.StoreSaved, Store: "Books", UUID: "other", Revision: 1})
 		f.must(f.content(fmt.Sprintf("content %d", i)))
 	}
 }
@@ -101,7 +104,8 @@ func (f *fixture) fill(from, n int) {
 func (f *fixture) publish(id string, e event.Envelope) {
 	f.Helper()
 	e.ID = id
-	f.must(f.bus.Publish(f.Context(), []bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}))
+	f.must(f.bus.Publish(f.Context(),
+		[]bus.Event{{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: e.Append(nil)}}))
 }
 
 func (f *fixture) content(text string) error {
@@ -113,7 +117,8 @@ func (f *fixture) options() Options {
 	return Options{
 		Installation: "here", Version: "test", Bus: f.bus, Grace: time.Hour,
 		Backends: []Source{
-			{Name: "files", Backend: f.files, Stores: map[string]storedriver.Store{"Books": f.stores["Books"].Driver()}},
+			{Name: "files", Backend: f.files,
+				Stores: map[string]storedriver.Store{"Books": f.stores["Books"].Driver()}},
 			{Name: "records", Backend: f.pens, Stores: map[string]storedriver.Store{"Pens": f.stores["Pens"].Driver()}},
 		},
 		Binaries: map[string]driver.Storage{"files": f.contents},

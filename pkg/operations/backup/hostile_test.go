@@ -23,31 +23,39 @@ import (
 func TestAManifestThatNamesWhatNoBackupHasIsRefused(t *testing.T) {
 	part := Part{Hash: strings.Repeat("a", 64), Size: 1}
 	for name, m := range map[string]Manifest{
-		"names a file outside":           {Backends: []Backend{{Name: "x", Files: []File{{Name: "a\x00b", Part: part}}}}},
-		`has the file "a" twice`:         {Backends: []Backend{{Name: "x", Files: []File{{Name: "a", Part: part}, {Name: "a", Part: part}}}}},
-		`has the backend "x" twice`:      {Backends: []Backend{{Name: "x"}, {Name: "x"}}},
-		`records of the store "Users"`:   {Backends: []Backend{{Name: "x", Stores: []string{"Books"}, Records: []Records{{Store: "Users"}}}}},
-		`records of the store "Books"`:   {Backends: []Backend{{Name: "x", Stores: []string{"Books"}, Records: []Records{{Store: "Books"}, {Store: "Books"}}}}},
-		`records of the store "Pens"`:    {Backends: []Backend{{Name: "x", Stores: []string{"Pens"}, Files: []File{{Name: "a", Part: part}}, Records: []Records{{Store: "Pens"}}}}},
+		"names a file outside": {
+			Backends: []Backend{{Name: "x", Files: []File{{Name: "a\x00b", Part: part}}}}},
+		`has the file "a" twice`: {
+			Backends: []Backend{{Name: "x", Files: []File{{Name: "a", Part: part}, {Name: "a", Part: part}}}}},
+		`has the backend "x" twice`: {Backends: []Backend{{Name: "x"}, {Name: "x"}}},
+		`records of the store "Users"`: {
+			Backends: []Backend{{Name: "x", Stores: []string{"Books"}, Records: []Records{{Store: "Users"}}}}},
+		`records of the store "Books"`: {Backends: []Backend{{Name: "x", Stores: []string{"Books"},
+			Records: []Records{{Store: "Books"}, {Store: "Books"}}}}},
+		`records of the store "Pens"`: {Backends: []Backend{{Name: "x", Stores: []string{"Pens"},
+			Files: []File{{Name: "a", Part: part}}, Records: []Records{{Store: "Pens"}}}}},
 		`has the stream "OTHER"`:         {Streams: []Stream{{Name: "OTHER"}}},
 		`has the stream "EVENTS"`:        {Streams: []Stream{{Name: "EVENTS"}, {Name: "EVENTS"}}},
 		`has the binary service "a" twi`: {Binaries: []Binaries{{Name: "a"}, {Name: "a"}}},
-		"no valid hash for file a":       {Backends: []Backend{{Name: "x", Files: []File{{Name: "a", Part: Part{Hash: "../../etc/passwd"}}}}}},
-		"no valid hash for file b":       {Backends: []Backend{{Name: "x", Files: []File{{Name: "b", Part: Part{Hash: part.Hash, Size: -1}}}}}},
+		"no valid hash for file a": {
+			Backends: []Backend{{Name: "x", Files: []File{{Name: "a", Part: Part{Hash: "../../etc/passwd"}}}}}},
+		"no valid hash for file b": {
+			Backends: []Backend{{Name: "x", Files: []File{{Name: "b", Part: Part{Hash: part.Hash, Size: -1}}}}}},
 	} {
 		m.ID = newID(time.Now())
 		data, err := m.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeManifest(m.ID, data); !errors.Is(err, errs.Internal) || !strings.Contains(err.Error(), name) {
+		if _, err := decodeManifest(m.ID, data); !errors.Is(err, errs.Internal) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// Somebody else has written a part, and the manifest has its hash. No message of it is published: the bus would execute it
-// with the rights of the restore.
+// Somebody else has written a part, and the manifest has its hash. No message of it is published: the bus would execute
+// it with the rights of the restore.
 func TestAPartWithWhatNoBackupHasIsRefused(t *testing.T) {
 	f := newFixture(t)
 	m := f.make()
@@ -61,7 +69,10 @@ func TestAPartWithWhatNoBackupHasIsRefused(t *testing.T) {
 		return p
 	}
 	send := func(subject string) func(*Manifest) {
-		p := put(kindMessages, func(c *chunk) { c.message(&message{sequence: 1, subject: subject, data: []byte("{}")}) })
+		p := put(kindMessages, func(c *chunk) {
+			c.message(&message{sequence: 1, subject: subject,
+				data: []byte("{}")})
+		})
 		return func(m *Manifest) { m.Streams[0].Chunks = []LogChunk{{First: 1, Last: 1, Messages: 1, Part: p}} }
 	}
 	records := func(fill func(*chunk)) func(*Manifest) {
@@ -83,18 +94,26 @@ func TestAPartWithWhatNoBackupHasIsRefused(t *testing.T) {
 		change func(*Manifest)
 		want   string
 	}{
-		"a request to the server":     {send("$JS.API.STREAM.DELETE.EVENTS"), "has a message of the subject"},
-		"another stream":              {send("dead.x"), "has a message of the subject"},
-		"a protocol line":             {send("events.1.x\r\nPUB $JS.API.STREAM.DELETE.EVENTS 0\r\n\r\n"), "has a message of the subject"},
+		"a request to the server": {send("$JS.API.STREAM.DELETE.EVENTS"), "has a message of the subject"},
+		"another stream":          {send("dead.x"), "has a message of the subject"},
+		"a protocol line": {send("events.1.x\r\nPUB $JS.API.STREAM.DELETE.EVENTS 0\r\n\r\n"),
+			"has a message of the subject"},
 		"a wildcard":                  {send("events.>"), "has a message of the subject"},
 		"an empty token":              {send("events."), "has a message of the subject"},
 		"an event of another subject": {pending("$JS.API.STREAM.DELETE.EVENTS"), "has an event that no store has"},
-		"no uuid":                     {records(func(c *chunk) { c.record(driver.Record{UUID: "../x", Revision: 1, Body: []byte("{}")}) }), "has a record that no store has"},
-		"no revision":                 {records(func(c *chunk) { c.record(driver.Record{UUID: "x", Body: []byte("{}")}) }), "has a record that no store has"},
-		"no object":                   {records(func(c *chunk) { c.record(driver.Record{UUID: "x", Revision: 1, Body: []byte("[1")}) }), "has a record that no store has"},
-		"a huge length":               {records(func(c *chunk) { c.number(math.MaxInt64) }), "ends within an item"},
-		"a number without an end":     {records(func(c *chunk) { c.data = append(c.data, 0xff, 0xff, 0xff) }), "ends within an item"},
-		"another kind":                {records(func(c *chunk) { c.data = append(c.data[:0], kindHashes...) }), "has another kind of data"},
+		"no uuid": {
+			records(func(c *chunk) { c.record(driver.Record{UUID: "../x", Revision: 1, Body: []byte("{}")}) }),
+			"has a record that no store has"},
+		"no revision": {records(func(c *chunk) { c.record(driver.Record{UUID: "x", Body: []byte("{}")}) }),
+			"has a record that no store has"},
+		"no object": {
+			records(func(c *chunk) { c.record(driver.Record{UUID: "x", Revision: 1, Body: []byte("[1")}) }),
+			"has a record that no store has"},
+		"a huge length": {records(func(c *chunk) { c.number(math.MaxInt64) }), "ends within an item"},
+		"a number without an end": {records(func(c *chunk) { c.data = append(c.data, 0xff, 0xff, 0xff) }),
+			"ends within an item"},
+		"another kind": {records(func(c *chunk) { c.data = append(c.data[:0], kindHashes...) }),
+			"has another kind of data"},
 	} {
 		hostile := *m
 		hostile.Backends, hostile.Streams = slices.Clone(m.Backends), slices.Clone(m.Streams)
@@ -103,7 +122,8 @@ func TestAPartWithWhatNoBackupHasIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	for subject, want := range map[string]bool{event.Subject(event.StoreSaved, "Books", "a.b@c"): true, "dead.x": false, "events": false} {
+	for subject, want := range map[string]bool{event.Subject(event.StoreSaved, "Books", "a.b@c"): true, "dead.x": false,
+		"events": false} {
 		if got := belongs(subject, bus.StreamEvents); got != want {
 			t.Errorf("%s: %v", subject, got)
 		}
@@ -125,7 +145,8 @@ func TestAPartThatIsHugeIsRefusedBeforeItIsInMemory(t *testing.T) {
 	f.must(err)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for want, part := range map[string]Part{"can't be decompressed": p, "more than such a part can have": {Hash: p.Hash, Size: 1 << 50}} {
+	for want, part := range map[string]Part{"can't be decompressed": p,
+		"more than such a part can have": {Hash: p.Hash, Size: 1 << 50}} {
 		hostile := *m
 		hostile.Binaries = []Binaries{{Name: "files", Lists: []Part{part}}}
 		if _, err := f.restore(&hostile); !errors.Is(err, errs.Internal) || !strings.Contains(err.Error(), want) {
@@ -152,13 +173,16 @@ func TestWhatIsNoFileIsMissing(t *testing.T) {
 		"a place": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		f.must(place(path))
-		if err := Verify(t.Context(), f.destination(), m, nil); !errors.Is(err, errs.Internal) || !strings.Contains(err.Error(), "is missing") {
+		if err := Verify(t.Context(), f.destination(), m, nil); !errors.Is(err, errs.Internal) ||
+			!strings.Contains(err.Error(), "is missing") {
 			t.Errorf("%s: %v", name, err)
 		}
 		f.must(os.Remove(path))
-		document := filepath.Join(f.folder, "backups", "documents", manifestPrefix+"20260101T000000.000Z-00000000"+manifestSuffix)
+		document := filepath.Join(f.folder, "backups", "documents",
+			manifestPrefix+"20260101T000000.000Z-00000000"+manifestSuffix)
 		f.must(place(document))
-		if _, err := f.destination().Manifest(t.Context(), "20260101T000000.000Z-00000000"); !errors.Is(err, errs.NotFound) {
+		if _, err := f.destination().Manifest(t.Context(), "20260101T000000.000Z-00000000"); !errors.Is(err,
+			errs.NotFound) {
 			t.Errorf("%s as a manifest: %v", name, err)
 		}
 		f.must(os.Remove(document))
@@ -169,7 +193,8 @@ func TestWhatIsNoFileIsMissing(t *testing.T) {
 func TestAPlaceWithOtherContentsIsRefused(t *testing.T) {
 	f := newFixture(t)
 	f.fill(0, 1)
-	if _, err := Make(t.Context(), NewDestination(f.contents, "the folder"), f.options()); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "may be the place of the files of a binary service") {
+	if _, err := Make(t.Context(), NewDestination(f.contents, "the folder"), f.options()); !errors.Is(err,
+		errs.Invalid) || !strings.Contains(err.Error(), "may be the place of the files of a binary service") {
 		t.Errorf("a backup into the place of files: %v", err)
 	}
 	page, _, err := f.contents.List(t.Context(), "", 10)
@@ -189,7 +214,8 @@ func TestAPlaceBelongsToAnInstallationFromTheFirstBackupThatIsBegun(t *testing.T
 	}
 	other := f.options()
 	other.Installation = "there"
-	if _, err := Make(t.Context(), f.destination(), other); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "another installation") {
+	if _, err := Make(t.Context(), f.destination(), other); !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "another installation") {
 		t.Errorf("another installation: %v", err)
 	}
 	f.make()

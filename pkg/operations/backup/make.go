@@ -56,8 +56,10 @@ type run struct {
 	codec    codec
 	manifest *Manifest
 
-	mu     sync.Mutex                 // guards the numbers and problems of the manifest, calls of Progress, and the following fields
-	copied map[[sha256.Size]byte]bool // contents that the destination has: each is asked for once, not again in the second reading
+	// guards the numbers and problems of the manifest, calls of Progress, and the following fields
+	mu sync.Mutex
+	// contents that the destination has: each is asked for once, not again in the second reading
+	copied map[[sha256.Size]byte]bool
 }
 
 // Make makes a backup. It exists once Make has written its manifest, which is the last
@@ -170,7 +172,9 @@ func (r *run) read(ctx context.Context) error {
 		return err
 	}
 	if took := time.Since(began); len(r.Binaries) > 0 && took > r.Grace {
-		return errs.New(errs.Unavailable, "the backup took %s, and contents of binaries that no object references may have been deleted meanwhile, since they are kept for %s (binaries grace): make grace longer", took.Round(time.Second), r.Grace)
+		return errs.New(errs.Unavailable, "the backup took %s, and contents of binaries that no object references "+
+			"may have been deleted meanwhile, since they are kept for %s (binaries grace): make grace longer",
+			took.Round(time.Second), r.Grace)
 	}
 	return nil
 }
@@ -270,7 +274,9 @@ func (r *run) checkParts(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return errs.New(errs.Unavailable, "%s of the backup missing in %s: another program has removed content of the destination", count.Of(len(missing), "part"), r.to.name)
+		return errs.New(errs.Unavailable,
+			"%s of the backup missing in %s: another program has removed content of the destination",
+			count.Of(len(missing), "part"), r.to.name)
 	}
 	return nil
 }

@@ -173,7 +173,8 @@ func decodeManifest(id string, data []byte) (*Manifest, error) {
 		return nil, damaged(id, "its manifest has no header")
 	}
 	if head.Format != Format {
-		return nil, errs.New(errs.Invalid, "the backup %s has format %d, and this version of belfry reads format %d: restore it with the version of belfry that made it", id, head.Format, Format)
+		return nil, errs.New(errs.Invalid, "the backup %s has format %d, and this version of belfry reads format %d: "+
+			"restore it with the version of belfry that made it", id, head.Format, Format)
 	}
 	sum := sha256.Sum256(body)
 	if hex.EncodeToString(sum[:]) != head.SHA256 {
@@ -209,7 +210,8 @@ func (m *Manifest) wrong() string {
 			return "has the backend " + strconv.Quote(b.Name) + " twice"
 		}
 		for _, f := range b.Files {
-			if f.Name == "" || f.Name == "." || path.Clean("/" + f.Name)[1:] != f.Name || strings.ContainsAny(f.Name, "\\:\x00") {
+			if f.Name == "" || f.Name == "." || path.Clean("/" + f.Name)[1:] != f.Name ||
+				strings.ContainsAny(f.Name, "\\:\x00") {
 				return "names a file outside of the folder: " + strconv.Quote(f.Name)
 			}
 			if twice("file of "+b.Name, f.Name) {
@@ -236,5 +238,6 @@ func (m *Manifest) wrong() string {
 }
 
 func damaged(id, how string) error {
-	return errs.New(errs.Internal, "the backup %s is damaged: %s; use another one: `belfry backup list` shows them", id, how)
+	return errs.New(errs.Internal, "the backup %s is damaged: %s; use another one: `belfry backup list` shows them", id,
+		how)
 }

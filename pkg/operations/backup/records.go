@@ -134,10 +134,13 @@ func (r *restore) readOutboxes(ctx context.Context, of Records) (*outboxes, erro
 	o := &outboxes{events: map[string][]driver.Pending{}, tombstones: map[string]driver.Record{}}
 	for _, p := range of.Pending {
 		err := r.from.readChunk(ctx, &r.codec, "pending events of "+of.Store, kindPending, p, func(c *cursor) error {
-			e := driver.Pending{UUID: c.text(), Revision: c.number(), Event: driver.Event{ID: c.text(), Subject: c.text(), Payload: c.bytes()}}
+			e := driver.Pending{UUID: c.text(), Revision: c.number(),
+				Event: driver.Event{ID: c.text(), Subject: c.text(), Payload: c.bytes()}}
 			t := c.record()
-			if c.err == nil && (!object.ValidUUID(e.UUID) || !belongs(e.Subject, bus.StreamEvents) || t.Deleted && (t.UUID != e.UUID || !possible(t))) {
-				return r.from.lost("pending events of "+of.Store, p, "has an event that no store has: "+strconv.Quote(e.Subject))
+			if c.err == nil && (!object.ValidUUID(e.UUID) || !belongs(e.Subject, bus.StreamEvents) ||
+				t.Deleted && (t.UUID != e.UUID || !possible(t))) {
+				return r.from.lost("pending events of "+of.Store, p,
+					"has an event that no store has: "+strconv.Quote(e.Subject))
 			}
 			if t.Deleted {
 				o.tombstones[e.UUID] = t
@@ -175,7 +178,8 @@ func (r *restore) records(ctx context.Context, of Records, to *store.Store) erro
 		err := r.from.readChunk(ctx, &r.codec, "records of "+of.Store, kindRecords, p, func(c *cursor) error {
 			record := c.record()
 			if c.err == nil && !possible(record) {
-				return r.from.lost("records of "+of.Store, p, "has a record that no store has: "+strconv.Quote(record.UUID))
+				return r.from.lost("records of "+of.Store, p,
+					"has a record that no store has: "+strconv.Quote(record.UUID))
 			}
 			if of.Store != r.States || record.UUID != stateUUID {
 				records = append(records, record)
@@ -199,7 +203,8 @@ func (r *restore) records(ctx context.Context, of Records, to *store.Store) erro
 
 // possible reports whether a store can have a record.
 func possible(r driver.Record) bool {
-	return object.ValidUUID(r.UUID) && r.Revision > 0 && (r.Deleted || gjson.ValidBytes(r.Body) && gjson.ParseBytes(r.Body).IsObject())
+	return object.ValidUUID(r.UUID) && r.Revision > 0 &&
+		(r.Deleted || gjson.ValidBytes(r.Body) && gjson.ParseBytes(r.Body).IsObject())
 }
 
 func (r *restore) copyRecords(ctx context.Context, o *outboxes, records []driver.Record, to *store.Store) error {
@@ -226,7 +231,8 @@ func patiently(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for delays := backoff.New(100*time.Millisecond, 5*time.Second); ; {
 		err := do()
-		if err == nil || errs.KindOf(err) != errs.Unavailable || time.Since(began) > time.Minute || delays.Wait(ctx) != nil {
+		if err == nil || errs.KindOf(err) != errs.Unavailable || time.Since(began) > time.Minute ||
+			delays.Wait(ctx) != nil {
 			return err
 		}
 	}

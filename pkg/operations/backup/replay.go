@@ -74,33 +74,35 @@ func (r *restore) stream(ctx context.Context, of Stream, log *sequences) (*seque
 	done := int64(0)
 	for _, c := range of.Chunks {
 		part := c.Part
-		err := r.from.readChunk(ctx, &r.codec, "messages of stream "+of.Name, kindMessages, part, func(c *cursor) error {
-			m := c.message()
-			if c.err != nil {
-				return nil //nolint:nilerr // readChunk returns it
-			}
-			if !belongs(m.subject, of.Name) {
-				return r.from.lost("messages of stream "+of.Name, part, "has a message of the subject "+strconv.Quote(m.subject))
-			}
-			done++
-			if m.sequence > of.Before {
-				phantom, err := r.phantom(ctx, m.data)
-				if err != nil || phantom {
-					return err
+		err := r.from.readChunk(ctx, &r.codec, "messages of stream "+of.Name, kindMessages, part,
+			func(c *cursor) error {
+				m := c.message()
+				if c.err != nil {
+					return nil //nolint:nilerr // readChunk returns it
 				}
-			}
-			future, err := r.bus.JetStream().PublishMsgAsync(m.restored(log))
-			if err != nil {
-				return unpublished(of.Name, err)
-			}
-			if pending = append(pending, sent{m.sequence, future}); len(pending) < publishAtOnce {
-				return nil
-			}
-			r.progress(of.Name, done)
-			err = to.await(ctx, of.Name, pending)
-			pending = pending[:0]
-			return err
-		})
+				if !belongs(m.subject, of.Name) {
+					return r.from.lost("messages of stream "+of.Name, part,
+						"has a message of the subject "+strconv.Quote(m.subject))
+				}
+				done++
+				if m.sequence > of.Before {
+					phantom, err := r.phantom(ctx, m.data)
+					if err != nil || phantom {
+						return err
+					}
+				}
+				future, err := r.bus.JetStream().PublishMsgAsync(m.restored(log))
+				if err != nil {
+					return unpublished(of.Name, err)
+				}
+				if pending = append(pending, sent{m.sequence, future}); len(pending) < publishAtOnce {
+					return nil
+				}
+				r.progress(of.Name, done)
+				err = to.await(ctx, of.Name, pending)
+				pending = pending[:0]
+				return err
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -112,9 +114,11 @@ func (r *restore) stream(ctx context.Context, of Stream, log *sequences) (*seque
 // belongs reports whether messages of a subject are stored in a stream. One of another
 // subject would be a request to somebody else, with the rights of an admin.
 func belongs(subject, stream string) bool {
-	prefix := map[string]string{bus.StreamEvents: event.LogPrefix, bus.StreamDead: bus.DeadPrefix, bus.StreamRetry: bus.RetryPrefix}[stream]
+	prefix := map[string]string{bus.StreamEvents: event.LogPrefix, bus.StreamDead: bus.DeadPrefix,
+		bus.StreamRetry: bus.RetryPrefix}[stream]
 	rest, ok := strings.CutPrefix(subject, prefix)
-	return ok && !strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '*' || c == '>' }) &&
+	return ok &&
+		!strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '*' || c == '>' }) &&
 		!slices.Contains(strings.Split(rest, "."), "")
 }
 
@@ -188,7 +192,8 @@ func (r *restore) phantom(ctx context.Context, data []byte) (bool, error) {
 // that may not have been handled.
 func (r *restore) consumer(ctx context.Context, c Consumer, log *sequences) (next uint64, err error) {
 	config := c.Config
-	config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartSequencePolicy, log.after(c.Done), nil
+	config.DeliverPolicy, config.OptStartSeq, config.OptStartTime = jetstream.DeliverByStartSequencePolicy,
+		log.after(c.Done), nil
 	_, err = r.bus.JetStream().CreateConsumer(ctx, bus.StreamEvents, config)
 	if errors.Is(err, jetstream.ErrConsumerExists) {
 		err = r.bus.JetStream().DeleteConsumer(ctx, bus.StreamEvents, config.Durable)
@@ -196,5 +201,6 @@ func (r *restore) consumer(ctx context.Context, c Consumer, log *sequences) (nex
 			_, err = r.bus.JetStream().CreateConsumer(ctx, bus.StreamEvents, config)
 		}
 	}
-	return config.OptStartSeq, errs.Wrap(err, errs.Unavailable, "the position of listener %s can't be restored", config.Durable)
+	return config.OptStartSeq, errs.Wrap(err, errs.Unavailable, "the position of listener %s can't be restored",
+		config.Durable)
 }

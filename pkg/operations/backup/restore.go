@@ -137,7 +137,8 @@ func Verify(ctx context.Context, d *Destination, m *Manifest, progress func(Prog
 	}
 	for _, b := range m.Binaries {
 		for _, list := range b.Lists {
-			err := d.hashes(ctx, &z, b.Name, list, func(p Part) error { return check("content of binaries."+b.Name, p) })
+			err := d.hashes(ctx, &z, b.Name, list,
+				func(p Part) error { return check("content of binaries."+b.Name, p) })
 			if err != nil {
 				return err
 			}

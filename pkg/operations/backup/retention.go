@@ -129,7 +129,8 @@ func (d *Destination) use(ctx context.Context, z *codec, m *Manifest, used map[s
 				continue
 			}
 			lists[list] = true
-			if err := d.hashes(ctx, z, b.Name, list, func(p Part) error { used[p.Hash] = true; return nil }); err != nil {
+			if err := d.hashes(ctx, z, b.Name, list,
+				func(p Part) error { used[p.Hash] = true; return nil }); err != nil {
 				return err
 			}
 		}

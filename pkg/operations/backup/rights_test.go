@@ -16,8 +16,8 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// What docs/reference/bus.md lists for backups is enough for a front, a worker, and both in one process, and without it a backup
-// says what is missing.
+// What docs/reference/bus.md lists for backups is enough for a front, a worker, and both in one process, and without it
+// a backup says what is missing.
 func TestABackupNeedsNoMorePermissionsThanDocumented(t *testing.T) {
 	t.Setenv("BELFRY_NATS_NAME", "test")
 	for _, name := range []string{"FRONT", "WORKER", "ALL", "LISTENER", "OBSERVER", "CLIENT", "ADMIN", "SYSTEM"} {
@@ -38,7 +38,8 @@ func TestABackupNeedsNoMorePermissionsThanDocumented(t *testing.T) {
 	if !found || !listed || !closed || strings.Count(string(conf), role) != 3 {
 		t.Fatal("docs/reference/bus.md or nats.conf has another form")
 	}
-	for name, text := range map[string]string{"as shipped": string(conf), "with what is documented": strings.ReplaceAll(string(conf), role, role+strings.TrimSpace(block)+",")} {
+	for name, text := range map[string]string{"as shipped": string(conf),
+		"with what is documented": strings.ReplaceAll(string(conf), role, role+strings.TrimSpace(block)+",")} {
 		t.Setenv("BELFRY_NATS_STORE", t.TempDir())
 		f := newFixture(t)
 		file := filepath.Join(t.TempDir(), "nats.conf")

@@ -106,7 +106,8 @@ func NewStates(s *store.Store, now func() time.Time) *States {
 	if now == nil {
 		now = time.Now
 	}
-	return &States{shared: store.Shared[State]{Store: s, UUID: stateUUID, What: "the stored state of backups"}, now: now}
+	return &States{shared: store.Shared[State]{Store: s, UUID: stateUUID, What: "the stored state of backups"},
+		now: now}
 }
 
 // Get returns the state; it is zero before the first backup.
@@ -134,7 +135,8 @@ func (s *States) Change(ctx context.Context, change func(*State) error) error {
 
 // errBusy is the error of a process that finds the lease taken.
 func (s *State) errBusy() error {
-	return errs.New(errs.Unavailable, "a backup is being made since %s by belfry on %s: wait until it has ended", s.Lease.Began.Local().Format(time.DateTime), s.Lease.Host)
+	return errs.New(errs.Unavailable, "a backup is being made since %s by belfry on %s: wait until it has ended",
+		s.Lease.Began.Local().Format(time.DateTime), s.Lease.Host)
 }
 
 // Take takes the lease. Unavailable while another process has it. With due, it takes the
@@ -164,7 +166,8 @@ func (s *States) Take(ctx context.Context, h Holder, due func(*State) bool) (sto
 }
 
 // ErrLost is the error of a process whose lease another one has taken over.
-var ErrLost = errs.Wrap(store.ErrLeaseLost, errs.Unavailable, "the backup has been taken over by another process, since this one did not respond for a minute")
+var ErrLost = errs.Wrap(store.ErrLeaseLost, errs.Unavailable,
+	"the backup has been taken over by another process, since this one did not respond for a minute")
 
 // Renew extends the lease of a backup. ErrLost if the lease was lost.
 func (s *States) Renew(ctx context.Context, id string) error {

@@ -141,22 +141,28 @@ func TestWhatABackupLeavesInTheState(t *testing.T) {
 		}
 		return s
 	}
-	if s := end(Result{Err: errors.New("stopped"), Interrupted: true}); s.Error != "" || len(s.Recent) > 0 || !s.Failed.IsZero() {
+	if s := end(Result{Err: errors.New("stopped"), Interrupted: true}); s.Error != "" || len(s.Recent) > 0 ||
+		!s.Failed.IsZero() {
 		t.Errorf("interrupted: %+v", s)
 	}
-	if s := end(Result{Err: errs.Wrap(errs.Wrap(errors.New("http://user:secret@host"), errs.Unavailable, "the disk is full"), errs.Unavailable, "the destination")}); s.Error != "the destination: the disk is full" || len(s.Recent) != 1 || s.Recent[0].Error != s.Error {
+	if s := end(Result{Err: errs.Wrap(errs.Wrap(errors.New("http://user:secret@host"), errs.Unavailable,
+		"the disk is full"), errs.Unavailable, "the destination")}); s.Error != "the destination: the disk is full" ||
+		len(s.Recent) != 1 || s.Recent[0].Error != s.Error {
 		t.Errorf("failed: %+v", s)
 	}
-	if s := end(Result{Manifest: &Manifest{ID: "there"}, Elsewhere: true}); s.Error == "" || s.Last != "" || len(s.Recent) != 1 {
+	if s := end(Result{Manifest: &Manifest{ID: "there"}, Elsewhere: true}); s.Error == "" || s.Last != "" ||
+		len(s.Recent) != 1 {
 		t.Errorf("made elsewhere: %+v", s)
 	}
-	if s := end(Result{Manifest: &Manifest{ID: "here", Size: 5, Problems: []string{"a", "b"}}}); s.Error != "" || s.Last != "here" || s.Recent[0].Size != 5 || s.Recent[0].Problems != 2 {
+	if s := end(Result{Manifest: &Manifest{ID: "here", Size: 5, Problems: []string{"a", "b"}}}); s.Error != "" ||
+		s.Last != "here" || s.Recent[0].Size != 5 || s.Recent[0].Problems != 2 {
 		t.Errorf("made: %+v", s)
 	}
 	for range 2 * maxRecent {
 		end(Result{Err: errors.New("the disk is full")})
 	}
-	if s := end(Result{Manifest: &Manifest{ID: "last"}}); len(s.Recent) != maxRecent || s.Recent[0].ID != "last" || s.Recent[1].ID != "" {
+	if s := end(Result{Manifest: &Manifest{ID: "last"}}); len(s.Recent) != maxRecent || s.Recent[0].ID != "last" ||
+		s.Recent[1].ID != "" {
 		t.Errorf("many: %+v", s)
 	}
 }

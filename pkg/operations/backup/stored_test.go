@@ -11,7 +11,8 @@ const storedState = `{"installation":"i","lease":{"id":"b","run":"r","host":"cas
 
 func TestTheStateOfTheLastReleaseIsReadAndWritten(t *testing.T) {
 	renewed := time.Date(2026, 11, 23, 3, 1, 0, 0, time.UTC)
-	for text, held := range map[string]bool{storedState: true, `{"installation":"i","lease":null}`: false, `{"installation":"i"}`: false} {
+	for text, held := range map[string]bool{storedState: true, `{"installation":"i","lease":null}`: false,
+		`{"installation":"i"}`: false} {
 		var s State
 		if err := json.Unmarshal([]byte(text), &s); err != nil {
 			t.Fatal(err)

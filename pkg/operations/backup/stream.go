@@ -33,7 +33,8 @@ func (r *run) positions(ctx context.Context) (map[string]position, error) {
 	for _, name := range streams() {
 		s, err := r.Bus.JetStream().Stream(ctx, name)
 		if err != nil {
-			return nil, errs.Wrap(err, errs.Unavailable, "the stream %s of the bus can't be read, and a backup needs it", name)
+			return nil, errs.Wrap(err, errs.Unavailable,
+				"the stream %s of the bus can't be read, and a backup needs it", name)
 		}
 		info := s.CachedInfo()
 		p := position{created: info.Created, last: info.State.LastSeq}
@@ -59,7 +60,9 @@ func consumers(ctx context.Context, s jetstream.Stream) ([]Consumer, error) {
 		all = append(all, Consumer{Config: config, Done: c.AckFloor.Stream})
 	}
 	if err := list.Err(); err != nil {
-		return nil, errs.Wrap(err, errs.Unavailable, "the listeners of the log can't be read: the bus is unavailable, or its user lacks the permission to list consumers")
+		return nil, errs.Wrap(err,
+			errs.Unavailable, "the listeners of the log can't be read: the bus is unavailable, or its user lacks the "+
+				"permission to list consumers")
 	}
 	slices.SortFunc(all, func(a, b Consumer) int { return strings.Compare(a.Config.Durable, b.Config.Durable) })
 	return all, nil

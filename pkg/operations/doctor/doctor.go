@@ -81,8 +81,8 @@ const NoReply = "noReply"
 // grace is how long after the end of its time a check has to return its findings so far.
 const grace = time.Second
 
-// Run makes all checks at once, and returns when all have ended, at the latest shortly after a time: a check that ignores its
-// context is reported as one without a reply, and left behind.
+// Run makes all checks at once, and returns when all have ended, at the latest shortly after a time: a check that
+// ignores its context is reported as one without a reply, and left behind.
 func Run(ctx context.Context, checks []Check, within time.Duration) *Report {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -116,7 +116,8 @@ func Run(ctx context.Context, checks []Check, within time.Duration) *Report {
 		if !ended[i] {
 			found[i] = []Finding{{Level: Problem, Area: c.Area, Name: c.Area + "." + NoReply, Subject: c.Subject,
 				Says: fmt.Sprintf("it did not reply within %s", within),
-				Do:   "see whether its machine and the network are overloaded or a firewall drops packets; --timeout waits for longer"}}
+				Do: "see whether its machine and the network are overloaded or a firewall drops packets; --timeout " +
+					"waits for longer"}}
 		}
 		r.Findings = append(r.Findings, found[i]...)
 	}

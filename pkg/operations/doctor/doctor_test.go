@@ -26,7 +26,8 @@ func TestAReportHasAllThatWasFound(t *testing.T) {
 	r := doctor.Run(t.Context(), []doctor.Check{
 		{Area: "disk", Subject: "data", Ask: found(doctor.OK, "a")},
 		{Area: "bus", Ask: func(context.Context) []doctor.Finding {
-			return []doctor.Finding{{Level: doctor.Warning, Name: "b"}, {Level: doctor.Problem, Area: "clock", Name: "c"}, {Level: doctor.Unseen, Name: "d"}}
+			return []doctor.Finding{{Level: doctor.Warning, Name: "b"},
+				{Level: doctor.Problem, Area: "clock", Name: "c"}, {Level: doctor.Unseen, Name: "d"}}
 		}},
 		{Area: "mail", Ask: func(context.Context) []doctor.Finding { return nil }},
 	}, time.Minute)
@@ -36,7 +37,8 @@ func TestAReportHasAllThatWasFound(t *testing.T) {
 	if got := namesOf(r.Urgent()); !slices.Equal(got, []string{"c", "b", "d", "a"}) {
 		t.Errorf("by urgency %v", got)
 	}
-	if r.Findings[0].Area != "disk" || r.Findings[0].Subject != "data" || r.Findings[1].Area != "bus" || r.Findings[2].Area != "clock" {
+	if r.Findings[0].Area != "disk" || r.Findings[0].Subject != "data" || r.Findings[1].Area != "bus" ||
+		r.Findings[2].Area != "clock" {
 		t.Errorf("found %+v", r.Findings)
 	}
 	if r.Healthy() || r.Count(doctor.Problem) != 1 {
@@ -66,7 +68,8 @@ func TestACheckThatHangsIsNamed(t *testing.T) {
 
 // A server may repeat what it was sent, in any form in which it was written.
 func TestNoReportHasASecret(t *testing.T) {
-	secrets := []string{"s3cret pass/word\n", "s3cret pass/word and more", "mongodb://ada:h%40rd%2Fone@db.example/x", "ab", ""}
+	secrets := []string{"s3cret pass/word\n", "s3cret pass/word and more", "mongodb://ada:h%40rd%2Fone@db.example/x",
+		"ab", ""}
 	texts := map[string]bool{ // those that stay
 		"535 login as x with s3cret pass/word failed":              false,
 		"two: s3cret pass/word and more, s3cret pass/word":         false,

@@ -112,7 +112,8 @@ func (a *array) str(it *item) error {
 			return a.unexpectedEnd(err)
 		}
 		if c == '\n' {
-			return a.syntaxError("the line ends within a string: a quote is missing, or a line break is not written as \\n")
+			return a.syntaxError("the line ends within a string: a quote is missing, or a line break is not " +
+				"written as \\n")
 		}
 		a.advance(c)
 		it.appendText(c)

@@ -19,13 +19,16 @@ func mustParse(t *testing.T, text string) object.Object {
 
 func TestIdentity(t *testing.T) {
 	for name, c := range map[string]struct{ key, object, want, wrong string }{
-		"its own":               {"", `{"uuid":"DE-BY"}`, "DE-BY", ""},
-		"a field's":             {"code", `{"code":"DE-BY","uuid":"other"}`, "DE-BY", ""},
-		"a number's text":       {"id", `{"id":17}`, "17", ""},
-		"the largest number":    {"id", `{"id":9223372036854775807}`, "9223372036854775807", ""},
-		"no larger one":         {"id", `{"id":9223372036854775808}`, "", "/id: must be at most 9223372036854775807 as a number"},
-		"no exponent":           {"id", `{"id":1e3}`, "", "/id: must be a string, or a whole number without sign, fraction and exponent, is 1e3"},
-		"no whole fraction":     {"id", `{"id":1.0}`, "", "/id: must be a string, or a whole number without sign, fraction and exponent, is 1.0"},
+		"its own":            {"", `{"uuid":"DE-BY"}`, "DE-BY", ""},
+		"a field's":          {"code", `{"code":"DE-BY","uuid":"other"}`, "DE-BY", ""},
+		"a number's text":    {"id", `{"id":17}`, "17", ""},
+		"the largest number": {"id", `{"id":9223372036854775807}`, "9223372036854775807", ""},
+		"no larger one": {"id", `{"id":9223372036854775808}`, "",
+			"/id: must be at most 9223372036854775807 as a number"},
+		"no exponent": {"id", `{"id":1e3}`, "",
+			"/id: must be a string, or a whole number without sign, fraction and exponent, is 1e3"},
+		"no whole fraction": {"id", `{"id":1.0}`, "",
+			"/id: must be a string, or a whole number without sign, fraction and exponent, is 1.0"},
 		"no boolean":            {"id", `{"id":true}`, "", "is a boolean"},
 		"no object":             {"id", `{"id":{}}`, "", "is an object"},
 		"no array":              {"id", `{"id":[1]}`, "", "is an array"},

@@ -300,7 +300,8 @@ func (i *Import) check(ctx context.Context, it *item, uuid string, body []byte) 
 	var err error
 	switch {
 	case i.opts.MaxSize > 0 && len(body) > i.opts.MaxSize:
-		err = errs.New(errs.TooLarge, "the object has %d bytes; the store accepts at most %d", len(body), i.opts.MaxSize)
+		err = errs.New(errs.TooLarge, "the object has %d bytes; the store accepts at most %d", len(body),
+			i.opts.MaxSize)
 	case i.opts.Schema != nil:
 		err = i.opts.Schema.Validate(ctx, body)
 	}

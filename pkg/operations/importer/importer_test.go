@@ -82,7 +82,8 @@ func TestExistingObjectsAreSkippedOrUpdated(t *testing.T) {
 
 func TestKeyFieldIsTheUUID(t *testing.T) {
 	s := serve(t)
-	_, failures, err := s.run(Options{Key: "isbn"}, `{"isbn":"0-19","uuid":"no"}`+"\n"+`{"isbn":20}`+"\n"+`{"title":"none"}`+"\n")
+	_, failures, err := s.run(Options{Key: "isbn"},
+		`{"isbn":"0-19","uuid":"no"}`+"\n"+`{"isbn":20}`+"\n"+`{"title":"none"}`+"\n")
 	s.must(err)
 	all := s.wantObjects(2)
 	if all["0-19"] == nil || all["20"] == nil {
@@ -104,7 +105,8 @@ func TestOmittedFieldsAreNotSent(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 	})
 	owned := func(name string) bool { return name == "copies" }
-	_, _, err := s.run(Options{Omit: owned}, `{"title":"x","copies":[`+strings.Repeat(`{"uuid":"y"},`, 50_000)+`{}],"uuid":"a"}`)
+	_, _, err := s.run(Options{Omit: owned},
+		`{"title":"x","copies":[`+strings.Repeat(`{"uuid":"y"},`, 50_000)+`{}],"uuid":"a"}`)
 	s.must(err)
 	if want := []string{`{"uuid":"a","title":"x"}`}; !reflect.DeepEqual(bodies, want) {
 		t.Errorf("%d bodies were sent: %.100q", len(bodies), bodies)
@@ -131,7 +133,8 @@ func TestFailuresAreReportedAndTheImportContinues(t *testing.T) {
 		t.Errorf("a line of 240 KiB came as %d bytes", len(title))
 	}
 	for i, want := range []string{
-		"2:21: malformed JSON", "3:1: c: ", "4:1: a JSON object is expected, not an array", "5:1: no valid uuid; /uuid: ", "6:1: f: ",
+		"2:21: malformed JSON", "3:1: c: ", "4:1: a JSON object is expected, not an array",
+		"5:1: no valid uuid; /uuid: ", "6:1: f: ",
 	} {
 		if !strings.HasPrefix(failures[i], want) {
 			t.Errorf("failure %d is %q; want %q", i, failures[i], want)
@@ -144,7 +147,8 @@ func TestFailuresAreReportedAndTheImportContinues(t *testing.T) {
 
 func TestStopOnFailure(t *testing.T) {
 	s := serve(t)
-	p, failures, err := s.run(Options{StopOnFailure: true, Concurrency: 1}, "{\"uuid\":\"a\"}\n{\"year\":\"x\",\"uuid\":\"b\"}\n{\"uuid\":\"c\"}\n")
+	p, failures, err := s.run(Options{StopOnFailure: true, Concurrency: 1},
+		"{\"uuid\":\"a\"}\n{\"year\":\"x\",\"uuid\":\"b\"}\n{\"uuid\":\"c\"}\n")
 	s.must(err)
 	s.wantProgress(p, Progress{Read: 2, Created: 1, Failed: 1, Complete: 2})
 	if len(failures) != 1 {
@@ -196,7 +200,8 @@ func TestInterruptedImportCanBeRepeated(t *testing.T) {
 			}
 			again, _, err := s.run(o, books(n))
 			s.must(err)
-			s.wantProgress(again, Progress{Read: n, Skipped: o.Skip, Created: n - p.Created, Existing: p.Created - o.Skip, Complete: n})
+			s.wantProgress(again,
+				Progress{Read: n, Skipped: o.Skip, Created: n - p.Created, Existing: p.Created - o.Skip, Complete: n})
 			s.wantObjects(n)
 			if asked := s.requests.Load(); asked != n-o.Skip {
 				t.Errorf("%d requests instead of %d", asked, n-o.Skip)
@@ -290,11 +295,13 @@ func TestDryRun(t *testing.T) {
 	s := serve(t)
 	o := Options{DryRun: true, Schema: s.schema, MaxSize: 1000, Concurrency: 1}
 	p, failures, err := s.run(o, strings.Join([]string{
-		`{"title":"good"}`, `{"uuid":"x","title":1}`, `{"uuid":""}`, `{"uuid":"y","a":"` + strings.Repeat("x", 1000) + `"}`, `{`, `{}`,
+		`{"title":"good"}`, `{"uuid":"x","title":1}`, `{"uuid":""}`,
+		`{"uuid":"y","a":"` + strings.Repeat("x", 1000) + `"}`, `{`, `{}`,
 	}, "\n"))
 	s.must(err)
 	s.wantProgress(p, Progress{Read: 6, Checked: 2, Failed: 4, Complete: 6})
-	if !strings.HasPrefix(failures[0], "2:1: x: ") || !strings.Contains(failures[0], "/title: ") || !strings.Contains(failures[2], "at most 1000") {
+	if !strings.HasPrefix(failures[0], "2:1: x: ") || !strings.Contains(failures[0], "/title: ") ||
+		!strings.Contains(failures[2], "at most 1000") {
 		t.Errorf("failures: %q", failures)
 	}
 	if n := s.requests.Load(); n > 0 {
@@ -378,7 +385,8 @@ func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 
 // Of the conflicts, one says that the object is there, one to try again, and one that its values are another's.
 func TestConflictsAreToldApart(t *testing.T) {
-	for kind, want := range map[string][2]bool{"exists": {true, false}, "conflict": {false, true}, "taken": {false, false}} {
+	for kind, want := range map[string][2]bool{"exists": {true, false}, "conflict": {false, true},
+		"taken": {false, false}} {
 		r := &reply{status: http.StatusConflict, kind: "urn:belfry:problem:" + kind}
 		if got := [2]bool{r.exists(), r.retryable()}; got != want {
 			t.Errorf("%s: exists, retryable: %v", kind, got)

@@ -140,8 +140,8 @@ func wrong(field, message string) error {
 	return e
 }
 
-// asWritten returns an object, encoded, with the escapes of the input. Releases before stored strings as they were sent, and a
-// file that one of them has imported must not be other objects now.
+// asWritten returns an object, encoded, with the escapes of the input. Releases before stored strings as they were
+// sent, and a file that one of them has imported must not be other objects now.
 func asWritten(o object.Object, text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return o.Encode()

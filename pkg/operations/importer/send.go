@@ -88,7 +88,8 @@ func (s *sender) ask(ctx, request context.Context, method, url string, body []by
 			return nil, context.Cause(request)
 		}
 		if before == 0 && unreachable(err) {
-			return nil, errs.Wrap(err, errs.Unavailable, "no server responds at %s: check --url and that belfry is running", s.url)
+			return nil, errs.Wrap(err, errs.Unavailable,
+				"no server responds at %s: check --url and that belfry is running", s.url)
 		}
 		if s.answers.Load() != before {
 			try = 1 // the server replies to other requests

@@ -15,8 +15,10 @@ import (
 func items(input string) (all []string, places []Position, err error) {
 	all, places, err = itemsOf(strings.NewReader(input))
 	bytewise, bytewisePlaces, bytewiseErr := itemsOf(iotest.OneByteReader(strings.NewReader(input)))
-	if !slices.Equal(all, bytewise) || !slices.Equal(places, bytewisePlaces) || fmt.Sprint(err) != fmt.Sprint(bytewiseErr) {
-		return nil, nil, fmt.Errorf("%q at %v and %w, one byte at a time %q at %v and %w", all, places, err, bytewise, bytewisePlaces, bytewiseErr)
+	if !slices.Equal(all, bytewise) || !slices.Equal(places, bytewisePlaces) ||
+		fmt.Sprint(err) != fmt.Sprint(bytewiseErr) {
+		return nil, nil, fmt.Errorf("%q at %v and %w, one byte at a time %q at %v and %w", all, places, err, bytewise,
+			bytewisePlaces, bytewiseErr)
 	}
 	return all, places, err
 }
@@ -38,16 +40,18 @@ func itemsOf(input io.Reader) (all []string, places []Position, err error) {
 func TestSplit(t *testing.T) {
 	escapes := strings.Repeat(`a\"b\\`, maxPlain)
 	for name, c := range map[string]struct{ input, want string }{
-		"nothing":                    {"", ""},
-		"space alone":                {" \n\n", ""},
-		"lines":                      {"{\"a\":1}\n{\"b\":2}\n", `1:1 {"a":1} | 2:1 {"b":2}`},
-		"no newline at the end":      {"{\"a\":1}\n{\"b\":2}", `1:1 {"a":1} | 2:1 {"b":2}`},
-		"blank lines and CRLF":       {"\r\n{\"a\":1}\r\n\r\n  {\"b\":2}  \r\n", `2:1 {"a":1} | 4:1   {"b":2}`},
-		"a byte order mark":          {"\ufeff{\"a\":1}", `1:1 {"a":1}`},
-		"a bad line between":         {"{\"a\":1}\n{\"b\":\n{\"c\":3}\n", `1:1 {"a":1} | 2:1 {"b": | 3:1 {"c":3}`},
-		"an empty array":             {" [ ] \n", ""},
-		"an array":                   {"[{\"a\":1}, {\"b\":[2,{}]}\n,\n {\"c\":3}]", `1:2 {"a":1} | 1:11 {"b":[2,{}]} | 3:2 {"c":3}`},
-		"a long string":              {`[{"a":"` + escapes + `"}, 1]`, `1:2 {"a":"` + escapes + `"} | 1:` + fmt.Sprint(len(escapes)+12) + ` 1`},
+		"nothing":               {"", ""},
+		"space alone":           {" \n\n", ""},
+		"lines":                 {"{\"a\":1}\n{\"b\":2}\n", `1:1 {"a":1} | 2:1 {"b":2}`},
+		"no newline at the end": {"{\"a\":1}\n{\"b\":2}", `1:1 {"a":1} | 2:1 {"b":2}`},
+		"blank lines and CRLF":  {"\r\n{\"a\":1}\r\n\r\n  {\"b\":2}  \r\n", `2:1 {"a":1} | 4:1   {"b":2}`},
+		"a byte order mark":     {"\ufeff{\"a\":1}", `1:1 {"a":1}`},
+		"a bad line between":    {"{\"a\":1}\n{\"b\":\n{\"c\":3}\n", `1:1 {"a":1} | 2:1 {"b": | 3:1 {"c":3}`},
+		"an empty array":        {" [ ] \n", ""},
+		"an array": {"[{\"a\":1}, {\"b\":[2,{}]}\n,\n {\"c\":3}]",
+			`1:2 {"a":1} | 1:11 {"b":[2,{}]} | 3:2 {"c":3}`},
+		"a long string": {`[{"a":"` + escapes + `"}, 1]`,
+			`1:2 {"a":"` + escapes + `"} | 1:` + fmt.Sprint(len(escapes)+12) + ` 1`},
 		"brackets in strings":        {`[{"a":"]}\"[{"},{"\\":","}]`, `1:2 {"a":"]}\"[{"} | 1:17 {"\\":","}`},
 		"what is no object":          {`[1 ,"x",null,[]]`, `1:2 1 | 1:5 "x" | 1:9 null | 1:14 []`},
 		"columns count characters":   {`[{"é":"日本"},{}]`, `1:2 {"é":"日本"} | 1:13 {}`},
@@ -95,8 +99,10 @@ func TestSplitSaysWhereAnInputIsBad(t *testing.T) {
 			if !errors.As(err, &bad) {
 				t.Fatalf("got %v, %v", all, err)
 			}
-			if len(all) != c.before || bad.Line != c.line || bad.Column != c.column || !strings.Contains(bad.Message, c.message) {
-				t.Errorf("after %d items: %v; want after %d at %d:%d: %s", len(all), bad, c.before, c.line, c.column, c.message)
+			if len(all) != c.before || bad.Line != c.line || bad.Column != c.column ||
+				!strings.Contains(bad.Message, c.message) {
+				t.Errorf("after %d items: %v; want after %d at %d:%d: %s", len(all), bad, c.before, c.line, c.column,
+					c.message)
 			}
 		})
 	}
@@ -145,8 +151,9 @@ func TestParseSaysWhereAnObjectIsMalformed(t *testing.T) {
 		"invalid UTF-8": {"{\"a\":\"\xff\"}", "1:7: malformed JSON: invalid UTF-8"},
 		"NUL":           {"{\"a\":\"\\u0000\"}", "1:1: a NUL character"},
 		"not an object": {"[17]", "1:2: a JSON object is expected, not a number"},
-		"nested deeply": {strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), "1:1: nested more than 64 levels"},
-		"colors in it":  {"{\"\x1b[31m\":1}", "1:3: malformed JSON"},
+		"nested deeply": {strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65),
+			"1:1: nested more than 64 levels"},
+		"colors in it": {"{\"\x1b[31m\":1}", "1:3: malformed JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := split(strings.NewReader(c.input))
@@ -172,7 +179,8 @@ func TestParseSaysWhereAnObjectIsMalformed(t *testing.T) {
 }
 
 func FuzzSplit(f *testing.F) {
-	for _, seed := range []string{"", "[]", "[{},{\"a\":[1]}]", "{}\n{\n", "[\"\\\"\"]", "\ufeff{}", "[1,\n\"é\"", "[}"} {
+	for _, seed := range []string{"", "[]", "[{},{\"a\":[1]}]", "{}\n{\n", "[\"\\\"\"]", "\ufeff{}", "[1,\n\"é\"",
+		"[}"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, input string) {

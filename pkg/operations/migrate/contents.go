@@ -114,7 +114,8 @@ func (m *contentMigration) comparePage(ctx context.Context, page []driver.Info) 
 	for _, c := range page {
 		m.result.Records++
 		if got, ok := m.corrupt.hash(c.Hash); ok {
-			m.result.differs("%s: not copied because it is corrupt: its hash is %s; run belfry verify --deep on the source to find its object", c.Hash, got)
+			m.result.differs("%s: not copied because it is corrupt: its hash is %s; run belfry verify --deep on the "+
+				"source to find its object", c.Hash, got)
 			continue
 		}
 		var there driver.Info

@@ -47,7 +47,8 @@ func TestCorruptContentsAreNotCopied(t *testing.T) {
 	}
 	differences := strings.Join(r.Differences, "\n")
 	for _, hash := range []string{bad, short} {
-		if !strings.Contains(differences, hash+": not copied because it is corrupt: its hash is "+hashOf(map[string]string{bad: "BAD", short: "sh"}[hash])) {
+		if !strings.Contains(differences, hash+": not copied because it is corrupt: its hash is "+
+			hashOf(map[string]string{bad: "BAD", short: "sh"}[hash])) {
 			t.Errorf("%s is not reported: %s", hash, differences)
 		}
 		if to.there(t.Context(), t, hash) {

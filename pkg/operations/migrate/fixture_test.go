@@ -55,7 +55,8 @@ func (w *fixture) put(s *store.Store, uuid string, revision uint64, body string,
 		write.Body = []byte(body)
 	}
 	for _, id := range also {
-		write.ExtraEvents = append(write.ExtraEvents, driver.Event{ID: id, Subject: "events." + uuid, Payload: []byte(id)})
+		write.ExtraEvents = append(write.ExtraEvents,
+			driver.Event{ID: id, Subject: "events." + uuid, Payload: []byte(id)})
 	}
 	if there, found, err := s.Driver().Get(w.Context(), uuid); err != nil {
 		w.Fatal(err)
@@ -114,7 +115,8 @@ func (w *fixture) wantRecord(s *store.Store, uuid string, revision uint64, body 
 		w.Fatal(err)
 	}
 	if !found || r.Revision != revision || string(r.Body) != body || r.Deleted != (body == "") {
-		w.Errorf("%s is there: %v, at %d, deleted %v: %s; want %s at %d", uuid, found, r.Revision, r.Deleted, r.Body, body, revision)
+		w.Errorf("%s is there: %v, at %d, deleted %v: %s; want %s at %d", uuid, found, r.Revision, r.Deleted, r.Body,
+			body, revision)
 	}
 }
 
@@ -139,8 +141,10 @@ func (w *fixture) move() *migrate.Result {
 func (w *fixture) moved(records, copied int64, differences ...string) *migrate.Result {
 	w.Helper()
 	r := w.move()
-	if r.Records != records || r.Copied != copied || !slices.Equal(r.Differences, differences) && len(r.Differences)+len(differences) > 0 {
-		w.Errorf("%d records, %d copied, differences %q; want %d, %d, %q", r.Records, r.Copied, r.Differences, records, copied, differences)
+	if r.Records != records || r.Copied != copied ||
+		!slices.Equal(r.Differences, differences) && len(r.Differences)+len(differences) > 0 {
+		w.Errorf("%d records, %d copied, differences %q; want %d, %d, %q", r.Records, r.Copied, r.Differences, records,
+			copied, differences)
 	}
 	return r
 }

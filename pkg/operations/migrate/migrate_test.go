@@ -39,7 +39,8 @@ func TestRecordsAreCopiedUnchanged(t *testing.T) {
 		}
 	}
 	for _, e := range w.pending(w.to) {
-		if e.ID == "published@20" && (e.Subject != "events.published" || string(e.Payload) != "payload of published@20") {
+		if e.ID == "published@20" &&
+			(e.Subject != "events.published" || string(e.Payload) != "payload of published@20") {
 			t.Errorf("an event has become %+v", e)
 		}
 	}

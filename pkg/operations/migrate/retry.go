@@ -64,7 +64,8 @@ func (r retrying) Scan(ctx context.Context, after []byte, limit int) (page drive
 	return page, err
 }
 
-func (r retrying) Pending(ctx context.Context, after []byte, limit int) (events []driver.Pending, next []byte, err error) {
+func (r retrying) Pending(ctx context.Context, after []byte,
+	limit int) (events []driver.Pending, next []byte, err error) {
 	err = retry(ctx, func() (err error) {
 		events, next, err = r.Store.Pending(ctx, after, limit)
 		return err

@@ -35,10 +35,14 @@ func TestWhatCallersSeeAndSet(t *testing.T) {
 		caller     access.Caller
 		sees, sets string // of title, secret, ...
 	}{
-		{"the program", access.Caller{}, "_internal admin entries phone photos secret state title user", "_internal admin phone secret state title user"},
-		{"a trusted client", access.Caller{Client: true, Trusted: true}, "admin entries phone photos state title user", "phone state title user"},
-		{"the owner", access.Caller{Client: true, User: as("ada")}, "admin entries phone photos state title user", "phone title"},
-		{"another client", access.Caller{Client: true, User: as("bob")}, "admin entries photos state title user", "phone title"},
+		{"the program", access.Caller{}, "_internal admin entries phone photos secret state title user",
+			"_internal admin phone secret state title user"},
+		{"a trusted client", access.Caller{Client: true, Trusted: true}, "admin entries phone photos state title user",
+			"phone state title user"},
+		{"the owner", access.Caller{Client: true, User: as("ada")}, "admin entries phone photos state title user",
+			"phone title"},
+		{"another client", access.Caller{Client: true, User: as("bob")}, "admin entries photos state title user",
+			"phone title"},
 	} {
 		body := o.Encode()
 		if c.caller.Client {

@@ -33,7 +33,8 @@ func BuildIndexes(ctx context.Context, s Store) error {
 			return err
 		}
 	}
-	return errs.New(errs.Unavailable, "indexes can't be built: processes with other indexes keep writing to the store; stop them, or configure the same indexes")
+	return errs.New(errs.Unavailable, "indexes can't be built: processes with other indexes keep writing to the "+
+		"store; stop them, or configure the same indexes")
 }
 
 func reindexAll(ctx context.Context, s Store) error {

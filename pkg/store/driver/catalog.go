@@ -7,8 +7,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// Catalog is the indexes of a store, as a backend stores them that gives indexes numbers. Its methods return changed copies, with
-// false when there is nothing to store. A backend that stores one makes the changes one after another.
+// Catalog is the indexes of a store, as a backend stores them that gives indexes numbers. Its methods return changed
+// copies, with false when there is nothing to store. A backend that stores one makes the changes one after another.
 type Catalog []CatalogIndex
 
 // CatalogIndex is an index in a catalog.
@@ -18,9 +18,10 @@ type CatalogIndex struct {
 	Parts int    `json:"parts"`
 	Multi bool   `json:"multi"`
 
-	Filled   bool   `json:"filled"`             // it is complete
-	Unlisted bool   `json:"unlisted,omitempty"` // a handle that does not list it has written since a handle that does was opened
-	Build    uint64 `json:"build,omitempty"`    // of Build.ID
+	Filled bool `json:"filled"` // it is complete
+	// a handle that does not list it has written since a handle that does was opened
+	Unlisted bool   `json:"unlisted,omitempty"`
+	Build    uint64 `json:"build,omitempty"` // of Build.ID
 }
 
 // Index returns the index as it was given to Open.
@@ -34,15 +35,18 @@ func (c Catalog) find(id uint32) int {
 	return slices.IndexFunc(c, func(i CatalogIndex) bool { return i.ID == id })
 }
 
-// List adds the indexes of a handle that are not in the catalog. They are complete if the store is new. own are those of the handle.
-func (c Catalog) List(wanted []Index, isNew bool, newID func() uint32) (next Catalog, own []CatalogIndex, changed bool) {
+// List adds the indexes of a handle that are not in the catalog. They are complete if the store is new. own are those
+// of the handle.
+func (c Catalog) List(wanted []Index, isNew bool,
+	newID func() uint32) (next Catalog, own []CatalogIndex, changed bool) {
 	next = slices.Clone(c)
 	for _, want := range wanted {
 		at := slices.IndexFunc(next, func(i CatalogIndex) bool { return i.Index() == want })
 		switch {
 		case at < 0:
 			at = len(next)
-			next = append(next, CatalogIndex{ID: newID(), Name: want.Name, Parts: want.Parts, Multi: want.Multi, Filled: isNew})
+			next = append(next,
+				CatalogIndex{ID: newID(), Name: want.Name, Parts: want.Parts, Multi: want.Multi, Filled: isNew})
 			changed = true
 		case next[at].Unlisted:
 			next[at].Unlisted, changed = false, true
@@ -52,7 +56,8 @@ func (c Catalog) List(wanted []Index, isNew bool, newID func() uint32) (next Cat
 	return next, own, changed
 }
 
-// Unlist makes the indexes incomplete that a handle does not list, before its first write. A build of one of them is over.
+// Unlist makes the indexes incomplete that a handle does not list, before its first write. A build of one of them is
+// over.
 func (c Catalog) Unlist(own func(id uint32) bool) (next Catalog, changed bool) {
 	next = slices.Clone(c)
 	for i := range next {
@@ -65,8 +70,8 @@ func (c Catalog) Unlist(own func(id uint32) bool) (next Catalog, changed bool) {
 	return next, changed
 }
 
-// Building returns the indexes of a handle that are not complete. One that the handle lists again is in the catalog again; one
-// that has been released meanwhile has a build that never ends.
+// Building returns the indexes of a handle that are not complete. One that the handle lists again is in the catalog
+// again; one that has been released meanwhile has a build that never ends.
 func (c Catalog) Building(own []CatalogIndex) (builds []Build, next Catalog, changed bool) {
 	next = slices.Clone(c)
 	for _, mine := range own {
@@ -103,7 +108,8 @@ func (c Catalog) Complete(own []CatalogIndex, builds []Build) (next Catalog, cha
 
 // ErrBuildOver is the error of Complete for a build that is over.
 func ErrBuildOver(b Build) error {
-	return errs.New(errs.Mismatch, "the index %s has to be built again: something without it has written to the store meanwhile", b.Index)
+	return errs.New(errs.Mismatch,
+		"the index %s has to be built again: something without it has written to the store meanwhile", b.Index)
 }
 
 // Release removes the indexes that a handle does not list. removed are these.

@@ -11,7 +11,8 @@ func (s *Spec) Check() error {
 	seen := make(map[string]bool)
 	for _, ix := range s.Indexes {
 		if ix.Name == "" || seen[ix.Name] || ix.Parts < 1 || ix.Parts > 4 {
-			return errs.New(errs.Internal, "the index %q of the store %s needs a unique name and 1 to 4 parts", ix.Name, s.Name)
+			return errs.New(errs.Internal, "the index %q of the store %s needs a unique name and 1 to 4 parts", ix.Name,
+				s.Name)
 		}
 		seen[ix.Name] = true
 	}
@@ -31,7 +32,8 @@ func (q *Query) Check(ix Index) error {
 	case len(q.Equal) > ix.Parts || len(q.Equal) == ix.Parts && ranged:
 		return errs.New(errs.Internal, "a query has more parts than the index %q, which has %d", q.Index, ix.Parts)
 	case ix.Multi && len(q.Equal) < ix.Parts:
-		return errs.New(errs.Internal, "a query of the index %q, in which a record may have several keys, needs all %d parts", q.Index, ix.Parts)
+		return errs.New(errs.Internal,
+			"a query of the index %q, in which a record may have several keys, needs all %d parts", q.Index, ix.Parts)
 	}
 	return CheckLimit(q.Limit)
 }
@@ -44,7 +46,9 @@ func (c *KeyCondition) Check(ix Index, q Query, of Index) error {
 	}
 	for _, parts := range c.Equal {
 		if len(parts) < 1 || ix.Parts-len(parts) != of.Parts-len(q.Equal) {
-			return errs.New(errs.Internal, "a condition on the index %q needs as many parts after those that are given as the query of %q", c.Index, q.Index)
+			return errs.New(errs.Internal,
+				"a condition on the index %q needs as many parts after those that are given as the query of %q",
+				c.Index, q.Index)
 		}
 	}
 	return nil

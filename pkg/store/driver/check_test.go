@@ -16,12 +16,15 @@ func TestSpecCheck(t *testing.T) {
 		valid bool
 	}{
 		{"no index", driver.Spec{Name: "Books"}, true},
-		{"indexes", driver.Spec{Name: "Books", Keys: keys, Indexes: []driver.Index{{Name: "a", Parts: 1}, {Name: "b", Parts: 4}}}, true},
+		{"indexes", driver.Spec{Name: "Books", Keys: keys,
+			Indexes: []driver.Index{{Name: "a", Parts: 1}, {Name: "b", Parts: 4}}}, true},
 		{"no name", driver.Spec{}, false},
 		{"an index without a name", driver.Spec{Name: "Books", Keys: keys, Indexes: []driver.Index{{Parts: 1}}}, false},
-		{"duplicate index", driver.Spec{Name: "Books", Keys: keys, Indexes: []driver.Index{{Name: "a", Parts: 1}, {Name: "a", Parts: 2}}}, false},
+		{"duplicate index", driver.Spec{Name: "Books", Keys: keys,
+			Indexes: []driver.Index{{Name: "a", Parts: 1}, {Name: "a", Parts: 2}}}, false},
 		{"no parts", driver.Spec{Name: "Books", Keys: keys, Indexes: []driver.Index{{Name: "a"}}}, false},
-		{"too many parts", driver.Spec{Name: "Books", Keys: keys, Indexes: []driver.Index{{Name: "a", Parts: 5}}}, false},
+		{"too many parts", driver.Spec{Name: "Books", Keys: keys, Indexes: []driver.Index{{Name: "a", Parts: 5}}},
+			false},
 		{"no function for keys", driver.Spec{Name: "Books", Indexes: []driver.Index{{Name: "a", Parts: 1}}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkResult(t, c.spec.Check(), c.valid) })

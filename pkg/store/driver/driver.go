@@ -67,7 +67,8 @@ type Index struct {
 type Build struct {
 	Index string // its name
 
-	// ID is another one each time when keys may be missing again: after a write of a handle that does not list the index.
+	// ID is another one each time when keys may be missing again: after a write of a handle that does not list the
+	// index.
 	ID string
 }
 
@@ -107,8 +108,8 @@ type Write struct {
 	// a live record exists at this revision.
 	IfRevision uint64
 
-	// Fresh says that UUID is a random one which was generated for this write, and which nobody else knows yet: no record
-	// and no other write has it. A driver need not check that. IfRevision is 0.
+	// Fresh says that UUID is a random one which was generated for this write, and which nobody else knows yet: no
+	// record and no other write has it. A driver need not check that. IfRevision is 0.
 	Fresh bool
 
 	Revision uint64 // the new revision; FirstRevision must be greater than that of the existing record

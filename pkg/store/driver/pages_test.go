@@ -32,7 +32,8 @@ func TestAPageIsFullByRecordsOrBytes(t *testing.T) {
 			if added != c.added || len(page.Records) != added {
 				t.Fatalf("%d records were added, want %d", added, c.added)
 			}
-			if full := added < len(c.sizes); full != (page.Next != nil) || full && string(page.Next) != string([]byte{byte(added - 1)}) {
+			if full := added < len(c.sizes); full != (page.Next != nil) ||
+				full && string(page.Next) != string([]byte{byte(added - 1)}) {
 				t.Errorf("next is %v", page.Next)
 			}
 		})

@@ -16,7 +16,8 @@ func encode(parts [][]byte) (b []byte) {
 }
 
 func TestPartEncodingIsStable(t *testing.T) {
-	if got, want := encode([][]byte{{'a', 0x00, 0xff}, {}}), []byte("a\x00\xff\xff\x00\x01\x00\x01"); !bytes.Equal(got, want) {
+	if got, want := encode([][]byte{{'a', 0x00, 0xff}, {}}), []byte("a\x00\xff\xff\x00\x01\x00\x01"); !bytes.Equal(got,
+		want) {
 		t.Errorf("the encoding is %q, want %q", got, want)
 	}
 }
@@ -26,7 +27,8 @@ func FuzzPartsKeepTheirOrder(f *testing.F) {
 	f.Add([]byte("\x00"), []byte("\x01"), []byte(""), []byte("\xff"))
 	f.Fuzz(func(t *testing.T, a, b, c, d []byte) {
 		one, other := [][]byte{a, b}, [][]byte{c, d}
-		if got, want := bytes.Compare(encode(one), encode(other)), slices.CompareFunc(one, other, bytes.Compare); got != want {
+		if got, want := bytes.Compare(encode(one), encode(other)),
+			slices.CompareFunc(one, other, bytes.Compare); got != want {
 			t.Errorf("%q and %q compare as %d, want %d", one, other, got, want)
 		}
 	})

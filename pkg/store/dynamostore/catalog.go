@@ -107,8 +107,9 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	}
 	table := b.prefix + tableOf(spec.Name)
 	if len(table) < 3 || len(table) > 255 || !tableName.MatchString(table) {
-		return nil, errs.New(errs.Invalid, "%q is not a valid table name: DynamoDB allows 3 to 255 ASCII letters, digits, '_', '-' and '.'; "+
-			"change the backend's tablePrefix or the store's name", table)
+		return nil, errs.New(errs.Invalid,
+			"%q is not a valid table name: DynamoDB allows 3 to 255 ASCII letters, digits, '_', '-' and '.'; "+
+				"change the backend's tablePrefix or the store's name", table)
 	}
 	if err := b.ensureTable(ctx, table); err != nil {
 		return nil, err
@@ -135,8 +136,8 @@ func (b *Backend) handle(ctx context.Context, table string, spec driver.Spec) (*
 	return newStore(b, table, own, spec.Keys), err
 }
 
-// changeCatalog changes the catalog of a table. change returns whether it has changed it, and is called again if another process was
-// first.
+// changeCatalog changes the catalog of a table. change returns whether it has changed it, and is called again if
+// another process was first.
 func (b *Backend) changeCatalog(ctx context.Context, table string, change func(*definition) (bool, error)) error {
 	for range maxRetries {
 		def, err := b.definition(ctx, table)
@@ -173,7 +174,8 @@ func (b *Backend) definition(ctx context.Context, table string) (definition, err
 		return def, errFormat(table, "a catalog", err)
 	}
 	if def.Layout != layout {
-		return def, errs.New(errs.Internal, "the table %s has a layout that this version of belfry can't read: a newer version wrote it", table)
+		return def, errs.New(errs.Internal,
+			"the table %s has a layout that this version of belfry can't read: a newer version wrote it", table)
 	}
 	return def, nil
 }

@@ -108,7 +108,8 @@ func (r *cleaner) clean(jobs []garbage) {
 			err = r.b.writeAll(ctx, table, distinct(notes[table]))
 		}
 		if err != nil && r.b.ctx.Err() == nil {
-			r.b.log.Warn("obsolete items of writes can't be removed; they will be removed later", "table", table, "error", err)
+			r.b.log.Warn("obsolete items of writes can't be removed; they will be removed later", "table", table,
+				"error", err)
 		}
 	}
 }

@@ -89,7 +89,8 @@ func (s *store) recount() {
 		}
 	})
 	if ctx.Err() != nil {
-		err = s.b.unavailable(errors.Join(err, ctx.Err()), "counting the table %s took longer than %s", s.table, countTimeout)
+		err = s.b.unavailable(errors.Join(err, ctx.Err()), "counting the table %s took longer than %s", s.table,
+			countTimeout)
 	}
 	c := &s.count
 	c.mu.Lock()

@@ -126,7 +126,8 @@ func TestLostReplyAndOthers(t *testing.T) {
 			change := func() {
 				err := other.Put(t.Context(), write(uuid, 1, 2, c.then))
 				if err == nil && c.cleared {
-					err = other.Clear(t.Context(), []driver.Pending{{UUID: uuid, Revision: 1}, {UUID: uuid, Revision: 2}})
+					err = other.Clear(t.Context(),
+						[]driver.Pending{{UUID: uuid, Revision: 1}, {UUID: uuid, Revision: 2}})
 				}
 				if err != nil {
 					t.Error(err)
@@ -235,9 +236,11 @@ func incompressible(seed byte, size int) string {
 func TestLargeObjectSurvivesACrashAtAnyStep(t *testing.T) {
 	t.Parallel()
 	steps := map[string]func(op, body string) fault{
-		"before the pieces":  func(op, _ string) fault { return fault{drop: op == "BatchWriteItem"} },
-		"before the record":  func(op, _ string) fault { return fault{drop: op == "UpdateItem"} },
-		"before the cleanup": func(op, body string) fault { return fault{drop: strings.Contains(body, "DeleteRequest")} },
+		"before the pieces": func(op, _ string) fault { return fault{drop: op == "BatchWriteItem"} },
+		"before the record": func(op, _ string) fault { return fault{drop: op == "UpdateItem"} },
+		"before the cleanup": func(op, body string) fault {
+			return fault{drop: strings.Contains(body, "DeleteRequest")}
+		},
 		"after a lost reply": func(op, _ string) fault { return fault{cutReply: op == "UpdateItem"} },
 		"no crash":           func(string, string) fault { return fault{} },
 		"before clearing ends": func(op, body string) fault {
@@ -274,8 +277,10 @@ func TestLargeObjectSurvivesACrashAtAnyStep(t *testing.T) {
 			dynamostore.SetClock(later, func() time.Time { return time.Now().Add(48 * time.Hour) })
 			l := openStore(t, later, byColor)
 			r, ok, getErr := l.Get(t.Context(), "a")
-			if getErr != nil || !ok || r.Revision == 1 && string(r.Body) != string(before) || r.Revision == 2 && string(r.Body) != string(after) {
-				t.Fatalf("the object is at revision %d with %d bytes, found %v, error %v", r.Revision, len(r.Body), ok, getErr)
+			if getErr != nil || !ok || r.Revision == 1 && string(r.Body) != string(before) ||
+				r.Revision == 2 && string(r.Body) != string(after) {
+				t.Fatalf("the object is at revision %d with %d bytes, found %v, error %v", r.Revision, len(r.Body), ok,
+					getErr)
 			}
 			if err == nil && r.Revision != 2 {
 				t.Fatal("an acknowledged write is lost")
@@ -291,7 +296,8 @@ func TestLargeObjectSurvivesACrashAtAnyStep(t *testing.T) {
 			}
 			closeBackend(t, later)
 			pieces := map[uint64]int{1: pieceCount(before), 2: pieceCount(after)}[r.Revision]
-			if got, want := contents(t, server.URL, opts.TablePrefix+"Books"), fmt.Sprintf("c:%d i:2 m:1 r:1", pieces); got != want {
+			if got, want := contents(t, server.URL, opts.TablePrefix+"Books"),
+				fmt.Sprintf("c:%d i:2 m:1 r:1", pieces); got != want {
 				t.Errorf("at revision %d the table has %s, want %s", r.Revision, got, want)
 			}
 		})
@@ -326,8 +332,8 @@ func TestPurgeLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestABuildFindsWhatACrashLeft: a process that creates a record crashes before it has written the entry by which Scan finds it. An
-// index that is built before the event is published has it all the same.
+// TestABuildFindsWhatACrashLeft: a process that creates a record crashes before it has written the entry by which Scan
+// finds it. An index that is built before the event is published has it all the same.
 func TestABuildFindsWhatACrashLeft(t *testing.T) {
 	t.Parallel()
 	g := newProxy(t, backing.Dynoxide(t).URL)

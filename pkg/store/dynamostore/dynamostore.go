@@ -92,10 +92,12 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 	b.retryer = newRetryer()
 	cfg, err := settings(ctx, opts, b.retryer)
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "the settings for DynamoDB can't be read: check ~/.aws/config and the variables AWS_*")
+		return nil, errs.Wrap(err, errs.Invalid,
+			"the settings for DynamoDB can't be read: check ~/.aws/config and the variables AWS_*")
 	}
 	if cfg.Region == "" {
-		return nil, errs.New(errs.Invalid, "DynamoDB needs a region: set region in the backend, or the variable AWS_REGION")
+		return nil, errs.New(errs.Invalid,
+			"DynamoDB needs a region: set region in the backend, or the variable AWS_REGION")
 	}
 	b.creds, b.where = cfg.Credentials, "DynamoDB in "+cfg.Region
 	b.client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
@@ -148,7 +150,8 @@ func newRetryer() aws.Retryer {
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
 			return backoff.Delay(attempt, minBackoff, maxBackoff), nil
 		})
-		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(retryTruncated), retry.IsErrorRetryableFunc(conflicts))
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(retryTruncated),
+			retry.IsErrorRetryableFunc(conflicts))
 	})
 }
 

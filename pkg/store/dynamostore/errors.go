@@ -32,13 +32,15 @@ var throttles = retry.IsErrorThrottles(retry.DefaultThrottles)
 // accessErrors are the codes of authentication and authorization errors.
 var accessErrors = []string{
 	"AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "IncompleteSignatureException",
-	"MissingAuthenticationTokenException", "MissingAuthenticationToken", "ExpiredTokenException", "InvalidClientTokenId", "NotAuthorized",
+	"MissingAuthenticationTokenException", "MissingAuthenticationToken", "ExpiredTokenException",
+	"InvalidClientTokenId", "NotAuthorized",
 }
 
 // conflictErrors are the codes of writes that were refused because of another request for
 // the same item, such as a transaction of somebody else. They changed nothing. The SDK
 // does not retry the first two.
-var conflictErrors = []string{"TransactionConflictException", "ReplicatedWriteConflictException", "TransactionInProgressException"}
+var conflictErrors = []string{"TransactionConflictException", "ReplicatedWriteConflictException",
+	"TransactionInProgressException"}
 
 // conflicts makes these errors retryable.
 func conflicts(err error) aws.Ternary {
@@ -54,11 +56,14 @@ func conflicts(err error) aws.Ternary {
 // code of other services that speak the protocol.
 func serverFailed(api smithy.APIError, err error) bool {
 	var reply interface{ HTTPStatusCode() int }
-	if errors.As(err, &reply) && (reply.HTTPStatusCode() >= http.StatusInternalServerError || reply.HTTPStatusCode() == http.StatusRequestTimeout) {
+	if errors.As(err,
+		&reply) && (reply.HTTPStatusCode() >= http.StatusInternalServerError ||
+		reply.HTTPStatusCode() == http.StatusRequestTimeout) {
 		return true
 	}
 	code := api.ErrorCode()
-	return api.ErrorFault() == smithy.FaultServer || slices.ContainsFunc(failedCodes, func(prefix string) bool { return strings.HasPrefix(code, prefix) })
+	return api.ErrorFault() == smithy.FaultServer ||
+		slices.ContainsFunc(failedCodes, func(prefix string) bool { return strings.HasPrefix(code, prefix) })
 }
 
 // failedCodes begin the codes of a server's failures.
@@ -76,7 +81,8 @@ func (b *Backend) wrapError(ctx context.Context, err error, table string) error 
 	var api smithy.APIError
 	if !errors.As(err, &api) {
 		if _, lack := b.creds.Retrieve(ctx); lack != nil {
-			return errs.Wrap(err, errs.Unavailable, "no credentials for %s were found: set them as for any AWS tool", b.where)
+			return errs.Wrap(err, errs.Unavailable, "no credentials for %s were found: set them as for any AWS tool",
+				b.where)
 		}
 		return b.unavailable(err, "%s does not respond", b.where)
 	}
@@ -84,19 +90,22 @@ func (b *Backend) wrapError(ctx context.Context, err error, table string) error 
 	case code == "LimitExceededException": // the SDK counts it as throttling
 		return b.unavailable(err, "%s is already changing as many tables as it allows at once", b.where)
 	case slices.Contains(conflictErrors, code):
-		return b.unavailable(err, "%s refuses %s on the table %s because of a concurrent one", b.where, operation(err), table)
+		return b.unavailable(err, "%s refuses %s on the table %s because of a concurrent one", b.where, operation(err),
+			table)
 	case throttles.IsErrorThrottle(err) == aws.TrueTernary:
 		return b.unavailable(err, "%s throttles the table %s", b.where, table)
 	case serverFailed(api, err):
 		return b.unavailable(err, "%s fails", b.where)
 	case slices.Contains(accessErrors, code):
-		return errs.Wrap(err, errs.Internal, "%s refuses dynamodb:%s on the table %s (%s): give belfry's credentials that right",
+		return errs.Wrap(err, errs.Internal,
+			"%s refuses dynamodb:%s on the table %s (%s): give belfry's credentials that right",
 			b.where, operation(err), table, code)
 	case code == "ResourceNotFoundException":
 		return errs.Wrap(err, errs.Internal, "%s no longer has a table %s: restart belfry to create it", b.where, table)
 	case code == "ItemCollectionSizeLimitExceededException":
-		return errs.Wrap(err, errs.Internal, "%s can't store more in a partition of the table %s: drop its local secondary indexes, "+
-			"which limit a partition to 10 GB", b.where, table)
+		return errs.Wrap(err, errs.Internal,
+			"%s can't store more in a partition of the table %s: drop its local secondary indexes, "+
+				"which limit a partition to 10 GB", b.where, table)
 	default:
 		return errs.Wrap(err, errs.Internal, "%s refuses %s on the table %s", b.where, operation(err), table)
 	}
@@ -142,13 +151,15 @@ func conflictingItem(err error) item {
 // tooLarge reports whether an item would have exceeded DynamoDB's size limit.
 func tooLarge(err error) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "Item size")
+	return errors.As(err, &api) && api.ErrorCode() == "ValidationException" &&
+		strings.Contains(api.ErrorMessage(), "Item size")
 }
 
 // isCertainlyUnwritten reports whether a failed request certainly changed nothing.
 func isCertainlyUnwritten(err error) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && (api.ErrorFault() == smithy.FaultClient || throttles.IsErrorThrottle(err) == aws.TrueTernary)
+	return errors.As(err, &api) &&
+		(api.ErrorFault() == smithy.FaultClient || throttles.IsErrorThrottle(err) == aws.TrueTernary)
 }
 
 // waitToRetry waits before another attempt at a request.

@@ -65,7 +65,8 @@ func TestConflictsWithTransactionsAreRetried(t *testing.T) {
 	t.Parallel()
 	g, s := openThroughProxy(t)
 	s.put(write("a", 0, 1, body("red")))
-	for i, code := range []string{"TransactionConflictException", "ReplicatedWriteConflictException", "TransactionInProgressException"} {
+	for i, code := range []string{"TransactionConflictException", "ReplicatedWriteConflictException",
+		"TransactionInProgressException"} {
 		revision := uint64(i + 1) //nolint:gosec // small
 		g.set(firstTimes(2, "UpdateItem", fault{code: code}))
 		s.put(write("a", revision, revision+1, body("blue")))

@@ -201,7 +201,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 	put := func(w driver.Write) func() error { return func() error { return s.Put(t.Context(), w) } }
 	get := func() error { _, _, err := s.Get(t.Context(), "a"); return err }
-	expect("creating first", []string{"BatchWriteItem", "GetItem", "PutItem"}, put(write("first", 0, 1, body("red")))) // are there indexes that it does not write?
+	// Are there indexes that it does not write?
+	expect("creating first", []string{"BatchWriteItem", "GetItem", "PutItem"}, put(write("first", 0, 1, body("red"))))
 	expect("creating", []string{"BatchWriteItem", "PutItem"}, put(write("a", 0, 1, body("red"))))
 	expect("clearing", []string{"UpdateItem"}, func() error {
 		return s.Clear(t.Context(), []driver.Pending{{UUID: "a", Revision: 1}})
@@ -256,11 +257,13 @@ func TestEnvironmentIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"AWS_CA_BUNDLE": bundle, "AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "belfry", "AWS_SECRET_ACCESS_KEY": "secret",
+		"AWS_CA_BUNDLE": bundle, "AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "belfry",
+		"AWS_SECRET_ACCESS_KEY": "secret",
 	} {
 		t.Setenv(name, value)
 	}
-	openStore(t, openBackend(t, dynamostore.Options{Endpoint: front.URL, TablePrefix: "belfry_"})).put(write("a", 0, 1, body()))
+	openStore(t,
+		openBackend(t, dynamostore.Options{Endpoint: front.URL, TablePrefix: "belfry_"})).put(write("a", 0, 1, body()))
 }
 
 // TestMissingCredentialsAreReported opens a backend without credentials.

@@ -97,7 +97,8 @@ func openStore(t *testing.T, b driver.Backend, indexes ...driver.Index) testStor
 
 func write(uuid string, cond, revision uint64, data []byte) driver.Write {
 	w := driver.Write{UUID: uuid, IfRevision: cond, Revision: revision, Body: data, Event: driver.Event{
-		ID: fmt.Sprintf("%s/%d", uuid, revision), Subject: "events.1.Store.Saved.Books." + uuid, Payload: []byte("payload"),
+		ID: fmt.Sprintf("%s/%d", uuid, revision), Subject: "events.1.Store.Saved.Books." + uuid,
+		Payload: []byte("payload"),
 	}}
 	if data != nil {
 		w.Keys = keys(data)
@@ -189,7 +190,8 @@ func wantKind(t *testing.T, err error, kind errs.Kind, words ...string) {
 
 // client accesses tables without the backend.
 func client(url string) *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{Region: "eu-central-1", BaseEndpoint: aws.String(url), Credentials: options(url).Credentials})
+	return dynamodb.New(dynamodb.Options{Region: "eu-central-1", BaseEndpoint: aws.String(url),
+		Credentials: options(url).Credentials})
 }
 
 // contents counts the items of a table by the first letter of their keys.

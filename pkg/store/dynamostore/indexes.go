@@ -42,8 +42,8 @@ func (s *store) Building(ctx context.Context) (builds []driver.Build, err error)
 
 // Complete implements driver.Indexes.
 //
-// A process that crashed may have left a record without the entry by which Scan finds it. Its event is pending, so it is reindexed
-// here.
+// A process that crashed may have left a record without the entry by which Scan finds it. Its event is pending, so it
+// is reindexed here.
 func (s *store) Complete(ctx context.Context, builds []driver.Build) error {
 	if err := ctx.Err(); err != nil {
 		return errCanceled(err)
@@ -57,7 +57,8 @@ func (s *store) Complete(ctx context.Context, builds []driver.Build) error {
 	})
 }
 
-// Release implements driver.Indexes. Entries stay in the table, where nothing reads them, until their records are written.
+// Release implements driver.Indexes. Entries stay in the table, where nothing reads them, until their records are
+// written.
 func (s *store) Release(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return errCanceled(err)

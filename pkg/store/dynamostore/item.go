@@ -187,7 +187,8 @@ func (s *store) read(ctx context.Context, uuid string) (*record, error) {
 
 // readItem returns a record without its overflow.
 func (s *store) readItem(ctx context.Context, uuid string) (*record, error) {
-	out, err := s.b.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: recordItem(uuid), ConsistentRead: trueValue})
+	out, err := s.b.client.GetItem(ctx,
+		&dynamodb.GetItemInput{TableName: &s.table, Key: recordItem(uuid), ConsistentRead: trueValue})
 	if err != nil {
 		return nil, s.b.wrapError(ctx, err, s.table)
 	}

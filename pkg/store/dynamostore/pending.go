@@ -42,7 +42,8 @@ func decodeCursor(b []byte) (c cursor, err error) {
 
 // Pending implements driver.Store. The index that finds records with pending events
 // may lag a little; the records themselves are read strongly.
-func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []driver.Pending, next []byte, err error) {
+func (s *store) Pending(ctx context.Context, after []byte,
+	limit int) (events []driver.Pending, next []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, errCanceled(err)
 	}
@@ -100,7 +101,8 @@ func (s *store) pendingRecords(ctx context.Context, at cursor, limit int) (uuids
 		condition = "p = :p AND k > :k"
 	}
 	out, err := s.b.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, IndexName: aws.String(pendingIndex), Limit: limit32(limit), KeyConditionExpression: &condition,
+		TableName: &s.table, IndexName: aws.String(pendingIndex), Limit: limit32(limit),
+		KeyConditionExpression:    &condition,
 		ExpressionAttributeValues: item{":p": numberAttr(uint64(at.shard)), ":k": textAttr(recordPartition(at.uuid))}, //nolint:gosec // small
 	})
 	if err != nil {
@@ -115,7 +117,8 @@ func (s *store) pendingRecords(ctx context.Context, at cursor, limit int) (uuids
 // eventsOf returns the next events of a record after a revision, and whether these
 // are all. The caller may clear them, so the entries of their writes are written
 // first.
-func (s *store) eventsOf(ctx context.Context, r *record, from uint64, limit int) (events []driver.Pending, all bool, err error) {
+func (s *store) eventsOf(ctx context.Context, r *record, from uint64,
+	limit int) (events []driver.Pending, all bool, err error) {
 	if r == nil {
 		return nil, true, nil // purged in the meantime
 	}

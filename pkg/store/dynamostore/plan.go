@@ -47,7 +47,8 @@ func (s *store) plan(w *driver.Write, base *snapshot, small bool) (*plan, error)
 func (p *plan) setValue(small bool) error {
 	value := encodeValue(p.entries, p.w.Body)
 	if len(value) > maxValue {
-		return errs.New(errs.TooLarge, "the object %s has %d bytes with its keys; the limit of this backend is %d", p.w.UUID, len(value), maxValue)
+		return errs.New(errs.TooLarge, "the object %s has %d bytes with its keys; the limit of this backend is %d",
+			p.w.UUID, len(value), maxValue)
 	}
 	p.value = cell{tag: p.tag, data: pack(value)}
 	if len(p.value.data) > maxInlineValue || small && len(p.value.data) > 100 {
@@ -108,7 +109,8 @@ func (o *ownIndexes) keys(given []driver.Key) ([]string, error) {
 	for _, key := range given {
 		ix, ok := o.byName[key.Index]
 		if !ok || len(key.Parts) != ix.Parts {
-			return nil, errs.New(errs.Internal, "dynamostore: a key with %d parts for the index %q, which has %d", len(key.Parts), key.Index, ix.Parts)
+			return nil, errs.New(errs.Internal, "dynamostore: a key with %d parts for the index %q, which has %d",
+				len(key.Parts), key.Index, ix.Parts)
 		}
 		if k := indexKey(ix.ID, key.Parts...); !seen[k] {
 			seen[k] = true
@@ -132,7 +134,8 @@ func (p *plan) addEvents(small bool) error {
 	for i := range events {
 		data := encodeEvent(&events[i].Event)
 		if len(data) > maxValue {
-			return errs.New(errs.TooLarge, "an event has %d bytes; the limit of this backend is %d", len(data), maxValue)
+			return errs.New(errs.TooLarge, "an event has %d bytes; the limit of this backend is %d", len(data),
+				maxValue)
 		}
 		c := cell{tag: p.tag, data: pack(data)}
 		if eventBytes += len(c.data); small || eventBytes > maxInlineEvents {
@@ -213,7 +216,8 @@ func (e entry) item(uuid string) item {
 
 func (e entry) itemKey(uuid string) item {
 	at := position(e.key, uuid)
-	return itemKey(entryPartition(e.index(), shardOf(e.key, uuid)), slices.Concat(at[:min(len(at), maxPosition)], e.tag[:]))
+	return itemKey(entryPartition(e.index(), shardOf(e.key, uuid)),
+		slices.Concat(at[:min(len(at), maxPosition)], e.tag[:]))
 }
 
 func entryWrites(uuid string, entries []entry) []types.WriteRequest {

@@ -87,7 +87,8 @@ func (g *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(err)
 		}
 		respond(w, http.StatusOK, map[string]any{
-			"Responses": map[string]any{}, "UnprocessedItems": asked.RequestItems, "UnprocessedKeys": asked.RequestItems,
+			"Responses": map[string]any{}, "UnprocessedItems": asked.RequestItems,
+			"UnprocessedKeys": asked.RequestItems,
 		})
 	case f.drop:
 		panic(http.ErrAbortHandler)

@@ -140,7 +140,8 @@ func (s *store) rememberWrite(p *plan) {
 		}
 	}
 	s.indexedWrites.add(tags...)
-	t := &snapshot{uuid: p.w.UUID, revision: p.w.Revision, value: p.value, entries: p.entries, eventBytes: p.eventBytes()}
+	t := &snapshot{uuid: p.w.UUID, revision: p.w.Revision, value: p.value, entries: p.entries,
+		eventBytes: p.eventBytes()}
 	t.value.data = nil
 	s.snapshots.put(t)
 }

@@ -196,7 +196,8 @@ func (r *reader) request(ctx context.Context) ([]item, error) {
 		values[":high"] = bytesAttr(high)
 	}
 	out, err := r.s.b.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &r.s.table, ConsistentRead: trueValue, Limit: limit32(r.some), ScanIndexForward: aws.Bool(!r.span.descending),
+		TableName: &r.s.table, ConsistentRead: trueValue, Limit: limit32(r.some),
+		ScanIndexForward:       aws.Bool(!r.span.descending),
 		KeyConditionExpression: &condition, ExpressionAttributeValues: values, ExclusiveStartKey: r.start,
 	})
 	if err != nil {

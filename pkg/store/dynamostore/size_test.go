@@ -128,8 +128,10 @@ func TestLargeObjectIsReadAtomically(t *testing.T) {
 				if err != nil || string(r.Body) != bodies[r.Revision] {
 					t.Errorf("Get: %d bytes at %d, error %v", len(r.Body), r.Revision, err)
 				}
-				page, err := s.Query(t.Context(), driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 1})
-				if err != nil || len(page.Records) != 1 || string(page.Records[0].Body) != bodies[page.Records[0].Revision] {
+				page, err := s.Query(t.Context(),
+					driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 1})
+				if err != nil || len(page.Records) != 1 ||
+					string(page.Records[0].Body) != bodies[page.Records[0].Revision] {
 					t.Errorf("Query: %d records, error %v", len(page.Records), err)
 				}
 			}
@@ -163,7 +165,8 @@ func TestPagesEndAtTheirSizeLimit(t *testing.T) {
 	}
 	dynamostore.SetPageSize(b, 1)
 	found, pages := 0, 0
-	for q := (driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 1000}); pages == 0 || q.After != nil; pages++ {
+	for q := (driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 1000}); pages == 0 ||
+		q.After != nil; pages++ {
 		page, err := s.Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -265,7 +268,8 @@ func TestTruncatedPositionsKeepTheirOrder(t *testing.T) {
 			}
 			for _, descending := range []bool{false, true} {
 				for _, limit := range []int{1, 5, 100} {
-					q := driver.Query{Index: "wide", Equal: [][]byte{long, long, long}, From: long, Limit: limit, Descending: descending}
+					q := driver.Query{Index: "wide", Equal: [][]byte{long, long, long}, From: long, Limit: limit,
+						Descending: descending}
 					var got []string
 					for {
 						page, err := s.Query(t.Context(), q)

@@ -55,7 +55,8 @@ func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64, 
 	opts := options(server.URL)
 	opts.TablePrefix = fmt.Sprintf("round%d_", round)
 	random := rand.New(rand.NewPCG(seed, 0))
-	c := &history{acked: map[string]uint64{}, acknowledgedEvents: map[string]bool{}, refused: map[string]bool{}, seen: map[string]bool{}}
+	c := &history{acked: map[string]uint64{}, acknowledgedEvents: map[string]bool{}, refused: map[string]bool{},
+		seen: map[string]bool{}}
 	g := newProxy(t, server.URL)
 	var writers, relays sync.WaitGroup
 	var done atomic.Bool
@@ -118,7 +119,8 @@ func (c *history) write(t *testing.T, s testStore, random *rand.Rand, writes int
 				list = append(list, incompressible(byte(w.Revision), 140<<10))
 			}
 			w.Body = body(list...)
-			w.Keys = slices.DeleteFunc(keys(w.Body), func(k driver.Key) bool { return len(k.Parts[0]) > driver.MaxPart })
+			w.Keys = slices.DeleteFunc(keys(w.Body),
+				func(k driver.Key) bool { return len(k.Parts[0]) > driver.MaxPart })
 		}
 		if random.IntN(10) == 0 {
 			w.Event.Payload = []byte(incompressible(byte(w.Revision), 90<<10))
@@ -228,7 +230,8 @@ func (c *history) checkIndexes(t *testing.T, s testStore) error {
 			return err
 		}
 		if r.Revision < c.acked[uuid] {
-			return fmt.Errorf("%s is at %d, found %v; a write at %d was acknowledged", uuid, r.Revision, found, c.acked[uuid])
+			return fmt.Errorf("%s is at %d, found %v; a write at %d was acknowledged", uuid, r.Revision, found,
+				c.acked[uuid])
 		}
 		if !found || r.Deleted {
 			continue

@@ -34,7 +34,8 @@ var (
 
 func newStore(b *Backend, table string, own []index, computeKeys func(body []byte) []driver.Key) *store {
 	s := &store{
-		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: computeKeys, first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: computeKeys,
+		first: driver.NewFirstWrite(), memory: b.memoryOf(table),
 	}
 	for _, ix := range own {
 		s.indexes.byName[ix.Name] = ix
@@ -95,7 +96,8 @@ type snapshot struct {
 }
 
 func (s *store) snapshotOf(r *record) *snapshot {
-	t := &snapshot{uuid: r.uuid, revision: r.revision, value: r.value, entries: r.entries, eventBytes: r.eventBytes(), unconfirmed: s.unconfirmed(r)}
+	t := &snapshot{uuid: r.uuid, revision: r.revision, value: r.value, entries: r.entries, eventBytes: r.eventBytes(),
+		unconfirmed: s.unconfirmed(r)}
 	t.value.data = nil
 	return t
 }

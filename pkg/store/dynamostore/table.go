@@ -65,7 +65,8 @@ func (b *Backend) nextStep(ctx context.Context, table string) (done bool, err er
 		return false, b.wrapError(ctx, err, table)
 	}
 	if problem := wrongTable(out.Table); problem != "" {
-		return false, errs.New(errs.Internal, "the table %s was not created by belfry: %s; use another tablePrefix, or delete the table", table, problem)
+		return false, errs.New(errs.Internal,
+			"the table %s was not created by belfry: %s; use another tablePrefix, or delete the table", table, problem)
 	}
 	at := slices.IndexFunc(out.Table.GlobalSecondaryIndexes, func(ix types.GlobalSecondaryIndexDescription) bool {
 		return aws.ToString(ix.IndexName) == pendingIndex
@@ -128,7 +129,8 @@ func wrongTable(t *types.TableDescription) string {
 		return fmt.Sprintf("its key is %s and must be k (S), s (B)", got)
 	}
 	for _, ix := range t.GlobalSecondaryIndexes {
-		if got := showSchema(ix.KeySchema, t.AttributeDefinitions); aws.ToString(ix.IndexName) == pendingIndex && got != "p (N), k (S)" {
+		if got := showSchema(ix.KeySchema, t.AttributeDefinitions); aws.ToString(ix.IndexName) == pendingIndex &&
+			got != "p (N), k (S)" {
 			return fmt.Sprintf("the key of its index %s is %s and must be p (N), k (S)", pendingIndex, got)
 		}
 	}

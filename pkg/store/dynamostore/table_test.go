@@ -21,8 +21,10 @@ func makeTable(t *testing.T, url, name string, attributes ...string) {
 	t.Helper()
 	in := &dynamodb.CreateTableInput{TableName: &name, BillingMode: types.BillingModePayPerRequest}
 	for _, a := range attributes {
-		definition := types.AttributeDefinition{AttributeName: aws.String(a[:1]), AttributeType: types.ScalarAttributeType(a[1:])}
-		if !slices.ContainsFunc(in.AttributeDefinitions, func(d types.AttributeDefinition) bool { return *d.AttributeName == a[:1] }) {
+		definition := types.AttributeDefinition{AttributeName: aws.String(a[:1]),
+			AttributeType: types.ScalarAttributeType(a[1:])}
+		if !slices.ContainsFunc(in.AttributeDefinitions,
+			func(d types.AttributeDefinition) bool { return *d.AttributeName == a[:1] }) {
 			in.AttributeDefinitions = append(in.AttributeDefinitions, definition)
 		}
 	}
@@ -81,10 +83,12 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 	url := backing.Dynoxide(t).URL
 	b := openBackend(t, options(url))
 	openStore(t, b)
-	_, err := client(url).PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("belfry_Books"), Item: map[string]types.AttributeValue{
-		"k": &types.AttributeValueMemberS{Value: "m"}, "s": &types.AttributeValueMemberB{Value: []byte{0}},
-		"c": &types.AttributeValueMemberB{Value: []byte(`{"layout":2}`)}, "n": &types.AttributeValueMemberN{Value: "1"},
-	}})
+	_, err := client(url).PutItem(t.Context(),
+		&dynamodb.PutItemInput{TableName: aws.String("belfry_Books"), Item: map[string]types.AttributeValue{
+			"k": &types.AttributeValueMemberS{Value: "m"}, "s": &types.AttributeValueMemberB{Value: []byte{0}},
+			"c": &types.AttributeValueMemberB{Value: []byte(`{"layout":2}`)},
+			"n": &types.AttributeValueMemberN{Value: "1"},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

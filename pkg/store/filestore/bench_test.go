@@ -18,7 +18,8 @@ import (
 )
 
 // benchBody is an object of about 400 bytes.
-var benchBody = []byte(`{"uuid":"01234567-89ab-cdef-0123-456789abcdef","text":"` + strings.Repeat("lorem ipsum ", 28) + `"}`)
+var benchBody = []byte(`{"uuid":"01234567-89ab-cdef-0123-456789abcdef","text":"` + strings.Repeat("lorem ipsum ", 28) +
+	`"}`)
 
 // benchPayload is the envelope of its event.
 var benchPayload = append([]byte(strings.Repeat("envelope ", 30)), benchBody...)

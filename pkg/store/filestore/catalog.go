@@ -45,7 +45,8 @@ func (b *Backend) checkLayout() error {
 // checkLayoutOf checks the layout of a folder.
 func checkLayoutOf(value []byte) error {
 	if len(value) != 1 || value[0] != layout {
-		return errs.New(errs.Internal, "the data folder has a layout that this version of belfry can't read: a newer version wrote it")
+		return errs.New(errs.Internal,
+			"the data folder has a layout that this version of belfry can't read: a newer version wrote it")
 	}
 	return nil
 }
@@ -86,7 +87,8 @@ func (b *Backend) handle(ctx context.Context, spec driver.Spec) (*store, error) 
 			return nil, err
 		}
 	}
-	s := &store{records: r, own: own, indexes: make(map[string]index, len(own)), computeKeys: spec.Keys, first: driver.NewFirstWrite()}
+	s := &store{records: r, own: own, indexes: make(map[string]index, len(own)), computeKeys: spec.Keys,
+		first: driver.NewFirstWrite()}
 	for _, ix := range own {
 		s.indexes[ix.Name] = ix
 	}

@@ -73,7 +73,8 @@ func TestACheckFindsWhatKeepsAFolderFromOpening(t *testing.T) {
 	if err := disk.MkdirAll("/empty", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := Check("/empty", Options{FS: disk}); errs.KindOf(err) != errs.NotFound || len(contents(t, disk, "/empty")) > 0 {
+	if err := Check("/empty", Options{FS: disk}); errs.KindOf(err) != errs.NotFound ||
+		len(contents(t, disk, "/empty")) > 0 {
 		t.Errorf("an empty folder: %v, %v", err, contents(t, disk, "/empty"))
 	}
 	for name := range contents(t, disk, "/data") {

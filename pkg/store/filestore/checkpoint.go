@@ -75,5 +75,6 @@ func wrapCheckpointError(err error) error {
 // isOfCheckpoint reports whether a file belongs to a checkpoint. A write of it that fails, on a
 // full disk for instance, is an error of the checkpoint alone.
 func (d disk) isOfCheckpoint(name string) bool {
-	return d.checkpoint != "" && (name == d.checkpoint || strings.HasPrefix(name, d.checkpoint+string(filepath.Separator)))
+	return d.checkpoint != "" &&
+		(name == d.checkpoint || strings.HasPrefix(name, d.checkpoint+string(filepath.Separator)))
 }

@@ -35,7 +35,8 @@ func openBooks(t *testing.T, folder string, o Options) (*Backend, driver.Store) 
 }
 
 func putBook(ctx context.Context, s driver.Store, n int64) error {
-	return s.Put(ctx, driver.Write{UUID: fmt.Sprint(n), Revision: 1, Body: []byte(`{}`), Event: driver.Event{ID: fmt.Sprint(n), Subject: "s", Payload: []byte("{}")}})
+	return s.Put(ctx, driver.Write{UUID: fmt.Sprint(n), Revision: 1, Body: []byte(`{}`),
+		Event: driver.Event{ID: fmt.Sprint(n), Subject: "s", Payload: []byte("{}")}})
 }
 
 // While books are written, a checkpoint has all that were acknowledged before, and the copy of its files is a backend.
@@ -83,7 +84,8 @@ func TestACheckpointHasWhatWasAcknowledged(t *testing.T) {
 		_, there := openBooks(t, copied, Options{})
 		records, pending, err := there.Count(t.Context())
 		if err != nil || records < acknowledged || records != pending {
-			t.Errorf("round %d: %d records and %d events of at least %d, %v", round, records, pending, acknowledged, err)
+			t.Errorf("round %d: %d records and %d events of at least %d, %v", round, records, pending, acknowledged,
+				err)
 		}
 	}
 	close(stop)
@@ -127,8 +129,8 @@ func TestACheckpointThatCanNotBeWrittenDoesNoHarm(t *testing.T) {
 	}
 }
 
-// A process that is killed while it opens a folder can leave no log, and Pebble opens that without a new manifest. A checkpoint has
-// what was written before nevertheless.
+// A process that is killed while it opens a folder can leave no log, and Pebble opens that without a new manifest. A
+// checkpoint has what was written before nevertheless.
 func TestACheckpointWhereNoLogIsLeft(t *testing.T) {
 	open := func(folder string) (*Backend, driver.Store) {
 		b, err := Open(folder, Options{})

@@ -95,7 +95,8 @@ func (c *committer) commit(ctx context.Context, r *request) error {
 	return c.await(ctx, r)
 }
 
-// enqueue is the first part of commit: the request is applied after all that were enqueued before, and its lock released.
+// enqueue is the first part of commit: the request is applied after all that were enqueued before, and its lock
+// released.
 func (c *committer) enqueue(ctx context.Context, r *request) error {
 	r.done = make(chan error, 1)
 	select {

@@ -101,7 +101,8 @@ func (l *ledger) note(w driver.Write, err error) {
 }
 
 func nextWrite(before driver.Write, uuid string, id int, n uint64) driver.Write {
-	w := driver.Write{UUID: uuid, Revision: n, Event: driver.Event{ID: fmt.Sprintf("%s/%d", uuid, n), Subject: "s", Payload: []byte("p")}}
+	w := driver.Write{UUID: uuid, Revision: n,
+		Event: driver.Event{ID: fmt.Sprintf("%s/%d", uuid, n), Subject: "s", Payload: []byte("p")}}
 	if before.Body != nil {
 		w.IfRevision = before.Revision
 	}
@@ -183,7 +184,8 @@ func checkConsistent(t *testing.T, s *store, events int64) {
 	}
 	records, pending, err := s.Count(ctx)
 	if err != nil || records != int64(len(all.Records)) || pending != events {
-		t.Errorf("counted %d records and %d events, there are %d and %d; error %v", records, pending, len(all.Records), events, err)
+		t.Errorf("counted %d records and %d events, there are %d and %d; error %v", records, pending, len(all.Records),
+			events, err)
 	}
 }
 
@@ -200,7 +202,8 @@ func TestAcknowledgedWritesSurviveAPowerFailure(t *testing.T) {
 					t.Fatal(err)
 				}
 				acknowledged := l.acknowledged()
-				after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced, RNG: rand.New(rand.NewPCG(uint64(seed), 2))})
+				after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced,
+					RNG: rand.New(rand.NewPCG(uint64(seed), 2))})
 				stop()
 				if err := b.Close(); err != nil {
 					t.Fatal(err)

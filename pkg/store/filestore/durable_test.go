@@ -131,7 +131,8 @@ func query(writer string) func(context.Context, *store) error {
 func intersect(writer string) func(context.Context, *store) error {
 	return func(ctx context.Context, s *store) error {
 		part := [][]byte{[]byte(writer)}
-		_, err := s.Intersect(ctx, driver.Query{Index: "writer", Equal: part, Limit: 10}, []driver.KeyCondition{{Index: "writer", Equal: [][][]byte{part}}}, 10)
+		_, err := s.Intersect(ctx, driver.Query{Index: "writer", Equal: part, Limit: 10},
+			[]driver.KeyCondition{{Index: "writer", Equal: [][][]byte{part}}}, 10)
 		return err
 	}
 }
@@ -139,7 +140,8 @@ func intersect(writer string) func(context.Context, *store) error {
 func countCommon(writer string) func(context.Context, *store) error {
 	return func(ctx context.Context, s *store) error {
 		part := [][]byte{[]byte(writer)}
-		_, _, err := s.CountCommon(ctx, driver.Query{Index: "writer", Equal: part, Limit: 10}, []driver.KeyCondition{{Index: "writer", Equal: [][][]byte{part}}}, 10)
+		_, _, err := s.CountCommon(ctx, driver.Query{Index: "writer", Equal: part, Limit: 10},
+			[]driver.KeyCondition{{Index: "writer", Equal: [][][]byte{part}}}, 10)
 		return err
 	}
 }

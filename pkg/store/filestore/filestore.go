@@ -204,7 +204,8 @@ func (b *Backend) Close() (err error) {
 	b.health.active.Store(false)
 	var failed error
 	if !b.health.guard(func() { failed = b.db.Close() }) {
-		return errs.Wrap(b.health.cause(), errs.Unavailable, "the data folder can't be closed, and stays locked until this process ends")
+		return errs.Wrap(b.health.cause(), errs.Unavailable,
+			"the data folder can't be closed, and stays locked until this process ends")
 	}
 	return errors.Join(failed, b.lock.Close())
 }

@@ -18,7 +18,8 @@ func lockFolder(folder string, fs vfs.FS) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(folder, fs)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable,
-			"the data folder %s is in use by another process or can't be written: only one process can use a folder", folder)
+			"the data folder %s is in use by another process or can't be written: only one process can use a folder",
+			folder)
 	}
 	return lock, nil
 }

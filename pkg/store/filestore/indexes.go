@@ -82,8 +82,8 @@ func (s *store) Release(ctx context.Context) (err error) {
 	return s.b.save(ctx, s.records, def, removed)
 }
 
-// Reindex implements driver.Indexes. The batches of records are applied in the order in which they are enqueued, and the last one is
-// synced: all that are before it in the log are, too.
+// Reindex implements driver.Indexes. The batches of records are applied in the order in which they are enqueued, and
+// the last one is synced: all that are before it in the log are, too.
 func (s *store) Reindex(ctx context.Context, uuids []string) (err error) {
 	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
@@ -118,8 +118,8 @@ func (s *store) Reindex(ctx context.Context, uuids []string) (err error) {
 	return s.b.committer.commit(ctx, last)
 }
 
-// reindex assembles the batch that replaces the entries of a record, holding the lock of its UUID like a Put, so that the record is
-// still as it was read. nil: there is nothing to change.
+// reindex assembles the batch that replaces the entries of a record, holding the lock of its UUID like a Put, so that
+// the record is still as it was read. nil: there is nothing to change.
 func (s *store) reindex(ctx context.Context, uuid string) (r *request, err error) {
 	lock := s.stripe(uuid).lock
 	if err := lock.acquire(ctx, s.b.health); err != nil {

@@ -17,7 +17,8 @@ var _ driver.Intersecter = (*store)(nil)
 const patience = 4
 
 // Intersect implements driver.Intersecter. It reads a snapshot; indexes don't lag.
-func (s *store) Intersect(ctx context.Context, q driver.Query, conditions []driver.KeyCondition, maxKeys int) (page driver.Page, err error) {
+func (s *store) Intersect(ctx context.Context, q driver.Query, conditions []driver.KeyCondition,
+	maxKeys int) (page driver.Page, err error) {
 	err = s.intersect(ctx, q, conditions, maxKeys, func(x *intersection) (err error) {
 		page, err = x.page(ctx, q)
 		return err
@@ -26,7 +27,8 @@ func (s *store) Intersect(ctx context.Context, q driver.Query, conditions []driv
 }
 
 // CountCommon implements driver.Intersecter.
-func (s *store) CountCommon(ctx context.Context, q driver.Query, conditions []driver.KeyCondition, maxKeys int) (n int, all bool, err error) {
+func (s *store) CountCommon(ctx context.Context, q driver.Query, conditions []driver.KeyCondition,
+	maxKeys int) (n int, all bool, err error) {
 	q.Limit, q.After, q.Descending = 1, nil, false
 	err = s.intersect(ctx, q, conditions, maxKeys, func(x *intersection) (err error) {
 		n, all, err = x.count(ctx)
@@ -39,7 +41,8 @@ func (s *store) CountCommon(ctx context.Context, q driver.Query, conditions []dr
 }
 
 // intersect calls read with an intersection in a snapshot.
-func (s *store) intersect(ctx context.Context, q driver.Query, conditions []driver.KeyCondition, maxKeys int, read func(*intersection) error) (err error) {
+func (s *store) intersect(ctx context.Context, q driver.Query, conditions []driver.KeyCondition, maxKeys int,
+	read func(*intersection) error) (err error) {
 	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return err
@@ -305,7 +308,8 @@ type anyOf []*span
 func (a anyOf) in(entries, parts []byte) bool {
 	for entry, rest, more := cutField(entries); more; entry, rest, more = cutField(rest) {
 		for _, s := range a {
-			if start := s.start[prefixSize:]; len(entry) == len(start)+len(parts) && bytes.HasPrefix(entry, start) && bytes.HasSuffix(entry, parts) {
+			if start := s.start[prefixSize:]; len(entry) == len(start)+len(parts) && bytes.HasPrefix(entry, start) &&
+				bytes.HasSuffix(entry, parts) {
 				return true
 			}
 		}

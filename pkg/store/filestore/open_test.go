@@ -88,7 +88,8 @@ func TestAFolderOnAFullDiskIsOpenedOnceThereIsSpace(t *testing.T) {
 			if waited != 3 && name != "the rename of a new file" {
 				t.Errorf("it has waited %d times", waited)
 			}
-			s, err := b.Open(context.Background(), driver.Spec{Name: "Books", Indexes: []driver.Index{byWriter}, Keys: keysOf})
+			s, err := b.Open(context.Background(),
+				driver.Spec{Name: "Books", Indexes: []driver.Index{byWriter}, Keys: keysOf})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,7 +113,8 @@ func TestAFolderOnADiskThatFailsIsNotOpenedAndThereIsAReason(t *testing.T) {
 			err, want error
 			await     func(error) error
 		}{
-			"a broken disk":                    {broken, broken, func(err error) error { t.Errorf("it waits after %v", err); return err }},
+			"a broken disk": {broken, broken,
+				func(err error) error { t.Errorf("it waits after %v", err); return err }},
 			"a full disk, and nobody waits":    {syscall.ENOSPC, syscall.ENOSPC, nil},
 			"a full disk, and waiting is over": {syscall.ENOSPC, stopped, func(error) error { return stopped }},
 		} {

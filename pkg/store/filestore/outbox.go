@@ -42,7 +42,8 @@ func (s *store) Pending(ctx context.Context, from []byte, limit int) (events []d
 // pendingIter iterates over the events after a position, or over all. With
 // search it also starts a search for the lowest revision, unless another is in
 // progress; the caller then passes the revision of the first event to endSearch.
-func (s *store) pendingIter(ctx context.Context, from []byte, search bool) (it *pebble.Iterator, searching bool, err error) {
+func (s *store) pendingIter(ctx context.Context, from []byte,
+	search bool) (it *pebble.Iterator, searching bool, err error) {
 	o := prefixBounds(appendPrefix(nil, s.id, kindEvent))
 	if err := s.b.committer.countersLock.acquire(ctx, s.b.health); err != nil {
 		return nil, false, err
@@ -123,7 +124,8 @@ func (s *store) Clear(ctx context.Context, events []driver.Pending) (err error) 
 		s.clear.release()
 		return errors.Join(err, batch.Close())
 	}
-	return s.b.committer.commit(ctx, &request{batch: batch, lock: s.clear, delta: countersDelta{of: s.records, pending: -cleared}})
+	return s.b.committer.commit(ctx,
+		&request{batch: batch, lock: s.clear, delta: countersDelta{of: s.records, pending: -cleared}})
 }
 
 // clearInto deletes the events that exist, each once.

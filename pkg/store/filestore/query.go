@@ -73,7 +73,8 @@ func maxKey(a, b []byte) []byte {
 }
 
 // entryPage reads the records of a page of index entries.
-func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.Iterator, ix index, q driver.Query) (page driver.Page, err error) {
+func (s *store) entryPage(ctx context.Context, from pebble.Reader, it *pebble.Iterator, ix index,
+	q driver.Query) (page driver.Page, err error) {
 	ok, next := it.First(), it.Next
 	if q.Descending {
 		ok, next = it.Last(), it.Prev
@@ -115,7 +116,8 @@ func (s *store) recordAt(from pebble.Reader, uuid string) (record driver.Record,
 
 // errAbsent is the error of an index entry without a record.
 func errAbsent(uuid string) error {
-	return errs.New(errs.Internal, "the data folder is corrupt: an index refers to the object %s, which does not exist", uuid)
+	return errs.New(errs.Internal, "the data folder is corrupt: an index refers to the object %s, which does not exist",
+		uuid)
 }
 
 // Scan implements driver.Store.
@@ -137,7 +139,8 @@ func (s *store) ScanBackward(ctx context.Context, before []byte, limit int) (dri
 }
 
 // scan reads a page of records from the first to the next, in either direction.
-func (s *store) scan(ctx context.Context, o *pebble.IterOptions, limit int, first, next func(*pebble.Iterator) bool) (_ driver.Page, err error) {
+func (s *store) scan(ctx context.Context, o *pebble.IterOptions, limit int,
+	first, next func(*pebble.Iterator) bool) (_ driver.Page, err error) {
 	defer s.b.health.recoverFatal(&err)
 	if err := s.b.ready(ctx); err != nil {
 		return driver.Page{}, err
@@ -164,7 +167,8 @@ func (s *store) syncedPage(ctx context.Context, page driver.Page, err error) (dr
 	return page, nil
 }
 
-func recordPage(ctx context.Context, it *pebble.Iterator, limit int, first, next func(*pebble.Iterator) bool) (page driver.Page, err error) {
+func recordPage(ctx context.Context, it *pebble.Iterator, limit int,
+	first, next func(*pebble.Iterator) bool) (page driver.Page, err error) {
 	for ok := first(it); ok && !page.Full(limit); ok = next(it) {
 		if err := ctx.Err(); err != nil {
 			return page, errCanceled(err)

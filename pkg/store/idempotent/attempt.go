@@ -48,7 +48,9 @@ func (x *Executor) tryOnce(ctx context.Context, r *Request) (Reply, error) {
 		}
 		return Reply{}, errPending
 	case e.fingerprint != r.Fingerprint:
-		return Reply{}, errs.New(errs.Conflict, "%s was already used for another request: use a key for one request and its repetitions only", wire.HeaderKey)
+		return Reply{}, errs.New(errs.Conflict,
+			"%s was already used for another request: use a key for one request and its repetitions only",
+			wire.HeaderKey)
 	case e.reply != nil:
 		return e.replay(), nil
 	case e.owner != x.instance && x.lease(e).Held(x.opts.Now()):
@@ -88,7 +90,8 @@ func (x *Executor) begin(ctx context.Context, r *Request) (Reply, error) {
 // first.
 func (x *Executor) reserve(ctx context.Context, r *Request) (*entry, error) {
 	now := x.opts.Now()
-	e := &entry{fingerprint: r.Fingerprint, uuid: r.UUID, owner: x.instance, claimedAt: now, expires: now.Add(KeyRetention)}
+	e := &entry{fingerprint: r.Fingerprint, uuid: r.UUID, owner: x.instance, claimedAt: now,
+		expires: now.Add(KeyRetention)}
 	if r.UUID == "" {
 		e.uuid = object.NewUUID()
 	}
@@ -171,11 +174,13 @@ func (x *Executor) attempt(ctx context.Context, r *Request, e *entry, repeated b
 			return x.recordReply(ctx, r, e, r.Failed(err))
 		}
 	}
-	return Reply{}, errs.New(errs.Unavailable, "concurrent writes keep changing %s %q: try again", r.Store.Name(), e.uuid)
+	return Reply{}, errs.New(errs.Unavailable, "concurrent writes keep changing %s %q: try again", r.Store.Name(),
+		e.uuid)
 }
 
 func (x *Executor) idempotencyOf(r *Request, e *entry) *store.Idempotency {
-	i := &store.Idempotency{ID: e.stored.UUID, Revision: e.revision, Earlier: e.earlier, Incarnation: []byte(e.incarnation), NewUUID: r.UUID == "", Completed: x.isCompleted}
+	i := &store.Idempotency{ID: e.stored.UUID, Revision: e.revision, Earlier: e.earlier,
+		Incarnation: []byte(e.incarnation), NewUUID: r.UUID == "", Completed: x.isCompleted}
 	if r.Op == Update {
 		i.Revision = 0
 	}
@@ -287,5 +292,6 @@ func keyExpired(err error) error {
 	if err != nil && !errors.Is(err, errs.NotFound) {
 		return err
 	}
-	return errs.New(errs.Conflict, "the %s expired while the request was executed: read the object to see whether it was applied", wire.HeaderKey)
+	return errs.New(errs.Conflict,
+		"the %s expired while the request was executed: read the object to see whether it was applied", wire.HeaderKey)
 }

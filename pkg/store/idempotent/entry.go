@@ -82,7 +82,8 @@ func decodeEntry(s store.Stored) (*entry, error) {
 	if err := json.Unmarshal(s.Body, &f); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "idempotent: the entry of key %s can't be decoded", s.UUID)
 	}
-	e := &entry{stored: s, fingerprint: f.Print, uuid: f.Object, earlier: f.Earlier, incarnation: f.Life, owner: f.Owner}
+	e := &entry{stored: s, fingerprint: f.Print, uuid: f.Object, earlier: f.Earlier, incarnation: f.Life,
+		owner: f.Owner}
 	var err error
 	if e.revision, err = strconv.ParseUint(f.Revision, 10, 64); err != nil {
 		return nil, errs.Wrap(err, errs.Internal, "idempotent: the entry of key %s has no valid revision", s.UUID)
@@ -101,11 +102,13 @@ const deleteParallel = 16
 
 // DeleteExpired deletes expired keys, at most limit of them, and returns how many.
 func (x *Executor) DeleteExpired(ctx context.Context, limit int) (removed int, err error) {
-	o := store.ListOptions{Filter: expires + ` < "` + object.FormatTime(x.opts.Now()) + `"`, Limit: min(limit, store.MaxPage)}
+	o := store.ListOptions{Filter: expires + ` < "` + object.FormatTime(x.opts.Now()) + `"`,
+		Limit: min(limit, store.MaxPage)}
 	for removed < limit {
 		list, err := x.opts.Requests.List(ctx, o)
 		if err != nil {
-			return removed, errs.Wrap(err, errs.KindOf(err), "idempotent: deleting expired keys from %s", x.opts.Requests.Name())
+			return removed, errs.Wrap(err, errs.KindOf(err), "idempotent: deleting expired keys from %s",
+				x.opts.Requests.Name())
 		}
 		var removing errgroup.Group
 		removing.SetLimit(deleteParallel)

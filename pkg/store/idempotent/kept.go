@@ -96,7 +96,8 @@ func (k *Kept) check(client string) error {
 	}
 	ends := time.Unix(0, (oldest+int64(slots)-1)*int64(slot))
 	return &errs.Error{Kind: errs.Limited, RetryAfter: max(time.Second, ends.Sub(k.now())),
-		Message: "the replies to your requests with an Idempotency-Key, which are kept for 24 hours, have more bytes than are kept for you: send the request without a key, or later"}
+		Message: "the replies to your requests with an Idempotency-Key, which are kept for 24 hours, have more bytes " +
+			"than are kept for you: send the request without a key, or later"}
 }
 
 // add counts a reply that is kept.

@@ -17,8 +17,8 @@ import (
 	"belfry/pkg/store/idempotent"
 )
 
-// fixture is a store Books with an object emma. Its locker locks nothing, so that executors behave like those of several
-// processes.
+// fixture is a store Books with an object emma. Its locker locks nothing, so that executors behave like those of
+// several processes.
 type fixture struct {
 	*testing.T
 	books, requests *store.Store
@@ -84,7 +84,8 @@ func (f *fixture) request(op idempotent.Op, uuid string) *idempotent.Request {
 		return idempotent.Reply{Status: 200, Body: fmt.Appendf(nil, `{"uuid":%q,"revision":%d}`, o.UUID, o.Revision)}
 	}
 	return &idempotent.Request{
-		ID: idempotent.KeyID("k", "Books"), Fingerprint: idempotent.Fingerprint(fmt.Sprint(op), uuid), Op: op, Store: f.books, UUID: uuid,
+		ID: idempotent.KeyID("k", "Books"), Fingerprint: idempotent.Fingerprint(fmt.Sprint(op), uuid), Op: op,
+		Store: f.books, UUID: uuid,
 		Perform: func(ctx context.Context, uuid string, i *store.Idempotency) (idempotent.Reply, error) {
 			ctx = store.WithCall(ctx, store.Call{Idempotency: i})
 			switch op {
@@ -124,8 +125,8 @@ func (f *fixture) events(uuid string) string {
 	return strings.Join(names, " ")
 }
 
-// pause stops the process whose context has it, at one of its writes: "Books 1 before" is before the first one to Books is
-// made, "Books 1 after" is when it is made and nobody knows it yet.
+// pause stops the process whose context has it, at one of its writes: "Books 1 before" is before the first one to Books
+// is made, "Books 1 after" is when it is made and nobody knows it yet.
 type pause struct {
 	at      string
 	writes  map[string]int
@@ -167,8 +168,9 @@ func (s pausingStore) Put(ctx context.Context, w driver.Write) error {
 	return err
 }
 
-// TestAProcessThatIsPausedPastItsLeaseHasNoFurtherEffect: one process is paused at any of its writes until the other one has taken its
-// request over, and others have written or created the object again since. Both reply the same, and the write was made once.
+// TestAProcessThatIsPausedPastItsLeaseHasNoFurtherEffect: one process is paused at any of its writes until the other
+// one has taken its request over, and others have written or created the object again since. Both reply the same, and
+// the write was made once.
 func TestAProcessThatIsPausedPastItsLeaseHasNoFurtherEffect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -176,46 +178,51 @@ func TestAProcessThatIsPausedPastItsLeaseHasNoFurtherEffect(t *testing.T) {
 		uuid   string
 		events string
 	}{
-		{idempotent.Save, "new", "Saved"}, {idempotent.Save, "", "Saved"}, {idempotent.Update, "emma", "Saved Updated"}, {idempotent.Delete, "emma", "Saved Deleted"},
+		{idempotent.Save, "new", "Saved"}, {idempotent.Save, "", "Saved"}, {idempotent.Update, "emma", "Saved Updated"},
+		{idempotent.Delete, "emma", "Saved Deleted"},
 	} {
 		for _, store := range []string{"Requests 1", "Books 1", "Requests 2"} {
 			for _, when := range []string{"before", "after"} {
 				for _, meanwhile := range []string{"", "written", "created again"} {
-					t.Run(fmt.Sprintf("%d of %q, paused %s %s, %s", c.op, c.uuid, when, store, meanwhile), func(t *testing.T) {
-						t.Parallel()
-						f := newFixture(t)
-						p := &pause{at: store + " " + when, writes: map[string]int{}, reached: make(chan struct{}), resume: make(chan struct{})}
-						type result struct {
-							idempotent.Reply
-							error
-						}
-						paused := make(chan result, 1)
-						go func() {
-							r, err := f.process().Do(context.WithValue(t.Context(), pauseKey{}, p), f.request(c.op, c.uuid))
-							paused <- result{r, err}
-						}()
-						select {
-						case <-p.reached:
-						case r := <-paused:
-							t.Fatalf("it was not paused: %+v", r)
-						}
-						f.forward(idempotent.DefaultTakeoverDelay + time.Second)
-						second, err := f.process().Do(t.Context(), f.request(c.op, c.uuid))
-						f.must(err)
-						events := c.events + f.meanwhile(meanwhile, second.UUID)
-						close(p.resume)
-						first := <-paused
-						third, err := f.process().Do(t.Context(), f.request(c.op, c.uuid))
-						f.must(errors.Join(first.error, err))
-						for _, r := range []idempotent.Reply{first.Reply, third} {
-							if r.Status != second.Status || r.UUID != second.UUID || string(r.Body) != string(second.Body) || r.Status >= 400 {
-								t.Errorf("%+v, and the process that took over replied %+v", r, second)
+					t.Run(fmt.Sprintf("%d of %q, paused %s %s, %s", c.op, c.uuid, when, store, meanwhile),
+						func(t *testing.T) {
+							t.Parallel()
+							f := newFixture(t)
+							p := &pause{at: store + " " + when, writes: map[string]int{}, reached: make(chan struct{}),
+								resume: make(chan struct{})}
+							type result struct {
+								idempotent.Reply
+								error
 							}
-						}
-						if got := f.events(second.UUID); got != events || !third.Replayed {
-							t.Errorf("events %q, want %q", got, events)
-						}
-					})
+							paused := make(chan result, 1)
+							go func() {
+								r, err := f.process().Do(context.WithValue(t.Context(), pauseKey{}, p),
+									f.request(c.op, c.uuid))
+								paused <- result{r, err}
+							}()
+							select {
+							case <-p.reached:
+							case r := <-paused:
+								t.Fatalf("it was not paused: %+v", r)
+							}
+							f.forward(idempotent.DefaultTakeoverDelay + time.Second)
+							second, err := f.process().Do(t.Context(), f.request(c.op, c.uuid))
+							f.must(err)
+							events := c.events + f.meanwhile(meanwhile, second.UUID)
+							close(p.resume)
+							first := <-paused
+							third, err := f.process().Do(t.Context(), f.request(c.op, c.uuid))
+							f.must(errors.Join(first.error, err))
+							for _, r := range []idempotent.Reply{first.Reply, third} {
+								if r.Status != second.Status || r.UUID != second.UUID ||
+									string(r.Body) != string(second.Body) || r.Status >= 400 {
+									t.Errorf("%+v, and the process that took over replied %+v", r, second)
+								}
+							}
+							if got := f.events(second.UUID); got != events || !third.Replayed {
+								t.Errorf("events %q, want %q", got, events)
+							}
+						})
 				}
 			}
 		}

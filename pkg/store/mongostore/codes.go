@@ -168,7 +168,8 @@ func rolledBack(err error) bool {
 	if err == nil || errors.As(err, new(*errs.Error)) || !errors.As(err, &server) {
 		return false
 	}
-	if slices.ContainsFunc(statesOf(server), func(state string) bool { return slices.Contains(rolledBackStates, state) }) {
+	if slices.ContainsFunc(statesOf(server),
+		func(state string) bool { return slices.Contains(rolledBackStates, state) }) {
 		return true
 	}
 	return hasCode(server, rolledBackCodes) ||

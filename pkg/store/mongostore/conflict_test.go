@@ -46,9 +46,11 @@ func TestDeadlocksAreRetried(t *testing.T) {
 		{"clear a tombstone", "update", func() error { return s.Clear(t.Context(), events("a", 3)) }},
 		{"purge", "delete", func() error { _, err := s.Purge(t.Context(), 10, 10); return err }},
 	} {
-		for name, f := range map[string]fault{"of a write": deadlock, "of a command": refuses(112, "WriteConflict"), "in a text": refuses(1, "deadlock detected")} {
+		for name, f := range map[string]fault{"of a write": deadlock, "of a command": refuses(112, "WriteConflict"),
+			"in a text": refuses(1, "deadlock detected")} {
 			p.first(1000, c.command, f)
-			if e := wantKind(t, c.act(), errs.Unavailable); e.RetryAfter <= 0 || !strings.Contains(e.Message, "concurrent") {
+			if e := wantKind(t, c.act(), errs.Unavailable); e.RetryAfter <= 0 ||
+				!strings.Contains(e.Message, "concurrent") {
 				t.Errorf("%s, %s: the error %v doesn't say why, or when to try again", c.name, name, e)
 			}
 		}
@@ -95,7 +97,8 @@ func TestADeadlockOfABatchIsNoMismatch(t *testing.T) {
 	}
 	// Each document has the error that the server reports for it.
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
-	results := mongostore.InsertTogether(t.Context(), s, write("c", 0, 1, "one"), write("a", 0, 1, "one"), write("b", 0, 1, "one"))
+	results := mongostore.InsertTogether(t.Context(), s, write("c", 0, 1, "one"), write("a", 0, 1, "one"),
+		write("b", 0, 1, "one"))
 	if results[0] != nil || results[1] == nil || results[2] != nil {
 		t.Errorf("the results are %v, want that the second exists", results)
 	}

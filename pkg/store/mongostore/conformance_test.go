@@ -56,7 +56,8 @@ func harness(url string, lag time.Duration) func(t *testing.T) storetest.Harness
 	return func(t *testing.T) storetest.Harness {
 		database := fmt.Sprintf("belfry-test-%d-%d", os.Getpid(), databases.Add(1))
 		t.Cleanup(func() {
-			if err := administrator(t, url).Client().Database(database).Drop(context.WithoutCancel(t.Context())); err != nil {
+			if err := administrator(t,
+				url).Client().Database(database).Drop(context.WithoutCancel(t.Context())); err != nil {
 				t.Error(err)
 			}
 		})

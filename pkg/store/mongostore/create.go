@@ -49,13 +49,16 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 		case found && (!there.Deleted || there.Revision >= w.FirstRevision()):
 			return errMismatch()
 		case found:
-			err := s.update(ctx, w, bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: revisionText(there.Revision)}})
+			err := s.update(ctx, w,
+				bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: revisionText(there.Revision)}})
 			if !errors.Is(err, errs.Mismatch) || try == createAttempts {
 				return err
 			}
 		case try == createAttempts:
-			return errs.Wrap(err, errs.Internal, "%s refuses the object %s as a duplicate, but its UUID does not exist: "+
-				"check the collection %s for a unique index that belfry did not create", s.b.address, w.UUID, s.collection.Name())
+			return errs.Wrap(err, errs.Internal,
+				"%s refuses the object %s as a duplicate, but its UUID does not exist: "+
+					"check the collection %s for a unique index that belfry did not create", s.b.address, w.UUID,
+				s.collection.Name())
 		}
 	}
 }
@@ -86,7 +89,8 @@ func (s *store) insert(ctx context.Context, docs []bson.Raw) []error {
 	}
 	for _, e := range refused.WriteErrors {
 		if e.Index < len(results) {
-			results[order[e.Index]] = mongo.WriteException{WriteErrors: mongo.WriteErrors{e.WriteError}, Labels: refused.Labels}
+			results[order[e.Index]] = mongo.WriteException{WriteErrors: mongo.WriteErrors{e.WriteError},
+				Labels: refused.Labels}
 		}
 	}
 	return results

@@ -32,7 +32,8 @@ const (
 
 // recordFields returns the projection of a record and another field.
 func recordFields(other string) bson.D {
-	return bson.D{{Key: revisionField, Value: 1}, {Key: bodyField, Value: 1}, {Key: tombstoneField, Value: 1}, {Key: ownerField, Value: 1}, {Key: other, Value: 1}}
+	return bson.D{{Key: revisionField, Value: 1}, {Key: bodyField, Value: 1}, {Key: tombstoneField, Value: 1},
+		{Key: ownerField, Value: 1}, {Key: other, Value: 1}}
 }
 
 // revisionText returns a revision as text with the same order.
@@ -124,7 +125,8 @@ func (s *store) updateKeys(uuid string, keys []driver.Key) (set, unset bson.D, e
 	for _, key := range keys {
 		ix, ok := s.indexes[key.Index]
 		if !ok || len(key.Parts) != ix.Parts {
-			return nil, nil, errs.New(errs.Internal, "mongostore: a key with %d parts for the index %q of the store %s, which has %d",
+			return nil, nil, errs.New(errs.Internal,
+				"mongostore: a key with %d parts for the index %q of the store %s, which has %d",
 				len(key.Parts), key.Index, s.name, ix.Parts)
 		}
 		text := encodeParts(key.Parts)
@@ -207,6 +209,7 @@ func (s *store) decodeEvents(doc bson.Raw) ([]driver.Pending, error) {
 
 // errForeign is the error for a document that this package did not write.
 func (s *store) errForeign(doc bson.Raw) error {
-	return errs.New(errs.Internal, "the collection %s of %s has a document with the _id %s that belfry or this version of it did not write",
+	return errs.New(errs.Internal,
+		"the collection %s of %s has a document with the _id %s that belfry or this version of it did not write",
 		s.collection.Name(), s.b.address, doc.Lookup(idField))
 }

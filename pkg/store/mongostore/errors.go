@@ -76,7 +76,8 @@ func (b *Backend) wrapLocalError(doing string, err error) error {
 }
 
 func (b *Backend) unavailable(cause error, what string) error {
-	return &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(what, b.address), RetryAfter: retryAfter, Err: cause}
+	return &errs.Error{Kind: errs.Unavailable, Message: fmt.Sprintf(what, b.address), RetryAfter: retryAfter,
+		Err: cause}
 }
 
 // isEndedByCaller reports whether the caller's context ended a command. The MongoDB driver gives

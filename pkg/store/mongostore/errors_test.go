@@ -51,54 +51,76 @@ func TestErrorsOfServersAreClassified(t *testing.T) {
 		says string
 		back bool // rolled back
 	}{
-		"paused connection pool":    {command(0, "connection pool was cleared", driver.TransientTransactionError), errs.Unavailable, unavailable, false},
-		"lost connection":           {command(0, "EOF", driver.NetworkError), errs.Unavailable, unavailable, false},
-		"no code":                   {command(0, "something"), errs.Unavailable, unavailable, false},
-		"retryable":                 {command(9999, "something", driver.RetryableWriteError), errs.Unavailable, unavailable, false},
-		"shutdown":                  {command(91, "The server is in quiesce mode and will shut down"), errs.Unavailable, unavailable, false},
-		"interrupted at shutdown":   {command(11600, "interrupted at shutdown"), errs.Unavailable, unavailable, false},
-		"not primary":               {command(10107, "not primary"), errs.Unavailable, unavailable, false},
-		"stepped down":              {command(189, "Primary stepped down"), errs.Unavailable, unavailable, false},
-		"no majority in time":       {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 64}}, errs.Unavailable, unavailable, false},
-		"too many sessions":         {command(261, "too many clients already"), errs.Unavailable, unavailable, false},
-		"full disk":                 {write(14031, "disk full"), errs.Unavailable, unavailable, false},
-		"index build in progress":   {command(285, "Index build already in progress"), errs.Unavailable, unavailable, false},
-		"queue overflow":            {command(433, "too many operations are queued"), errs.Unavailable, overloaded, false},
+		"paused connection pool": {command(0, "connection pool was cleared", driver.TransientTransactionError),
+			errs.Unavailable, unavailable, false},
+		"lost connection": {command(0, "EOF", driver.NetworkError), errs.Unavailable, unavailable, false},
+		"no code":         {command(0, "something"), errs.Unavailable, unavailable, false},
+		"retryable": {command(9999, "something", driver.RetryableWriteError), errs.Unavailable,
+			unavailable, false},
+		"shutdown": {command(91, "The server is in quiesce mode and will shut down"), errs.Unavailable,
+			unavailable, false},
+		"interrupted at shutdown": {command(11600, "interrupted at shutdown"), errs.Unavailable, unavailable, false},
+		"not primary":             {command(10107, "not primary"), errs.Unavailable, unavailable, false},
+		"stepped down":            {command(189, "Primary stepped down"), errs.Unavailable, unavailable, false},
+		"no majority in time": {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 64}},
+			errs.Unavailable, unavailable, false},
+		"too many sessions": {command(261, "too many clients already"), errs.Unavailable, unavailable, false},
+		"full disk":         {write(14031, "disk full"), errs.Unavailable, unavailable, false},
+		"index build in progress": {command(285, "Index build already in progress"), errs.Unavailable, unavailable,
+			false},
+		"queue overflow": {command(433, "too many operations are queued"), errs.Unavailable, overloaded,
+			false},
 		"write conflict":            {command(112, "WriteConflict"), errs.Unavailable, concurrent, true},
 		"write conflict of a write": {write(112, "WriteConflict"), errs.Unavailable, concurrent, true},
 		"lock timeout":              {command(24, "Unable to acquire lock"), errs.Unavailable, concurrent, true},
-		"internal error":            {command(1, "An unexpected internal error has occurred"), errs.Unavailable, failed, false},
-		"unknown error":             {command(8, "Input/output error"), errs.Unavailable, failed, false},
+		"internal error": {command(1, "An unexpected internal error has occurred"), errs.Unavailable, failed,
+			false},
+		"unknown error": {command(8, "Input/output error"), errs.Unavailable, failed, false},
 
 		// DocumentDB on PostgreSQL, through FerretDB 2.
-		"deadlock of a write":       {write(16908292, "deadlock detected"), errs.Unavailable, concurrent, true},
-		"deadlock of a bulk":        {bulk(16908292, "deadlock detected"), errs.Unavailable, concurrent, true},
-		"deadlock of a command":     {command(1, "deadlock detected"), errs.Unavailable, concurrent, true},
-		"serialization failure":     {write(16777220, "could not serialize access due to concurrent update"), errs.Unavailable, concurrent, true},
-		"lock not available":        {write(code("55P03"), "canceling statement due to lock timeout"), errs.Unavailable, concurrent, true},
-		"administrator's shutdown":  {write(code("57P01"), "terminating connection due to administrator command"), errs.Unavailable, unavailable, false},
-		"crash of another":          {write(code("57P02"), "terminating connection because of crash of another server process"), errs.Unavailable, unavailable, false},
-		"statement timeout":         {write(code("57014"), "canceling statement due to statement timeout"), errs.Unavailable, unavailable, false},
-		"connection failure":        {write(code("08006"), "connection failure"), errs.Unavailable, unavailable, false},
-		"standby":                   {write(code("25006"), "cannot execute UPDATE in a read-only transaction"), errs.Unavailable, unavailable, false},
-		"disk of PostgreSQL full":   {write(code("53100"), "could not extend file"), errs.Unavailable, unavailable, false},
+		"deadlock of a write":   {write(16908292, "deadlock detected"), errs.Unavailable, concurrent, true},
+		"deadlock of a bulk":    {bulk(16908292, "deadlock detected"), errs.Unavailable, concurrent, true},
+		"deadlock of a command": {command(1, "deadlock detected"), errs.Unavailable, concurrent, true},
+		"serialization failure": {write(16777220, "could not serialize access due to concurrent update"),
+			errs.Unavailable, concurrent, true},
+		"lock not available": {write(code("55P03"), "canceling statement due to lock timeout"), errs.Unavailable,
+			concurrent, true},
+		"administrator's shutdown": {write(code("57P01"), "terminating connection due to administrator command"),
+			errs.Unavailable, unavailable, false},
+		"crash of another": {write(code("57P02"),
+			"terminating connection because of crash of another server process"), errs.Unavailable, unavailable, false},
+		"statement timeout": {write(code("57014"), "canceling statement due to statement timeout"),
+			errs.Unavailable, unavailable, false},
+		"connection failure": {write(code("08006"), "connection failure"), errs.Unavailable, unavailable, false},
+		"standby": {write(code("25006"), "cannot execute UPDATE in a read-only transaction"),
+			errs.Unavailable, unavailable, false},
+		"disk of PostgreSQL full": {write(code("53100"), "could not extend file"), errs.Unavailable, unavailable,
+			false},
 		"memory of PostgreSQL full": {write(code("53200"), "out of memory"), errs.Unavailable, unavailable, false},
 
 		// FerretDB 1, which has SQLSTATEs in the text only.
-		"deadlock in a text":   {command(1, "[msg_update.go:59 handler.(*Handler).MsgUpdate] ERROR: deadlock detected (SQLSTATE 40P01)"), errs.Unavailable, concurrent, true},
-		"starting in a text":   {command(1, "failed to connect: FATAL: the database system is starting up (SQLSTATE 57P03)"), errs.Unavailable, failed, false},
-		"password in a text":   {command(1, `failed to connect: FATAL: password authentication failed (SQLSTATE 28P01)`), errs.Internal, "refuses the user", false},
-		"state of somebody":    {command(2, `BadValue: "(SQLSTATE 40P01)"`), errs.Internal, refused, false},
-		"bad value":            {command(2, "BadValue"), errs.Internal, refused, false},
-		"syntax error":         {write(code("42601"), "syntax error"), errs.Internal, refused, false},
-		"unique violation":     {write(code("23505"), "duplicate key value"), errs.Internal, refused, false},
-		"not implemented":      {command(238, "not implemented"), errs.Internal, refused, false},
-		"command not found":    {command(59, "no such command"), errs.Internal, refused, false},
-		"index options":        {command(85, "an index with other options exists"), errs.Internal, refused, false},
-		"unknown write mode":   {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 79}}, errs.Internal, refused, false},
-		"missing permission":   {command(13, "not authorized"), errs.Internal, "readWrite", false},
-		"wrong password":       {command(18, "Authentication failed."), errs.Internal, "refuses the user", false},
-		"too large a document": {write(17419, "Resulting document after update is larger"), errs.TooLarge, "maximum size", false},
+		"deadlock in a text": {command(1,
+			"[msg_update.go:59 handler.(*Handler).MsgUpdate] ERROR: deadlock detected (SQLSTATE 40P01)"),
+			errs.Unavailable, concurrent, true},
+		"starting in a text": {command(1,
+			"failed to connect: FATAL: the database system is starting up (SQLSTATE 57P03)"), errs.Unavailable, failed,
+			false},
+		"password in a text": {command(1,
+			`failed to connect: FATAL: password authentication failed (SQLSTATE 28P01)`), errs.Internal,
+			"refuses the user", false},
+		"state of somebody": {command(2, `BadValue: "(SQLSTATE 40P01)"`), errs.Internal, refused, false},
+		"bad value":         {command(2, "BadValue"), errs.Internal, refused, false},
+		"syntax error":      {write(code("42601"), "syntax error"), errs.Internal, refused, false},
+		"unique violation":  {write(code("23505"), "duplicate key value"), errs.Internal, refused, false},
+		"not implemented":   {command(238, "not implemented"), errs.Internal, refused, false},
+		"command not found": {command(59, "no such command"), errs.Internal, refused, false},
+		"index options":     {command(85, "an index with other options exists"), errs.Internal, refused, false},
+		"unknown write mode": {mongo.WriteException{WriteConcernError: &mongo.WriteConcernError{Code: 79}},
+			errs.Internal, refused, false},
+		"missing permission": {command(13, "not authorized"), errs.Internal, "readWrite", false},
+		"wrong password":     {command(18, "Authentication failed."), errs.Internal, "refuses the user", false},
+		"too large a document": {write(17419, "Resulting document after update is larger"), errs.TooLarge,
+			"maximum size", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +140,8 @@ func TestErrorsOfServersAreClassified(t *testing.T) {
 }
 
 func bulk(code int, message string) error {
-	return mongo.BulkWriteException{WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Code: code, Message: message}}}}
+	return mongo.BulkWriteException{
+		WriteErrors: []mongo.BulkWriteError{{WriteError: mongo.WriteError{Code: code, Message: message}}}}
 }
 
 // code encodes a SQLSTATE as PostgreSQL does.
@@ -137,7 +160,8 @@ func TestSQLSTATEsAreRecognizedByTheirCodes(t *testing.T) {
 		}
 	}
 	// Codes of MongoDB, the highest of which begin with the number of an issue.
-	for _, n := range []int{0, 1, 112, 197, 453, 11000, 12587, 13388, 14031, 46841, 640570, 4662500, 9751901, 10171600, -1} {
+	for _, n := range []int{0, 1, 112, 197, 453, 11000, 12587, 13388, 14031, 46841, 640570, 4662500, 9751901, 10171600,
+		-1} {
 		if got := sqlState(n); got != "" {
 			t.Errorf("%d is taken for the SQLSTATE %s", n, got)
 		}
@@ -173,7 +197,8 @@ func TestARolledBackCommandIsRepeatedAFewTimes(t *testing.T) {
 		t.Errorf("%d attempts with a canceled context ended with %v", n, err)
 	}
 	n = 0
-	if err := retryRolledBack(t.Context(), func() error { n++; return conflict }); n != conflictAttempts || !rolledBack(err) {
+	if err := retryRolledBack(t.Context(), func() error { n++; return conflict }); n != conflictAttempts ||
+		!rolledBack(err) {
 		t.Errorf("%d attempts ended with %v", n, err)
 	}
 }

@@ -181,7 +181,8 @@ func TestAcknowledgedWritesSurviveAKilledServer(t *testing.T) {
 
 // writeUntil updates a record until stop is set. It reads the record whenever it does not
 // know whether a write was made.
-func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid string, acknowledged chan<- struct{}) error {
+func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid string,
+	acknowledged chan<- struct{}) error {
 	for revision := uint64(0); !stop.Load(); {
 		err := s.Put(ctx, write(uuid, revision, revision+1, "x"))
 		if err == nil {
@@ -194,7 +195,8 @@ func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid str
 		}
 		for errors.Is(err, errs.Unavailable) {
 			var record driver.Record
-			if record, _, err = s.Get(ctx, uuid); err == nil && record.Revision != revision && record.Revision != revision+1 {
+			if record, _, err = s.Get(ctx, uuid); err == nil && record.Revision != revision &&
+				record.Revision != revision+1 {
 				err = fmt.Errorf("it is at revision %d, neither %d nor the next", record.Revision, revision)
 			}
 			revision = max(revision, record.Revision)
@@ -210,7 +212,8 @@ func writeUntil(ctx context.Context, stop *atomic.Bool, s driver.Store, uuid str
 // that someone else's would have, and is made once.
 func TestWriteWithLostReplyIsMadeOnce(t *testing.T) {
 	p, s := throughProxy(t)
-	for i, w := range []driver.Write{write("a", 0, 1, "one"), write("a", 1, 2, "two"), write("a", 2, 3, ""), write("a", 0, 4, "again")} {
+	for i, w := range []driver.Write{write("a", 0, 1, "one"), write("a", 1, 2, "two"), write("a", 2, 3, ""),
+		write("a", 0, 4, "again")} {
 		command := "update"
 		if i == 0 {
 			command = "insert"
@@ -267,7 +270,8 @@ func TestUnresponsiveServerTimesOut(t *testing.T) {
 func openHasty(t *testing.T, address string) driver.Store {
 	t.Helper()
 	for timeout := 2 * time.Second; ; timeout *= 2 {
-		s, err := open(t, fmt.Sprintf("mongodb://%s/?timeoutMS=%d", address, timeout.Milliseconds())).Open(t.Context(), books())
+		s, err := open(t, fmt.Sprintf("mongodb://%s/?timeoutMS=%d", address, timeout.Milliseconds())).Open(t.Context(),
+			books())
 		if err == nil {
 			return s
 		}
@@ -331,8 +335,10 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 	}
 	for _, a := range acts {
 		p.first(1000, a.command, denied)
-		if e := wantKind(t, a.act(), errs.Internal); !strings.Contains(e.Message, "readWrite") || !strings.Contains(e.Message, "Books") {
-			t.Errorf("without the right to %s: the message %q says nothing of rights or the collection", a.command, e.Message)
+		if e := wantKind(t, a.act(), errs.Internal); !strings.Contains(e.Message, "readWrite") ||
+			!strings.Contains(e.Message, "Books") {
+			t.Errorf("without the right to %s: the message %q says nothing of rights or the collection", a.command,
+				e.Message)
 		}
 		p.faults(nil)
 		must(t, a.act())
@@ -346,7 +352,8 @@ func TestTooLargeWritesAreRefused(t *testing.T) {
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
 	p.faults(nil)
 	wantKind(t, s.Put(t.Context(), write("b", 0, 1, strings.Repeat("x", 16<<20))), errs.TooLarge)
-	wantKind(t, s.Put(t.Context(), write("b", 0, 1, strings.Repeat("\x00", 6<<20))), errs.TooLarge) // its key takes three times as much
+	// Its key takes three times as much.
+	wantKind(t, s.Put(t.Context(), write("b", 0, 1, strings.Repeat("\x00", 6<<20))), errs.TooLarge)
 	if n := len(p.commands()); n != 0 {
 		t.Errorf("%d commands were sent for what is too large in any case", n)
 	}
@@ -357,7 +364,8 @@ func TestTooLargeWritesAreRefused(t *testing.T) {
 			{Key: "errmsg", Value: "Resulting document after update is larger than 16777216"},
 		}}},
 	}})
-	if e := wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable); !strings.Contains(e.Message, "too many pending events") {
+	if e := wantKind(t, s.Put(t.Context(), write("a", 1, 2, "two")), errs.Unavailable); !strings.Contains(e.Message,
+		"too many pending events") {
 		t.Errorf("the message %q doesn't say why", e.Message)
 	}
 }
@@ -370,7 +378,9 @@ func TestRoundTrips(t *testing.T) {
 		act  func() error
 		want string
 	}{
-		{"create first", func() error { return s.Put(t.Context(), write("first", 0, 1, "one")) }, "map[find:1 insert:1 listIndexes:1]"}, // are there indexes that it does not write?
+		// are there indexes that it does not write?
+		{"create first", func() error { return s.Put(t.Context(), write("first", 0, 1, "one")) },
+			"map[find:1 insert:1 listIndexes:1]"},
 		{"create", func() error { return s.Put(t.Context(), write("a", 0, 1, "one")) }, "map[insert:1]"},
 		{"get", func() error { _, _, err := s.Get(t.Context(), "a"); return err }, "map[find:1]"},
 		{"update", func() error { return s.Put(t.Context(), write("a", 1, 2, "two")) }, "map[update:1]"},
@@ -394,7 +404,8 @@ func TestRoundTrips(t *testing.T) {
 			return s.Clear(t.Context(), events("a", 3))
 		}, "map[find:1 update:2]"},
 		{"delete", func() error { return s.Put(t.Context(), write("a", 4, 5, "")) }, "map[update:1]"},
-		{"create over a tombstone", func() error { return s.Put(t.Context(), write("a", 0, 6, "six")) }, "map[find:1 insert:1 update:1]"},
+		{"create over a tombstone", func() error { return s.Put(t.Context(), write("a", 0, 6, "six")) },
+			"map[find:1 insert:1 update:1]"},
 	} {
 		p.faults(nil)
 		if err := c.act(); err != nil && c.name != "create again" {

@@ -175,8 +175,10 @@ func (s *store) Complete(ctx context.Context, builds []driver.Build) error {
 	return err
 }
 
-// stillBuilt returns those of the indexes that are not complete, with the IDs of their builds by field; errs.Mismatch when a build is over.
-func (s *store) stillBuilt(ctx context.Context, builds []driver.Build) (list []wantedIndex, ids map[string]string, err error) {
+// stillBuilt returns those of the indexes that are not complete, with the IDs of their builds by field; errs.Mismatch
+// when a build is over.
+func (s *store) stillBuilt(ctx context.Context,
+	builds []driver.Build) (list []wantedIndex, ids map[string]string, err error) {
 	now, err := s.Building(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -201,7 +203,8 @@ func (s *store) endBuilds(ctx context.Context, ids map[string]string) (done bool
 	var conditions, unset bson.D
 	for field, id := range ids {
 		path := buildPath(field)
-		conditions, unset = append(conditions, bson.E{Key: path, Value: id}), append(unset, bson.E{Key: path, Value: ""})
+		conditions, unset = append(conditions, bson.E{Key: path, Value: id}),
+			append(unset, bson.E{Key: path, Value: ""})
 	}
 	return s.updateBuilds(ctx, conditions, bson.D{{Key: "$unset", Value: unset}}, false)
 }
@@ -229,8 +232,8 @@ func (s *store) Release(ctx context.Context) error {
 	return err
 }
 
-// Reindex implements driver.Indexes. The documents are read one after the other, so that few bodies are in memory. A record
-// that is changed after it was read gets its keys from that write.
+// Reindex implements driver.Indexes. The documents are read one after the other, so that few bodies are in memory. A
+// record that is changed after it was read gets its keys from that write.
 func (s *store) Reindex(ctx context.Context, uuids []string) error {
 	if err := s.beforeWrite(ctx); err != nil {
 		return err
@@ -251,7 +254,8 @@ func (s *store) Reindex(ctx context.Context, uuids []string) error {
 func (s *store) rekeyed(ctx context.Context, uuids []string) (changes []mongo.WriteModel, err error) {
 	ctx, cancel := s.b.withTimeout(ctx)
 	defer cancel()
-	cursor, err := s.cursor(ctx, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}}, recordFields(idField), bson.D{{Key: idField, Value: 1}}, len(uuids))
+	cursor, err := s.cursor(ctx, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}},
+		recordFields(idField), bson.D{{Key: idField, Value: 1}}, len(uuids))
 	if err != nil {
 		return nil, err
 	}

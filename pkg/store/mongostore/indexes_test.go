@@ -10,8 +10,8 @@ import (
 	"belfry/test/kit"
 )
 
-// TestACrashWhileAnIndexIsCompletedLeavesItIncomplete: the database makes the index first, which follows whatever keys documents
-// have. It is complete once its build is over.
+// TestACrashWhileAnIndexIsCompletedLeavesItIncomplete: the database makes the index first, which follows whatever keys
+// documents have. It is complete once its build is over.
 func TestACrashWhileAnIndexIsCompletedLeavesItIncomplete(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, backing.StartMongo(t).Address)

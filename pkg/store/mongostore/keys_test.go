@@ -36,7 +36,8 @@ func TestKeysKeepTheOrderOfTheirParts(t *testing.T) {
 		a, b := someParts(random, n), someParts(random, n)
 		want := slices.CompareFunc(a, b, bytes.Compare)
 		if got := strings.Compare(encodeParts(a), encodeParts(b)); got != want {
-			t.Fatalf("%q and %q compare as %d, their texts %q and %q as %d", a, b, want, encodeParts(a), encodeParts(b), got)
+			t.Fatalf("%q and %q compare as %d, their texts %q and %q as %d", a, b, want, encodeParts(a), encodeParts(b),
+				got)
 		}
 	}
 }
@@ -52,12 +53,14 @@ func TestSpanContainsTheSelectedKeys(t *testing.T) {
 			q.Equal = parts[:len(q.Equal)]
 		}
 		if len(q.Equal) < len(parts) {
-			q.From, q.To = [][]byte{nil, somePart(random)}[random.IntN(2)], [][]byte{nil, somePart(random)}[random.IntN(2)]
+			q.From, q.To = [][]byte{nil, somePart(random)}[random.IntN(2)],
+				[][]byte{nil, somePart(random)}[random.IntN(2)]
 		}
 		for _, uuid := range []string{"", "0", "zz~"} {
 			text, s := encodeParts(parts)+uuid, spanOf(q)
 			if got := s.lower <= text && text < s.upper; got != selects(q, parts) {
-				t.Fatalf("equal %q from %q to %q: the span %q holds %q: %v, want %v", q.Equal, q.From, q.To, s, text, got, !got)
+				t.Fatalf("equal %q from %q to %q: the span %q holds %q: %v, want %v", q.Equal, q.From, q.To, s, text,
+					got, !got)
 			}
 		}
 	}
@@ -79,7 +82,8 @@ func selects(q driver.Query, parts [][]byte) bool {
 // TestEscape: different names stay different, and are safe.
 func TestEscape(t *testing.T) {
 	seen := make(map[string]string)
-	for _, name := range []string{"Books", "books", "a.b", "a,b", "a%2eb", "a%b", "system.users", "$cmd", "ä", "a:b", ""} {
+	for _, name := range []string{"Books", "books", "a.b", "a,b", "a%2eb", "a%b", "system.users", "$cmd", "ä", "a:b",
+		""} {
 		safe := escape(name)
 		if other, taken := seen[safe]; taken || strings.ContainsAny(safe, ".$:\x00 ") {
 			t.Errorf("%q becomes %q, as %q does", name, safe, other)

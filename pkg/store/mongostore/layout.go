@@ -33,15 +33,19 @@ func (b *Backend) checkLayout(ctx context.Context) error {
 	err := collection.FindOne(ctx, bson.D{{Key: idField, Value: layoutID}}).Decode(&found)
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		found.Version = layout
-		if _, err = collection.InsertOne(ctx, bson.D{{Key: idField, Value: layoutID}, {Key: versionField, Value: layout}}); mongo.IsDuplicateKeyError(err) {
-			err = collection.FindOne(ctx, bson.D{{Key: idField, Value: layoutID}}).Decode(&found) // another process was first
+		if _, err = collection.InsertOne(ctx,
+			bson.D{{Key: idField, Value: layoutID}, {Key: versionField, Value: layout}}); mongo.IsDuplicateKeyError(
+			err) {
+			// Another process was first.
+			err = collection.FindOne(ctx, bson.D{{Key: idField, Value: layoutID}}).Decode(&found)
 		}
 	}
 	if err != nil {
 		return b.wrapError(ctx, "read or write the collection "+layoutCollection, err)
 	}
 	if found.Version != layout {
-		return errs.New(errs.Internal, "the database %s of %s has layout %d, and this version of belfry reads layout %d: a newer version wrote it; use that one",
+		return errs.New(errs.Internal, "the database %s of %s has layout %d, and this version of belfry reads layout "+
+			"%d: a newer version wrote it; use that one",
 			b.database.Name(), b.address, found.Version, layout)
 	}
 	b.knownLayout.Store(true)

@@ -18,7 +18,8 @@ var (
 func (s *store) GetMany(ctx context.Context, uuids []string) ([]driver.Record, error) {
 	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
-	docs, err := s.read(limited, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}}, recordFields(idField), bson.D{{Key: idField, Value: 1}}, len(uuids))
+	docs, err := s.read(limited, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}},
+		recordFields(idField), bson.D{{Key: idField, Value: 1}}, len(uuids))
 	if err != nil {
 		return nil, s.wrapError(ctx, "read", err)
 	}

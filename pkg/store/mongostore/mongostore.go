@@ -30,8 +30,8 @@ type Options struct {
 	// Database has a collection for each store.
 	Database string
 
-	// RootCAs verify the certificates of servers, if the URL asks for TLS and names no tlsCAFile. nil means those of the
-	// system.
+	// RootCAs verify the certificates of servers, if the URL asks for TLS and names no tlsCAFile. nil means those of
+	// the system.
 	RootCAs *x509.CertPool
 }
 
@@ -83,7 +83,8 @@ func Open(ctx context.Context, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, urlError(o.URL, err)
 	}
-	return &Backend{client: client, database: client.Database(o.Database), timeout: timeout, maxInserts: maxInserts(settings), address: address}, nil
+	return &Backend{client: client, database: client.Database(o.Database), timeout: timeout,
+		maxInserts: maxInserts(settings), address: address}, nil
 }
 
 // setDefaults sets defaults for options that the URL does not have, and the options

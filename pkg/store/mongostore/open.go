@@ -66,7 +66,8 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 		return nil, err
 	}
 	if len(spec.Indexes) > maxIndexes {
-		return nil, errs.New(errs.Invalid, "the store %s has %d indexes: MongoDB keeps at most %d of them", spec.Name, len(spec.Indexes), maxIndexes)
+		return nil, errs.New(errs.Invalid, "the store %s has %d indexes: MongoDB keeps at most %d of them", spec.Name,
+			len(spec.Indexes), maxIndexes)
 	}
 	if err := b.checkLayout(ctx); err != nil {
 		return nil, err
@@ -81,7 +82,8 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (driver.Store, err
 	return s, s.Release(ctx)
 }
 
-// prepare creates the collection with its indexes. Where there is one, the indexes for keys that are new are built later.
+// prepare creates the collection with its indexes. Where there is one, the indexes for keys that are new are built
+// later.
 func (s *store) prepare(ctx context.Context) error {
 	exists, err := s.checkCollection(ctx)
 	if err != nil {
@@ -101,7 +103,8 @@ func (s *store) prepare(ctx context.Context) error {
 		}
 		return s.createIndexes(ctx, list)
 	}
-	if err := s.createIndexes(ctx, absent(present, slices.DeleteFunc(slices.Clone(list), wantedIndex.forKeys))); err != nil {
+	if err := s.createIndexes(ctx,
+		absent(present, slices.DeleteFunc(slices.Clone(list), wantedIndex.forKeys))); err != nil {
 		return err
 	}
 	_, err = s.Building(ctx)
@@ -140,8 +143,8 @@ func (b *Backend) Stores(ctx context.Context) (names []string, err error) {
 func (b *Backend) store(spec driver.Spec) *store {
 	name := escape(spec.Name)
 	s := &store{
-		b: b, name: spec.Name, indexes: make(map[string]driver.Index), computeKeys: spec.Keys, first: driver.NewFirstWrite(),
-		collection: b.database.Collection(name),
+		b: b, name: spec.Name, indexes: make(map[string]driver.Index), computeKeys: spec.Keys,
+		first: driver.NewFirstWrite(), collection: b.database.Collection(name),
 		readLatest: b.database.Collection(name, options.Collection().SetReadConcern(readconcern.Local())),
 		writeFast:  b.database.Collection(name, options.Collection().SetWriteConcern(writeconcern.W1())),
 	}
@@ -174,7 +177,8 @@ func (s *store) checkCollection(ctx context.Context) (exists bool, err error) {
 }
 
 func (s *store) refuseCollection(what string) error {
-	return errs.New(errs.Internal, "the collection %s of the database %s, %s, %s: rename it, so that belfry can create its own",
+	return errs.New(errs.Internal,
+		"the collection %s of the database %s, %s, %s: rename it, so that belfry can create its own",
 		s.collection.Name(), s.b.database.Name(), s.b.address, what)
 }
 
@@ -200,7 +204,8 @@ func (s *store) presentIndexes(ctx context.Context) (map[string]bson.Raw, error)
 // another definition.
 func (s *store) checkIndexes(present map[string]bson.Raw, list []wantedIndex) error {
 	refuse := func(name, what string) error {
-		return errs.New(errs.Internal, "the index %s of the collection %s, %s, %s: drop it, and belfry creates what it needs",
+		return errs.New(errs.Internal,
+			"the index %s of the collection %s, %s, %s: drop it, and belfry creates what it needs",
 			name, s.collection.Name(), s.b.address, what)
 	}
 	for name, doc := range present {
@@ -251,7 +256,8 @@ func sameKey(doc bson.Raw, want bson.D) bool {
 // dropIndexes drops the indexes for keys that the store does not list.
 func (s *store) dropIndexes(ctx context.Context, present map[string]bson.Raw, list []wantedIndex) error {
 	for name := range present {
-		if !strings.HasPrefix(name, keyIndexes) || slices.ContainsFunc(list, func(w wantedIndex) bool { return w.name == name }) {
+		if !strings.HasPrefix(name, keyIndexes) ||
+			slices.ContainsFunc(list, func(w wantedIndex) bool { return w.name == name }) {
 			continue
 		}
 		limited, cancel := s.b.withTimeout(ctx)

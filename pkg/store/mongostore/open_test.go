@@ -40,14 +40,17 @@ func indexNames(t *testing.T, c *mongo.Collection) map[string]bool {
 // TestInvalidOptionsAreRefused: the error says what is wrong with a URL, and contains nothing of it.
 func TestInvalidOptionsAreRefused(t *testing.T) {
 	for name, o := range map[string]mongostore.Options{
-		"no database":       {URL: "mongodb://127.0.0.1"},
-		"no scheme":         {URL: "127.0.0.1", Database: "belfry"},
-		"other scheme":      {URL: "http://user:" + secret + "@127.0.0.1", Database: "belfry"},
-		"character":         {URL: "mongodb://user:" + secret + "/@127.0.0.1", Database: "belfry"},
-		"percent":           {URL: "mongodb://user:" + secret + "%@127.0.0.1", Database: "belfry"},
-		"option":            {URL: "mongodb://user:" + secret + "@127.0.0.1/?maxPoolSize=" + secret, Database: "belfry"},
-		"other mechanism":   {URL: "mongodb://user:" + secret + "@127.0.0.1/?authMechanism=" + secret, Database: "belfry"},
-		"two that exclude":  {URL: "mongodb://user:" + secret + "@127.0.0.1,127.0.0.2/?directConnection=true", Database: "belfry"},
+		"no database":  {URL: "mongodb://127.0.0.1"},
+		"no scheme":    {URL: "127.0.0.1", Database: "belfry"},
+		"other scheme": {URL: "http://user:" + secret + "@127.0.0.1", Database: "belfry"},
+		"character":    {URL: "mongodb://user:" + secret + "/@127.0.0.1", Database: "belfry"},
+		"percent":      {URL: "mongodb://user:" + secret + "%@127.0.0.1", Database: "belfry"},
+		"option": {URL: "mongodb://user:" + secret + "@127.0.0.1/?maxPoolSize=" + secret,
+			Database: "belfry"},
+		"other mechanism": {URL: "mongodb://user:" + secret + "@127.0.0.1/?authMechanism=" + secret,
+			Database: "belfry"},
+		"two that exclude": {URL: "mongodb://user:" + secret + "@127.0.0.1,127.0.0.2/?directConnection=true",
+			Database: "belfry"},
 		"nothing but a URL": {URL: "mongodb://", Database: "belfry"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,14 +93,16 @@ func TestHarmfulIndexesAreRefused(t *testing.T) {
 			_, err := collection.Indexes().CreateOne(t.Context(), model)
 			must(t, err)
 			_, err = b.Open(t.Context(), books())
-			if e := wantKind(t, err, errs.Internal); !strings.Contains(e.Message, name) || !strings.Contains(e.Message, "Books") {
+			if e := wantKind(t, err, errs.Internal); !strings.Contains(e.Message, name) ||
+				!strings.Contains(e.Message, "Books") {
 				t.Errorf("the message %q doesn't name the index and its collection", e.Message)
 			}
 			must(t, collection.Indexes().DropOne(t.Context(), name))
 			openBooks(t, b)
 		})
 	}
-	_, err := db.Collection("Books").Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}})
+	_, err := db.Collection("Books").Indexes().CreateOne(t.Context(),
+		mongo.IndexModel{Keys: bson.D{{Key: "x", Value: 1}}})
 	must(t, err)
 	openBooks(t, b)
 	if names := indexNames(t, db.Collection("Books")); len(names) != 5 || !names["x_1"] {
@@ -108,7 +113,8 @@ func TestHarmfulIndexesAreRefused(t *testing.T) {
 // TestCappedCollectionIsRefused: a collection that forgets documents is refused.
 func TestCappedCollectionIsRefused(t *testing.T) {
 	url := backing.Mongo(t)
-	must(t, administrator(t, url).CreateCollection(t.Context(), "Books", options.CreateCollection().SetCapped(true).SetSizeInBytes(1<<20)))
+	must(t, administrator(t, url).CreateCollection(t.Context(), "Books",
+		options.CreateCollection().SetCapped(true).SetSizeInBytes(1<<20)))
 	_, err := open(t, url).Open(t.Context(), books())
 	wantKind(t, err, errs.Internal)
 }
@@ -121,13 +127,15 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 	openBooks(t, open(t, url))
 	must(t, layouts.Drop(t.Context()))
 	openBooks(t, open(t, url))
-	changed, err := layouts.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "layout"}, {Key: "version", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: 2}}}})
+	changed, err := layouts.UpdateOne(t.Context(), bson.D{{Key: "_id", Value: "layout"}, {Key: "version", Value: 1}},
+		bson.D{{Key: "$set", Value: bson.D{{Key: "version", Value: 2}}}})
 	must(t, err)
 	if changed.ModifiedCount != 1 {
 		t.Fatal("the database has no layout")
 	}
 	_, err = open(t, url).Open(t.Context(), books())
-	if e := wantKind(t, err, errs.Internal); !strings.Contains(e.Message, "layout 2") || !strings.Contains(e.Message, "database belfry") {
+	if e := wantKind(t, err, errs.Internal); !strings.Contains(e.Message, "layout 2") ||
+		!strings.Contains(e.Message, "database belfry") {
 		t.Errorf("the message %q doesn't name the layout and the database", e.Message)
 	}
 }
@@ -136,7 +144,8 @@ func TestNewerLayoutIsRefused(t *testing.T) {
 func TestForeignDocumentIsNamed(t *testing.T) {
 	url := backing.Mongo(t)
 	s := openBooks(t, open(t, url))
-	_, err := administrator(t, url).Collection("Books").InsertOne(t.Context(), bson.D{{Key: "_id", Value: "stray"}, {Key: "b", Value: 1}})
+	_, err := administrator(t, url).Collection("Books").InsertOne(t.Context(),
+		bson.D{{Key: "_id", Value: "stray"}, {Key: "b", Value: 1}})
 	must(t, err)
 	_, _, err = s.Get(t.Context(), "stray")
 	if e := wantKind(t, err, errs.Internal); !strings.Contains(e.Message, "stray") {
@@ -156,7 +165,8 @@ func TestIndexesAreLimited(t *testing.T) {
 	must(t, err)
 	w := driver.Write{UUID: "a", Revision: 1, Body: []byte("{}")}
 	for _, ix := range spec.Indexes {
-		w.Keys = append(w.Keys, driver.Key{Index: ix.Name, Parts: [][]byte{[]byte("x"), []byte("y"), []byte("z"), nil}[:ix.Parts]})
+		w.Keys = append(w.Keys,
+			driver.Key{Index: ix.Name, Parts: [][]byte{[]byte("x"), []byte("y"), []byte("z"), nil}[:ix.Parts]})
 	}
 	must(t, s.Put(t.Context(), w))
 	for i, ix := range spec.Indexes {
@@ -193,7 +203,8 @@ func TestInterruptedFillIsRepeated(t *testing.T) {
 			_, err = b.Open(t.Context(), books())
 			wantKind(t, err, errs.Unavailable)
 			p.faults(nil)
-			must(t, plain.Put(t.Context(), driver.Write{UUID: "n000", IfRevision: 1, Revision: 1000, Event: driver.Event{ID: "gone"}}))
+			must(t, plain.Put(t.Context(),
+				driver.Write{UUID: "n000", IfRevision: 1, Revision: 1000, Event: driver.Event{ID: "gone"}}))
 			page, err := openBooks(t, b).Query(t.Context(), queryTag("x"))
 			must(t, err)
 			if len(page.Records) != n-1 {
@@ -203,7 +214,8 @@ func TestInterruptedFillIsRepeated(t *testing.T) {
 	}
 }
 
-// TestStoreNamesMakeDistinctCollections: any name of a store makes a collection of its own, and none that of the layout.
+// TestStoreNamesMakeDistinctCollections: any name of a store makes a collection of its own, and none that of the
+// layout.
 func TestStoreNamesMakeDistinctCollections(t *testing.T) {
 	url := backing.Mongo(t)
 	b := open(t, url)

@@ -17,7 +17,8 @@ import (
 
 // Pending implements driver.Store. Events are in the order of the UUIDs of their
 // records.
-func (s *store) Pending(ctx context.Context, after []byte, limit int) (events []driver.Pending, next []byte, err error) {
+func (s *store) Pending(ctx context.Context, after []byte,
+	limit int) (events []driver.Pending, next []byte, err error) {
 	if err := driver.CheckLimit(limit); err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +134,8 @@ func (s *store) clearAll(ctx context.Context, records map[string]published, uuid
 func (s *store) clearRest(ctx context.Context, records map[string]published, uuids []string) error {
 	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
-	left, err := s.readLatest.Find(limited, bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: pendingField, Value: exists(true)}},
+	left, err := s.readLatest.Find(limited,
+		bson.D{{Key: idField, Value: bson.D{{Key: "$in", Value: uuids}}}, {Key: pendingField, Value: exists(true)}},
 		options.Find().SetProjection(bson.D{{Key: idField, Value: 1}}).SetBatchSize(batch(len(uuids))))
 	docs, err := all(limited, left, err)
 	if err != nil {
@@ -241,7 +243,8 @@ func (s *store) Count(ctx context.Context) (records, pending int64, err error) {
 func (s *store) sumOver(ctx context.Context, having string, value any) (int64, error) {
 	cursor, err := s.collection.Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{{Key: having, Value: bson.D{{Key: "$gte", Value: ""}}}}}},
-		{{Key: "$group", Value: bson.D{{Key: idField, Value: nil}, {Key: countField, Value: bson.D{{Key: "$sum", Value: value}}}}}},
+		{{Key: "$group",
+			Value: bson.D{{Key: idField, Value: nil}, {Key: countField, Value: bson.D{{Key: "$sum", Value: value}}}}}},
 	})
 	docs, err := all(ctx, cursor, err)
 	if err != nil || len(docs) == 0 {
@@ -249,7 +252,8 @@ func (s *store) sumOver(ctx context.Context, having string, value any) (int64, e
 	}
 	n, ok := docs[0].Lookup(countField).AsInt64OK()
 	if !ok {
-		return 0, errs.New(errs.Internal, "%s returned a count of the collection %s that is not a number", s.b.address, s.collection.Name())
+		return 0, errs.New(errs.Internal, "%s returned a count of the collection %s that is not a number", s.b.address,
+			s.collection.Name())
 	}
 	return n, nil
 }

@@ -65,7 +65,8 @@ func (s *store) findEqual(ctx context.Context, field string, q driver.Query) (dr
 // find reads a page of the documents that match a filter, sorted by a field with unique
 // text values, which are the positions. Tombstones among them are left out: they keep the
 // keys of indexes that the process which wrote them did not know.
-func (s *store) find(ctx context.Context, filter bson.D, sort string, direction, limit, maxBytes int) (page driver.Page, err error) {
+func (s *store) find(ctx context.Context, filter bson.D, sort string,
+	direction, limit, maxBytes int) (page driver.Page, err error) {
 	cursor, err := s.cursor(ctx, filter, recordFields(sort), bson.D{{Key: sort, Value: direction}}, limit+1)
 	if err != nil {
 		return page, err

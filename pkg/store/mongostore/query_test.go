@@ -35,7 +35,8 @@ func TestEachOfSeveralKeysFindsItsRecords(t *testing.T) {
 		want = slices.Compact(want)
 		for _, limit := range []int{1, 3, 100} {
 			for range 2 {
-				q := driver.Query{Index: ix.Name, Equal: [][]byte{[]byte(p.first), []byte(p.second)}, Limit: limit, Descending: !slices.IsSorted(want)}
+				q := driver.Query{Index: ix.Name, Equal: [][]byte{[]byte(p.first), []byte(p.second)}, Limit: limit,
+					Descending: !slices.IsSorted(want)}
 				var got []string
 				for r, err := range driver.Matches(t.Context(), s, q) {
 					must(t, err)
@@ -58,7 +59,8 @@ func TestForgedCursorsAreHarmless(t *testing.T) {
 	})
 	must(t, err)
 	must(t, s.Put(t.Context(), write("a", 0, 1, "one")))
-	for _, after := range []string{"", "\x00", " ", "  ", "\xff\xfe", "a \xc3", "$gt", strings.Repeat("\xff", 6000), "99999999999999999999999 x"} {
+	for _, after := range []string{"", "\x00", " ", "  ", "\xff\xfe", "a \xc3", "$gt", strings.Repeat("\xff", 6000),
+		"99999999999999999999999 x"} {
 		for _, descending := range []bool{false, true} {
 			for _, q := range []driver.Query{
 				{Index: "tag", Equal: [][]byte{[]byte("one")}}, {Index: "name"}, {Index: "name", Equal: [][]byte{nil}},

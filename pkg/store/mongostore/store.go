@@ -47,7 +47,8 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 func (s *store) get(ctx context.Context, from *mongo.Collection, uuid string) (driver.Record, bool, error) {
 	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
-	doc, err := from.FindOne(limited, bson.D{{Key: idField, Value: uuid}}, options.FindOne().SetProjection(recordFields(idField))).Raw()
+	doc, err := from.FindOne(limited, bson.D{{Key: idField, Value: uuid}},
+		options.FindOne().SetProjection(recordFields(idField))).Raw()
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return driver.Record{}, false, nil
 	}
@@ -90,7 +91,8 @@ func errMismatch() error {
 }
 
 func errTooLarge(size int) error {
-	return errs.New(errs.TooLarge, "the object has %d bytes with its keys and events; the limit of this backend is %d", size, maxWrite)
+	return errs.New(errs.TooLarge, "the object has %d bytes with its keys and events; the limit of this backend is %d",
+		size, maxWrite)
 }
 
 // sizeOf returns the size of the parts of a write.

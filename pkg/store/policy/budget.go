@@ -39,7 +39,8 @@ func (b *Budget) Check() error {
 		return nil
 	}
 	return errs.Wrap(ErrBudget, errs.Limited,
-		"the rules that decide about this request take too long to evaluate on these objects: ask for fewer at once, or try again")
+		"the rules that decide about this request take too long to evaluate on these objects: ask for fewer at once, "+
+			"or try again")
 }
 
 // spend adds the cost of an evaluation, nil when it is unknown.

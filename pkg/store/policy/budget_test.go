@@ -31,7 +31,8 @@ func TestTheRulesOfARequestShareABudget(t *testing.T) {
 
 func TestOrdinaryRulesFitIntoTheBudgetOfARequest(t *testing.T) {
 	p := compile(t, policy.Rules{List: "user != null && (object.owner == user.uuid || user.uuid in object.members)"})
-	in := policy.Input{User: parse(t, `{"uuid":"u"}`), Object: parse(t, `{"owner":"x","members":["a","b","c","u"]}`), Budget: policy.NewBudget()}
+	in := policy.Input{User: parse(t, `{"uuid":"u"}`), Object: parse(t, `{"owner":"x","members":["a","b","c","u"]}`),
+		Budget: policy.NewBudget()}
 	for i := range 10_000 {
 		if err := p.Allow(t.Context(), policy.List, in); err != nil {
 			t.Fatalf("object %d: %v", i, err)

@@ -81,7 +81,8 @@ func CompileComputed(expressions map[string]string, known Known) (*Computed, []C
 	}
 	order, cycle := sortByReads(trees)
 	if cycle != nil {
-		return nil, []ComputedProblem{{cycle[0], Problem{Line: 1, Column: 1, Message: "computed fields read each other: " + strings.Join(append(cycle, cycle[0]), " → ")}}}
+		return nil, []ComputedProblem{{cycle[0], Problem{Line: 1, Column: 1,
+			Message: "computed fields read each other: " + strings.Join(append(cycle, cycle[0]), " → ")}}}
 	}
 	for _, name := range order {
 		field, found := trees[name].compile(known)

@@ -73,7 +73,9 @@ func (u *unchecked) compile(known Known) (*computed, []Problem) {
 	}
 	kind, ok := jsonType(tree.OutputType())
 	if !ok {
-		return nil, []Problem{{Line: 1, Column: 1, Message: fmt.Sprintf("the value is of type %s, which JSON does not have; convert it, for instance by string(...)", tree.OutputType())}}
+		return nil, []Problem{{Line: 1,
+			Column: 1, Message: fmt.Sprintf("the value is of type %s, which JSON does not have; convert it, for "+
+				"instance by string(...)", tree.OutputType())}}
 	}
 	compiled, problems := program(env, "", tree)
 	if len(problems) > 0 {
@@ -175,7 +177,8 @@ func (r *reads) walk(e ast.Expr, loops []string) {
 
 func (r *reads) walkCall(call ast.CallExpr, loops []string) {
 	args := call.Args()
-	if call.FunctionName() == operators.Index && len(args) == 2 && r.isWhole(args[0], loops) && args[1].Kind() == ast.LiteralKind {
+	if call.FunctionName() == operators.Index && len(args) == 2 && r.isWhole(args[0], loops) &&
+		args[1].Kind() == ast.LiteralKind {
 		if name, ok := args[1].AsLiteral().(types.String); ok {
 			r.read(args[1], string(name))
 			return
@@ -229,5 +232,6 @@ func (r *reads) problem(e ast.Expr, message string) {
 
 // isTypeName reports whether a name is that of a type, as in type(x) == string.
 func isTypeName(name string) bool {
-	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}, name)
+	return slices.Contains([]string{"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type",
+		"uint"}, name)
 }

@@ -44,7 +44,10 @@ var computedEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 		onList(listMin, func(l traits.Lister) ref.Val { return extreme(l, types.IntNegOne) }),
 		onList(listSum, sum),
 		cel.Function(listJoin, cel.MemberOverload("join_list_string", []*cel.Type{list, text}, text,
-			cel.BinaryBinding(func(l, separator ref.Val) ref.Val { return join(l.(traits.Lister), string(separator.(types.String))) }))),
+			cel.BinaryBinding(func(l, separator ref.Val) ref.Val {
+				return join(l.(traits.Lister),
+					string(separator.(types.String)))
+			}))),
 	)
 })
 

@@ -15,8 +15,9 @@ import (
 )
 
 var (
-	errTooLarge = fmt.Errorf("is larger than %d bytes, or has more than %d elements", MaxComputedBytes, MaxComputedElements)
-	errNotJSON  = errors.New("is not a JSON value")
+	errTooLarge = fmt.Errorf("is larger than %d bytes, or has more than %d elements", MaxComputedBytes,
+		MaxComputedElements)
+	errNotJSON = errors.New("is not a JSON value")
 )
 
 // appendJSON appends the JSON of a value. Equal values have equal texts: names are in order.

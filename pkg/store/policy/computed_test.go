@@ -22,7 +22,8 @@ func TestComputedValues(t *testing.T) {
 	nested := strings.Repeat("[", object.MaxCopyDepth) + strings.Repeat("]", object.MaxCopyDepth)
 	author := `{"first":"Ada","last":"Lovelace","price":3,"rate":0.5,"tags":["b","a"],"address":{"city":"Paris"},"born":"1815-12-10T00:00:00Z","first-name":"A",
 		"books":[{"uuid":"x","year":1843,"title":"Notes"},{"uuid":"y","year":1992.5}],"old":7,"ok":true,"none":null,"huge":1e300,"nested":` + nested + `}`
-	known := policy.Known{Types: map[string]string{"price": "number", "first": "string"}, Arrays: []string{"books", "papers"}}
+	known := policy.Known{Types: map[string]string{"price": "number", "first": "string"},
+		Arrays: []string{"books", "papers"}}
 	for _, c := range []struct{ expression, want string }{
 		{`size(books)`, `2`},
 		{`size(papers)`, `0`},
@@ -81,19 +82,22 @@ func TestComputedValues(t *testing.T) {
 }
 
 func TestComputedFieldsReadEachOther(t *testing.T) {
-	c := computedOf(t, policy.Known{Arrays: []string{"books"}}, map[string]string{"a": "b + 1", "b": "size(books)", "d": "a * 2 + n"})
+	c := computedOf(t, policy.Known{Arrays: []string{"books"}},
+		map[string]string{"a": "b + 1", "b": "size(books)", "d": "a * 2 + n"})
 	o := parsed(t, `{"n":1,"books":[1,2],"a":100}`)
 	c.Set(o)
 	if got, want := string(o["d"]), "7"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(c.Names(), c.Reads("d"), c.Reads("b"), c.Type("a"), c.Type("d")), "[b a d] [a b books n] [books]integerinteger"; got != want {
+	if got, want := fmt.Sprint(c.Names(), c.Reads("d"), c.Reads("b"), c.Type("a"), c.Type("d")),
+		"[b a d] [a b books n] [books]integerinteger"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 func TestComputedProblems(t *testing.T) {
-	known := policy.Known{Types: map[string]string{"title": "string", "year": "integer", "price": "number"}, Closed: true, Arrays: []string{"books"}}
+	known := policy.Known{Types: map[string]string{"title": "string", "year": "integer", "price": "number"},
+		Closed: true, Arrays: []string{"books"}}
 	for expression, want := range map[string]string{
 		`size(boks)`:                 `1:6: the schema of the store has no property "boks"`,
 		`object.boks`:                `1:7: the schema of the store has no property "boks"`,
@@ -122,7 +126,8 @@ func TestComputedProblems(t *testing.T) {
 			t.Errorf("%s: no problem", expression)
 			continue
 		}
-		if got := fmt.Sprintf("%d:%d: %s", problems[0].Line, problems[0].Column, problems[0].Message); !strings.Contains(got, want) {
+		if got := fmt.Sprintf("%d:%d: %s", problems[0].Line, problems[0].Column,
+			problems[0].Message); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", expression, got, want)
 		}
 	}
@@ -132,8 +137,8 @@ func TestComputedProblems(t *testing.T) {
 	}
 }
 
-// TestComputedLimits checks that what a client can store makes no write expensive, and that an object whose fields exceed a
-// limit is computed like any other.
+// TestComputedLimits checks that what a client can store makes no write expensive, and that an object whose fields
+// exceed a limit is computed like any other.
 func TestComputedLimits(t *testing.T) {
 	long := `"` + strings.Repeat("x", policy.MaxComputedBytes+1) + `"`
 	many := "[" + strings.Repeat("1,", policy.MaxComputedElements) + "1]"
@@ -158,12 +163,14 @@ func TestComputedLimits(t *testing.T) {
 }
 
 func BenchmarkComputed(b *testing.B) {
-	c, problems := policy.CompileComputed(map[string]string{"count": "size(books)", "newest": "books.map(b, b.year).max()", "name": "first + ' ' + last"}, policy.Known{Arrays: []string{"books"}})
+	c, problems := policy.CompileComputed(map[string]string{"count": "size(books)",
+		"newest": "books.map(b, b.year).max()", "name": "first + ' ' + last"}, policy.Known{Arrays: []string{"books"}})
 	if len(problems) > 0 {
 		b.Fatal(problems)
 	}
 	for _, n := range []int{0, 100, 10_000} {
-		books := strings.TrimSuffix(strings.Repeat(`{"uuid":"0192f3c1-0000-7000-8000-000000000000","title":"A title","year":1990},`, n), ",")
+		books := strings.TrimSuffix(
+			strings.Repeat(`{"uuid":"0192f3c1-0000-7000-8000-000000000000","title":"A title","year":1990},`, n), ",")
 		o, err := object.Parse([]byte(`{"first":"Ada","last":"Lovelace","books":[` + books + `]}`))
 		if err != nil {
 			b.Fatal(err)

@@ -109,7 +109,8 @@ func sourceFields(tree *cel.Ast) (fields []string, problems []Problem) {
 		}
 		at := native.SourceInfo().GetStartLocation(e.ID())
 		problems = append(problems, Problem{
-			Line: at.Line(), Column: at.Column() + 1, Message: `a condition names the fields that it reads: source.field, or source["field"]`,
+			Line: at.Line(), Column: at.Column() + 1,
+			Message: `a condition names the fields that it reads: source.field, or source["field"]`,
 		})
 	}
 	return fields, problems
@@ -126,7 +127,8 @@ func selected(e ast.NavigableExpr) (string, bool) {
 		return parent.AsSelect().FieldName(), true
 	case ast.CallKind:
 		args := parent.AsCall().Args()
-		if parent.AsCall().FunctionName() != operators.Index || args[0].ID() != e.ID() || args[1].Kind() != ast.LiteralKind {
+		if parent.AsCall().FunctionName() != operators.Index || args[0].ID() != e.ID() ||
+			args[1].Kind() != ast.LiteralKind {
 			return "", false
 		}
 		name, ok := args[1].AsLiteral().(types.String)

@@ -89,7 +89,8 @@ func TestAConditionHasTheSameResultEachTime(t *testing.T) {
 	for i := range 40 {
 		fields = append(fields, fmt.Sprintf(`"f%02d":%d`, 39-i, i))
 	}
-	body := []byte(`{"m":{` + strings.Join(fields, ",") + `},"l":[` + strings.TrimSuffix(strings.Repeat("1,", 2000), ",") + `]}`)
+	body := []byte(`{"m":{` + strings.Join(fields, ",") + `},"l":[` +
+		strings.TrimSuffix(strings.Repeat("1,", 2000), ",") + `]}`)
 	for expression, want := range map[string]bool{
 		"source.m.map(k, k)[0] == 'f00'":                                   true,
 		"source.m.map(k, source.m[k])[39] == 0":                            true,

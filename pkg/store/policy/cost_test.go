@@ -57,7 +57,8 @@ func TestEvaluationCostIsBounded(t *testing.T) {
 			// The context bounds a test that fails; it is not what ends a rule.
 			ctx, cancel := kit.Patience(t.Context(), time.Minute)
 			defer cancel()
-			if err := p.Allow(ctx, policy.Create, policy.Input{Input: o, Now: time.Now()}); !errors.Is(err, errs.Unauthenticated) {
+			if err := p.Allow(ctx, policy.Create, policy.Input{Input: o, Now: time.Now()}); !errors.Is(err,
+				errs.Unauthenticated) {
 				t.Errorf("%v, want it to be denied at the limit", err)
 			}
 		})
@@ -81,15 +82,16 @@ func TestLargeObjectsAreEvaluated(t *testing.T) {
 	}
 }
 
-// TestLoopsReadObjectsWithinValuesOnce: a loop pays for a step when it reads an object within a value, so each of its rounds must not
-// take as long as the object is large. These rules take minutes if it does.
+// TestLoopsReadObjectsWithinValuesOnce: a loop pays for a step when it reads an object within a value, so each of its
+// rounds must not take as long as the object is large. These rules take minutes if it does.
 func TestLoopsReadObjectsWithinValuesOnce(t *testing.T) {
 	numbers := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
 	var names strings.Builder
 	for i := range 8000 {
 		fmt.Fprintf(&names, `,"n%d":1`, i)
 	}
-	o, err := object.Parse([]byte(`{"l":` + numbers(30_000) + `,"m":{"l":` + numbers(50_000) + `,"o":{"x":1` + names.String() + `}}}`))
+	o, err := object.Parse(
+		[]byte(`{"l":` + numbers(30_000) + `,"m":{"l":` + numbers(50_000) + `,"o":{"x":1` + names.String() + `}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,8 @@ func FuzzRule(f *testing.F) {
 
 func BenchmarkCompile(b *testing.B) {
 	for b.Loop() {
-		if _, problems := policy.Compile(policy.Rules{Update: "object.owner == user.uuid && input.year > 1900"}); problems != nil {
+		if _, problems := policy.Compile(
+			policy.Rules{Update: "object.owner == user.uuid && input.year > 1900"}); problems != nil {
 			b.Fatal(problems)
 		}
 	}

@@ -101,7 +101,8 @@ func (p *Policy) Explain(ctx context.Context, op Op, in Input) (Decision, error)
 	case op == Get || op == List:
 		d.Values = append(d.Values, readOf(in.Object, "object", "public"))
 	}
-	slices.SortFunc(d.Values, func(a, b Read) int { return cmp.Or(cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.Field, b.Field)) })
+	slices.SortFunc(d.Values,
+		func(a, b Read) int { return cmp.Or(cmp.Compare(a.Variable, b.Variable), cmp.Compare(a.Field, b.Field)) })
 	d.Values = slices.Compact(d.Values)
 	return d, err
 }
@@ -117,7 +118,8 @@ func (r *rule) reads(in Input) []Read {
 		return nil // it has been compiled before
 	}
 	var all []Read
-	objects := map[string]object.Object{"user": in.User, "object": in.Object, "input": in.Input, sessionVariable: in.Session.record()}
+	objects := map[string]object.Object{"user": in.User, "object": in.Object, "input": in.Input,
+		sessionVariable: in.Session.record()}
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(tree.NativeRep()), ast.KindMatcher(ast.SelectKind)) {
 		variable := e.AsSelect().Operand().AsIdent() // "" for any other expression
 		if o, known := objects[variable]; known {

@@ -12,8 +12,8 @@ import (
 // What is explained is what is decided.
 func TestADecisionIsExplained(t *testing.T) {
 	in := policy.Input{
-		User: parse(t, `{"uuid":"ann","team":"red"}`), Object: parse(t, `{"uuid":"n","user":"bob","public":true}`), Input: parse(t, `{"public":false}`),
-		Now: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
+		User: parse(t, `{"uuid":"ann","team":"red"}`), Object: parse(t, `{"uuid":"n","user":"bob","public":true}`),
+		Input: parse(t, `{"public":false}`), Now: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
 	}
 	for _, c := range []struct {
 		rules policy.Rules
@@ -24,11 +24,14 @@ func TestADecisionIsExplained(t *testing.T) {
 		{policy.Rules{Update: "false"}, policy.Get, "true by get none: everyone may"},
 		{policy.Rules{OwnerField: "user", Update: "isOwner || object.public == input.public"}, policy.Update,
 			`false by update isOwner || object.public == input.public, owner false, input.public=false object.public=true object.user="bob" user.uuid="ann"`},
-		{policy.Rules{Get: "user.team == object.team"}, policy.List, `false by get user.team == object.team (no such key: team), object.team= user.team="red"`},
+		{policy.Rules{Get: "user.team == object.team"}, policy.List,
+			`false by get user.team == object.team (no such key: team), object.team= user.team="red"`},
 		{policy.Rules{List: "object['public'] && now > timestamp('2020-01-01T00:00:00Z')"}, policy.List,
 			"true by list object['public'] && now > timestamp('2020-01-01T00:00:00Z')"},
-		{policy.Rules{Owner: true}, policy.Get, `true by get policy: owner, owner false, object.public=true object.user="bob" user.uuid="ann"`},
-		{policy.Rules{Owner: true}, policy.Delete, `false by delete policy: owner, owner false, object.user="bob" user.uuid="ann"`},
+		{policy.Rules{Owner: true}, policy.Get,
+			`true by get policy: owner, owner false, object.public=true object.user="bob" user.uuid="ann"`},
+		{policy.Rules{Owner: true}, policy.Delete,
+			`false by delete policy: owner, owner false, object.user="bob" user.uuid="ann"`},
 		{policy.Rules{Owner: true}, policy.Create, `true by create policy: owner, owner true, user.uuid="ann"`},
 	} {
 		p := compile(t, c.rules)

@@ -161,7 +161,8 @@ func (f *Fields) AllowWrite(ctx context.Context, op Op, name string, in Input) e
 	denial.Op = Op("writing " + name)
 	e := errs.New(errs.Denied, "you may not set the field %q to this value", name)
 	if in.User == nil {
-		e = errs.New(errs.Unauthenticated, "the field %q may not be set to this value without logging in; a login helps only if its rule allows your user", name)
+		e = errs.New(errs.Unauthenticated, "the field %q may not be set to this value without logging in; a login "+
+			"helps only if its rule allows your user", name)
 	}
 	e.Err = denial
 	return e
@@ -179,7 +180,9 @@ type FieldReader struct {
 // For returns a reader for a caller: the user, the time and the budget of in. failed, if not nil, is called for each
 // rule that could not be evaluated, which hides its field.
 func (f *Fields) For(in Input, failed func(*Denial)) *FieldReader {
-	return &FieldReader{fields: f, in: Input{User: in.User, Session: in.Session, Now: in.Now, Budget: in.Budget, UserValues: &UserValues{}}, failed: failed}
+	return &FieldReader{fields: f,
+		in:     Input{User: in.User, Session: in.Session, Now: in.Now, Budget: in.Budget, UserValues: &UserValues{}},
+		failed: failed}
 }
 
 // MayRead reports whether the caller may read a field of a stored object, which may be nil if the rule does not

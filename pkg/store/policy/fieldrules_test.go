@@ -33,7 +33,8 @@ func parsed(t *testing.T, text string) object.Object {
 // A field is read by those for whom its rule holds; a rule that can't be evaluated does not hold.
 func TestMayReadField(t *testing.T) {
 	f := compileFields(t, map[string]policy.FieldRule{
-		"owned": {Read: "isOwner"}, "open": {Read: "true"}, "closed": {Read: " false "}, "admins": {Read: "user.admin == true"},
+		"owned": {Read: "isOwner"}, "open": {Read: "true"}, "closed": {Read: " false "},
+		"admins":    {Read: "user.admin == true"},
 		"published": {Read: "object.published"}, "past": {Read: "now > timestamp('2020-01-01T00:00:00Z')"},
 	}).With([]string{"private"}, []string{"kept"})
 	ada, bob := parsed(t, `{"uuid":"ada","admin":true}`), parsed(t, `{"uuid":"bob"}`)
@@ -59,7 +60,8 @@ func TestMayReadField(t *testing.T) {
 		})
 		hidden, err := r.Hidden(t.Context(), names, of.stored)
 		if err != nil || strings.Join(hidden, " ") != of.hidden || failed != of.failed {
-			t.Errorf("%s: hidden %v, %d failed, %v; want %s, %d", of.user.Encode(), hidden, failed, err, of.hidden, of.failed)
+			t.Errorf("%s: hidden %v, %d failed, %v; want %s, %d", of.user.Encode(), hidden, failed, err, of.hidden,
+				of.failed)
 		}
 	}
 	if !slices.Equal(f.Readers(), []string{"admins", "owned", "past", "published"}) {
@@ -79,7 +81,8 @@ func TestMayReadField(t *testing.T) {
 
 // A rule that does not depend on the object costs one evaluation, however many objects there are.
 func TestRulesWithoutTheObjectAreEvaluatedOnce(t *testing.T) {
-	f := compileFields(t, map[string]policy.FieldRule{"a": {Read: "user.missing == 1"}, "b": {Read: "object.missing == 1"}})
+	f := compileFields(t,
+		map[string]policy.FieldRule{"a": {Read: "user.missing == 1"}, "b": {Read: "object.missing == 1"}})
 	failed := 0
 	r := f.For(policy.Input{}, func(*policy.Denial) { failed++ })
 	for range 10 {
@@ -95,7 +98,8 @@ func TestRulesWithoutTheObjectAreEvaluatedOnce(t *testing.T) {
 // The rules of fields share the budget of the request, and end with its context.
 func TestRulesOfFieldsHaveABudget(t *testing.T) {
 	f := compileFields(t, map[string]policy.FieldRule{
-		"a": {Read: "object.list.all(x, object.list.all(y, x != y + 1000))", Write: "input.list.all(x, input.list.all(y, x != y + 1000))"},
+		"a": {Read: "object.list.all(x, object.list.all(y, x != y + 1000))",
+			Write: "input.list.all(x, input.list.all(y, x != y + 1000))"},
 	})
 	large := object.Object{"list": []byte("[" + strings.Repeat("1,", 600) + "1]")}
 	budget := policy.NewBudget()
@@ -107,7 +111,8 @@ func TestRulesOfFieldsHaveABudget(t *testing.T) {
 	if !errors.Is(err, policy.ErrBudget) {
 		t.Fatal(err)
 	}
-	if err := f.AllowWrite(t.Context(), policy.Update, "a", policy.Input{Input: large, Budget: budget}); !errors.Is(err, policy.ErrBudget) {
+	if err := f.AllowWrite(t.Context(), policy.Update, "a", policy.Input{Input: large, Budget: budget}); !errors.Is(err,
+		policy.ErrBudget) {
 		t.Error(err)
 	}
 }
@@ -115,8 +120,8 @@ func TestRulesOfFieldsHaveABudget(t *testing.T) {
 // A write rule is over the stored and the incoming object; what a user creates is theirs. The error names the field.
 func TestAllowWriteOfField(t *testing.T) {
 	f := compileFields(t, map[string]policy.FieldRule{
-		"owned": {Write: "isOwner"}, "once": {Write: "object == null || !has(object.once)"}, "small": {Write: "input.small < 3"},
-		"role": {Write: "user.role == 'admin'"}, "never": {Write: "false"},
+		"owned": {Write: "isOwner"}, "once": {Write: "object == null || !has(object.once)"},
+		"small": {Write: "input.small < 3"}, "role": {Write: "user.role == 'admin'"}, "never": {Write: "false"},
 	})
 	ada, bob := parsed(t, `{"uuid":"ada"}`), parsed(t, `{"uuid":"bob","role":"admin"}`)
 	stored := parsed(t, `{"user":"ada","once":1}`)
@@ -134,7 +139,8 @@ func TestAllowWriteOfField(t *testing.T) {
 	} {
 		var denied []string
 		for _, name := range f.Writers() {
-			err := f.AllowWrite(t.Context(), of.op, name, policy.Input{User: of.user, Object: of.stored, Input: parsed(t, `{"small":5}`)})
+			err := f.AllowWrite(t.Context(), of.op, name,
+				policy.Input{User: of.user, Object: of.stored, Input: parsed(t, `{"small":5}`)})
 			if err == nil {
 				continue
 			}
@@ -157,7 +163,8 @@ func TestShortFormsOfFields(t *testing.T) {
 		name                    string
 		never, ignored, trusted bool
 	}{{"p", true, true, true}, {"r", false, true, false}, {"x", false, false, false}} {
-		if f.Never(of.name) != of.never || f.Ignores(of.name, false) != of.ignored || f.Ignores(of.name, true) != of.trusted {
+		if f.Never(of.name) != of.never || f.Ignores(of.name, false) != of.ignored ||
+			f.Ignores(of.name, true) != of.trusted {
 			t.Errorf("%s: %v %v %v", of.name, f.Never(of.name), f.Ignores(of.name, false), f.Ignores(of.name, true))
 		}
 	}
@@ -183,7 +190,8 @@ func TestFieldProblems(t *testing.T) {
 // one that can't be evaluated.
 func TestADenialWithoutALoginPromisesNothingFromOne(t *testing.T) {
 	ann := parse(t, `{"uuid":"ann"}`)
-	for _, rule := range []string{"false", "user != null && user.role == 'admin'", "object.none == 1", "user.role == 'admin'"} {
+	for _, rule := range []string{"false", "user != null && user.role == 'admin'", "object.none == 1",
+		"user.role == 'admin'"} {
 		p := compile(t, policy.Rules{Update: rule})
 		f, problems := policy.CompileFields(policy.Rules{}, map[string]policy.FieldRule{"rank": {Write: rule}})
 		if len(problems) > 0 {
@@ -196,14 +204,17 @@ func TestADenialWithoutALoginPromisesNothingFromOne(t *testing.T) {
 			kind    errs.Kind
 			message string
 		}{
-			{nil, "store", func(in policy.Input) error { return p.Allow(t.Context(), policy.Update, in) }, errs.Unauthenticated,
-				"the store's policy does not allow update without logging in; a login helps only if its rule allows your user"},
+			{nil, "store", func(in policy.Input) error { return p.Allow(t.Context(), policy.Update, in) },
+				errs.Unauthenticated,
+				"the store's policy does not allow update without logging in; a login helps only if its rule allows " +
+					"your user"},
 			{ann, "store", func(in policy.Input) error { return p.Allow(t.Context(), policy.Update, in) }, errs.Denied,
 				"the store's policy does not allow you to update this"},
-			{nil, "field", func(in policy.Input) error { return f.AllowWrite(t.Context(), policy.Update, "rank", in) }, errs.Unauthenticated,
+			{nil, "field", func(in policy.Input) error { return f.AllowWrite(t.Context(), policy.Update, "rank", in) },
+				errs.Unauthenticated,
 				`the field "rank" may not be set to this value without logging in; a login helps only if its rule allows your user`},
-			{ann, "field", func(in policy.Input) error { return f.AllowWrite(t.Context(), policy.Update, "rank", in) }, errs.Denied,
-				`you may not set the field "rank" to this value`},
+			{ann, "field", func(in policy.Input) error { return f.AllowWrite(t.Context(), policy.Update, "rank", in) },
+				errs.Denied, `you may not set the field "rank" to this value`},
 		} {
 			err := of.refuse(policy.Input{User: of.user, Object: parse(t, `{}`), Input: parse(t, `{"rank":1}`)})
 			var e *errs.Error

@@ -9,10 +9,13 @@ import (
 func TestMayRead(t *testing.T) {
 	secret := func(name string) bool { return name == "secret" || name == "user" }
 	for expression, want := range map[string]bool{
-		``: false, `user != null`: false, `user.secret == 1`: false, `object.open`: false, `object.nested.secret`: false,
+		``: false, `user != null`: false, `user.secret == 1`: false, `object.open`: false,
+		`object.nested.secret`:                     false,
 		`object.open || object.owner == user.uuid`: false, `["secret"].exists(name, name == object.open)`: false,
-		`object.secret`: true, `has(object.secret)`: true, `!has(object.secret) || object.open`: true, `object["open"]`: true, `"secret" in object`: true,
-		`object.all(name, name != "secret")`: true, `object == {}`: true, `size(object) == 3`: true, `object.open && [object].size() == 1`: true,
+		`object.secret`: true, `has(object.secret)`: true, `!has(object.secret) || object.open`: true,
+		`object["open"]`: true, `"secret" in object`: true,
+		`object.all(name, name != "secret")`: true, `object == {}`: true, `size(object) == 3`: true,
+		`object.open && [object].size() == 1`: true,
 	} {
 		p, problems := policy.Compile(policy.Rules{Get: expression})
 		if len(problems) > 0 {
@@ -25,7 +28,8 @@ func TestMayRead(t *testing.T) {
 		}
 	}
 	owner, _ := policy.Compile(policy.Rules{Owner: true})
-	if !owner.MayRead(policy.Get, secret) || owner.MayRead(policy.Get, func(name string) bool { return name == "secret" }) {
+	if !owner.MayRead(policy.Get, secret) ||
+		owner.MayRead(policy.Get, func(name string) bool { return name == "secret" }) {
 		t.Error("the owner's rules read public, user and uuid")
 	}
 }

@@ -105,5 +105,6 @@ func (n *naming) add(at, of ast.Expr, field string, loops []string) {
 			start = before
 		}
 	}
-	n.found = append(n.found, NamedField{Variable: of.AsIdent(), Field: field, Line: start.Line(), Column: start.Column() + 1})
+	n.found = append(n.found,
+		NamedField{Variable: of.AsIdent(), Field: field, Line: start.Line(), Column: start.Column() + 1})
 }

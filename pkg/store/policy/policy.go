@@ -168,8 +168,9 @@ func (r *rule) reason(err error) string {
 func denied(op Op, in Input, cause *Denial) error {
 	e := errs.New(errs.Denied, "the store's policy does not allow you to %s this", op)
 	if in.User == nil {
-		e = errs.New(errs.Unauthenticated, "the store's policy does not allow %s without logging in; a login helps only "+
-			"if its rule allows your user", op)
+		e = errs.New(errs.Unauthenticated,
+			"the store's policy does not allow %s without logging in; a login helps only "+
+				"if its rule allows your user", op)
 	}
 	e.Err = cause
 	return e
@@ -196,7 +197,8 @@ func (p *Policy) isOwner(op Op, in Input) bool {
 
 // Messages of the parser of CEL that say little about the error.
 var (
-	reservedWord  = regexp.MustCompile(`^reserved identifier: (\w+)$|no viable alternative at input '\.\s*(in)'|mismatched input '(in)'|mismatched input '(true|false|null)' expecting IDENTIFIER`)
+	reservedWord = regexp.MustCompile(
+		`^reserved identifier: (\w+)$|no viable alternative at input '\.\s*(in)'|mismatched input '(in)'|mismatched input '(true|false|null)' expecting IDENTIFIER`)
 	unknownSymbol = regexp.MustCompile(`^Syntax error: token recognition error at: '(=|&|\||.)`)
 )
 
@@ -204,7 +206,8 @@ var (
 func withHint(message string) string {
 	if found := reservedWord.FindStringSubmatch(message); found != nil {
 		word := found[1] + found[2] + found[3] + found[4]
-		return fmt.Sprintf(`%s; %s is a reserved word, and a field of this name is written in brackets, as in object["%s"]`,
+		return fmt.Sprintf(
+			`%s; %s is a reserved word, and a field of this name is written in brackets, as in object["%s"]`,
 			message, word, word)
 	}
 	found := unknownSymbol.FindStringSubmatch(message)

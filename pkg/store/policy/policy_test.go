@@ -75,17 +75,21 @@ func TestRules(t *testing.T) {
 		{rule: "object[1] == 1", object: `{"b":1}`, want: errs.Unauthenticated},
 		{rule: "object['a'] == 1", object: `{"b":1}`, want: errs.Unauthenticated},
 		{rule: "size(object) == 2 && object.all(k, object[k] > 0)", object: `{"a":1,"b":2}`},
-		{rule: "object == input && input == {'a': [1, {'b': true}]}", object: `{"a":[1,{"b":true}]}`, input: `{"a":[1.0,{"b":true}]}`},
+		{rule: "object == input && input == {'a': [1, {'b': true}]}", object: `{"a":[1,{"b":true}]}`,
+			input: `{"a":[1.0,{"b":true}]}`},
 		{rule: "object != input", object: `{"a":[1]}`, input: `{"a":[2]}`},
 		{rule: "input.tags.all(t, t in object.tags)", object: `{"tags":["a","b"]}`, input: `{"tags":["b"]}`},
 		{rule: "input.mail.matches('^[^@]+@example[.]com$')", input: `{"mail":"me@example.com"}`},
 		{rule: "object.gone == 1 || true"},
 	} {
 		p := compile(t, policy.Rules{Update: c.rule})
-		in := policy.Input{User: parse(t, c.user), Object: parse(t, c.object), Input: parse(t, c.input), Now: time.Now()}
+		in := policy.Input{User: parse(t, c.user), Object: parse(t, c.object), Input: parse(t, c.input),
+			Now: time.Now()}
 		err := p.Allow(t.Context(), policy.Update, in)
-		if c.want == errs.Internal && err != nil || c.want != errs.Internal && (err == nil || errs.KindOf(err) != c.want) {
-			t.Errorf("%s with user %s, object %s, input %s: %v, want %v", c.rule, c.user, c.object, c.input, err, c.want)
+		if c.want == errs.Internal && err != nil ||
+			c.want != errs.Internal && (err == nil || errs.KindOf(err) != c.want) {
+			t.Errorf("%s with user %s, object %s, input %s: %v, want %v", c.rule, c.user, c.object, c.input, err,
+				c.want)
 		}
 	}
 }
@@ -107,7 +111,8 @@ func TestProblemsHavePositions(t *testing.T) {
 			t.Errorf("%s: no problem", rule)
 			continue
 		}
-		if got := problems[0]; got.Op != policy.Delete || got.Line < 1 || got.Column < 1 || !strings.Contains(got.Message, want) {
+		if got := problems[0]; got.Op != policy.Delete || got.Line < 1 || got.Column < 1 ||
+			!strings.Contains(got.Message, want) {
 			t.Errorf("%s: %+v, want %q", rule, got, want)
 		}
 	}
@@ -146,14 +151,16 @@ func TestOwner(t *testing.T) {
 		}
 	}
 	overridden := compile(t, policy.Rules{Owner: true, Create: "false"})
-	if err := overridden.Allow(t.Context(), policy.Create, policy.Input{User: parse(t, me)}); !errors.Is(err, errs.Denied) {
+	if err := overridden.Allow(t.Context(), policy.Create, policy.Input{User: parse(t, me)}); !errors.Is(err,
+		errs.Denied) {
 		t.Errorf("an expression beside owner wins: %v", err)
 	}
 }
 
 // TestIsOwner: the owner field alone says who the owner is, in expressions too; a user is their own owner.
 func TestIsOwner(t *testing.T) {
-	mixed := compile(t, policy.Rules{OwnerField: "by", Create: "isOwner", Get: "isOwner || object.public == true", Update: "isOwner && !has(object.locked)"})
+	mixed := compile(t, policy.Rules{OwnerField: "by", Create: "isOwner", Get: "isOwner || object.public == true",
+		Update: "isOwner && !has(object.locked)"})
 	users := compile(t, policy.Rules{Users: true, Get: "isOwner", Update: "isOwner"})
 	me := parse(t, `{"uuid":"me"}`)
 	for _, c := range []struct {
@@ -186,11 +193,13 @@ func TestIsOwner(t *testing.T) {
 	if !mixed.NeedsObject(policy.Get) || !users.NeedsObject(policy.Update) || mixed.NeedsObject(policy.Create) {
 		t.Error("isOwner is about the object, unless there is none yet")
 	}
-	if by := func(name string) bool { return name == "by" }; !mixed.MayRead(policy.Update, by) || !mixed.MayRead(policy.List, by) || mixed.MayRead(policy.Delete, by) {
+	if by := func(name string) bool { return name == "by" }; !mixed.MayRead(policy.Update, by) ||
+		!mixed.MayRead(policy.List, by) || mixed.MayRead(policy.Delete, by) {
 		t.Error("isOwner reads the owner field")
 	}
 	for rule, want := range map[string]string{"isOwner": "owner: user", "isowner": "undeclared"} {
-		if _, problems := policy.Compile(policy.Rules{Get: rule}); len(problems) != 1 || !strings.Contains(problems[0].Message, want) {
+		if _, problems := policy.Compile(policy.Rules{Get: rule}); len(problems) != 1 ||
+			!strings.Contains(problems[0].Message, want) {
 			t.Errorf("%s without an owner: %v", rule, problems)
 		}
 	}
@@ -225,10 +234,12 @@ func TestADenialSaysWhichRuleDeniesWithoutValues(t *testing.T) {
 		p := compile(t, policy.Rules{Update: rule})
 		err := p.Allow(t.Context(), policy.Update, policy.Input{Input: parse(t, `{"pin":"hunter2"}`)})
 		var denial *policy.Denial
-		if !errors.Is(err, errs.Unauthenticated) || !errors.As(err, &denial) || denial.Op != policy.Update || denial.Expression != rule {
+		if !errors.Is(err, errs.Unauthenticated) || !errors.As(err, &denial) || denial.Op != policy.Update ||
+			denial.Expression != rule {
 			t.Fatalf("%s: %v", rule, err)
 		}
-		if text := err.Error(); strings.Contains(text, "hunter2") || !strings.Contains(denial.Reason, reason) || (denial.Reason == "") != (reason == "") {
+		if text := err.Error(); strings.Contains(text, "hunter2") || !strings.Contains(denial.Reason, reason) ||
+			(denial.Reason == "") != (reason == "") {
 			t.Errorf("%s: %s", rule, text)
 		}
 	}
@@ -263,7 +274,8 @@ func TestConcurrentUse(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 100 {
-				if err := p.Allow(context.Background(), policy.Get, policy.Input{Object: object.Object{"n": []byte("1")}}); err != nil {
+				if err := p.Allow(context.Background(), policy.Get,
+					policy.Input{Object: object.Object{"n": []byte("1")}}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -92,14 +92,16 @@ func checkAlone(env *cel.Env, op Op, expression string) (*cel.Ast, []Problem) {
 		return nil, problemsOf(op, issues)
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "the expression must be true or false, not of type " + t.String()}}
+		return nil, []Problem{{Op: op, Line: 1, Column: 1,
+			Message: "the expression must be true or false, not of type " + t.String()}}
 	}
 	return tree, nil
 }
 
 func problemsOf(op Op, issues *cel.Issues) (problems []Problem) {
 	for _, e := range issues.Errors() {
-		problems = append(problems, Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: withHint(e.Message)})
+		problems = append(problems,
+			Problem{Op: op, Line: e.Location.Line(), Column: e.Location.Column() + 1, Message: withHint(e.Message)})
 	}
 	return problems
 }
@@ -138,7 +140,8 @@ type rule struct {
 func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if strings.TrimSpace(expression) == isOwner && p.owner != "" {
 		// The most frequent rule needs no program.
-		return &rule{expression: expression, isOwner: true, neededValues: []neededValue{p.ownedByUser()}, isNarrow: true}, nil
+		return &rule{expression: expression, isOwner: true, neededValues: []neededValue{p.ownedByUser()},
+			isNarrow: true}, nil
 	}
 	env, err := environment()
 	if err != nil {
@@ -153,13 +156,16 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	}
 	asks := mentions(tree, isOwner)
 	if asks && p.owner == "" {
-		return nil, []Problem{{Op: op, Line: 1, Column: 1, Message: "isOwner is for stores whose objects have an owner: add `owner: user`, or the field that is to hold its uuid, to the store"}}
+		return nil, []Problem{{Op: op, Line: 1,
+			Column: 1, Message: "isOwner is for stores whose objects have an owner: add `owner: user`, or the field " +
+				"that is to hold its uuid, to the store"}}
 	}
 	compiled, problems := program(env, op, tree, cel.InterruptCheckFrequency(checkEvery))
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"), input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
+	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"),
+		input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
 	r.tree = tree.NativeRep()
 	n := narrower{policy: p, env: env, tree: r.tree}
 	r.neededValues, r.isNarrow = n.neededBy(n.tree.Expr())
@@ -181,7 +187,8 @@ func dynamicPatterns(op Op, tree *cel.Ast) []Problem {
 			continue
 		}
 		at := native.SourceInfo().GetStartLocation(pattern.ID())
-		problems = append(problems, Problem{Op: op, Line: at.Line(), Column: at.Column() + 1, Message: "the pattern of matches must be a string literal"})
+		problems = append(problems, Problem{Op: op, Line: at.Line(), Column: at.Column() + 1,
+			Message: "the pattern of matches must be a string literal"})
 	}
 	return problems
 }

@@ -168,7 +168,8 @@ func (s *selectorCompiler) truthOf(e ast.Expr) (truthSelections, bool) {
 			return s.noTerms(e)
 		}
 		value := s.selector.add(origin{of: of})
-		return truthSelections{s.has(value, constant(types.True)).ifTrue, s.has(value, constant(types.False)).ifTrue}, true
+		return truthSelections{s.has(value, constant(types.True)).ifTrue,
+			s.has(value, constant(types.False)).ifTrue}, true
 	}
 	switch e.Kind() {
 	case ast.IdentKind: // isOwner, of which knows says that it is about both

@@ -65,12 +65,14 @@ func unknownSessionFields(op Op, tree *cel.Ast) (problems []Problem) {
 	native := tree.NativeRep()
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(native), ast.KindMatcher(ast.SelectKind)) {
 		of, name := e.AsSelect().Operand(), e.AsSelect().FieldName()
-		if of.Kind() != ast.IdentKind || of.AsIdent() != sessionVariable || slices.Contains([]string{sessionAAL, sessionAuthenticatedAt}, name) {
+		if of.Kind() != ast.IdentKind || of.AsIdent() != sessionVariable ||
+			slices.Contains([]string{sessionAAL, sessionAuthenticatedAt}, name) {
 			continue
 		}
 		at := native.SourceInfo().GetStartLocation(e.ID())
 		problems = append(problems, Problem{Op: op, Line: at.Line(), Column: at.Column() + 1,
-			Message: "a session has no field " + name + "; it has " + strings.Join([]string{sessionAAL, sessionAuthenticatedAt}, " and ")})
+			Message: "a session has no field " + name + "; it has " +
+				strings.Join([]string{sessionAAL, sessionAuthenticatedAt}, " and ")})
 	}
 	return problems
 }

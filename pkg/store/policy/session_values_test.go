@@ -16,7 +16,8 @@ func TestValuesOfARuleAboutTheSession(t *testing.T) {
 	}
 	ada := object.Object{"uuid": []byte(`"ada"`)}
 	for aal, want := range map[int]int{1: 0, 2: 1} {
-		needs, narrow, err := p.Values(t.Context(), policy.List, policy.Input{User: ada, Session: &policy.Session{AAL: aal}, Now: time.Now()})
+		needs, narrow, err := p.Values(t.Context(), policy.List,
+			policy.Input{User: ada, Session: &policy.Session{AAL: aal}, Now: time.Now()})
 		if err != nil || !narrow || len(needs.Values) != want {
 			t.Errorf("aal %d: %+v, %v, %v; want %d values", aal, needs, narrow, err, want)
 		}

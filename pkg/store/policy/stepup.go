@@ -10,7 +10,8 @@ import (
 // the rule with the sessions that they could have.
 func (p *Policy) missingStep(ctx context.Context, r *rule, op Op, in Input) (*errs.StepUp, error) {
 	now := in.Session
-	if !r.session || now == nil || in.User == nil || !now.StepUp || op == List && in.Object != nil { // a list leaves objects out
+	// A list leaves objects out.
+	if !r.session || now == nil || in.User == nil || !now.StepUp || op == List && in.Object != nil {
 		return nil, nil
 	}
 	for _, try := range []struct {

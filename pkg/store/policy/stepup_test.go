@@ -15,7 +15,8 @@ import (
 func TestStepUpIsNamedWhereItHelps(t *testing.T) {
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	ada := object.Object{"uuid": []byte(`"ada"`)}
-	const strong, recent, both = `session.aal == 2`, `now - session.authenticatedAt < duration('10m')`, `session.aal == 2 && now - session.authenticatedAt < duration('10m')`
+	const strong, recent, both = `session.aal == 2`, `now - session.authenticatedAt < duration('10m')`,
+		`session.aal == 2 && now - session.authenticatedAt < duration('10m')`
 	weakOld := &policy.Session{AAL: 1, AuthenticatedAt: now.Add(-time.Hour), StepUp: true}
 	strongOld := &policy.Session{AAL: 2, AuthenticatedAt: now.Add(-time.Hour), StepUp: true}
 	key := &policy.Session{AAL: 1}
@@ -54,7 +55,8 @@ func TestStepUpIsNamedWhereItHelps(t *testing.T) {
 			t.Errorf("%s with %+v: %q, want %q", c.rule, c.session, got, c.want)
 		}
 		in.Object = ada
-		if got := outcome(p.Allow(t.Context(), policy.List, in)); got == errs.StepSecondFactor || got == errs.StepReauthenticate {
+		if got := outcome(p.Allow(t.Context(), policy.List, in)); got == errs.StepSecondFactor ||
+			got == errs.StepReauthenticate {
 			t.Errorf("%s with %+v: a list names the step %s for an object that it leaves out", c.rule, c.session, got)
 		}
 	}
@@ -78,7 +80,8 @@ func outcome(err error) string {
 
 func TestARuleNamesFieldsThatASessionHas(t *testing.T) {
 	_, problems := policy.Compile(policy.Rules{Get: `user != null && session.all == 2`})
-	if len(problems) != 1 || problems[0].Column < 20 || !strings.Contains(problems[0].Message, "a session has no field all; it has aal and authenticatedAt") {
+	if len(problems) != 1 || problems[0].Column < 20 ||
+		!strings.Contains(problems[0].Message, "a session has no field all; it has aal and authenticatedAt") {
 		t.Errorf("%+v", problems)
 	}
 }

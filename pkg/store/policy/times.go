@@ -61,7 +61,8 @@ func (c *timeComparer) never(literal ast.Expr) {
 	literal.SetKindCase(c.factory.NewLiteral(literal.ID(), types.String("")))
 }
 
-var comparisons = []string{operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals}
+var comparisons = []string{operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals,
+	operators.Greater, operators.GreaterEquals}
 
 // isTimeOfObject reports whether an expression is object.created or the like.
 func (c *timeComparer) isTimeOfObject(e ast.Expr) bool {
@@ -103,9 +104,11 @@ func (c *timeComparer) compare(whole ast.Expr, name string, of, with ast.Expr, m
 	switch { // a literal between two times that an object can have is now the first of them
 	case !between:
 	case !mirrored && name == operators.Less, mirrored && name == operators.Greater:
-		instead = map[string]string{operators.Less: operators.LessEquals, operators.Greater: operators.GreaterEquals}[name]
+		instead = map[string]string{operators.Less: operators.LessEquals,
+			operators.Greater: operators.GreaterEquals}[name]
 	case !mirrored && name == operators.GreaterEquals, mirrored && name == operators.LessEquals:
-		instead = map[string]string{operators.GreaterEquals: operators.Greater, operators.LessEquals: operators.Less}[name]
+		instead = map[string]string{operators.GreaterEquals: operators.Greater,
+			operators.LessEquals: operators.Less}[name]
 	case name == operators.Equals || name == operators.NotEquals:
 		c.never(with)
 	}

@@ -11,20 +11,29 @@ import (
 
 // TestRulesCompareTimesOfObjects with literals in whatever zone and precision, with now, and with timestamps.
 func TestRulesCompareTimesOfObjects(t *testing.T) {
-	o := parse(t, `{"uuid":"u","created":"2026-01-02T03:04:35.879000Z","updated":"2026-01-02T03:04:35.879000Z","text":"2026-01-02T03:04:35.879000Z","list":["2026-01-02"]}`)
+	o := parse(t,
+		`{"uuid":"u","created":"2026-01-02T03:04:35.879000Z","updated":"2026-01-02T03:04:35.879000Z","text":"2026-01-02T03:04:35.879000Z","list":["2026-01-02"]}`)
 	now := time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
 	for expression, want := range map[string]bool{
-		`CREATED > "2026-01-02T03:04:35Z"`: true, `CREATED >= '2026-01-02T03:04:35Z'`: true, `CREATED < "2026-01-02T03:04:35Z"`: false, `"2026-01-02T03:04:35Z" < CREATED`: true,
-		`CREATED == "2026-01-02T03:04:35.879Z"`: true, `CREATED == "2026-01-02T05:04:35.879+02:00"`: true, `CREATED != "2026-01-02T05:04:35.879+02:00"`: false,
-		`CREATED > "2026-01-02T03:04:35.879+02:00"`: true, `"2026-01-02T03:04:35.879-00:01" > CREATED`: true,
-		`CREATED < "2026-01-02T03:04:35.8790001Z"`: true, `CREATED >= "2026-01-02T03:04:35.8790001Z"`: false, `"2026-01-02T03:04:35.8790001Z" > CREATED`: true, `"2026-01-02T03:04:35.8790001Z" <= CREATED`: false,
-		`CREATED == "2026-01-02T03:04:35.8790001Z"`: false, `CREATED != "2026-01-02T03:04:35.8790001Z"`: true, `CREATED <= "2026-01-02T03:04:35.8790001Z"`: true, `CREATED > "2026-01-02T03:04:35.8790001Z"`: false,
+		`CREATED > "2026-01-02T03:04:35Z"`: true, `CREATED >= '2026-01-02T03:04:35Z'`: true,
+		`CREATED < "2026-01-02T03:04:35Z"`: false, `"2026-01-02T03:04:35Z" < CREATED`: true,
+		`CREATED == "2026-01-02T03:04:35.879Z"`: true, `CREATED == "2026-01-02T05:04:35.879+02:00"`: true,
+		`CREATED != "2026-01-02T05:04:35.879+02:00"`: false,
+		`CREATED > "2026-01-02T03:04:35.879+02:00"`:  true, `"2026-01-02T03:04:35.879-00:01" > CREATED`: true,
+		`CREATED < "2026-01-02T03:04:35.8790001Z"`: true, `CREATED >= "2026-01-02T03:04:35.8790001Z"`: false,
+		`"2026-01-02T03:04:35.8790001Z" > CREATED`: true, `"2026-01-02T03:04:35.8790001Z" <= CREATED`: false,
+		`CREATED == "2026-01-02T03:04:35.8790001Z"`: false, `CREATED != "2026-01-02T03:04:35.8790001Z"`: true,
+		`CREATED <= "2026-01-02T03:04:35.8790001Z"`: true, `CREATED > "2026-01-02T03:04:35.8790001Z"`: false,
 		`CREATED in ["x", "2026-01-02T04:04:35.879+01:00"]`: true, `CREATED in ["2026-01-02T03:04:35.8790001Z"]`: false,
 		`CREATED < "2026-01-02T03:04:35.87900000000001Z"`: true, `CREATED < "9999-12-31T23:59:59-12:00"`: true,
-		`CREATED > "2026-01"`: true, `CREATED.startsWith("2026-01-02T03:04:35.879000")`: true, `CREATED == TEXT`: true, `"2026-01-02" in object.list`: true,
-		`CREATED < now`: true, `now > CREATED`: true, `CREATED > now - duration("1h")`: true, `CREATED > now - duration("10m")`: false, `duration("10m") + now > CREATED`: true,
-		`CREATED > timestamp("2026-01-02T05:04:35+02:00")`: true, `timestamp(CREATED) < now`: true, `now - timestamp(CREATED) < duration("1h")`: true,
-		`CREATED > "2026-01-02t03:04:35z"`: true, `CREATED < "2026-01-02 04:04:36+01:00"`: true, `CREATED == "2026-01-02t03:04:35.879z"`: true,
+		`CREATED > "2026-01"`: true, `CREATED.startsWith("2026-01-02T03:04:35.879000")`: true, `CREATED == TEXT`: true,
+		`"2026-01-02" in object.list`: true,
+		`CREATED < now`:               true, `now > CREATED`: true, `CREATED > now - duration("1h")`: true,
+		`CREATED > now - duration("10m")`: false, `duration("10m") + now > CREATED`: true,
+		`CREATED > timestamp("2026-01-02T05:04:35+02:00")`: true, `timestamp(CREATED) < now`: true,
+		`now - timestamp(CREATED) < duration("1h")`: true,
+		`CREATED > "2026-01-02t03:04:35z"`:          true, `CREATED < "2026-01-02 04:04:36+01:00"`: true,
+		`CREATED == "2026-01-02t03:04:35.879z"`:                                                    true,
 		`[1].exists(x, CREATED >= "2026-01-02T03:04:35Z") && !(CREATED >= "2026-01-02T03:04:36Z")`: true,
 	} {
 		for _, of := range []string{"object.created", `object["updated"]`, "user.created"} {
@@ -36,17 +45,20 @@ func TestRulesCompareTimesOfObjects(t *testing.T) {
 			}
 		}
 	}
-	for expression, want := range map[string]bool{`source.created >= "2026-01-02T03:04:35Z"`: true, `source.updated < "2026-01-02T03:04:35Z"`: false} {
+	for expression, want := range map[string]bool{`source.created >= "2026-01-02T03:04:35Z"`: true,
+		`source.updated < "2026-01-02T03:04:35Z"`: false} {
 		c, problems := policy.CompileCondition(expression)
 		if len(problems) > 0 || c.Holds(o.Encode()) != want {
 			t.Errorf("%s: %v", expression, problems)
 		}
 	}
 	for _, expression := range []string{
-		`object.created < "2026-01-02T03:04:36+00:00"`, `created < "2026-01-02T03:04:36Z"`, `created >= "2026-01-02T03:04:35Z"`, `created < timestamp("2026-01-02T05:04:36+02:00")`,
+		`object.created < "2026-01-02T03:04:36+00:00"`, `created < "2026-01-02T03:04:36Z"`,
+		`created >= "2026-01-02T03:04:35Z"`, `created < timestamp("2026-01-02T05:04:36+02:00")`,
 		`created in ["2026-01-02T05:04:35.879+02:00"]`,
 	} {
-		c, problems := policy.CompileComputed(map[string]string{"early": expression}, policy.Known{Types: map[string]string{"created": "string"}})
+		c, problems := policy.CompileComputed(map[string]string{"early": expression},
+			policy.Known{Types: map[string]string{"created": "string"}})
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
@@ -60,8 +72,10 @@ func TestRulesCompareTimesOfObjects(t *testing.T) {
 // TestReservedWordsInRulesAreNamed, with how a field of this name is written.
 func TestReservedWordsInRulesAreNamed(t *testing.T) {
 	for expression, want := range map[string]string{
-		`object.in == 1`: `object["in"]`, `in == 1`: `object["in"]`, `object.a.in == 1`: `object["in"]`, `object.true == 1`: `object["true"]`, `object.null == 1`: `object["null"]`,
-		`as == 1`: `object["as"]`, `namespace == 1`: `object["namespace"]`, `break == 1`: `object["break"]`, `object.a = 1`: `write == to compare`, `object.a & true`: `write && to join`,
+		`object.in == 1`: `object["in"]`, `in == 1`: `object["in"]`, `object.a.in == 1`: `object["in"]`,
+		`object.true == 1`: `object["true"]`, `object.null == 1`: `object["null"]`,
+		`as == 1`: `object["as"]`, `namespace == 1`: `object["namespace"]`, `break == 1`: `object["break"]`,
+		`object.a = 1`: `write == to compare`, `object.a & true`: `write && to join`,
 		`object.a | true`: `write || to join`, `object.größe == 1`: `in brackets`,
 	} {
 		_, problems := policy.Compile(policy.Rules{Get: expression})

@@ -26,7 +26,8 @@ var (
 		return plainEnvironment(cel.Variable("user", cel.DynType))
 	})
 	requestEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-		return plainEnvironment(cel.Variable("method", cel.StringType), cel.Variable("path", cel.StringType), cel.ParserRecursionLimit(requestDepth))
+		return plainEnvironment(cel.Variable("method", cel.StringType), cel.Variable("path", cel.StringType),
+			cel.ParserRecursionLimit(requestDepth))
 	})
 )
 
@@ -35,7 +36,8 @@ var (
 const requestDepth = 16
 
 func plainEnvironment(variables ...cel.EnvOption) (*cel.Env, error) {
-	return cel.NewEnv(append(variables, cel.CrossTypeNumericComparisons(true), cel.RegexProgramSizeLimit(patternSize))...)
+	return cel.NewEnv(append(variables, cel.CrossTypeNumericComparisons(true),
+		cel.RegexProgramSizeLimit(patternSize))...)
 }
 
 // CompileUserRule compiles and type-checks a rule over users. It is nil when there are problems.
@@ -65,7 +67,8 @@ func CompileRequestRule(expression string) (*RequestRule, []Problem) {
 }
 
 // compilePlain compiles a rule that is not a rule of a store. known says which names it knows.
-func compilePlain(environment func() (*cel.Env, error), check func(*cel.Env, Op, string) (*cel.Ast, []Problem), expression, known string) (cel.Program, []Problem) {
+func compilePlain(environment func() (*cel.Env, error), check func(*cel.Env, Op, string) (*cel.Ast, []Problem),
+	expression, known string) (cel.Program, []Problem) {
 	env, err := environment()
 	if err != nil {
 		return nil, []Problem{{Message: err.Error()}}
@@ -98,7 +101,8 @@ func (r *UserRule) Holds(ctx context.Context, user object.Object) bool {
 // Holds reports whether the rule is true of a request. A rule that can't be evaluated does not hold. Its cost is
 // charged to the budget, if it is not nil.
 func (r *RequestRule) Holds(ctx context.Context, budget *Budget, method, path string) bool {
-	return r != nil && holds(ctx, budget, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
+	return r != nil &&
+		holds(ctx, budget, r.program, plainVariables{"method": types.String(method), "path": types.String(path)})
 }
 
 func holds(ctx context.Context, budget *Budget, compiled cel.Program, variables plainVariables) bool {

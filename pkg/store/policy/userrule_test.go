@@ -25,7 +25,8 @@ func TestARuleOverUsersHoldsOnlyWhereItIsTrue(t *testing.T) {
 		{`user.admin == true || user.role == "root"`, `{"role":"root"}`, true},
 		{`"ops" in user.groups`, `{"groups":["ops"]}`, true},
 		{`"ops" in user.groups`, `{"groups":"ops"}`, false},
-		{`user.idents.exists(i, i.uuid == "ada@example.com_email")`, `{"idents":[{"uuid":"ada@example.com_email"}]}`, true},
+		{`user.idents.exists(i, i.uuid == "ada@example.com_email")`, `{"idents":[{"uuid":"ada@example.com_email"}]}`,
+			true},
 		{`true`, ``, false},
 		{`user == null`, ``, false},
 	} {
@@ -119,7 +120,8 @@ func TestARuleOverRequestsIsCheap(t *testing.T) {
 			t.Errorf("%s: compiling takes %d bytes (%v)", name, bytes, problems)
 		}
 	}
-	if rule, problems := CompileRequestRule(`method == "GET" || (path.startsWith("/a/") && (method in ["PUT", "PATCH"] || ["/b", "/c"].exists(p, path.startsWith(p))))`); rule == nil {
+	if rule, problems := CompileRequestRule(
+		`method == "GET" || (path.startsWith("/a/") && (method in ["PUT", "PATCH"] || ["/b", "/c"].exists(p, path.startsWith(p))))`); rule == nil {
 		t.Error(problems)
 	}
 }

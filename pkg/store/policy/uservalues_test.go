@@ -16,11 +16,15 @@ import (
 // A list evaluates what its rule says of the user once. It decides about each object as a get would.
 func TestUserValuesChangeNoDecision(t *testing.T) {
 	users := []string{
-		``, `{"uuid":"me"}`, `{"uuid":"me","tags":["a","b"],"teams":[{"team":"a","role":"admin"},{"team":"b"}],"groups":[{"teams":["a","c"]},{"teams":["b"]}]}`,
-		`{"uuid":"me","tags":"a","teams":[{"team":"c"},{"role":"admin"}],"groups":7}`, `{"uuid":"you","tags":[],"teams":[],"groups":[]}`,
+		``, `{"uuid":"me"}`,
+		`{"uuid":"me","tags":["a","b"],"teams":[{"team":"a","role":"admin"},{"team":"b"}],"groups":[{"teams":["a","c"]},{"teams":["b"]}]}`,
+		`{"uuid":"me","tags":"a","teams":[{"team":"c"},{"role":"admin"}],"groups":7}`,
+		`{"uuid":"you","tags":[],"teams":[],"groups":[]}`,
 	}
 	objects := []string{
-		`{"by":"me","team":"a","list":["a","b"],"public":true,"n":2,"members":[{"tags":["y"]},{"tags":["z"]}]}`, `{"by":"you","team":"b","list":["c"],"public":false,"n":7}`, `{"team":"c","members":[{"tags":["a","c"]}]}`, `{"team":"ax","list":[],"n":3}`, `{"list":["ab"]}`,
+		`{"by":"me","team":"a","list":["a","b"],"public":true,"n":2,"members":[{"tags":["y"]},{"tags":["z"]}]}`,
+		`{"by":"you","team":"b","list":["c"],"public":false,"n":7}`, `{"team":"c","members":[{"tags":["a","c"]}]}`,
+		`{"team":"ax","list":[],"n":3}`, `{"list":["ab"]}`,
 	}
 	sessions := []*policy.Session{nil, {AAL: 1}, {AAL: 2, AuthenticatedAt: time.Now()}}
 	decided := map[string]int{}
@@ -109,7 +113,8 @@ func (m *ruleMaker) condition(depth int) string {
 	case n == 4:
 		return m.scalar() + " in " + m.list(depth-1)
 	default:
-		return m.list(depth-1) + m.loop(m.one("exists", "all", "exists_one"), func() string { return m.condition(depth - 1) })
+		return m.list(depth-1) +
+			m.loop(m.one("exists", "all", "exists_one"), func() string { return m.condition(depth - 1) })
 	}
 }
 
@@ -137,8 +142,11 @@ func (m *ruleMaker) scalar() string {
 }
 
 func TestUserValuesChangeNoDecisionOfRandomRules(t *testing.T) {
-	users := []string{`{"uuid":"me","name":"a","list":["a","b",1],"all":[{"name":"a","list":["b"]},{"name":"b","all":[]}]}`, `{"uuid":"you","name":1,"list":[],"all":[{"name":"b"}]}`}
-	objects := []string{`{"name":"b","list":["b","c"],"all":[{"name":"b","list":["a"]},{"name":"c","list":[]}]}`, `{"name":"a","list":["a"],"all":[{"list":["a",1]}]}`}
+	users := []string{
+		`{"uuid":"me","name":"a","list":["a","b",1],"all":[{"name":"a","list":["b"]},{"name":"b","all":[]}]}`,
+		`{"uuid":"you","name":1,"list":[],"all":[{"name":"b"}]}`}
+	objects := []string{`{"name":"b","list":["b","c"],"all":[{"name":"b","list":["a"]},{"name":"c","list":[]}]}`,
+		`{"name":"a","list":["a"],"all":[{"list":["a",1]}]}`}
 	seed := rand.Uint64()
 	m := &ruleMaker{Rand: rand.New(rand.NewPCG(seed, 0))}
 	compiled, allowed := 0, 0
@@ -184,7 +192,8 @@ func TestUserValuesAreEvaluatedOnce(t *testing.T) {
 		p := compile(t, policy.Rules{Get: rule, OwnerField: "by"})
 		cost := func(values *policy.UserValues) uint64 {
 			budget := policy.NewMeter()
-			in := policy.Input{User: me, Session: &policy.Session{AAL: 1}, Object: o, Now: time.Now(), Budget: budget, UserValues: values}
+			in := policy.Input{User: me, Session: &policy.Session{AAL: 1}, Object: o, Now: time.Now(), Budget: budget,
+				UserValues: values}
 			if err := p.Allow(t.Context(), policy.List, in); err != nil {
 				t.Errorf("%s: %v", rule, err)
 			}
@@ -207,7 +216,8 @@ func TestUserValuesThatCostTooMuchDeny(t *testing.T) {
 	for _, values := range []*policy.UserValues{nil, &values, &values} {
 		budget := policy.NewMeter()
 		in := policy.Input{User: me, Object: parse(t, `{"public":true}`), Budget: budget, UserValues: values}
-		if got := decision(p.Allow(t.Context(), policy.List, in)); !strings.Contains(got, "cost limit exceeded") || budget.Spent() > 1_100_000 {
+		if got := decision(p.Allow(t.Context(), policy.List, in)); !strings.Contains(got, "cost limit exceeded") ||
+			budget.Spent() > 1_100_000 {
 			t.Errorf("%s, for %d", got, budget.Spent())
 		}
 	}
@@ -232,7 +242,8 @@ func TestUserValuesOfAnEndedRequestAreNotKept(t *testing.T) {
 func TestUserValuesAreOfOneSession(t *testing.T) {
 	p := compile(t, policy.Rules{Get: "object.public && [session.aal].exists(aal, aal == 2)"})
 	in := policy.Input{
-		User: parse(t, `{"uuid":"me"}`), Session: &policy.Session{AAL: 1, StepUp: true}, Object: parse(t, `{"public":true}`), Now: time.Now(), UserValues: &policy.UserValues{},
+		User: parse(t, `{"uuid":"me"}`), Session: &policy.Session{AAL: 1, StepUp: true},
+		Object: parse(t, `{"public":true}`), Now: time.Now(), UserValues: &policy.UserValues{},
 	}
 	var step *errs.StepUp
 	if err := p.Allow(t.Context(), policy.Get, in); !errors.As(err, &step) || step.Step != errs.StepSecondFactor {
@@ -248,7 +259,8 @@ func TestAFieldReaderEvaluatesWhatIsAboutTheUserOnce(t *testing.T) {
 	var costs []uint64
 	for team, want := range map[string]bool{"a": true, "b": true, "c": false} {
 		before := budget.Spent()
-		if may, err := reader.MayRead(t.Context(), "salary", parse(t, `{"team":"`+team+`"}`)); err != nil || may != want {
+		if may, err := reader.MayRead(t.Context(), "salary", parse(t, `{"team":"`+team+`"}`)); err != nil ||
+			may != want {
 			t.Errorf("team %s: %t, %v", team, may, err)
 		}
 		costs = append(costs, budget.Spent()-before)

@@ -233,17 +233,20 @@ func (p *Plan) errUnsupported(all []conjunction, indexes []Index) error {
 			switch {
 			case c.isPoints(name):
 			case parseField(name).elements && len(c.fields) == 1:
-				return errs.New(errs.Invalid, "filter: no index supports !(... in %s) by itself: join it by && with a condition "+
-					"that an index supports", strings.TrimSuffix(name, "[]"))
+				return errs.New(errs.Invalid,
+					"filter: no index supports !(... in %s) by itself: join it by && with a condition "+
+						"that an index supports", strings.TrimSuffix(name, "[]"))
 			case len(p.sort) > 0 && p.sort.index(name) != 0 && !slices.ContainsFunc(c.fields, c.isPoints):
-				return errs.New(errs.Invalid, "sort: with a range on %s in the filter the order begins with %s, not with %s",
+				return errs.New(errs.Invalid,
+					"sort: with a range on %s in the filter the order begins with %s, not with %s",
 					name, name, p.sort[0].name)
 			}
 		}
 		return c.errUnsupported(p.sort, indexes)
 	}
-	m := &missingIndexError{err: errs.New(errs.Invalid, "sort: the indexes that support the alternatives of the filter "+
-		"have no common order: declare one on (%s)", all[0].neededIndex(p.sort).text())}
+	m := &missingIndexError{err: errs.New(errs.Invalid,
+		"sort: the indexes that support the alternatives of the filter "+
+			"have no common order: declare one on (%s)", all[0].neededIndex(p.sort).text())}
 	for _, c := range all {
 		m.fields = append(m.fields, c.neededIndex(p.sort))
 	}

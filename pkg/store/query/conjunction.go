@@ -30,7 +30,8 @@ func newConjunction(conditions []condition) conjunction {
 
 // isPoints reports whether a field has one of a few parts.
 func (c conjunction) isPoints(name string) bool {
-	return slices.ContainsFunc(c.conditions, func(one condition) bool { return one.field.name == name && one.isPoints() })
+	return slices.ContainsFunc(c.conditions,
+		func(one condition) bool { return one.field.name == name && one.isPoints() })
 }
 
 func (c conjunction) hasDomain(name string) bool {

@@ -62,7 +62,8 @@ func TestAFilterDoesNotCopyValuesForEachLiteral(t *testing.T) {
 		all[i] = fmt.Sprintf("v!=%d", i)
 	}
 	searched(t, strings.Join(all[:100], "&&"))
-	if _, err := searchOf("word", []string{"v"}, strings.Join(all, "&&")); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "more than 100 conditions") {
+	if _, err := searchOf("word", []string{"v"}, strings.Join(all, "&&")); !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "more than 100 conditions") {
 		t.Errorf("101 conditions: %v", err)
 	}
 }
@@ -70,15 +71,21 @@ func TestAFilterDoesNotCopyValuesForEachLiteral(t *testing.T) {
 // Of a long text only the beginning is compared, which decides the same.
 func TestLongTextsAreComparedAsTheyAre(t *testing.T) {
 	long := map[string]object.Object{}
-	for name, unit := range map[string]string{"plain": "a", "escaped": `\u0061`, "quotes": `\"`, "pair": `\ud83d\ude00`, "letter": "é", "emoji": "😀"} {
+	for name, unit := range map[string]string{"plain": "a", "escaped": `\u0061`, "quotes": `\"`, "pair": `\ud83d\ude00`,
+		"letter": "é", "emoji": "😀"} {
 		long[name] = with(t, `"`+strings.Repeat(unit, 300)+`"`)
 	}
 	for filter, want := range map[string]string{
-		`v == "a"`: "", `v > "a"`: "plain escaped letter pair emoji", `v < "b"`: "plain escaped quotes", `v.startsWith("aaa")`: "plain escaped",
-		`v.startsWith("\"\"")`: "quotes", `v.startsWith("éé")`: "letter", `v.startsWith("😀😀")`: "pair emoji", `v.startsWith("😀é")`: "",
-		`v == "` + strings.Repeat("a", 300) + `"`: "plain escaped", `v == "` + strings.Repeat("a", 299) + `"`: "", `v == "` + strings.Repeat("a", 301) + `"`: "",
-		`v >= "` + strings.Repeat("a", 300) + `" && v < "b"`: "plain escaped", `v == "` + strings.Repeat("😀", 300) + `"`: "pair emoji",
-		`v == "` + strings.Repeat("😀", 299) + `"`: "", `v > "` + strings.Repeat("é", 299) + `"`: "letter pair emoji",
+		`v == "a"`: "", `v > "a"`: "plain escaped letter pair emoji", `v < "b"`: "plain escaped quotes",
+		`v.startsWith("aaa")`:  "plain escaped",
+		`v.startsWith("\"\"")`: "quotes", `v.startsWith("éé")`: "letter", `v.startsWith("😀😀")`: "pair emoji",
+		`v.startsWith("😀é")`:                      "",
+		`v == "` + strings.Repeat("a", 300) + `"`: "plain escaped", `v == "` + strings.Repeat("a", 299) + `"`: "",
+		`v == "` + strings.Repeat("a", 301) + `"`:            "",
+		`v >= "` + strings.Repeat("a", 300) + `" && v < "b"`: "plain escaped",
+		`v == "` + strings.Repeat("😀", 300) + `"`:            "pair emoji",
+		`v == "` + strings.Repeat("😀", 299) + `"`:            "",
+		`v > "` + strings.Repeat("é", 299) + `"`:             "letter pair emoji",
 	} {
 		p := searched(t, filter)
 		for name, o := range long {

@@ -55,7 +55,8 @@ func TestInvalidCursorsAreRejected(t *testing.T) {
 	p := plan(t, `year > 5`, `year`)
 	good := p.Cursor([]byte("place"))
 	for _, cursor := range []string{
-		"x", "====", good + "=", good + "\n", good[:8], p.Cursor([]byte{}), "é", "\x00", strings.Repeat("A", 1<<20), "../../etc/passwd",
+		"x", "====", good + "=", good + "\n", good[:8], p.Cursor([]byte{}), "é", "\x00", strings.Repeat("A", 1<<20),
+		"../../etc/passwd",
 	} {
 		if place, err := p.After(cursor); !errors.Is(err, errs.Invalid) {
 			t.Errorf("%.20q gives %q, %v", cursor, place, err)
@@ -87,8 +88,10 @@ func FuzzCursor(f *testing.F) {
 // finds every object that it matches.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{
-		`year == 5`, `1.5 <= year && year < 1e300`, `year.startsWith("x")`, `author == "a" && year > "b"`, `object["first-name"] == null`,
-		`year == true || year != 2`, `((((`, `year == -0x7f`, `year == r"\"`, `a.b.c(d)`, `[1,2].map(x, x)`, `"\U0010ffff" < year`, "year == '''\n'''",
+		`year == 5`, `1.5 <= year && year < 1e300`, `year.startsWith("x")`, `author == "a" && year > "b"`,
+		`object["first-name"] == null`,
+		`year == true || year != 2`, `((((`, `year == -0x7f`, `year == r"\"`, `a.b.c(d)`, `[1,2].map(x, x)`,
+		`"\U0010ffff" < year`, "year == '''\n'''",
 	} {
 		f.Add(seed, "", "1990")
 		f.Add(seed, "-year", `"abc"`)

@@ -27,7 +27,8 @@ func TestExactTextsAreEqualAsTheirValuesAre(t *testing.T) {
 			}
 		}
 	}
-	all := []string{`1`, `-1`, `10`, `0.1`, `11`, `0`, `"1"`, `"+1e1"`, `"a"`, `"A"`, `""`, `"0"`, `true`, `false`, `"true"`, `"t"`, `9007199254740993`, `9007199254740992`, `"\u00e9"`, `"e\u0301"`}
+	all := []string{`1`, `-1`, `10`, `0.1`, `11`, `0`, `"1"`, `"+1e1"`, `"a"`, `"A"`, `""`, `"0"`, `true`, `false`,
+		`"true"`, `"t"`, `9007199254740993`, `9007199254740992`, `"\u00e9"`, `"e\u0301"`}
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if exact(a) == exact(b) {

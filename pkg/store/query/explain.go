@@ -19,15 +19,17 @@ type Explanation struct {
 
 // ExplainedRead is a range that a list reads.
 type ExplainedRead struct {
-	Index       []string `json:"index,omitempty"` // its fields; none: the records in the order of uuids
-	UUID        string   `json:"uuid,omitempty"`  // the one object that is read
-	Words       string   `json:"words,omitempty"` // words to search for in the text, instead of an index
-	In          string   `json:"in,omitempty"`    // the fields that are searched
-	Range       []string `json:"range,omitempty"` // of the index, as conditions; none: all of it
-	Backward    bool     `json:"backward,omitempty"`
-	Alternative int      `json:"alternative,omitempty"` // which alternative of the filter it is for, if there are several
+	Index    []string `json:"index,omitempty"` // its fields; none: the records in the order of uuids
+	UUID     string   `json:"uuid,omitempty"`  // the one object that is read
+	Words    string   `json:"words,omitempty"` // words to search for in the text, instead of an index
+	In       string   `json:"in,omitempty"`    // the fields that are searched
+	Range    []string `json:"range,omitempty"` // of the index, as conditions; none: all of it
+	Backward bool     `json:"backward,omitempty"`
+	// which alternative of the filter it is for, if there are several
+	Alternative int `json:"alternative,omitempty"`
 
-	Intersected []ExplainedRange `json:"intersected,omitempty"` // of the range, only objects that are in these as well are read
+	// of the range, only objects that are in these as well are read
+	Intersected []ExplainedRange `json:"intersected,omitempty"`
 }
 
 // ExplainedRange is a range of an index of which only keys are read.

@@ -41,8 +41,9 @@ func CheckElements(indexes []Index, stored, o object.Object) error {
 			}
 			if n := len(f.parts(f.of(o))); n > MaxElements && !object.SameValue(f.of(stored), f.of(o)) {
 				return &errs.Error{Kind: errs.Invalid, Message: "an array with an index has too many elements",
-					Fields: []errs.Field{{Pointer: f.pointer(), Message: fmt.Sprintf("has %d different elements; at most %d can be "+
-						"indexed", n, MaxElements)}}}
+					Fields: []errs.Field{{Pointer: f.pointer(),
+						Message: fmt.Sprintf("has %d different elements; at most %d can be "+
+							"indexed", n, MaxElements)}}}
 			}
 		}
 	}

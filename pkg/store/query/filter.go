@@ -71,7 +71,8 @@ func comparison(op operator, left, right part) (condition, error) {
 	}
 	literal := right.literal
 	if literal == nil {
-		return condition{}, unsupported("%s is compared with %s, which is not a literal%s", field.name, right.display(), right.quoted())
+		return condition{}, unsupported("%s is compared with %s, which is not a literal%s", field.name, right.display(),
+			right.quoted())
 	}
 	c := condition{field: field, op: op, literals: [][]byte{literal}}
 	if field.isTime() {
@@ -127,7 +128,8 @@ func membership(left, right part) (condition, error) {
 	if !right.isList {
 		field, ok := right.asField()
 		if !ok || left.literal == nil {
-			return condition{}, unsupported("in needs a field and a list of literals, or a literal and a field%s", hintOfNoField(right))
+			return condition{}, unsupported("in needs a field and a list of literals, or a literal and a field%s",
+				hintOfNoField(right))
 		}
 		field.name += "[]"
 		field.elements = true
@@ -140,7 +142,8 @@ func membership(left, right part) (condition, error) {
 	c := condition{field: field, op: equals}
 	for _, e := range right.list {
 		if e.literal == nil {
-			return c, unsupported("the list after %s in has %s, which is not a literal%s", field.name, e.display(), e.quoted())
+			return c, unsupported("the list after %s in has %s, which is not a literal%s", field.name, e.display(),
+				e.quoted())
 		}
 		c.literals = append(c.literals, e.literal)
 	}

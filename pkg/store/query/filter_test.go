@@ -133,7 +133,8 @@ func randomExpression(r *rand.Rand, depth int) expression {
 	case 1:
 		other := literals[r.IntN(len(literals))]
 		also := comparison{field, "==", other}.expression()
-		return expression{field + " in [" + literal + ", " + other + "]", func(o object.Object) bool { return equal.holds(o) || also.holds(o) }}
+		return expression{field + " in [" + literal + ", " + other + "]",
+			func(o object.Object) bool { return equal.holds(o) || also.holds(o) }}
 	case 2:
 		return expression{"has(" + field + ")", func(o object.Object) bool { return len(valueIn(o, field)) > 0 }}
 	case 3:
@@ -178,7 +179,8 @@ func randomIntersection(r *rand.Rand) expression {
 
 // randomEquality is a condition of which an index has one key, or two.
 func randomEquality(r *rand.Rand) expression {
-	field, literal, also := []string{"a", "b", "c", "n.x", "tags"}[r.IntN(5)], often[r.IntN(len(often))], often[r.IntN(len(often))]
+	field, literal, also := []string{"a", "b", "c", "n.x", "tags"}[r.IntN(5)], often[r.IntN(len(often))],
+		often[r.IntN(len(often))]
 	of := func(literal string) expression {
 		if field == "tags" {
 			return hasElement(literal)
@@ -192,11 +194,13 @@ func randomEquality(r *rand.Rand) expression {
 }
 
 func (e expression) and(f expression) expression {
-	return expression{"(" + e.text + " && " + f.text + ")", func(o object.Object) bool { return e.holds(o) && f.holds(o) }}
+	return expression{"(" + e.text + " && " + f.text + ")",
+		func(o object.Object) bool { return e.holds(o) && f.holds(o) }}
 }
 
 func (e expression) or(f expression) expression {
-	return expression{"(" + e.text + " || " + f.text + ")", func(o object.Object) bool { return e.holds(o) || f.holds(o) }}
+	return expression{"(" + e.text + " || " + f.text + ")",
+		func(o object.Object) bool { return e.holds(o) || f.holds(o) }}
 }
 
 // filterLiterals are the values that are strings, numbers, true, false and null.
@@ -269,12 +273,14 @@ func TestSoakFiltersEqualAnEvaluationOfEachObject(t *testing.T) {
 			}
 			o.Limit = store.MaxPage
 			if got, err = pages(t.Context(), o, stores[0]); err != nil || !slices.Equal(uuidsOf(single), uuidsOf(got)) {
-				t.Fatalf("%s: one index finds %v; an intersection in one page %v, %v", about, uuidsOf(single), uuidsOf(got), err)
+				t.Fatalf("%s: one index finds %v; an intersection in one page %v, %v", about, uuidsOf(single),
+					uuidsOf(got), err)
 			}
 		}
 	}
 	if answered < 100 || found < 100 || intersected < 100 || inCommon < 100 {
-		t.Errorf("%d filters were answered, with %d objects; %d by intersections, with %d", answered, found, intersected, inCommon)
+		t.Errorf("%d filters were answered, with %d objects; %d by intersections, with %d", answered, found,
+			intersected, inCommon)
 	}
 }
 

@@ -68,11 +68,12 @@ func (u indexUse) intersections(c conjunction, held []bool, indexes []Index) (al
 		var bestHeld []bool
 		for _, index := range indexes {
 			o, nowHeld, ok := u.intersection(c, held, index)
-			if !ok || countTrue(nowHeld) == countTrue(held) || bestHeld != nil && countTrue(nowHeld) < countTrue(bestHeld) {
+			if !ok || countTrue(nowHeld) == countTrue(held) ||
+				bestHeld != nil && countTrue(nowHeld) < countTrue(bestHeld) {
 				continue
 			}
-			// Of those that hold as many, the one whose keys have more fields has the fewest: with the owner's field, those of
-			// the owner.
+			// Of those that hold as many, the one whose keys have more fields has the fewest: with the owner's field,
+			// those of the owner.
 			if countTrue(nowHeld) > countTrue(bestHeld) || len(o.equal[0]) > len(best.equal[0]) {
 				best, bestHeld = o, nowHeld
 			}

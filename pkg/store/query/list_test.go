@@ -36,9 +36,11 @@ func libraryValues() []string {
 	long := strings.Repeat("x", driver.MaxPart-2)
 	return []string{
 		"", "null", "true", "false", "[]", `{"a":1}`,
-		"0", "-0", "1", "1.0", "-1", "0.1", "0.10", "1e3", "-1e3", "1e400", "-1e400", "9007199254740992", "9007199254740993", "18446744073709551615", "18446744073709551616", "-9223372036854775809",
+		"0", "-0", "1", "1.0", "-1", "0.1", "0.10", "1e3", "-1e3", "1e400", "-1e400", "9007199254740992",
+		"9007199254740993", "18446744073709551615", "18446744073709551616", "-9223372036854775809",
 		`""`, `"a"`, `"A"`, `"ab"`, `"a "`, `"b"`, `"\u0001"`, `"a\u0001"`, `"é"`, `"😀"`, `"￿"`, `"\"\\"`,
-		`"` + long + `"`, `"` + long + `y"`, `"` + long + `yy"`, `"` + long + `yz"`, `"` + long + `yyé"`, `"` + long + `é"`,
+		`"` + long + `"`, `"` + long + `y"`, `"` + long + `yy"`, `"` + long + `yz"`, `"` + long + `yyé"`,
+		`"` + long + `é"`,
 	}
 }
 
@@ -183,7 +185,8 @@ func randomListing(r *rand.Rand) listing {
 	rest := index.Fields[equal:]
 	if len(rest) > 0 {
 		for range r.IntN(3) {
-			c := comparison{rest[0], []string{"<", "<=", ">", ">=", "startsWith"}[r.IntN(5)], ordered[r.IntN(len(ordered))]}
+			c := comparison{rest[0], []string{"<", "<=", ">", ">=", "startsWith"}[r.IntN(5)],
+				ordered[r.IntN(len(ordered))]}
 			if c.op == "startsWith" && c.literal[0] != '"' {
 				c.op = ">="
 			}
@@ -229,8 +232,8 @@ func (l listing) options(limit int) store.ListOptions {
 	return store.ListOptions{Filter: l.filter(), Sort: l.order(), Limit: limit}
 }
 
-// pages returns the objects of all pages, each of which is from one of the stores in turn: these have the same objects, and their
-// cursors are alike. From each page one goes back to the one before, and their number is counted.
+// pages returns the objects of all pages, each of which is from one of the stores in turn: these have the same objects,
+// and their cursors are alike. From each page one goes back to the one before, and their number is counted.
 func pages(ctx context.Context, o store.ListOptions, stores ...*store.Store) (found []object.Object, err error) {
 	o.Count, o.Explain = store.CountExact, true
 	var before store.List
@@ -246,8 +249,10 @@ func pages(ctx context.Context, o store.ListOptions, stores ...*store.Store) (fo
 			if err != nil {
 				return nil, err
 			}
-			if !slices.EqualFunc(back.Objects, before.Objects, func(a, b store.Stored) bool { return a.UUID == b.UUID }) {
-				return nil, fmt.Errorf("the page before has %d other objects than that from which one came, with %d", len(back.Objects), len(before.Objects))
+			if !slices.EqualFunc(back.Objects, before.Objects,
+				func(a, b store.Stored) bool { return a.UUID == b.UUID }) {
+				return nil, fmt.Errorf("the page before has %d other objects than that from which one came, with %d",
+					len(back.Objects), len(before.Objects))
 			}
 		}
 		if before = page; o.Count != "" {
@@ -325,7 +330,8 @@ func TestSoakListsEqualAFullScan(t *testing.T) {
 			if !sorted {
 				t.Fatalf("%s: not sorted: %v", about, uuidsOf(got))
 			}
-			if again, err := pages(t.Context(), l.options(500), s); err != nil || !slices.Equal(uuidsOf(again), uuidsOf(got)) {
+			if again, err := pages(t.Context(), l.options(500), s); err != nil ||
+				!slices.Equal(uuidsOf(again), uuidsOf(got)) {
 				t.Fatalf("%s: in one page %v, %v; in many %v", about, uuidsOf(again), err, uuidsOf(got))
 			}
 		}

@@ -34,12 +34,16 @@ func matching(t *testing.T, filter string, objects ...string) string {
 // TestEveryStringOfJSONIsALiteral, and every one of CEL.
 func TestEveryStringOfJSONIsALiteral(t *testing.T) {
 	for _, c := range []struct{ literal, text string }{
-		{`"a\/b"`, `a/b`}, {`"\ud83d\ude00"`, "😀"}, {`"\uD83D\uDE00x"`, "😀x"}, {`"\u00e9\u4E2D"`, "é中"}, {`"\"\\\b\f\n\r\t"`, "\"\\\b\f\n\r\t"},
-		{`"<>&'"`, "<>&'"}, {`'it"s'`, `it"s`}, {`'\'\a\v\?'`, "'\a\v?"}, {`r"a\n"`, `a\n`}, {`R'\'`, `\`}, {`"""a"b` + "\n" + `"""`, "a\"b\n"}, {`''`, ""},
-		{`"\x41\101\U0001F600"`, "AA😀"}, {`"😀"`, "😀"}, {`"// no comment"`, "// no comment"}, {`"\u0041\u030a"`, "A\u030a"}, {"\"\u2028\"", "\u2028"}, {`"\u2028"`, "\u2028"},
+		{`"a\/b"`, `a/b`}, {`"\ud83d\ude00"`, "😀"}, {`"\uD83D\uDE00x"`, "😀x"}, {`"\u00e9\u4E2D"`, "é中"},
+		{`"\"\\\b\f\n\r\t"`, "\"\\\b\f\n\r\t"},
+		{`"<>&'"`, "<>&'"}, {`'it"s'`, `it"s`}, {`'\'\a\v\?'`, "'\a\v?"}, {`r"a\n"`, `a\n`}, {`R'\'`, `\`},
+		{`"""a"b` + "\n" + `"""`, "a\"b\n"}, {`''`, ""},
+		{`"\x41\101\U0001F600"`, "AA😀"}, {`"😀"`, "😀"}, {`"// no comment"`, "// no comment"},
+		{`"\u0041\u030a"`, "A\u030a"}, {"\"\u2028\"", "\u2028"}, {`"\u2028"`, "\u2028"},
 	} {
 		quoted := string(object.AppendString(nil, c.text))
-		for _, filter := range []string{"v == " + c.literal, c.literal + " == object.v", "v in [1, " + c.literal + "]", c.literal + " in l", "v.startsWith(" + c.literal + ")", "v >= " + c.literal + " && v <= " + c.literal} {
+		for _, filter := range []string{"v == " + c.literal, c.literal + " == object.v", "v in [1, " + c.literal + "]",
+			c.literal + " in l", "v.startsWith(" + c.literal + ")", "v >= " + c.literal + " && v <= " + c.literal} {
 			if matching(t, filter, `{"v":`+quoted+`,"l":[`+quoted+`]}`) == "" {
 				t.Errorf("%s does not find %s", filter, quoted)
 			}
@@ -50,14 +54,20 @@ func TestEveryStringOfJSONIsALiteral(t *testing.T) {
 // TestNumbersOfFiltersAreExact, however large they are.
 func TestNumbersOfFiltersAreExact(t *testing.T) {
 	for _, c := range []struct{ filter, yes, no string }{
-		{`v == 9223372036854775808`, `9223372036854775808 9223372036854775808.0 9.223372036854775808e18`, `9223372036854775807 9223372036854775809`},
+		{`v == 9223372036854775808`, `9223372036854775808 9223372036854775808.0 9.223372036854775808e18`,
+			`9223372036854775807 9223372036854775809`},
 		{`v == 18446744073709551616`, `18446744073709551616`, `18446744073709551615 18446744073709551617`},
 		{`v == -9223372036854775809`, `-9223372036854775809`, `-9223372036854775808 -9223372036854775810`},
-		{`v > 123456789012345678901234567890`, `123456789012345678901234567891`, `123456789012345678901234567890 123456789012345678901234567889`},
-		{`v < 0.10000000000000000000000000001`, `0.1 0.1000000000000000000000000000`, `0.10000000000000000000000000001`},
-		{`v == 1e400`, `1e400 10e399`, `1e399 1e401`}, {`v > 1e400`, `1e401 1e999999999`, `1e400`}, {`v < -1e400`, `-1e401`, `-1e400 0`}, {`v > 1e-400`, `1e-399 1`, `1e-400 0`},
-		{`v in [1e400, -9223372036854775809]`, `1e400 -9223372036854775809`, `1`}, {`v == 0xFFFFFFFFFFFFFFFFFF`, `4722366482869645213695`, `4722366482869645213694`},
-		{`v == 007`, `7`, `0`}, {`v == .5`, `0.5`, `5`}, {`v == - 5`, `-5`, `5`}, {`v == -0`, `0 -0`, `1`}, {`v == 5u`, `5`, `-5`}, {`v == 1E+2`, `100`, `1`},
+		{`v > 123456789012345678901234567890`, `123456789012345678901234567891`,
+			`123456789012345678901234567890 123456789012345678901234567889`},
+		{`v < 0.10000000000000000000000000001`, `0.1 0.1000000000000000000000000000`,
+			`0.10000000000000000000000000001`},
+		{`v == 1e400`, `1e400 10e399`, `1e399 1e401`}, {`v > 1e400`, `1e401 1e999999999`, `1e400`},
+		{`v < -1e400`, `-1e401`, `-1e400 0`}, {`v > 1e-400`, `1e-399 1`, `1e-400 0`},
+		{`v in [1e400, -9223372036854775809]`, `1e400 -9223372036854775809`, `1`},
+		{`v == 0xFFFFFFFFFFFFFFFFFF`, `4722366482869645213695`, `4722366482869645213694`},
+		{`v == 007`, `7`, `0`}, {`v == .5`, `0.5`, `5`}, {`v == - 5`, `-5`, `5`}, {`v == -0`, `0 -0`, `1`},
+		{`v == 5u`, `5`, `-5`}, {`v == 1E+2`, `100`, `1`},
 	} {
 		for v := range strings.FieldsSeq(c.yes) {
 			if matching(t, c.filter, `{"v":`+v+`}`) == "" {
@@ -72,16 +82,19 @@ func TestNumbersOfFiltersAreExact(t *testing.T) {
 	}
 }
 
-// TestFieldsOfAnyName: words that are reserved in CEL name fields, and those that are operators or literals do in brackets.
+// TestFieldsOfAnyName: words that are reserved in CEL name fields, and those that are operators or literals do in
+// brackets.
 func TestFieldsOfAnyName(t *testing.T) {
-	for _, name := range strings.Fields(`as break const continue else for function if import let loop package namespace return var void while has startsWith object größe _x`) {
+	for _, name := range strings.Fields(
+		`as break const continue else for function if import let loop package namespace return var void while has startsWith object größe _x`) {
 		for _, filter := range []string{name + ` == 1`, `object.` + name + ` == 1`, `has(` + name + `)`} {
 			if matching(t, filter, `{"`+name+`":1}`) == "" {
 				t.Errorf("%s finds nothing", filter)
 			}
 		}
 	}
-	for _, name := range []string{"in", "true", "false", "null", "first-name", "two words", `quo"te`, "😀", "1st", "and"} {
+	for _, name := range []string{"in", "true", "false", "null", "first-name", "two words", `quo"te`, "😀", "1st",
+		"and"} {
 		quoted := string(object.AppendString(nil, name))
 		if matching(t, `object[`+quoted+`] == 1`, `{`+quoted+`:1}`) == "" {
 			t.Errorf("%s is not found", name)
@@ -101,45 +114,65 @@ func TestFieldsOfAnyName(t *testing.T) {
 func TestTimesOfObjectsCompareAsTimes(t *testing.T) {
 	const at = `"2026-01-02T03:04:35.879000Z"`
 	for filter, want := range map[string]bool{
-		`> "2026-01-02T03:04:35Z"`: true, `>= "2026-01-02T03:04:35Z"`: true, `< "2026-01-02T03:04:36Z"`: true, `< "2026-01-02T03:04:35Z"`: false,
-		`== "2026-01-02T03:04:35.879Z"`: true, `>= "2026-01-02T03:04:35.879Z"`: true, `<= "2026-01-02T03:04:35.879Z"`: true, `> "2026-01-02T03:04:35.879Z"`: false,
+		`> "2026-01-02T03:04:35Z"`: true, `>= "2026-01-02T03:04:35Z"`: true, `< "2026-01-02T03:04:36Z"`: true,
+		`< "2026-01-02T03:04:35Z"`:      false,
+		`== "2026-01-02T03:04:35.879Z"`: true, `>= "2026-01-02T03:04:35.879Z"`: true,
+		`<= "2026-01-02T03:04:35.879Z"`: true, `> "2026-01-02T03:04:35.879Z"`: false,
 		`!= "2026-01-02T03:04:35.879Z"`: false, `!= "2026-01-02T03:04:35.878Z"`: true,
-		`== "2026-01-02T05:04:35.879+02:00"`: true, `== "2026-01-01T22:34:35.8790-04:30"`: true, `> "2026-01-02T03:04:35.879+02:00"`: true, `< "2026-01-02T03:04:35.879-00:01"`: true,
-		`== "2026-01-02T03:04:35.8790001Z"`: false, `!= "2026-01-02T03:04:35.8790001Z"`: true, `< "2026-01-02T03:04:35.8790001Z"`: true, `<= "2026-01-02T03:04:35.8790001Z"`: true,
-		`> "2026-01-02T03:04:35.8789999Z"`: true, `>= "2026-01-02T03:04:35.8789999Z"`: true, `>= "2026-01-02T03:04:35.8790001Z"`: false, `> "2026-01-02T03:04:35.8790001Z"`: false,
-		`< "2026-01-02T03:04:35.87900000000001Z"`: true, `== "2026-01-02T03:04:35.87900000000001Z"`: false, `== "2026-01-02T03:04:35.87900000000000Z"`: true,
+		`== "2026-01-02T05:04:35.879+02:00"`: true, `== "2026-01-01T22:34:35.8790-04:30"`: true,
+		`> "2026-01-02T03:04:35.879+02:00"`: true, `< "2026-01-02T03:04:35.879-00:01"`: true,
+		`== "2026-01-02T03:04:35.8790001Z"`: false, `!= "2026-01-02T03:04:35.8790001Z"`: true,
+		`< "2026-01-02T03:04:35.8790001Z"`: true, `<= "2026-01-02T03:04:35.8790001Z"`: true,
+		`> "2026-01-02T03:04:35.8789999Z"`: true, `>= "2026-01-02T03:04:35.8789999Z"`: true,
+		`>= "2026-01-02T03:04:35.8790001Z"`: false, `> "2026-01-02T03:04:35.8790001Z"`: false,
+		`< "2026-01-02T03:04:35.87900000000001Z"`: true, `== "2026-01-02T03:04:35.87900000000001Z"`: false,
+		`== "2026-01-02T03:04:35.87900000000000Z"`: true,
 		`> "2026-01-02"`: true, `>= "2026-01-03"`: false, `< "2026-01-03"`: true, `== "2026-01-02"`: false,
-		`== "2026-01-02t03:04:35.879z"`: true, `== "2026-01-02 03:04:35.879000+00:00"`: true, `< "9999-12-31T23:59:59-12:00"`: true, `> "0000-01-01T00:00:00+12:00"`: true,
-		`> "2025-12-31T23:59:60Z"`: true, `>= "2016-12-31T23:59:60Z"`: true, `< "2017-01-01T00:59:60.5+01:00"`: false, `< "2026-01-31T18:59:60-05:00"`: true, `== "2026-01-31T23:59:60Z"`: false,
-		`in ["2026-01-02", "2026-01-02T04:04:35.879+01:00"]`: true, `in ["2026-01-02", "2026-01-02T03:04:35.8790001Z"]`: false, `== null`: false, `!= null`: true,
+		`== "2026-01-02t03:04:35.879z"`: true, `== "2026-01-02 03:04:35.879000+00:00"`: true,
+		`< "9999-12-31T23:59:59-12:00"`: true, `> "0000-01-01T00:00:00+12:00"`: true,
+		`> "2025-12-31T23:59:60Z"`: true, `>= "2016-12-31T23:59:60Z"`: true, `< "2017-01-01T00:59:60.5+01:00"`: false,
+		`< "2026-01-31T18:59:60-05:00"`: true, `== "2026-01-31T23:59:60Z"`: false,
+		`in ["2026-01-02", "2026-01-02T04:04:35.879+01:00"]`: true,
+		`in ["2026-01-02", "2026-01-02T03:04:35.8790001Z"]`:  false, `== null`: false, `!= null`: true,
 		`.startsWith("2026-01")`: true, `.startsWith("2025")`: false,
 	} {
 		for _, field := range []string{"created", "updated", "object.created", `object["updated"]`} {
-			if got := matching(t, field+" "+filter, `{"created":`+at+`,"updated":`+at+`}`) != ""; got != want && !strings.HasPrefix(filter, ".") {
+			if got := matching(t, field+" "+filter, `{"created":`+at+`,"updated":`+at+`}`) != ""; got != want &&
+				!strings.HasPrefix(filter, ".") {
 				t.Errorf("%s %s: %t", field, filter, got)
 			}
-			if strings.HasPrefix(filter, ".") && (matching(t, field+filter, `{"created":`+at+`,"updated":`+at+`}`) != "") != want {
+			if strings.HasPrefix(filter, ".") &&
+				(matching(t, field+filter, `{"created":`+at+`,"updated":`+at+`}`) != "") != want {
 				t.Errorf("%s%s: %t", field, filter, !want)
 			}
 		}
 	}
-	if matching(t, `"2026-01-02T04:04:35.879+01:00" <= created && "2026-01-02" < updated`, `{"created":`+at+`,"updated":`+at+`}`) == "" {
+	if matching(t, `"2026-01-02T04:04:35.879+01:00" <= created && "2026-01-02" < updated`,
+		`{"created":`+at+`,"updated":`+at+`}`) == "" {
 		t.Error("a literal on the left is no time")
 	}
 	// In objects within an object, and in arrays, they are texts that somebody has put there.
-	if matching(t, `n.created == "today" && "today" in created`, `{"n":{"created":"today"},"created":["today"]}`) == "" {
+	if matching(t, `n.created == "today" && "today" in created`,
+		`{"n":{"created":"today"},"created":["today"]}`) == "" {
 		t.Error("a field of an object within the object is taken for a time")
 	}
 	for filter, want := range map[string]string{
-		`created > "yesterday"`: `"yesterday" is not one`, `updated == ""`: `"" is not one`, `created > 5`: `5 is not one`, `created == true`: `true is not one`, `created < null`: `null is not one`,
-		`created > "2026-01-02T03:04:05"`: "no time zone", `created > "2026-01-02T03:04"`: "no time zone", `created > "2026-01-02T03:04:05 02:00"`: "%2B",
-		`created > "2026-02-30"`: "is not one", `created > "2026-02-30T00:00:00Z"`: "is not one", `created > "2026-01"`: "is not one", `created in ["2026-01-02", "x"]`: `"x" is not one`,
+		`created > "yesterday"`: `"yesterday" is not one`, `updated == ""`: `"" is not one`,
+		`created > 5`: `5 is not one`, `created == true`: `true is not one`, `created < null`: `null is not one`,
+		`created > "2026-01-02T03:04:05"`: "no time zone", `created > "2026-01-02T03:04"`: "no time zone",
+		`created > "2026-01-02T03:04:05 02:00"`: "%2B",
+		`created > "2026-02-30"`:                "is not one", `created > "2026-02-30T00:00:00Z"`: "is not one",
+		`created > "2026-01"`: "is not one", `created in ["2026-01-02", "x"]`: `"x" is not one`,
 		`created > "2026-01-02T25:00:00Z"`: "is not one", `created == "2026-01-02T03:04:05+99:00"`: "is not one",
-		`created > "2026-01-02T3:04:05Z"`: "is not one", `created > "2026-01-02T03:04:05,5Z"`: "is not one", `created > "2026-01-02T03:04:05+24:00"`: "is not one", `created > "2026-01-02T24:00:00Z"`: "is not one",
-		`created > "2026-01-02T03:04:60Z"`: "is not one", `created > "2026-01-30T23:59:60Z"`: "is not one", `created > "2026-01-31T23:59:60+01:00"`: "is not one", `created > "2026-01-31T23:59:61Z"`: "is not one",
-		`created > "10000-01-01T00:00:00Z"`: "is not one", `created > "2026-01-02t03:04:05"`: "no time zone", `created > "2026-01-02 03:04"`: "no time zone",
+		`created > "2026-01-02T3:04:05Z"`: "is not one", `created > "2026-01-02T03:04:05,5Z"`: "is not one",
+		`created > "2026-01-02T03:04:05+24:00"`: "is not one", `created > "2026-01-02T24:00:00Z"`: "is not one",
+		`created > "2026-01-02T03:04:60Z"`: "is not one", `created > "2026-01-30T23:59:60Z"`: "is not one",
+		`created > "2026-01-31T23:59:60+01:00"`: "is not one", `created > "2026-01-31T23:59:61Z"`: "is not one",
+		`created > "10000-01-01T00:00:00Z"`: "is not one", `created > "2026-01-02t03:04:05"`: "no time zone",
+		`created > "2026-01-02 03:04"`: "no time zone",
 	} {
-		if _, err := searchOf("word", nil, filter); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), want) {
+		if _, err := searchOf("word", nil, filter); !errors.Is(err, errs.Invalid) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an invalid that says %q", filter, err, want)
 		}
 	}
@@ -220,13 +253,17 @@ func TestMistakesInFiltersAreNamed(t *testing.T) {
 
 // TestAMissingIndexIsNamedAlone, however many there are.
 func TestAMissingIndexIsNamedAlone(t *testing.T) {
-	many := []query.Index{query.NewIndex([]string{"a"}), query.NewIndex([]string{"b", "-c"}), query.NewIndex([]string{"d.e"}), query.NewIndex([]string{"tags[]"})}
+	many := []query.Index{query.NewIndex([]string{"a"}), query.NewIndex([]string{"b", "-c"}),
+		query.NewIndex([]string{"d.e"}), query.NewIndex([]string{"tags[]"})}
 	for _, c := range []struct{ filter, sort, want string }{
-		{`x == 1`, ``, `one on (x) is needed`}, {`a == 1 && x > 2`, ``, `one on (a, x) is needed`}, {``, `x`, `one on (x) is needed`},
-		{`a == 1`, `-x`, `one on (a, x) is needed`}, {`"y" in x`, ``, `one on (x[]) is needed`}, {`d.f == 1`, ``, `one on (d.f) is needed`}, {`a == 1 || x == 2`, ``, `one on (x) is needed`},
+		{`x == 1`, ``, `one on (x) is needed`}, {`a == 1 && x > 2`, ``, `one on (a, x) is needed`},
+		{``, `x`, `one on (x) is needed`},
+		{`a == 1`, `-x`, `one on (a, x) is needed`}, {`"y" in x`, ``, `one on (x[]) is needed`},
+		{`d.f == 1`, ``, `one on (d.f) is needed`}, {`a == 1 || x == 2`, ``, `one on (x) is needed`},
 	} {
 		_, err := planOf(c.filter, c.sort, many)
-		if !errors.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), c.want) || strings.Contains(err.Error(), "tags") {
+		if !errors.Is(err, errs.Invalid) || !strings.HasSuffix(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "tags") {
 			t.Errorf("%s %s: %v, want an invalid that ends with %q", c.filter, c.sort, err, c.want)
 		}
 	}
@@ -235,9 +272,11 @@ func TestAMissingIndexIsNamedAlone(t *testing.T) {
 // TestALeapSecondIsBetweenItsMinuteAndTheNext, whatever fraction of it a literal has.
 func TestALeapSecondIsBetweenItsMinuteAndTheNext(t *testing.T) {
 	const last, first = `{"created":"2016-12-31T23:59:59.999999Z"}`, `{"created":"2017-01-01T00:00:00.000000Z"}`
-	for _, leap := range []string{`"2016-12-31T23:59:60Z"`, `"2016-12-31t23:59:60.999999999z"`, `"2017-01-01T09:29:60.5+09:30"`} {
+	for _, leap := range []string{`"2016-12-31T23:59:60Z"`, `"2016-12-31t23:59:60.999999999z"`,
+		`"2017-01-01T09:29:60.5+09:30"`} {
 		for filter, want := range map[string]string{
-			"created < " + leap: last, "created <= " + leap: last, "created > " + leap: first, "created >= " + leap: first, "created == " + leap: "", leap + " <= created": first,
+			"created < " + leap: last, "created <= " + leap: last, "created > " + leap: first,
+			"created >= " + leap: first, "created == " + leap: "", leap + " <= created": first,
 		} {
 			if got := matching(t, filter, last, first); got != want {
 				t.Errorf("%s finds %s, want %s", filter, got, want)

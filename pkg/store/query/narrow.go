@@ -50,7 +50,8 @@ func (p *Plan) Narrow(needs policy.Needs, who string, indexes []Index) (*Plan, e
 	switch err := n.choose(indexes); {
 	case errors.Is(err, errTooManyReads) && needs.Varies:
 		return nil, errs.New(errs.Invalid,
-			"the rule of this store allows you objects with more than %d values of %s: name some in the filter, as in %s",
+			"the rule of this store allows you objects with more than %d values of %s: name some in the "+
+				"filter, as in %s",
 			n.maxRanges, fields[0], fields[0]+" == ...")
 	case err != nil:
 		return nil, nil //nolint:nilerr // no index supports it

@@ -91,7 +91,8 @@ func (p *filterParser) unexpected() error {
 	case p.now.kind == nameToken:
 		return p.errorf(at, "%s is not supported; %s", p.now.text, supported)
 	case p.now.is("-"):
-		return unsupported(`- is not supported: write a field whose name has one as object["first-name"], and a date in quotes`)
+		return unsupported(
+			`- is not supported: write a field whose name has one as object["first-name"], and a date in quotes`)
 	case p.now.kind == symbolToken && strings.ContainsAny(p.now.text, "+*/%?"):
 		return unsupported("%s is not supported: a comparison needs a field and a literal", p.now.text)
 	case p.now.kind == symbolToken && strings.ContainsAny(p.now.text, "=!<>"):
@@ -142,7 +143,8 @@ func (p *filterParser) joined(symbol string, k kind, inner func() (part, error))
 }
 
 // comparisons are their operators. != is the negation of ==.
-var comparisons = map[string]operator{"==": equals, "!=": equals, "<": less, "<=": lessOrEqual, ">": greater, ">=": greaterOrEqual}
+var comparisons = map[string]operator{"==": equals, "!=": equals, "<": less, "<=": lessOrEqual, ">": greater,
+	">=": greaterOrEqual}
 
 func (p *filterParser) relation() (part, error) {
 	left, err := p.unary()
@@ -230,7 +232,8 @@ func (p *filterParser) selected(of part) (part, error) {
 	}
 	name := p.now.text
 	if p.now.kind != nameToken && p.now.kind != quotedToken {
-		return part{}, p.errorf(p.now.at, `the name of a field is missing; write one with other characters as object["first-name"]`)
+		return part{}, p.errorf(p.now.at,
+			`the name of a field is missing; write one with other characters as object["first-name"]`)
 	}
 	if err := p.advance(); err != nil {
 		return part{}, err
@@ -251,7 +254,8 @@ func (p *filterParser) indexed(of part) (part, error) {
 		return part{}, err
 	}
 	if len(index) != 1 || kindOr0(index[0].literal) != '"' {
-		return part{}, unsupported(`[...] is not supported but for the name of a field, as in object["first-name"], or a list after in`)
+		return part{}, unsupported(
+			`[...] is not supported but for the name of a field, as in object["first-name"], or a list after in`)
 	}
 	name, _ := object.Text(index[0].literal)
 	return of.field(name), nil

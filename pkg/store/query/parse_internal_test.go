@@ -20,12 +20,13 @@ var fragments = []string{
 	"a", "b", "object.a", `object["x-y"]`, "a.b", `a["b"]`, "object.a.b", "(a)", "as", "has", "_x1", "object",
 	`"x"`, `'x'`, `"a\n\"\\\u00e9"`, `'\x41\101\U0001f600'`, `r"a\b"`, `"""a"b"""`, `''`, `""`,
 	"1", "-1", "1.5", "-2e3", ".5", "1e+2", "5u", "0x1F", "007", "true", "false", "null", "(1)", "- 1",
-	"==", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||", "&&", "||", "!", "(", ")", "[", "]", ",", ".", "[1, 'x',]", "[]",
-	"has(", "startsWith(", ".startsWith(", "startsWith", "size(a)", "+", "// no\n", " ",
+	"==", "==", "!=", "<", "<=", ">", ">=", "in", "&&", "||", "&&", "||", "!", "(", ")", "[", "]", ",", ".",
+	"[1, 'x',]", "[]", "has(", "startsWith(", ".startsWith(", "startsWith", "size(a)", "+", "// no\n", " ",
 }
 
 // templates are filters with places for fragments.
-var templates = []string{"%", "% == %", "% in %", "% && %", "% || % && %", "!(%)", "!%", "has(%)", "%.startsWith(%)", "(%) || !(% == %)", "% < % && % >= %", "%%%%", "% == % || % in [%, %]"}
+var templates = []string{"%", "% == %", "% in %", "% && %", "% || % && %", "!(%)", "!%", "has(%)", "%.startsWith(%)",
+	"(%) || !(% == %)", "% < % && % >= %", "%%%%", "% == % || % in [%, %]"}
 
 // TestFiltersMeanWhatTheyMeanInCEL: what CEL takes for a filter is one, and means the same.
 func TestFiltersMeanWhatTheyMeanInCEL(t *testing.T) {
@@ -44,7 +45,8 @@ func TestFiltersMeanWhatTheyMeanInCEL(t *testing.T) {
 			}
 			text = strings.Replace(text, "%", with, 1)
 		}
-		if packed := strings.ReplaceAll(strings.ReplaceAll(text, "// no\n", ""), " ", ""); strings.Contains(packed, "!!") || strings.Contains(packed, "--") {
+		if packed := strings.ReplaceAll(strings.ReplaceAll(text, "// no\n", ""), " ", ""); strings.Contains(packed,
+			"!!") || strings.Contains(packed, "--") {
 			continue // of which CEL takes two for none, whatever follows
 		}
 		tree, problems := p.Parse(common.NewTextSource(text))
@@ -107,7 +109,8 @@ func meaning(e ast.Expr) (string, bool) {
 		text := []string{name + suffix, strconv.Itoa(int(op)), strconv.FormatBool(negated)}
 		for _, literal := range literals {
 			value, is := valueOf(literal)
-			ok = ok && is && (op == equals || op == hasPrefix && value[0] == '"' || op != hasPrefix && strings.ContainsAny(value[:1], `"0+-`))
+			ok = ok && is && (op == equals || op == hasPrefix && value[0] == '"' ||
+				op != hasPrefix && strings.ContainsAny(value[:1], `"0+-`))
 			text = append(text, value)
 		}
 		return strings.Join(text, " "), ok
@@ -128,7 +131,9 @@ func meaning(e ast.Expr) (string, bool) {
 			return ok
 		}
 		ok := flatten(e)
-		return "(" + strings.Join(all, map[string]string{operators.LogicalAnd: " && ", operators.LogicalOr: " || "}[name]) + ")", ok
+		return "(" +
+			strings.Join(all, map[string]string{operators.LogicalAnd: " && ", operators.LogicalOr: " || "}[name]) +
+			")", ok
 	case operators.LogicalNot:
 		inner, ok := meaning(args[0])
 		return "!" + inner, ok
@@ -149,8 +154,8 @@ func meaning(e ast.Expr) (string, bool) {
 		return condition(call.Target(), hasPrefix, false, "", args[0])
 	default:
 		op, ok := map[string]operator{
-			operators.Equals: equals, operators.NotEquals: equals, operators.Less: less, operators.LessEquals: lessOrEqual,
-			operators.Greater: greater, operators.GreaterEquals: greaterOrEqual,
+			operators.Equals: equals, operators.NotEquals: equals, operators.Less: less,
+			operators.LessEquals: lessOrEqual, operators.Greater: greater, operators.GreaterEquals: greaterOrEqual,
 		}[name]
 		if !ok {
 			return "", false

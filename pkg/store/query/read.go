@@ -158,7 +158,8 @@ func (u indexUse) ranges(c conjunction, most int) ([]Read, error) {
 	var reads []Read
 	for _, parts := range equal {
 		for _, in := range ranges {
-			r := Read{index: u.index.Name, equal: parts, descending: u.backward, fields: u.fields, span: in, ranged: u.ranged}
+			r := Read{index: u.index.Name, equal: parts, descending: u.backward, fields: u.fields, span: in,
+				ranged: u.ranged}
 			r.from, r.to = in.bounds(descending)
 			reads = append(reads, r)
 		}

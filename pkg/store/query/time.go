@@ -31,7 +31,8 @@ func (c condition) timed() (condition, error) {
 		text, _ := object.Text(literal)
 		last, exact, err := lastTime(text)
 		if err != nil {
-			return c, errs.New(errs.Invalid, `filter: %s is a time, but %s is not one: %s; write a time as in "2026-01-02T15:04:05Z", "2026-01-02T15:04:05.678+02:00" or "2026-01-02"`,
+			return c, errs.New(errs.Invalid,
+				`filter: %s is a time, but %s is not one: %s; write a time as in "2026-01-02T15:04:05Z", "2026-01-02T15:04:05.678+02:00" or "2026-01-02"`,
 				c.field.name, literal, err)
 		}
 		if !exact { // it is between two times that objects can have, of which last is the first
@@ -61,7 +62,8 @@ func lastTime(text string) (last string, exact bool, err error) {
 	if last, exact, err = object.LastTime(text); err == nil {
 		return last, exact, nil
 	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02t15:04:05"} {
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05",
+		"2006-01-02 15:04", "2006-01-02t15:04:05"} {
 		if _, err := time.Parse(layout, text); err == nil {
 			return "", false, errors.New("it has no time zone, such as Z or +02:00")
 		}

@@ -47,12 +47,14 @@ type lexer struct {
 }
 
 // symbols are those that tokens have, longer ones first, and those that are written by mistake.
-var symbols = []string{"===", "!==", "==", "!=", "<>", "<=", ">=", "=<", "=>", "&&", "||", "<", ">", "!", "(", ")", "[", "]", ".", ",", "-", "+", "*", "/", "%", "?", ":", "=", "&", "|", "{", "}"}
+var symbols = []string{"===", "!==", "==", "!=", "<>", "<=", ">=", "=<", "=>", "&&", "||", "<", ">", "!", "(", ")", "[",
+	"]", ".", ",", "-", "+", "*", "/", "%", "?", ":", "=", "&", "|", "{", "}"}
 
 // meant is the correct form.
 var meant = map[string]string{
 	"=": "==", "===": "==", "!==": "!=", "<>": "!=", "=<": "<=", "=>": ">=", "&": "&&", "|": "||",
-	"“": `"`, "”": `"`, "„": `"`, "«": `"`, "»": `"`, "‘": `"`, "’": `"`, "´": `"`, "–": "-", "−": "-", "≤": "<=", "≥": ">=", "≠": "!=",
+	"“": `"`, "”": `"`, "„": `"`, "«": `"`, "»": `"`, "‘": `"`, "’": `"`, "´": `"`, "–": "-", "−": "-", "≤": "<=",
+	"≥": ">=", "≠": "!=",
 }
 
 func (l *lexer) next() (t token, err error) {
@@ -164,7 +166,8 @@ func (l *lexer) endNumber(integer bool) error {
 		l.at++
 	}
 	if r, _ := utf8.DecodeRuneInString(l.in[l.at:]); l.at < len(l.in) && isNamePart(r) {
-		return l.errorf(l.at, "a number is followed by %q; texts are in quotes, and a field whose name begins with a digit is object[\"...\"]", r)
+		return l.errorf(l.at, "a number is followed by %q; texts are in quotes, and a field whose name begins with a "+
+			"digit is object[\"...\"]", r)
 	}
 	return nil
 }

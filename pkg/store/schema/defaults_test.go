@@ -67,14 +67,18 @@ func TestADefaultMatchesItsSchema(t *testing.T) {
 	}
 }
 
-// What belfry refuses in what clients send does not come from a default either: it could not be sent back, nor imported.
+// What belfry refuses in what clients send does not come from a default either: it could not be sent back, nor
+// imported.
 func TestADefaultIsWhatAClientMaySend(t *testing.T) {
 	t.Parallel()
 	for value, says := range map[string]string{
-		`"x\u0000y"`: "a NUL character", `{"b":[{"c\u0000":1}]}`: "a NUL character", `"\ud800"`: "surrogate", strings.Repeat("[", 64) + strings.Repeat("]", 64): "64 levels",
+		`"x\u0000y"`: "a NUL character", `{"b":[{"c\u0000":1}]}`: "a NUL character", `"\ud800"`: "surrogate",
+		strings.Repeat("[", 64) + strings.Repeat("]", 64): "64 levels",
 	} {
-		_, err := schema.Compile("it.json", []byte(`{"properties":{"a":{"properties":{"b":{"default":`+value+`}}}}}`), schema.Defaults)
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "/properties/a/properties/b/default") {
+		_, err := schema.Compile("it.json", []byte(`{"properties":{"a":{"properties":{"b":{"default":`+value+`}}}}}`),
+			schema.Defaults)
+		if err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "/properties/a/properties/b/default") {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
@@ -83,12 +87,17 @@ func TestADefaultIsWhatAClientMaySend(t *testing.T) {
 func TestFormatsAreAsserted(t *testing.T) {
 	t.Parallel()
 	for format, values := range map[string][2]string{
-		"email": {"ada@example.org", "Ada <ada@example.org>"}, "uri": {"https://example.org/a?b#c", "/relative"}, "date-time": {"2026-01-31T10:00:00.5+01:00", "2026-02-30T10:00:00Z"},
-		"uuid": {"0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5"}, "date": {"2024-02-29", "2025-02-29"}, "time": {"10:00:00Z", "25:00:00Z"},
-		"ipv4": {"127.0.0.1", "127.0.0.01"}, "ipv6": {"::1", "1.2.3.4"}, "hostname": {"example.org", "-a.example"}, "duration": {"P1DT2H", "1 day"},
-		"regex": {"^a+$", "(?<=a"}, "json-pointer": {"/a/0", "a"}, "relative-json-pointer": {"1/a", "/a"}, "uri-reference": {"../a", "a b\\"},
-		"uri-template": {"/books/{uuid}", "/books/{uuid"}, "iri": {"https://example.org/ä", "ä"}, "iri-reference": {"/ä", "\\a"},
-		"idn-email": {"ä@bücher.example", "ä@"}, "idn-hostname": {"bücher.example", "-ü.example"},
+		"email": {"ada@example.org", "Ada <ada@example.org>"}, "uri": {"https://example.org/a?b#c", "/relative"},
+		"date-time": {"2026-01-31T10:00:00.5+01:00", "2026-02-30T10:00:00Z"},
+		"uuid":      {"0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5e", "0199f3a2-7c1e-7b52-9d0e-3f6a1b2c4d5"},
+		"date":      {"2024-02-29", "2025-02-29"}, "time": {"10:00:00Z", "25:00:00Z"},
+		"ipv4": {"127.0.0.1", "127.0.0.01"}, "ipv6": {"::1", "1.2.3.4"}, "hostname": {"example.org", "-a.example"},
+		"duration": {"P1DT2H", "1 day"},
+		"regex":    {"^a+$", "(?<=a"}, "json-pointer": {"/a/0", "a"}, "relative-json-pointer": {"1/a", "/a"},
+		"uri-reference": {"../a", "a b\\"},
+		"uri-template":  {"/books/{uuid}", "/books/{uuid"}, "iri": {"https://example.org/ä", "ä"},
+		"iri-reference": {"/ä", "\\a"},
+		"idn-email":     {"ä@bücher.example", "ä@"}, "idn-hostname": {"bücher.example", "-ü.example"},
 	} {
 		text := `{"properties":{"f":{"format":"` + format + `"}}}`
 		s, err := schema.Compile("it.json", []byte(text), schema.Formats)
@@ -101,7 +110,8 @@ func TestFormatsAreAsserted(t *testing.T) {
 			t.Errorf("%s refuses %q: %v", format, values[0], err)
 		}
 		var found *errs.Error
-		if err := s.Validate(t.Context(), doc(values[1])); !errors.As(err, &found) || found.Fields[0].Keyword != "format" || found.Fields[0].Pointer != "/f" {
+		if err := s.Validate(t.Context(), doc(values[1])); !errors.As(err, &found) ||
+			found.Fields[0].Keyword != "format" || found.Fields[0].Pointer != "/f" {
 			t.Errorf("%s accepts %q: %v", format, values[1], err)
 		}
 		if err := s.Validate(t.Context(), []byte(`{"f":7}`)); err != nil {
@@ -111,12 +121,14 @@ func TestFormatsAreAsserted(t *testing.T) {
 			t.Errorf("%s is asserted without the option: %v", format, err)
 		}
 	}
-	if _, err := schema.Compile("it.json", []byte(`{"format":"emial"}`), schema.Formats); err == nil || !strings.Contains(err.Error(), "emial") {
+	if _, err := schema.Compile("it.json", []byte(`{"format":"emial"}`), schema.Formats); err == nil ||
+		!strings.Contains(err.Error(), "emial") {
 		t.Errorf("an unknown format: %v", err)
 	}
 }
 
-// TestClientsMakeNoCheckExpensive: neither by regular expressions, which cost more than other formats, nor by arrays that defaults make longer.
+// TestClientsMakeNoCheckExpensive: neither by regular expressions, which cost more than other formats, nor by arrays
+// that defaults make longer.
 func TestClientsMakeNoCheckExpensive(t *testing.T) {
 	t.Parallel()
 	s, err := schema.Compile("it.json", []byte(`{"properties":{"all":{"items":{"format":"regex"}}}}`), schema.Formats)
@@ -131,7 +143,8 @@ func TestClientsMakeNoCheckExpensive(t *testing.T) {
 		}
 	}
 	value := strings.Repeat("x", 1000)
-	s, err = schema.Compile("it.json", []byte(`{"properties":{"all":{"items":{"properties":{"a":{"default":"`+value+`"}}}}}}`), schema.Defaults)
+	s, err = schema.Compile("it.json",
+		[]byte(`{"properties":{"all":{"items":{"properties":{"a":{"default":"`+value+`"}}}}}}`), schema.Defaults)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,17 +162,30 @@ func TestClientsMakeNoCheckExpensive(t *testing.T) {
 func TestViolationsNameTheirKeywords(t *testing.T) {
 	t.Parallel()
 	for keyword, c := range map[string][2]string{
-		"type": {`{"type":"string"}`, `7`}, "enum": {`{"enum":[1]}`, `2`}, "const": {`{"const":1}`, `2`}, "multipleOf": {`{"multipleOf":2}`, `1`}, "maximum": {`{"maximum":1}`, `2`},
-		"exclusiveMaximum": {`{"exclusiveMaximum":1}`, `1`}, "minimum": {`{"minimum":1}`, `0`}, "exclusiveMinimum": {`{"exclusiveMinimum":1}`, `1`},
-		"minLength": {`{"minLength":1}`, `""`}, "maxLength": {`{"maxLength":1}`, `"ab"`}, "pattern": {`{"pattern":"a"}`, `"b"`},
-		"required": {`{"required":["a"]}`, `{}`}, "minItems": {`{"minItems":1}`, `[]`}, "maxItems": {`{"maxItems":1}`, `[1,2]`}, "minProperties": {`{"minProperties":1}`, `{}`}, "maxProperties": {`{"maxProperties":0}`, `{"a":1}`},
-		"uniqueItems": {`{"uniqueItems":true}`, `[1,1]`}, "contains": {`{"contains":{"const":1}}`, `[2]`}, "maxContains": {`{"contains":{"const":1},"maxContains":1}`, `[1,1]`}, "minContains": {`{"contains":{"const":1},"minContains":2}`, `[1]`},
-		"additionalProperties": {`{"additionalProperties":false}`, `{"a":1}`}, "unevaluatedProperties": {`{"unevaluatedProperties":false}`, `{"a":1}`}, "unevaluatedItems": {`{"unevaluatedItems":false}`, `[1]`},
-		"propertyNames": {`{"propertyNames":{"maxLength":1}}`, `{"ab":1}`}, "patternProperties": {`{"patternProperties":{"a":false}}`, `{"a":1}`}, "properties": {`{"properties":{"a":false}}`, `{"a":1}`},
-		"anyOf": {`{"anyOf":[false]}`, `1`}, "oneOf": {`{"oneOf":[true,true]}`, `1`}, "not": {`{"not":true}`, `1`}, "false": {`false`, `1`},
+		"type": {`{"type":"string"}`, `7`}, "enum": {`{"enum":[1]}`, `2`}, "const": {`{"const":1}`, `2`},
+		"multipleOf": {`{"multipleOf":2}`, `1`}, "maximum": {`{"maximum":1}`, `2`},
+		"exclusiveMaximum": {`{"exclusiveMaximum":1}`, `1`}, "minimum": {`{"minimum":1}`, `0`},
+		"exclusiveMinimum": {`{"exclusiveMinimum":1}`, `1`},
+		"minLength":        {`{"minLength":1}`, `""`}, "maxLength": {`{"maxLength":1}`, `"ab"`},
+		"pattern":  {`{"pattern":"a"}`, `"b"`},
+		"required": {`{"required":["a"]}`, `{}`}, "minItems": {`{"minItems":1}`, `[]`},
+		"maxItems": {`{"maxItems":1}`, `[1,2]`}, "minProperties": {`{"minProperties":1}`, `{}`},
+		"maxProperties": {`{"maxProperties":0}`, `{"a":1}`},
+		"uniqueItems":   {`{"uniqueItems":true}`, `[1,1]`}, "contains": {`{"contains":{"const":1}}`, `[2]`},
+		"maxContains":           {`{"contains":{"const":1},"maxContains":1}`, `[1,1]`},
+		"minContains":           {`{"contains":{"const":1},"minContains":2}`, `[1]`},
+		"additionalProperties":  {`{"additionalProperties":false}`, `{"a":1}`},
+		"unevaluatedProperties": {`{"unevaluatedProperties":false}`, `{"a":1}`},
+		"unevaluatedItems":      {`{"unevaluatedItems":false}`, `[1]`},
+		"propertyNames":         {`{"propertyNames":{"maxLength":1}}`, `{"ab":1}`},
+		"patternProperties":     {`{"patternProperties":{"a":false}}`, `{"a":1}`},
+		"properties":            {`{"properties":{"a":false}}`, `{"a":1}`},
+		"anyOf":                 {`{"anyOf":[false]}`, `1`}, "oneOf": {`{"oneOf":[true,true]}`, `1`},
+		"not": {`{"not":true}`, `1`}, "false": {`false`, `1`},
 	} {
 		var found *errs.Error
-		if err := mustCompile(t, c[0]).Validate(t.Context(), []byte(c[1])); !errors.As(err, &found) || len(found.Fields) != 1 || found.Fields[0].Keyword != keyword {
+		if err := mustCompile(t, c[0]).Validate(t.Context(), []byte(c[1])); !errors.As(err, &found) ||
+			len(found.Fields) != 1 || found.Fields[0].Keyword != keyword {
 			t.Errorf("%s of %s: %+v", c[0], c[1], err)
 		} else if found.Fields[0].Keyword == "" {
 			t.Errorf("no keyword: %+v", found.Fields)
@@ -167,7 +193,8 @@ func TestViolationsNameTheirKeywords(t *testing.T) {
 	}
 	many := mustCompile(t, `{"items":{"type":"string"}}`)
 	var found *errs.Error
-	if err := many.Validate(t.Context(), []byte(`[`+strings.Repeat("1,", 149)+`1]`)); !errors.As(err, &found) || len(found.Fields) != 100 {
+	if err := many.Validate(t.Context(), []byte(`[`+strings.Repeat("1,", 149)+`1]`)); !errors.As(err, &found) ||
+		len(found.Fields) != 100 {
 		t.Errorf("%v", err)
 	}
 }

@@ -54,7 +54,8 @@ func checkShape(doc []byte) error {
 			depth--
 		case 'e', 'E':
 			if exponentDigits(doc[i+1:]) > maxExponentDigits {
-				return errs.New(errs.Invalid, "the document has a number with an exponent of more than %d digits", maxExponentDigits)
+				return errs.New(errs.Invalid, "the document has a number with an exponent of more than %d digits",
+					maxExponentDigits)
 			}
 		}
 	}

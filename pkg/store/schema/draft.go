@@ -104,7 +104,8 @@ func (d draft) position(keyword string) position {
 		return schemaList
 	case d >= draft2019 && keyword == "dependentSchemas":
 		return schemaMap
-	case d >= draft2019 && (keyword == "unevaluatedItems" || keyword == "unevaluatedProperties" || keyword == "contentSchema"):
+	case d >= draft2019 &&
+		(keyword == "unevaluatedItems" || keyword == "unevaluatedProperties" || keyword == "contentSchema"):
 		return oneSchema
 	}
 	return notSchema

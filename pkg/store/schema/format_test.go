@@ -15,12 +15,16 @@ import (
 func TestAnUnknownFormatIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{
-		"emial": "did you mean email?", "DateTime": "did you mean date-time?", "uri_template": "did you mean uri-template?", "idn-host-name": "did you mean idn-hostname?", "ip4": "did you mean ipv4?",
+		"emial": "did you mean email?", "DateTime": "did you mean date-time?",
+		"uri_template": "did you mean uri-template?", "idn-host-name": "did you mean idn-hostname?",
+		"ip4":         "did you mean ipv4?",
 		"credit-card": "use one of date, date-time,", "": "use one of date, date-time,",
 	} {
-		for _, text := range []string{`{"format":%q}`, `{"$defs":{"unused":{"format":%q}}}`, `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"not":{"format":%q}}}}`} {
+		for _, text := range []string{`{"format":%q}`, `{"$defs":{"unused":{"format":%q}}}`,
+			`{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"not":{"format":%q}}}}`} {
 			_, err := schema.Compile("it.json", fmt.Appendf(nil, text, name), schema.Formats)
-			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), fmt.Sprintf("%q is not a format", name)) {
+			if err == nil || !strings.Contains(err.Error(), says) ||
+				!strings.Contains(err.Error(), fmt.Sprintf("%q is not a format", name)) {
 				t.Errorf("%q: %v, want %s", name, err, says)
 			}
 			if _, err := schema.Compile("it.json", fmt.Appendf(nil, text, name)); err != nil {
@@ -35,11 +39,13 @@ func TestFormatsAreAssertedEverywhere(t *testing.T) {
 	t.Parallel()
 	const ip = `{"format":"ipv4"}`
 	for text, docs := range map[string][2]string{
-		`{"$ref":"#/$defs/ip","$defs":{"ip":` + ip + `}}`:                                                                                                            {`"1.2.3.4"`, `"+1.2.3.4"`},
+		`{"$ref":"#/$defs/ip","$defs":{"ip":` + ip +
+			`}}`: {`"1.2.3.4"`, `"+1.2.3.4"`},
 		`{"properties":{"a":{"$ref":"#ip"}},"$defs":{"ip":{"$anchor":"ip","format":"ipv4"}}}`:                                                                        {`{"a":"1.2.3.4"}`, `{"a":"1"}`},
 		`{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"a":{"$dynamicRef":"#ip"}},"$defs":{"ip":{"$dynamicAnchor":"ip","format":"ipv4"}}}`: {`{"a":"1.2.3.4"}`, `{"a":"1"}`},
-		`{"$schema":"https://json-schema.org/draft/2020-12/schema","prefixItems":[` + ip + `],"items":{"format":"ipv6"}}`:                                            {`["1.2.3.4","::1"]`, `["1.2.3.4","1.2.3.4"]`},
-		`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/ip","format":"email"}},"definitions":{"ip":` + ip + `}}`:      {`{"a":"1.2.3.4"}`, `{"a":"a@b"}`},
+		`{"$schema":"https://json-schema.org/draft/2020-12/schema","prefixItems":[` + ip +
+			`],"items":{"format":"ipv6"}}`: {`["1.2.3.4","::1"]`, `["1.2.3.4","1.2.3.4"]`},
+		`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/ip","format":"email"}},"definitions":{"ip":` + ip + `}}`: {`{"a":"1.2.3.4"}`, `{"a":"a@b"}`},
 		`{"allOf":[` + ip + `]}`:                                     {`"1.2.3.4"`, `"1"`},
 		`{"anyOf":[` + ip + `,{"format":"ipv6"}]}`:                   {`"::1"`, `"1"`},
 		`{"oneOf":[` + ip + `,{"format":"hostname"}]}`:               {`"a"`, `"1.2.3.4"`},
@@ -86,7 +92,8 @@ func TestADefaultHasItsFormat(t *testing.T) {
 		if s.Fill(o); string(o["a"]) != `"2024-02-29"` {
 			t.Errorf("%s fills in %s", good, o.Encode())
 		}
-		if _, err := schema.Compile("it.json", bad, schema.Defaults, schema.Formats); err == nil || !strings.Contains(err.Error(), "must have the format date") {
+		if _, err := schema.Compile("it.json", bad, schema.Defaults, schema.Formats); err == nil ||
+			!strings.Contains(err.Error(), "must have the format date") {
 			t.Errorf("%s: %v", bad, err)
 		}
 		if _, err := schema.Compile("it.json", bad, schema.Defaults); err != nil {
@@ -101,7 +108,8 @@ func TestADefaultHasItsFormat(t *testing.T) {
 // What depends on the draft: indexes of relative pointers, and assertions about content.
 func TestFormatsOfADraft(t *testing.T) {
 	t.Parallel()
-	pointer, content := `"format":"relative-json-pointer"`, `"contentEncoding":"base64","contentMediaType":"application/json"`
+	pointer, content := `"format":"relative-json-pointer"`,
+		`"contentEncoding":"base64","contentMediaType":"application/json"`
 	for _, c := range []struct {
 		draft, keywords, doc, keyword string // violated; "": none
 	}{
@@ -113,9 +121,12 @@ func TestFormatsOfADraft(t *testing.T) {
 		{"http://json-schema.org/draft-07/schema#", content, `"%"`, "contentEncoding"},
 		{"http://json-schema.org/draft-07/schema#", content, `"ezp9"`, "contentMediaType"},
 		{"http://json-schema.org/draft-07/schema#", content, `"e30="`, ""},
-		{"http://json-schema.org/draft-07/schema#", `"contentMediaType":"application/json"`, `"e30="`, "contentMediaType"},
-		{"http://json-schema.org/draft-07/schema#", `"contentMediaType":"text/html","contentEncoding":"Base64"`, `"<"`, "contentEncoding"},
-		{"http://json-schema.org/draft-07/schema#", `"contentMediaType":"application/json","contentEncoding":"7bit"`, `"<"`, ""},
+		{"http://json-schema.org/draft-07/schema#", `"contentMediaType":"application/json"`, `"e30="`,
+			"contentMediaType"},
+		{"http://json-schema.org/draft-07/schema#", `"contentMediaType":"text/html","contentEncoding":"Base64"`, `"<"`,
+			"contentEncoding"},
+		{"http://json-schema.org/draft-07/schema#", `"contentMediaType":"application/json","contentEncoding":"7bit"`,
+			`"<"`, ""},
 	} {
 		text := `{"$schema":"` + c.draft + `",` + c.keywords + `}`
 		s, err := schema.Compile("it.json", []byte(text), schema.Formats)
@@ -124,7 +135,8 @@ func TestFormatsOfADraft(t *testing.T) {
 			continue
 		}
 		var found *errs.Error
-		if err := s.Validate(t.Context(), []byte(c.doc)); (err != nil) != (c.keyword != "") || err != nil && (!errors.As(err, &found) || found.Fields[0].Keyword != c.keyword) {
+		if err := s.Validate(t.Context(), []byte(c.doc)); (err != nil) != (c.keyword != "") ||
+			err != nil && (!errors.As(err, &found) || found.Fields[0].Keyword != c.keyword) {
 			t.Errorf("%s of %s: %v", text, c.doc, err)
 		}
 		if err := mustCompile(t, text).Validate(t.Context(), []byte(c.doc)); err != nil {

@@ -81,7 +81,8 @@ func (x *index) schema(n *node, owner *resource) {
 	x.anchor(n, owner)
 	for _, m := range n.members {
 		switch {
-		case m.name == "$ref", m.name == "$recursiveRef" && n.file.draft == draft2019, m.name == "$dynamicRef" && n.file.draft == draft2020:
+		case m.name == "$ref", m.name == "$recursiveRef" && n.file.draft == draft2019,
+			m.name == "$dynamicRef" && n.file.draft == draft2020:
 			x.refs = append(x.refs, reference{schema: n, keyword: m.value})
 		case m.name == "$schema":
 			x.checkSchema(n, m.value, owner)
@@ -168,7 +169,8 @@ func (x *index) anchor(n *node, owner *resource) {
 		case a.kind != boolNode:
 			x.refused.add(a, "$recursiveAnchor", "must be a boolean, is "+a.kind.String(), "write true, or remove it")
 		case a.truth && owner.root != n:
-			x.refused.add(a, "$recursiveAnchor", "is in a schema that is not the root of a resource", "move it beside the $id, or remove it")
+			x.refused.add(a, "$recursiveAnchor", "is in a schema that is not the root of a resource",
+				"move it beside the $id, or remove it")
 		case a.truth:
 			owner.addDynamic("", n)
 		}
@@ -204,7 +206,8 @@ func (x *index) checkSchema(n, at *node, owner *resource) {
 	if at.kind == stringNode && known && d == n.file.draft && owner.root == n {
 		return
 	}
-	x.refused.add(at, "$schema", "an inner schema cannot change the draft", "remove it here; the file's first $schema holds for all of it")
+	x.refused.add(at, "$schema", "an inner schema cannot change the draft",
+		"remove it here; the file's first $schema holds for all of it")
 }
 
 func isAnchorName(s string) bool {

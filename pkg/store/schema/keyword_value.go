@@ -150,9 +150,11 @@ func parseNumbers(data []byte) (assertion, error) {
 	}{
 		{"multipleOf", v.MultipleOf, number.multipleOf, "must be a multiple of "},
 		{"maximum", v.Maximum, func(n, bound number) bool { return n.compare(bound) <= 0 }, "must be at most "},
-		{"exclusiveMaximum", v.ExclusiveMaximum, func(n, bound number) bool { return n.compare(bound) < 0 }, "must be less than "},
+		{"exclusiveMaximum", v.ExclusiveMaximum, func(n, bound number) bool { return n.compare(bound) < 0 },
+			"must be less than "},
 		{"minimum", v.Minimum, func(n, bound number) bool { return n.compare(bound) >= 0 }, "must be at least "},
-		{"exclusiveMinimum", v.ExclusiveMinimum, func(n, bound number) bool { return n.compare(bound) > 0 }, "must be greater than "},
+		{"exclusiveMinimum", v.ExclusiveMinimum, func(n, bound number) bool { return n.compare(bound) > 0 },
+			"must be greater than "},
 	} {
 		if rule.bound == "" {
 			continue
@@ -161,7 +163,8 @@ func parseNumbers(data []byte) (assertion, error) {
 		if !ok {
 			return nil, fmt.Errorf("the number %s cannot be compared", rule.bound)
 		}
-		a = append(a, numberRule{keyword: rule.keyword, bound: bound, holds: rule.holds, text: rule.text + rule.bound.String()})
+		a = append(a,
+			numberRule{keyword: rule.keyword, bound: bound, holds: rule.holds, text: rule.text + rule.bound.String()})
 	}
 	return a, nil
 }

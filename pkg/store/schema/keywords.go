@@ -93,8 +93,14 @@ var registerKeywords = sync.OnceFunc(func() {
 		oneOfKeyword:      parsed[oneOfAssertion](),
 		notKeyword:        wrapped(func(s *jsonschema.Schema) notAssertion { return notAssertion{schema: s} }),
 		ifKeyword:         parsed[ifAssertion](),
-		restItemsKeyword:  wrapped(func(s *jsonschema.Schema) restItemsAssertion { return restItemsAssertion{schema: s} }),
-		restPropsKeyword:  wrapped(func(s *jsonschema.Schema) restPropsAssertion { return restPropsAssertion{schema: s} }),
+		restItemsKeyword: wrapped(func(s *jsonschema.Schema) restItemsAssertion {
+			return restItemsAssertion{
+				schema: s}
+		}),
+		restPropsKeyword: wrapped(func(s *jsonschema.Schema) restPropsAssertion {
+			return restPropsAssertion{
+				schema: s}
+		}),
 	} {
 		jsonschema.RegisterKeyword(name, func() jsonschema.Keyword { return &keyword{parse: parse} })
 	}

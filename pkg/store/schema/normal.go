@@ -10,25 +10,26 @@ import (
 // Our keywords, as they occur in the normal form. Each takes over a group of the
 // draft's keywords that only make sense together.
 const (
-	refKeyword        = "belfry.ref"                   // $ref
-	dynamicRefKeyword = "belfry.dynamicRef"            // $dynamicRef, $recursiveRef
-	typeKeyword       = "belfry.type"                  // type
-	enumKeyword       = "belfry.enum"                  // enum
-	constKeyword      = "belfry.const"                 // const
-	numberKeyword     = "belfry.number"                // multipleOf, maximum, minimum, exclusive*
-	stringKeyword     = "belfry.string"                // maxLength, minLength, pattern, format
-	arrayKeyword      = "belfry.array"                 // prefixItems, items, additionalItems, uniqueItems
-	containsKeyword   = "belfry.contains"              // contains, minContains, maxContains
-	requiredKeyword   = "belfry.required"              // required
-	objectKeyword     = "belfry.object"                // properties, patternProperties, additionalProperties, propertyNames
-	dependentKeyword  = "belfry.dependent"             // dependentSchemas, dependentRequired, dependencies
-	allOfKeyword      = "belfry.allOf"                 // allOf
-	anyOfKeyword      = "belfry.anyOf"                 // anyOf
-	oneOfKeyword      = "belfry.oneOf"                 // oneOf
-	notKeyword        = "belfry.not"                   // not
-	ifKeyword         = "belfry.if"                    // if, then, else
-	restItemsKeyword  = "belfry.unevaluatedItems"      // unevaluatedItems
-	restPropsKeyword  = "belfry.unevaluatedProperties" // unevaluatedProperties
+	refKeyword        = "belfry.ref"        // $ref
+	dynamicRefKeyword = "belfry.dynamicRef" // $dynamicRef, $recursiveRef
+	typeKeyword       = "belfry.type"       // type
+	enumKeyword       = "belfry.enum"       // enum
+	constKeyword      = "belfry.const"      // const
+	numberKeyword     = "belfry.number"     // multipleOf, maximum, minimum, exclusive*
+	stringKeyword     = "belfry.string"     // maxLength, minLength, pattern, format
+	arrayKeyword      = "belfry.array"      // prefixItems, items, additionalItems, uniqueItems
+	containsKeyword   = "belfry.contains"   // contains, minContains, maxContains
+	requiredKeyword   = "belfry.required"   // required
+	// properties, patternProperties, additionalProperties, propertyNames
+	objectKeyword    = "belfry.object"
+	dependentKeyword = "belfry.dependent"             // dependentSchemas, dependentRequired, dependencies
+	allOfKeyword     = "belfry.allOf"                 // allOf
+	anyOfKeyword     = "belfry.anyOf"                 // anyOf
+	oneOfKeyword     = "belfry.oneOf"                 // oneOf
+	notKeyword       = "belfry.not"                   // not
+	ifKeyword        = "belfry.if"                    // if, then, else
+	restItemsKeyword = "belfry.unevaluatedItems"      // unevaluatedItems
+	restPropsKeyword = "belfry.unevaluatedProperties" // unevaluatedProperties
 )
 
 // normalForm is a schema as the library gets it, in JSON.
@@ -139,7 +140,8 @@ func (z *normalizer) body(n *node) any {
 		return jsonObject{enumKeyword: []any{}}
 	case objectNode:
 	default:
-		z.refused.add(n, "", "a schema must be an object or a boolean, is "+n.kind.String(), "write true to allow anything")
+		z.refused.add(n, "", "a schema must be an object or a boolean, is "+n.kind.String(),
+			"write true to allow anything")
 		return true
 	}
 	out := jsonObject{}
@@ -225,7 +227,8 @@ func (z *normalizer) refuseLoops() {
 			case 0:
 				visit(e.to)
 			case open:
-				z.refused.add(e.keyword, e.keyword.token, "the reference leads to this schema again for the same value, without end",
+				z.refused.add(e.keyword, e.keyword.token,
+					"the reference leads to this schema again for the same value, without end",
 					"refer to it from properties, items or another keyword that descends")
 			}
 		}

@@ -18,7 +18,8 @@ func (z *normalizer) arrays(n *node, out jsonObject) {
 		}
 		if k := n.get("items"); k != nil {
 			if k.kind == arrayNode {
-				z.refused.add(k, "items", "must be a schema in draft 2020-12, is an array", "write the array as prefixItems")
+				z.refused.add(k, "items", "must be a schema in draft 2020-12, is an array",
+					"write the array as prefixItems")
 			} else {
 				v.Rest = z.schema(k)
 			}
@@ -106,7 +107,8 @@ func (z *normalizer) dependents(n *node, out jsonObject) {
 		list = append(list, propertyValue{Name: m.name, Schema: z.normalizeApplied(n, n.get(keyword), m.value)})
 	}
 	names := func(keyword string, m member) {
-		list = append(list, propertyValue{Name: m.name, Schema: jsonObject{requiredKeyword: z.nameSet(m.value, keyword)}})
+		list = append(list,
+			propertyValue{Name: m.name, Schema: jsonObject{requiredKeyword: z.nameSet(m.value, keyword)}})
 	}
 	if n.file.draft >= draft2019 {
 		for _, m := range z.members(n, "dependentSchemas") {

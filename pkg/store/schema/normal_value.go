@@ -117,7 +117,9 @@ func (z *normalizer) strings(n *node, out jsonObject) {
 		v.Format = k.text
 		v.Indexes = n.file.draft == draft2020 && format.DependsOnDraft(v.Format)
 		if !format.Known(v.Format) {
-			z.refused.add(k, "format", fmt.Sprintf("%q is not a format that is asserted, and would be ignored", v.Format), formatAdvice(v.Format))
+			z.refused.add(k, "format",
+				fmt.Sprintf("%q is not a format that is asserted, and would be ignored", v.Format),
+				formatAdvice(v.Format))
 		}
 	}
 	if z.formats && n.file.draft == draft07 {
@@ -141,7 +143,8 @@ func formatAdvice(name string) string {
 // later drafts do not. Values that are not known here assert nothing, as that draft has it.
 func (z *normalizer) content(n *node) string {
 	encoding, media := n.get("contentEncoding"), n.get("contentMediaType")
-	base64 := encoding != nil && z.requireKind(encoding, "contentEncoding", stringNode) && strings.EqualFold(encoding.text, "base64")
+	base64 := encoding != nil && z.requireKind(encoding, "contentEncoding", stringNode) &&
+		strings.EqualFold(encoding.text, "base64")
 	isJSON := media != nil && z.requireKind(media, "contentMediaType", stringNode) && media.text == "application/json"
 	switch {
 	case base64 && isJSON:
@@ -158,7 +161,8 @@ func (z *normalizer) content(n *node) string {
 func (z *normalizer) pattern(at *node, keyword, source string) *patternValue {
 	translated, err := translatePattern(source)
 	if err != nil {
-		z.refused.add(at, keyword, fmt.Sprintf("the pattern %q cannot be evaluated as ECMA 262 requires: %v", source, err),
+		z.refused.add(at, keyword,
+			fmt.Sprintf("the pattern %q cannot be evaluated as ECMA 262 requires: %v", source, err),
 			"write it without that, or constrain the value by other keywords")
 		return nil
 	}
@@ -176,7 +180,8 @@ func (z *normalizer) limit(n *node, keyword string) *int {
 		return nil
 	}
 	if v.negative || !v.integer() {
-		z.refused.add(k, keyword, fmt.Sprintf("must be a whole number from 0, is %s", k.text), "correct it, or remove it")
+		z.refused.add(k, keyword, fmt.Sprintf("must be a whole number from 0, is %s", k.text),
+			"correct it, or remove it")
 		return nil
 	}
 	// No document reaches a count of more than nine digits.

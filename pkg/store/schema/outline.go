@@ -30,7 +30,8 @@ type closedSchema struct {
 
 // outlineOf makes the outline of a schema whose parts have been translated.
 func (z *normalizer) outlineOf(root *node) outline {
-	o := outline{names: map[string]bool{}, any: map[string]bool{}, declared: map[string][]*node{}, targets: z.targets, root: root, complete: impliesAll(root)}
+	o := outline{names: map[string]bool{}, any: map[string]bool{}, declared: map[string][]*node{}, targets: z.targets,
+		root: root, complete: impliesAll(root)}
 	seen := map[*node]bool{}
 	var visit func(n *node)
 	visit = func(n *node) {
@@ -134,7 +135,8 @@ func impliesAll(root *node) bool {
 	if root.kind != objectNode || root.get("properties") == nil {
 		return false
 	}
-	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "patternProperties", "propertyNames"} {
+	for _, keyword := range []string{"$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if",
+		"dependentSchemas", "patternProperties", "propertyNames"} {
 		if root.get(keyword) != nil {
 			return false
 		}

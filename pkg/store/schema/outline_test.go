@@ -18,26 +18,30 @@ func TestValidatePart(t *testing.T) {
 		schema, doc string
 		pointer     string // of what is refused; "": nothing. "/" is the object itself
 	}{
-		"required":                           {`{"required":["uuid","created","title"]}`, `{"title":1}`, ""},
-		"required, of a client":              {`{"required":["uuid","title"]}`, `{}`, "/"},
-		"required in allOf":                  {`{"allOf":[{"required":["uuid"]},{"$ref":"#/$defs/a"}],"$defs":{"a":{"required":["created"]}}}`, `{}`, ""},
-		"required in anyOf":                  {`{"anyOf":[{"required":["uuid"]},{"required":["title"]}]}`, `{}`, ""},
-		"required in oneOf":                  {`{"oneOf":[{"required":["uuid"]},{"required":["title"]}]}`, `{}`, ""},
-		"required in not":                    {`{"not":{"required":["uuid"]}}`, `{}`, "/"},
-		"required in if":                     {`{"if":{"required":["uuid"]},"then":{"required":["title"]}}`, `{}`, "/"},
-		"required through a dynamic ref":     {`{"$schema":"` + uri2020 + `","$dynamicRef":"#a","$defs":{"x":{"$dynamicAnchor":"a","required":["uuid"]}}}`, `{}`, ""},
-		"required of a part":                 {`{"properties":{"a":{"required":["uuid"]}}}`, `{"a":{}}`, "/a"},
-		"required of a part in an array":     {`{"properties":{"a":{"items":{"required":["uuid"]}}}}`, `{"a":[{}]}`, "/a/0"},
+		"required":              {`{"required":["uuid","created","title"]}`, `{"title":1}`, ""},
+		"required, of a client": {`{"required":["uuid","title"]}`, `{}`, "/"},
+		"required in allOf": {
+			`{"allOf":[{"required":["uuid"]},{"$ref":"#/$defs/a"}],"$defs":{"a":{"required":["created"]}}}`, `{}`, ""},
+		"required in anyOf": {`{"anyOf":[{"required":["uuid"]},{"required":["title"]}]}`, `{}`, ""},
+		"required in oneOf": {`{"oneOf":[{"required":["uuid"]},{"required":["title"]}]}`, `{}`, ""},
+		"required in not":   {`{"not":{"required":["uuid"]}}`, `{}`, "/"},
+		"required in if":    {`{"if":{"required":["uuid"]},"then":{"required":["title"]}}`, `{}`, "/"},
+		"required through a dynamic ref": {`{"$schema":"` + uri2020 +
+			`","$dynamicRef":"#a","$defs":{"x":{"$dynamicAnchor":"a","required":["uuid"]}}}`, `{}`, ""},
+		"required of a part": {`{"properties":{"a":{"required":["uuid"]}}}`, `{"a":{}}`, "/a"},
+		"required of a part in an array": {`{"properties":{"a":{"items":{"required":["uuid"]}}}}`, `{"a":[{}]}`,
+			"/a/0"},
 		"dependentRequired of what is there": {`{"dependentRequired":{"title":["uuid"]}}`, `{"title":1}`, ""},
 		"dependentRequired by what is there": {`{"dependentRequired":{"uuid":["title"]}}`, `{}`, "/"},
 		"dependentSchemas by what is there":  {`{"dependentSchemas":{"uuid":{"required":["title"]}}}`, `{}`, "/"},
-		"dependencies":                       {draft07 + `"dependencies":{"uuid":["title"],"title":["created"]}}`, `{"title":1}`, ""},
-		"additionalProperties":               {`{"additionalProperties":false}`, `{}`, ""},
-		"unevaluatedProperties":              {`{"required":["uuid"],"unevaluatedProperties":false}`, `{}`, ""},
-		"propertyNames":                      {`{"required":["uuid"],"propertyNames":{"maxLength":3}}`, `{"abc":1}`, ""},
-		"patternProperties":                  {`{"required":["uuid"],"patternProperties":{".":{"type":"number"}}}`, `{"abc":1}`, ""},
-		"maxProperties":                      {`{"required":["uuid","created"],"maxProperties":1}`, `{"a":1}`, ""},
-		"minProperties":                      {`{"required":["uuid","created"],"minProperties":1}`, `{}`, "/"},
+		"dependencies": {draft07 + `"dependencies":{"uuid":["title"],"title":["created"]}}`,
+			`{"title":1}`, ""},
+		"additionalProperties":  {`{"additionalProperties":false}`, `{}`, ""},
+		"unevaluatedProperties": {`{"required":["uuid"],"unevaluatedProperties":false}`, `{}`, ""},
+		"propertyNames":         {`{"required":["uuid"],"propertyNames":{"maxLength":3}}`, `{"abc":1}`, ""},
+		"patternProperties":     {`{"required":["uuid"],"patternProperties":{".":{"type":"number"}}}`, `{"abc":1}`, ""},
+		"maxProperties":         {`{"required":["uuid","created"],"maxProperties":1}`, `{"a":1}`, ""},
+		"minProperties":         {`{"required":["uuid","created"],"minProperties":1}`, `{}`, "/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,11 +54,13 @@ func TestValidatePart(t *testing.T) {
 			switch {
 			case c.pointer == "" && err != nil:
 				t.Errorf("refused: %v", err)
-			case c.pointer != "" && (!errors.As(err, &found) || "/"+strings.TrimPrefix(found.Fields[0].Pointer, "/") != c.pointer):
+			case c.pointer != "" &&
+				(!errors.As(err, &found) || "/"+strings.TrimPrefix(found.Fields[0].Pointer, "/") != c.pointer):
 				t.Errorf("got %v, want a violation at %s", err, c.pointer)
 			}
 			// The next run knows nothing of it.
-			if err := s.Validate(t.Context(), []byte(`{"title":1,"abc":1}`)); strings.HasPrefix(name, "required, ") && err == nil {
+			if err := s.Validate(t.Context(), []byte(`{"title":1,"abc":1}`)); strings.HasPrefix(name, "required, ") &&
+				err == nil {
 				t.Error("a whole document counts as having what it lacks")
 			}
 		})
@@ -73,7 +79,8 @@ func TestNames(t *testing.T) {
 		{`{}`, "", false, "x"},
 		{`{"properties":{"b":{},"a":{}}}`, "a b", true, "x"},
 		{`{"properties":{"a":{}},"additionalProperties":true}`, "a", false, "x"},
-		{`{"properties":{"a":{}},"additionalProperties":false,"anyOf":[{"properties":{"b":{}}},true]}`, "a b", true, "b"},
+		{`{"properties":{"a":{}},"additionalProperties":false,"anyOf":[{"properties":{"b":{}}},true]}`, "a b", true,
+			"b"},
 		{`{"properties":{"a":{}},"patternProperties":{"^x":{}},"additionalProperties":false}`, "a", true, "y"},
 		{`{"$ref":"#/$defs/a","properties":{"b":{}},"unevaluatedProperties":false,"$defs":{"a":{"properties":{"a":{}}}}}`, "a b", true, "x"},
 		{`{"allOf":[{"properties":{"a":{}}},{"if":{"properties":{"b":{}}},"then":{"properties":{"c":{}}}}],"required":["d"]}`, "a b c d", false, "x"},
@@ -85,9 +92,11 @@ func TestNames(t *testing.T) {
 		{`{"properties":{"a":{}},"unevaluatedProperties":true}`, "a", false, "x"},
 		{`{"properties":{"a":{}},"unevaluatedProperties":false}`, "a", true, "x"},
 		{`{"properties":{"a":{}},"dependentRequired":{"a":["b"]},"not":{"required":["c"]}}`, "a b c", true, "x"},
-		{`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{}},"dependencies":{"a":["b"]}}`, "a b", true, "x"},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{}},"dependencies":{"a":["b"]}}`,
+			"a b", true, "x"},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{}},"dependencies":{"a":{"required":["b"]}}}`, "a b", false, "x"},
-		{`{"anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{}},"additionalProperties":false}`, "a b", true, "b"},
+		{`{"anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{}},"additionalProperties":false}`, "a b",
+			true, "b"},
 	} {
 		s, err := Compile("it", []byte(c.schema))
 		if err != nil {
@@ -112,7 +121,9 @@ func TestContradictions(t *testing.T) {
 	t.Parallel()
 	text := Written{What: "it", Type: "string"}
 	flag := Written{What: "it", Type: "boolean", Values: []string{"true", "false"}}
-	list := Written{What: "it", Type: "array", Items: &Written{What: "an entry", Type: "object", Members: map[string]Written{"size": {What: "the size", Type: "integer"}}}}
+	list := Written{What: "it",
+		Type: "array", Items: &Written{What: "an entry", Type: "object",
+			Members: map[string]Written{"size": {What: "the size", Type: "integer"}}}}
 	computed := Written{What: "it", Type: "number", Open: true}
 	judged := Written{What: "it", Type: "string", Open: true, Judged: true}
 	for _, c := range []struct {
@@ -149,11 +160,18 @@ func TestContradictions(t *testing.T) {
 		}
 		wantRefusals(t, c.schema, s.Contradictions("a", c.w), c.keywords)
 	}
-	for schema, keywords := range map[string]string{`{"type":"object"}`: "", `{"type":["array","object"]}`: "", `{}`: "", `{"type":"array"}`: "1 type", `{"allOf":[{"type":"string"}]}`: "1 type",
-		`false`: "1 ", `true`: "", `{"allOf":[{"$ref":"#/$defs/no"}],"$defs":{"no":false}}`: "1 ", `{"anyOf":[false,{}]}`: "", `{"not":{}}`: "1 not", `{"not":true}`: "1 not", `{"not":{"const":1}}`: "", `{"not":false}`: "",
-		`{"required":["a"],"additionalProperties":false}`: "1 required", `{"required":["a"],"patternProperties":{"^a":{}},"additionalProperties":false}`: "",
-		`{"required":["kept"],"additionalProperties":false}`: "", `{"allOf":[{"required":["a"]},{"properties":{"a":false}}]}`: "1 required", `{"properties":{"a":false},"anyOf":[{"required":["a"]},{}]}`: "",
-		`{"const":5}`: "1 const", `{"allOf":[{"enum":["a",[]]}]}`: "1 enum", `{"enum":["a",{"a":1}]}`: "", `{"const":{}}`: "", `{"anyOf":[{"const":5},{}]}`: ""} {
+	for schema, keywords := range map[string]string{`{"type":"object"}`: "", `{"type":["array","object"]}`: "",
+		`{}`: "", `{"type":"array"}`: "1 type", `{"allOf":[{"type":"string"}]}`: "1 type",
+		`false`: "1 ", `true`: "", `{"allOf":[{"$ref":"#/$defs/no"}],"$defs":{"no":false}}`: "1 ",
+		`{"anyOf":[false,{}]}`: "", `{"not":{}}`: "1 not", `{"not":true}`: "1 not", `{"not":{"const":1}}`: "",
+		`{"not":false}`: "",
+		`{"required":["a"],"additionalProperties":false}`:                               "1 required",
+		`{"required":["a"],"patternProperties":{"^a":{}},"additionalProperties":false}`: "",
+		`{"required":["kept"],"additionalProperties":false}`:                            "",
+		`{"allOf":[{"required":["a"]},{"properties":{"a":false}}]}`:                     "1 required",
+		`{"properties":{"a":false},"anyOf":[{"required":["a"]},{}]}`:                    "",
+		`{"const":5}`: "1 const", `{"allOf":[{"enum":["a",[]]}]}`: "1 enum", `{"enum":["a",{"a":1}]}`: "",
+		`{"const":{}}`: "", `{"anyOf":[{"const":5},{}]}`: ""} {
 		s, err := Compile("it", []byte(schema))
 		if err != nil {
 			t.Fatal(err)
@@ -179,12 +197,14 @@ func wantRefusals(t *testing.T, schema string, err error, keywords string) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	s, err := Compile("it", []byte(`{"properties":{"a":{"type":"array","description":"x","maxItems":5,"items":{"$ref":"#/$defs/f"}},"b":{"maxItems":1}},
+	s, err := Compile("it",
+		[]byte(`{"properties":{"a":{"type":"array","description":"x","maxItems":5,"items":{"$ref":"#/$defs/f"}},"b":{"maxItems":1}},
 		"$defs":{"f":{"properties":{"size":{"maximum":9,"type":"integer"}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := s.Limits("a"), []string{"/properties/a/maxItems", "/$defs/f/properties/size/maximum"}; !slices.Equal(got, want) {
+	if got, want := s.Limits("a"),
+		[]string{"/properties/a/maxItems", "/$defs/f/properties/size/maximum"}; !slices.Equal(got, want) {
 		t.Errorf("limits %q, want %q", got, want)
 	}
 	if got := s.Limits("c"); got != nil {
@@ -196,29 +216,36 @@ func TestLimits(t *testing.T) {
 func TestDraftsByURI(t *testing.T) {
 	t.Parallel()
 	for uri, want := range map[string]draft{
-		"json-schema.org/draft-07/schema": draft07, "json-schema.org/draft/2019-09/schema": draft2019, "json-schema.org/draft/2020-12/schema": draft2020,
+		"json-schema.org/draft-07/schema": draft07, "json-schema.org/draft/2019-09/schema": draft2019,
+		"json-schema.org/draft/2020-12/schema": draft2020,
 	} {
 		for _, scheme := range []string{"http://", "https://"} {
 			for _, end := range []string{"", "#"} {
 				if d, known := draftOf(scheme + uri + end); !known || d != want {
 					t.Errorf("%s: %v, %v", scheme+uri+end, d, known)
 				}
-				both := `{"$schema":"` + scheme + uri + end + `","allOf":[{"$ref":"http://` + uri + `"},{"$ref":"https://` + uri + `#"}]}`
+				both := `{"$schema":"` + scheme + uri + end + `","allOf":[{"$ref":"http://` + uri +
+					`"},{"$ref":"https://` + uri + `#"}]}`
 				s, err := Compile("it", []byte(both))
 				if err != nil {
 					t.Errorf("%s: %v", both, err)
-				} else if s.Validate(t.Context(), []byte(`{"type":7}`)) == nil || s.Validate(t.Context(), []byte(`{"type":"object"}`)) != nil {
+				} else if s.Validate(t.Context(), []byte(`{"type":7}`)) == nil ||
+					s.Validate(t.Context(), []byte(`{"type":"object"}`)) != nil {
 					t.Errorf("%s: the metaschema does not judge", both)
 				}
 			}
 		}
 	}
 	for uri, advice := range map[string]string{
-		"http://json-schema.org/draft-06/schema#": "write id as $id", "https://json-schema.org/draft-04/schema": "write id as $id",
-		"http://json-schema.org/schema#": "or remove it for draft 2019-09", "https://json-schema.org/draft/next/schema": "or remove it",
-		"http://json-schema.org/draft-07/schema/": "write id as $id", "ftp://json-schema.org/draft-07/schema": "or remove it",
+		"http://json-schema.org/draft-06/schema#":   "write id as $id",
+		"https://json-schema.org/draft-04/schema":   "write id as $id",
+		"http://json-schema.org/schema#":            "or remove it for draft 2019-09",
+		"https://json-schema.org/draft/next/schema": "or remove it",
+		"http://json-schema.org/draft-07/schema/":   "write id as $id",
+		"ftp://json-schema.org/draft-07/schema":     "or remove it",
 	} {
-		if _, err := Compile("it", []byte(`{"$schema":"`+uri+`"}`)); err == nil || !strings.Contains(err.Error(), advice) {
+		if _, err := Compile("it", []byte(`{"$schema":"`+uri+`"}`)); err == nil ||
+			!strings.Contains(err.Error(), advice) {
 			t.Errorf("%s: %v, want %q", uri, err, advice)
 		}
 	}

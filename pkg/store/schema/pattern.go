@@ -37,7 +37,8 @@ func translatePattern(source string) (string, error) {
 		}
 	}
 	translated := t.out.String()
-	if _, err := syntax.Parse(translated, syntax.Perl); err != nil { // compiling finds no more, and may take a hundred times as long
+	// Compiling finds no more, and may take a hundred times as long.
+	if _, err := syntax.Parse(translated, syntax.Perl); err != nil {
 		var syntaxError *syntax.Error
 		if errors.As(err, &syntaxError) {
 			return "", fmt.Errorf("%s", syntaxError.Code)

@@ -38,7 +38,8 @@ func Port(file string, data []byte, refer func(name string) string) (*Portable, 
 	root.file.draft = declaredDraft(root, refused)
 	x := newIndex(refused)
 	x.addFile(root, baseURI)
-	p := &porter{index: x, root: root, targets: x.resolve(), refer: refer, refs: map[*node]string{}, taken: map[string]bool{}, loose: map[*node]bool{}}
+	p := &porter{index: x, root: root, targets: x.resolve(), refer: refer, refs: map[*node]string{},
+		taken: map[string]bool{}, loose: map[*node]bool{}}
 	if err := refused.err(); err != nil {
 		return nil, err
 	}
@@ -78,7 +79,8 @@ func plainKeyword(name string) bool {
 
 func countKeyword(name string) bool {
 	return slices.Contains([]string{
-		"maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties", "maxContains", "minContains",
+		"maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties", "maxContains",
+		"minContains",
 	}, name)
 }
 
@@ -129,7 +131,8 @@ func (p *porter) keyword(n *node, m member, out *ordered.Object) (exact bool) {
 		return p.items(n, m, out)
 	case m.name == "dependencies":
 		return p.dependencies(v, out)
-	case m.name == "not", m.name == "if", m.name == "then", m.name == "else", m.name == "oneOf", m.name == "contains", m.name == "unevaluatedItems":
+	case m.name == "not", m.name == "if", m.name == "then", m.name == "else", m.name == "oneOf", m.name == "contains",
+		m.name == "unevaluatedItems":
 		return p.logic(n, m, out)
 	case m.name == "additionalProperties", m.name == "unevaluatedProperties":
 		if v.kind == boolNode {

@@ -21,13 +21,15 @@ func compilePorted(p *schema.Portable) (*jsonschema.Schema, error) {
 	for _, part := range p.Parts {
 		defs.Set(strings.TrimPrefix(part.Ref, "#/$defs/"), part.Schema)
 	}
-	whole := ordered.Of("$schema", "https://json-schema.org/draft/2020-12/schema", "allOf", []any{p.Root}, "$defs", defs)
+	whole := ordered.Of("$schema", "https://json-schema.org/draft/2020-12/schema", "allOf", []any{p.Root}, "$defs",
+		defs)
 	return schematest.Compile(whole)
 }
 
 func port(text string) (*schema.Portable, error) {
 	odd := regexp.MustCompile("[^a-z0-9]")
-	return schema.Port("it.json", []byte(text), func(name string) string { return "#/$defs/" + odd.ReplaceAllString(name, "_") + "!" })
+	return schema.Port("it.json", []byte(text),
+		func(name string) string { return "#/$defs/" + odd.ReplaceAllString(name, "_") + "!" })
 }
 
 // TestPortedSchemasAreEquivalent holds translations against every case of the
@@ -86,21 +88,32 @@ func TestPortedSchemasAreEquivalent(t *testing.T) {
 
 func TestPort(t *testing.T) {
 	for _, c := range []struct{ name, schema, want string }{
-		{"a tuple", `{"items":[{"type":"string"},true],"additionalItems":false}`, `{"prefixItems":[{"type":"string"},{}],"items":{"not":{}}}`},
+		{"a tuple", `{"items":[{"type":"string"},true],"additionalItems":false}`,
+			`{"prefixItems":[{"type":"string"},{}],"items":{"not":{}}}`},
 		{"a tuple without a tuple", `{"additionalItems":false}`, `{}`},
-		{"dependencies", `{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"],"c":{"minProperties":2}}}`,
+		{"dependencies",
+			`{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"a":["b"],"c":{"minProperties":2}}}`,
 			`{"dependentRequired":{"a":["b"]},"dependentSchemas":{"c":{"minProperties":2}}}`},
-		{"keywords beside a reference in draft-07", `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/x","type":"null"}},"definitions":{"x":{"type":"string"}}}`,
+		{"keywords beside a reference " +
+			"in draft-07",
+			`{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/x","type":"null"}},"definitions":{"x":{"type":"string"}}}`,
 			`{"properties":{"a":{"$ref":"#/$defs/x!"}}}`},
-		{"a schema that contains itself", `{"$recursiveAnchor":true,"properties":{"child":{"$recursiveRef":"#"}}}`, `{"properties":{"child":{"$ref":"#/$defs/!"}}}`},
-		{"a tuple of draft 2020-12", `{"$schema":"https://json-schema.org/draft/2020-12/schema","prefixItems":[{"type":"string"},true],"items":false}`, `{"prefixItems":[{"type":"string"},{}],"items":{"not":{}}}`},
-		{"a tree of draft 2020-12", `{"$schema":"https://json-schema.org/draft/2020-12/schema","$dynamicAnchor":"node","properties":{"child":{"$dynamicRef":"#node"}}}`, `{"properties":{"child":{"$ref":"#/$defs/!"}}}`},
+		{"a schema that contains itself", `{"$recursiveAnchor":true,"properties":{"child":{"$recursiveRef":"#"}}}`,
+			`{"properties":{"child":{"$ref":"#/$defs/!"}}}`},
+		{"a tuple of draft 2020-12",
+			`{"$schema":"https://json-schema.org/draft/2020-12/schema","prefixItems":[{"type":"string"},true],"items":false}`, `{"prefixItems":[{"type":"string"},{}],"items":{"not":{}}}`},
+		{"a tree of draft 2020-12",
+			`{"$schema":"https://json-schema.org/draft/2020-12/schema","$dynamicAnchor":"node","properties":{"child":{"$dynamicRef":"#node"}}}`, `{"properties":{"child":{"$ref":"#/$defs/!"}}}`},
 		{"a schema of schemas", `{"properties":{"form":{"$ref":"https://json-schema.org/draft/2019-09/schema"}}}`,
 			`{"properties":{"form":{"type":["object","boolean"],"description":"A JSON Schema (draft 2019-09)."}}}`},
-		{"what could refuse too much", `{"not":{"properties":{"a":{"$ref":"https://json-schema.org/draft/2019-09/schema"}}},"title":"x"}`, `{"title":"x"}`},
+		{"what could refuse too much",
+			`{"not":{"properties":{"a":{"$ref":"https://json-schema.org/draft/2019-09/schema"}}},"title":"x"}`,
+			`{"title":"x"}`},
 		{"counts", `{"minLength":3.0,"maxItems":1e1}`, `{"minLength":3,"maxItems":10}`},
 		{"a constant null", `{"const":null}`, `{"enum":[null]}`},
-		{"unknown keywords", `{"$id":"http://example.com/x","$comment":"secret","x-mine":{"a":1},"writeOnly":true,"type":"string"}`, `{"type":"string"}`},
+		{"unknown keywords",
+			`{"$id":"http://example.com/x","$comment":"secret","x-mine":{"a":1},"writeOnly":true,"type":"string"}`,
+			`{"type":"string"}`},
 	} {
 		p, err := port(c.schema)
 		if err != nil {
@@ -132,7 +145,8 @@ func TestPortedPartsHaveNames(t *testing.T) {
 }
 
 func TestPortRefusesWhatCompileRefuses(t *testing.T) {
-	for _, text := range []string{`{`, `{"$ref":"other.json"}`, `{"$schema":"https://json-schema.org/draft/next/schema"}`} {
+	for _, text := range []string{`{`, `{"$ref":"other.json"}`,
+		`{"$schema":"https://json-schema.org/draft/next/schema"}`} {
 		if _, err := port(text); err == nil {
 			t.Errorf("%s was taken", text)
 		}

@@ -25,26 +25,31 @@ func TestRefused(t *testing.T) {
 		{"{\n\n" + `"$ref":"#/$defs/missing"}`, "$ref", "/$ref", "leads nowhere"},
 		{"{" + `"x":{"type":"string"},` + "\n\n" + `"$ref":"#/x"}`, "$ref", "/$ref", "not a place"},
 		{"{\n\n" + `"$ref":"#"}`, "$ref", "/$ref", "without end"},
-		{`{"$defs":{"a":{"anyOf":[` + "\n\n" + `{"$ref":"#/$defs/a"}]}}}`, "$ref", "/$defs/a/anyOf/0/$ref", "without end"},
+		{`{"$defs":{"a":{"anyOf":[` + "\n\n" + `{"$ref":"#/$defs/a"}]}}}`, "$ref", "/$defs/a/anyOf/0/$ref",
+			"without end"},
 		{"{\n\n" + `"$recursiveRef":"#/$defs"}`, "$recursiveRef", "/$recursiveRef", "only value"},
 		{"{\n\n" + `"$id":"http://example.com/#a"}`, "$id", "/$id", "fragment"},
 		{"{\n\n" + `"$anchor":"a b"}`, "$anchor", "/$anchor", "must be a name"},
 		{`{"$defs":{"a":{"$anchor":"x"},` + "\n\n" + `"b":{"$anchor":"x"}}}`, "$anchor", "/$defs/b/$anchor", "twice"},
-		{`{"properties":{"a":{` + "\n\n" + `"$schema":"http://json-schema.org/draft-07/schema#"}}}`, "$schema", "/properties/a/$schema", "cannot change"},
+		{`{"properties":{"a":{` + "\n\n" + `"$schema":"http://json-schema.org/draft-07/schema#"}}}`, "$schema",
+			"/properties/a/$schema", "cannot change"},
 		{"{\n\n" + `"prefixItems":[]}`, "prefixItems", "/prefixItems", "not a keyword of draft 2019-09"},
 		{"{\n\n" + `"dependencies":{}}`, "dependencies", "/dependencies", "not a keyword of draft 2019-09"},
 		{draft2020 + `"items":[true]}`, "items", "/items", "must be a schema"},
 		{draft2020 + `"prefixItems":[]}`, "prefixItems", "/prefixItems", "at least one"},
 		{draft2020 + `"prefixItems":{}}`, "prefixItems", "/prefixItems", "must be an array"},
-		{draft2020 + `"additionalItems":false}`, "additionalItems", "/additionalItems", "not a keyword of draft 2020-12"},
+		{draft2020 + `"additionalItems":false}`, "additionalItems", "/additionalItems",
+			"not a keyword of draft 2020-12"},
 		{draft2020 + `"dependencies":{}}`, "dependencies", "/dependencies", "not a keyword of draft 2020-12"},
 		{draft2020 + `"$recursiveRef":"#"}`, "$recursiveRef", "/$recursiveRef", "not a keyword of draft 2020-12"},
 		{draft2020 + `"$dynamicRef":"#missing"}`, "$dynamicRef", "/$dynamicRef", "leads nowhere"},
 		{draft2020 + `"$dynamicRef":"tree.json#node"}`, "$dynamicRef", "/$dynamicRef", "nothing is fetched"},
 		{draft2020 + `"$dynamicAnchor":"a b"}`, "$dynamicAnchor", "/$dynamicAnchor", "must be a name"},
-		{draft2020 + `"$dynamicAnchor":"a","allOf":[{"$dynamicRef":"#a"}]}`, "$dynamicRef", "/allOf/0/$dynamicRef", "without end"},
+		{draft2020 + `"$dynamicAnchor":"a","allOf":[{"$dynamicRef":"#a"}]}`, "$dynamicRef", "/allOf/0/$dynamicRef",
+			"without end"},
 		{"{\n\n" + `"$dynamicRef":"#a"}`, "$dynamicRef", "/$dynamicRef", "not a keyword of draft 2019-09"},
-		{draft07 + `"unevaluatedProperties":false}`, "unevaluatedProperties", "/unevaluatedProperties", "not a keyword of draft-07"},
+		{draft07 + `"unevaluatedProperties":false}`, "unevaluatedProperties", "/unevaluatedProperties",
+			"not a keyword of draft-07"},
 		{draft07 + `"dependentRequired":{}}`, "dependentRequired", "/dependentRequired", "not a keyword of draft-07"},
 		{"{\n\n" + `"type":"text"}`, "type", "/type", "not a type"},
 		{"{\n\n" + `"type":[]}`, "type", "/type", "empty"},
@@ -71,7 +76,8 @@ func TestRefused(t *testing.T) {
 		{"{\n\n" + `"pattern":"a{2,1}"}`, "pattern", "/pattern", "invalid repeat count"},
 		{"{\n\n" + `"pattern":"a**"}`, "pattern", "/pattern", "nothing can be repeated"},
 		{"{\n\n" + `"pattern":"("}`, "pattern", "/pattern", "missing closing"},
-		{`{"patternProperties":{` + "\n\n" + `"a/(":true}}`, "patternProperties", "/patternProperties/a~1(", "missing closing"},
+		{`{"patternProperties":{` + "\n\n" + `"a/(":true}}`, "patternProperties", "/patternProperties/a~1(",
+			"missing closing"},
 		{"{\n\n" + `"a":1,"a":2}`, "", "/a", "twice"},
 		{"{\n\n" + `"a" 1}`, "", "the schema", "not JSON"},
 		{"{\n\n" + `"a":1`, "", "the schema", "not JSON"},
@@ -86,9 +92,11 @@ func TestRefused(t *testing.T) {
 			}
 			r := refused.Refusals[0]
 			if r.Line != 3 || r.Keyword != c.keyword || r.Advice == "" {
-				t.Errorf("got line %d, keyword %q, advice %q; want line 3, %q and some advice", r.Line, r.Keyword, r.Advice, c.keyword)
+				t.Errorf("got line %d, keyword %q, advice %q; want line 3, %q and some advice", r.Line, r.Keyword,
+					r.Advice, c.keyword)
 			}
-			if start := fmt.Sprintf("schemas/book.json:3: %s: ", c.pointer); !strings.HasPrefix(err.Error(), start) || !strings.Contains(r.Problem, c.problem) {
+			if start := fmt.Sprintf("schemas/book.json:3: %s: ", c.pointer); !strings.HasPrefix(err.Error(), start) ||
+				!strings.Contains(r.Problem, c.problem) {
 				t.Errorf("got %q, want it to begin with %q and to say %q", err, start, c.problem)
 			}
 		})
@@ -96,14 +104,18 @@ func TestRefused(t *testing.T) {
 }
 
 func TestEveryRefusalIsReported(t *testing.T) {
-	_, err := schema.Compile("a.json", []byte("{\"type\":\"text\",\n\"properties\":{\"a\":{\n\"maxLength\":-1}},\n\"pattern\":\"(?=a)\"}"))
+	_, err := schema.Compile("a.json",
+		[]byte("{\"type\":\"text\",\n\"properties\":{\"a\":{\n\"maxLength\":-1}},\n\"pattern\":\"(?=a)\"}"))
 	var e *errs.Error
 	if !errors.As(err, &e) || len(e.Fields) != 3 {
 		t.Fatalf("got %v, want three fields", err)
 	}
-	want := "a.json:1: /type: \"text\" is not a type; use null, boolean, integer, number, string, array or object, or an array of these\n" +
+	want := "a.json:1: /type: \"text\" is not a type; use null, boolean, integer, number, string, array or " +
+		"object, or " +
+		"an array of these\n" +
 		"a.json:3: /properties/a/maxLength: must be a whole number from 0, is -1; correct it, or remove it\n" +
-		"a.json:4: /pattern: the pattern \"(?=a)\" cannot be evaluated as ECMA 262 requires: lookahead is not supported; " +
+		"a.json:4: /pattern: the pattern \"(?=a)\" cannot be evaluated as ECMA 262 requires: lookahead is not " +
+		"supported; " +
 		"write it without that, or constrain the value by other keywords"
 	if err.Error() != want {
 		t.Errorf("got\n%s\nwant\n%s", err, want)

@@ -60,7 +60,8 @@ func (x *index) target(ref reference) *node {
 		x.dynamic[k] = ""
 	}
 	if _, isSchema := x.owners[target]; !isSchema {
-		x.refused.add(k, k.token, fmt.Sprintf("%q is not a place where %s has schemas", k.text, target.file.draft), localAdvice)
+		x.refused.add(k, k.token, fmt.Sprintf("%q is not a place where %s has schemas", k.text, target.file.draft),
+			localAdvice)
 		return nil
 	}
 	return target

@@ -79,7 +79,8 @@ func (r *run) spend(steps int) {
 	if err := r.Err(); err != nil {
 		r.stop = errs.Wrap(err, errs.Canceled, "the document was not validated to the end")
 	} else if r.steps > r.budget {
-		r.stop = errs.New(errs.Invalid, "the document is too complex for its schema: validation takes more than %d steps", r.budget)
+		r.stop = errs.New(errs.Invalid,
+			"the document is too complex for its schema: validation takes more than %d steps", r.budget)
 	}
 }
 
@@ -87,7 +88,8 @@ func (r *run) spend(steps int) {
 func (r *run) apply(s *jsonschema.Schema, v any) bool {
 	r.spend(1)
 	if r.nesting == maxNesting {
-		r.stop = errs.New(errs.Invalid, "the document is too complex for its schema: more than %d schemas inside one another", maxNesting)
+		r.stop = errs.New(errs.Invalid,
+			"the document is too complex for its schema: more than %d schemas inside one another", maxNesting)
 	}
 	if r.stop != nil {
 		return false
@@ -165,7 +167,8 @@ func (r *run) tryInner(keyword string, at token, s *jsonschema.Schema, v any) bo
 func (r *run) fail(keyword, format string, args ...any) {
 	r.bad = true
 	if r.muted == 0 && r.stop == nil && len(r.fields) < maxFields {
-		r.fields = append(r.fields, errs.Field{Pointer: r.pointer(), Message: fmt.Sprintf(format, args...), Keyword: keyword})
+		r.fields = append(r.fields,
+			errs.Field{Pointer: r.pointer(), Message: fmt.Sprintf(format, args...), Keyword: keyword})
 	}
 }
 
@@ -209,7 +212,8 @@ func (r *run) result() error {
 		return nil
 	}
 	slices.SortStableFunc(r.fields, func(a, b errs.Field) int { return strings.Compare(a.Pointer, b.Pointer) })
-	return &errs.Error{Kind: errs.Invalid, Message: "the document does not match its schema", Fields: slices.Clone(r.fields)}
+	return &errs.Error{Kind: errs.Invalid, Message: "the document does not match its schema",
+		Fields: slices.Clone(r.fields)}
 }
 
 // evaluated holds the parts of one value that schemas have evaluated, for unevaluatedItems and

@@ -98,7 +98,8 @@ func declaredDraft(root *node, refused *refusals) draft {
 	if !known {
 		advice := fmt.Sprintf("declare %q, %q or %q, or remove it for draft 2019-09", uri2020, uri2019, uri07+"#")
 		if strings.HasPrefix(canonicalURI(k.text), olderDrafts) {
-			advice = fmt.Sprintf("declare %q, and write id as $id, and exclusiveMaximum and exclusiveMinimum as numbers", uri07+"#")
+			advice = fmt.Sprintf("declare %q, and write id as $id, and exclusiveMaximum and exclusiveMinimum "+
+				"as numbers", uri07+"#")
 		}
 		refused.add(k, "$schema", fmt.Sprintf("the draft %s is not supported", k.raw()), advice)
 	}

@@ -100,7 +100,8 @@ func parseSource(name string, data []byte) (*node, error) {
 	top := &node{file: file}
 	refused := &refusals{name: name}
 	if len(data) > maxSchemaBytes {
-		refused.add(top, "", fmt.Sprintf("the file has %d bytes, more than the %d a schema may have", len(data), maxSchemaBytes),
+		refused.add(top, "",
+			fmt.Sprintf("the file has %d bytes, more than the %d a schema may have", len(data), maxSchemaBytes),
 			"split what it describes into several stores, or drop descriptions and examples")
 		return nil, refused.err()
 	}
@@ -166,7 +167,8 @@ func (p *sourceParser) object(n *node, depth int) error {
 			return p.malformed("an object's member has no name")
 		}
 		if names[name] {
-			return p.refuse(place, n.pointer()+"/"+object.EscapeToken(name), fmt.Sprintf("the name %q occurs twice in one object", name), "remove one of the two")
+			return p.refuse(place, n.pointer()+"/"+object.EscapeToken(name),
+				fmt.Sprintf("the name %q occurs twice in one object", name), "remove one of the two")
 		}
 		names[name] = true
 		value, err := p.value(n, object.EscapeToken(name), depth+1)

@@ -42,7 +42,8 @@ var suiteParts = []struct {
 	asserts      func(file string) bool
 }{
 	{"required", "", func(string) bool { return false }},
-	{"optional", "optional", func(file string) bool { return file == "content.json" || file == "format-assertion.json" }},
+	{"optional", "optional",
+		func(file string) bool { return file == "content.json" || file == "format-assertion.json" }},
 	{"formats", filepath.Join("optional", "format"), func(string) bool { return true }},
 }
 
@@ -63,8 +64,10 @@ func TestSuite(t *testing.T) {
 		name, folder, uri string
 		cases, atLeast    [3]int // of each part, the kept revision's cases, and those to be validated correctly
 	}{
-		{"2020-12", "draft2020-12", "https://json-schema.org/draft/2020-12/schema", [3]int{1299, 162, 764}, [3]int{1250, 111, 757}},
-		{"2019-09", "draft2019-09", "https://json-schema.org/draft/2019-09/schema", [3]int{1259, 158, 757}, [3]int{1223, 109, 750}},
+		{"2020-12", "draft2020-12", "https://json-schema.org/draft/2020-12/schema", [3]int{1299, 162, 764},
+			[3]int{1250, 111, 757}},
+		{"2019-09", "draft2019-09", "https://json-schema.org/draft/2019-09/schema", [3]int{1259, 158, 757},
+			[3]int{1223, 109, 750}},
 		{"draft-07", "draft7", "http://json-schema.org/draft-07/schema#", [3]int{927, 118, 676}, [3]int{904, 116, 669}},
 	} {
 		for i, part := range suiteParts {
@@ -84,7 +87,8 @@ func TestSuite(t *testing.T) {
 					t.Logf("  refused for %s: %d", keyword, count.refusedBy[keyword])
 				}
 				if count.right*draft.cases[i] < draft.atLeast[i]*count.cases {
-					t.Errorf("%d of %d validated right, want at least %d of %d", count.right, count.cases, draft.atLeast[i], draft.cases[i])
+					t.Errorf("%d of %d validated right, want at least %d of %d", count.right, count.cases,
+						draft.atLeast[i], draft.cases[i])
 				}
 				if !kept {
 					return
@@ -92,7 +96,8 @@ func TestSuite(t *testing.T) {
 				if count.cases != draft.cases[i] {
 					t.Errorf("found %d cases, want all %d", count.cases, draft.cases[i])
 				}
-				if row := fmt.Sprintf("| %s | %s | %d | %d | %d | %d |\n", draft.name, part.name, count.cases, count.right, count.refused, count.wrong); !strings.Contains(string(page), row) {
+				if row := fmt.Sprintf("| %s | %s | %d | %d | %d | %d |\n", draft.name, part.name, count.cases,
+					count.right, count.refused, count.wrong); !strings.Contains(string(page), row) {
 					t.Errorf("docs/rules.md lacks the row %s", row)
 				}
 			})

@@ -48,20 +48,34 @@ func TestVerdicts(t *testing.T) {
 		{"a huge limit is none", `{"maxItems":1e30}`, `[1,2]`, true},
 		{"strings that look alike in a row", `{"uniqueItems":true}`, `[["1:a"],["1:a\"1:b"]]`, true},
 		{"format is an annotation", `{"format":"email"}`, `"nobody"`, true},
-		{"the default draft evaluates keywords beside $ref", `{"$ref":"#/$defs/a","maximum":1,"$defs":{"a":true}}`, `2`, false},
+		{"the default draft evaluates keywords beside $ref", `{"$ref":"#/$defs/a","maximum":1,"$defs":{"a":true}}`, `2`,
+			false},
 		{"draft-07 ignores keywords beside $ref",
 			`{"$schema":"http://json-schema.org/draft-07/schema#","$ref":"#/definitions/a","maximum":1,"definitions":{"a":true}}`, `2`, true},
-		{"definitions serve the default draft", `{"$ref":"#/definitions/a","definitions":{"a":{"type":"string"}}}`, `2`, false},
-		{"a metaschema is embedded", `{"$ref":"https://json-schema.org/draft/2019-09/schema"}`, `{"properties":{"a":{"type":"strin"}}}`, false},
-		{"prefixItems describes the first items", d2020 + `"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, `["a",1,"b"]`, false},
-		{"what contains matches counts as evaluated since 2020-12", d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`, `[1,"a",2]`, true},
-		{"and the rest does not", d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`, `[1,"a",true]`, false},
-		{"a dynamic reference finds the outermost schema", d2020 + `"$id":"http://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,` + tree + `}`, `{"children":[{"data":1,"chidren":[]}]}`, false},
-		{"whose properties it allows", d2020 + `"$id":"http://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,` + tree + `}`, `{"children":[{"data":1,"children":[]}]}`, true},
-		{"and by itself means its own", d2020 + `"$ref":"tree",` + tree + `}`, `{"children":[{"data":1,"chidren":[]}]}`, true},
-		{"the metaschema of 2020-12 is embedded", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"properties":{"a":{"type":"strin"}}}`, false},
-		{"every vocabulary is", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`, `{"prefixItems":[],"title":"x"}`, false},
-		{"a recursive schema applies to every level", `{"properties":{"child":{"$ref":"#"}},"additionalProperties":false}`,
+		{"definitions serve the default draft", `{"$ref":"#/definitions/a","definitions":{"a":{"type":"string"}}}`, `2`,
+			false},
+		{"a metaschema is embedded", `{"$ref":"https://json-schema.org/draft/2019-09/schema"}`,
+			`{"properties":{"a":{"type":"strin"}}}`, false},
+		{"prefixItems describes the first items",
+			d2020 + `"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, `["a",1,"b"]`, false},
+		{"what contains matches counts as evaluated since 2020-12",
+			d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`, `[1,"a",2]`, true},
+		{"and the rest does not", d2020 + `"contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}}`,
+			`[1,"a",true]`, false},
+		{"a dynamic reference finds the outermost schema", d2020 +
+			`"$id":"http://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,` +
+			tree + `}`, `{"children":[{"data":1,"chidren":[]}]}`, false},
+		{"whose properties it allows", d2020 +
+			`"$id":"http://example.com/strict","$dynamicAnchor":"node","$ref":"tree","unevaluatedProperties":false,` +
+			tree + `}`, `{"children":[{"data":1,"children":[]}]}`, true},
+		{"and by itself means its own", d2020 + `"$ref":"tree",` + tree + `}`, `{"children":[{"data":1,"chidren":[]}]}`,
+			true},
+		{"the metaschema of 2020-12 is embedded", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`,
+			`{"properties":{"a":{"type":"strin"}}}`, false},
+		{"every vocabulary is", d2020 + `"$ref":"https://json-schema.org/draft/2020-12/schema"}`,
+			`{"prefixItems":[],"title":"x"}`, false},
+		{"a recursive schema applies to every level",
+			`{"properties":{"child":{"$ref":"#"}},"additionalProperties":false}`,
 			`{"child":{"child":{"chid":{}}}}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,11 +203,16 @@ func TestHostileDocuments(t *testing.T) {
 		{"a hundred thousand different items", `{"uniqueItems":true}`, distinctItems(60_000), ""},
 		{"deep items compared on every level", `{"uniqueItems":true,"items":{"$ref":"#"}}`,
 			strings.Repeat(`[`, 900) + `"` + strings.Repeat(`a`, size) + `"` + strings.Repeat(`]`, 900), "too complex"},
-		{"a pattern that backtracks elsewhere", `{"pattern":"^(a+)+$"}`, `"` + strings.Repeat(`a`, size) + `!"`, "does not match"},
-		{"a large pattern for a long string", `{"pattern":"^(a?){700}a{700}$"}`, `"` + strings.Repeat(`a`, size) + `"`, "too complex"},
+		{"a pattern that backtracks elsewhere", `{"pattern":"^(a+)+$"}`, `"` + strings.Repeat(`a`, size) + `!"`,
+			"does not match"},
+		{"a large pattern for a long string", `{"pattern":"^(a?){700}a{700}$"}`, `"` + strings.Repeat(`a`, size) + `"`,
+			"too complex"},
 		{"a number of many digits", `{"multipleOf":7}`, strings.Repeat(`9`, size), "does not match"},
-		{"many numbers of many digits", `{"items":{"multipleOf":7}}`, `[` + strings.Repeat(strings.Repeat(`9`, 50_000)+`,`, 4) + `7]`, "does not match"},
-		{"many members and patterns", `{"patternProperties":{"^a":true,"b$":true,"c":true},"propertyNames":{"maxLength":9}}`, manyMembers(20_000), ""},
+		{"many numbers of many digits", `{"items":{"multipleOf":7}}`,
+			`[` + strings.Repeat(strings.Repeat(`9`, 50_000)+`,`, 4) + `7]`, "does not match"},
+		{"many members and patterns",
+			`{"patternProperties":{"^a":true,"b$":true,"c":true},"propertyNames":{"maxLength":9}}`, manyMembers(20_000),
+			""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := validateInTime(t, mustCompile(t, c.schema), []byte(c.doc))
@@ -269,7 +288,8 @@ func TestLoad(t *testing.T) {
 	if err := s.Validate(t.Context(), []byte(book)); err != nil {
 		t.Error(err)
 	}
-	if _, err := schema.Load(path + ".missing"); !errors.Is(err, errs.Invalid) || !strings.Contains(err.Error(), "book.json.missing") {
+	if _, err := schema.Load(path + ".missing"); !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "book.json.missing") {
 		t.Errorf("got %v, want an error that names the file", err)
 	}
 }

@@ -38,21 +38,26 @@ func (s *Schema) RefusesObjects(maintained func(name string) bool) error {
 		if isFalse(n) {
 			refused.add(n, "", "is false: no object can be created", "remove it")
 		}
-		if k := n.get("not"); k != nil && (k.kind == boolNode && k.truth || k.kind == objectNode && len(k.members) == 0) {
+		if k := n.get("not"); k != nil &&
+			(k.kind == boolNode && k.truth || k.kind == objectNode && len(k.members) == 0) {
 			refused.add(k, "not", "excludes everything: no object can be created", "remove it")
 		}
 		if k := n.get("type"); k != nil && !allowsType(k, "object") {
-			refused.add(k, "type", fmt.Sprintf("is %s, and a store holds objects: none can be created", k.raw()), `write "object"`)
+			refused.add(k, "type", fmt.Sprintf("is %s, and a store holds objects: none can be created", k.raw()),
+				`write "object"`)
 		}
 		for _, keyword := range []string{"const", "enum"} {
-			if k := n.get(keyword); k != nil && !slices.ContainsFunc(valuesOf(k, keyword), func(v *node) bool { return v.kind == objectNode }) {
+			if k := n.get(keyword); k != nil &&
+				!slices.ContainsFunc(valuesOf(k, keyword), func(v *node) bool { return v.kind == objectNode }) {
 				refused.add(k, keyword, "has no object, and a store holds objects: none can be created", "remove it")
 			}
 		}
 		if k := n.get("required"); k != nil {
 			for _, item := range k.items {
 				if by := s.form.outline.refusing(item.text); by != "" && !maintained(item.text) {
-					refused.add(k, "required", fmt.Sprintf("has %q, which %s refuses: no object can be created", item.text, by), "add it to properties, or remove it here")
+					refused.add(k, "required",
+						fmt.Sprintf("has %q, which %s refuses: no object can be created", item.text, by),
+						"add it to properties, or remove it here")
 				}
 			}
 		}
@@ -184,8 +189,10 @@ func (s *Schema) Limits(name string) (pointers []string) {
 				for _, part := range m.value.items {
 					visit(part, seen)
 				}
-			case "maxItems", "minItems", "uniqueItems", "contains", "maxLength", "minLength", "pattern", "multipleOf", "maximum", "minimum",
-				"exclusiveMaximum", "exclusiveMinimum", "anyOf", "oneOf", "not", "if", "propertyNames", "patternProperties", "maxProperties", "minProperties":
+			case "maxItems", "minItems", "uniqueItems", "contains", "maxLength", "minLength", "pattern", "multipleOf",
+				"maximum", "minimum",
+				"exclusiveMaximum", "exclusiveMinimum", "anyOf", "oneOf", "not", "if", "propertyNames",
+				"patternProperties", "maxProperties", "minProperties":
 				pointers = append(pointers, m.value.pointer())
 			}
 		}

@@ -40,7 +40,9 @@ func oneClaimIsMade(f *fixture) {
 		var writers sync.WaitGroup
 		made := make([]error, 8)
 		for i := range made {
-			writers.Go(func() { made[i] = claims.Put(f.ctx, claims.claimFor(fmt.Sprint("w", i), held, 10*round+uint64(i)+2)) })
+			writers.Go(func() {
+				made[i] = claims.Put(f.ctx, claims.claimFor(fmt.Sprint("w", i), held, 10*round+uint64(i)+2))
+			})
 		}
 		writers.Wait()
 		winner := -1

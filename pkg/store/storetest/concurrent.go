@@ -20,7 +20,8 @@ func concurrentTests() []test {
 		{"purging never removes a record that was created again", purgeDuringCreate},
 		{"pages are complete while other records change their keys", pagesDuringUpdates},
 		{"no write is lost, and no key is missing, while an index is built", buildDuringWrites},
-		{"intersections are complete, and of one moment, while other records change their keys", intersectionsDuringUpdates},
+		{"intersections are complete, and of one moment, while other records change their keys",
+			intersectionsDuringUpdates},
 	}
 }
 
@@ -273,7 +274,8 @@ func purgeDuringCreate(f *fixture) {
 			}
 			record, ok, err := s.Get(f.ctx, uuid)
 			if err != nil || !ok || record.Deleted || record.Revision != revision {
-				return fmt.Errorf("get of a live record at %d: %s, found %v, error %w", revision, describe(record), ok, err)
+				return fmt.Errorf("get of a live record at %d: %s, found %v, error %w", revision, describe(record), ok,
+					err)
 			}
 			if err := s.Put(f.ctx, s.write(uuid, revision, revision+1, nil)); err != nil {
 				return err

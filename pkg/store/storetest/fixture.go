@@ -146,7 +146,8 @@ func (f *fixture) open(name string, indexes ...driver.Index) *testStore {
 		f.Fatalf("opening the store %s: %v", name, err)
 	}
 	if settler, ok := store.(driver.IndexLagger); ok && settler.IndexLag() > f.harness.Features.IndexLag {
-		f.Fatalf("the index lag of the store is %v, its harness promises %v", settler.IndexLag(), f.harness.Features.IndexLag)
+		f.Fatalf("the index lag of the store is %v, its harness promises %v", settler.IndexLag(),
+			f.harness.Features.IndexLag)
 	}
 	s.Store = store
 	return s
@@ -165,7 +166,8 @@ func (s *testStore) keys(body []byte) []driver.Key {
 
 // write returns the write of a doc; a nil doc is a delete.
 func (s *testStore) write(uuid string, cond, revision uint64, d *doc) driver.Write {
-	write := driver.Write{UUID: uuid, IfRevision: cond, Revision: revision, Body: d.encode(), Event: eventOf(uuid, revision)}
+	write := driver.Write{UUID: uuid, IfRevision: cond, Revision: revision, Body: d.encode(),
+		Event: eventOf(uuid, revision)}
 	if d != nil {
 		write.Keys = s.keys(write.Body)
 	}
@@ -174,7 +176,8 @@ func (s *testStore) write(uuid string, cond, revision uint64, d *doc) driver.Wri
 
 func eventOf(uuid string, revision uint64) driver.Event {
 	id := fmt.Sprintf("%s/%d", uuid, revision)
-	return driver.Event{ID: id, Subject: "events.1.Store.Saved." + uuid, Payload: []byte("\x00payload of " + id + "\xff")}
+	return driver.Event{ID: id, Subject: "events.1.Store.Saved." + uuid,
+		Payload: []byte("\x00payload of " + id + "\xff")}
 }
 
 // put asserts that a write succeeds.
@@ -198,13 +201,15 @@ func (s *testStore) wantRecord(uuid string, revision uint64, d *doc) {
 	if err != nil || !ok {
 		s.f.Fatalf("Get of %s: found %v, error %v", uuid, ok, err)
 	}
-	if err := checkRecord(got, driver.Record{UUID: uuid, Revision: revision, Body: d.encode(), Deleted: d == nil}); err != nil {
+	if err := checkRecord(got,
+		driver.Record{UUID: uuid, Revision: revision, Body: d.encode(), Deleted: d == nil}); err != nil {
 		s.f.Fatal(err)
 	}
 }
 
 func checkRecord(got, want driver.Record) error {
-	if got.UUID != want.UUID || got.Revision != want.Revision || got.Deleted != want.Deleted || got.Owner != want.Owner ||
+	if got.UUID != want.UUID || got.Revision != want.Revision || got.Deleted != want.Deleted ||
+		got.Owner != want.Owner ||
 		!bytes.Equal(got.Body, want.Body) || want.Deleted && got.Body != nil {
 		return fmt.Errorf("got the record %s, want %s", describe(got), describe(want))
 	}

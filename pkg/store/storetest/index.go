@@ -21,7 +21,8 @@ func newIndexIsFilled(f *fixture) {
 	const n = 40
 	s := f.open("Books", byColor)
 	for i := range n {
-		s.put(fmt.Sprintf("n%03d", i), 0, uint64(i+1), keyed("color", fmt.Sprint(i%3)).and("tag", fmt.Sprint(i%10)).and("tag", "all"))
+		s.put(fmt.Sprintf("n%03d", i), 0, uint64(i+1),
+			keyed("color", fmt.Sprint(i%3)).and("tag", fmt.Sprint(i%10)).and("tag", "all"))
 	}
 	for i := 0; i < n; i += 2 {
 		s.put(fmt.Sprintf("n%03d", i), uint64(i+1), uint64(n+i+1), nil)

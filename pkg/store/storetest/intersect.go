@@ -86,7 +86,8 @@ func intersectionsEqualAModel(f *fixture) {
 	part := func() string { return []string{"a", "a", "a", "b", "\x00", "\xff"}[r.IntN(6)] }
 	var records []keyedRecord
 	for i := range 90 {
-		d := keyed("color", part()).and("place", part(), part()).and("shelf", part(), part()).and("tag", part()).and("tag", part())
+		d := keyed("color", part()).and("place", part(), part()).and("shelf", part(), part()).and("tag",
+			part()).and("tag", part())
 		d.and("label", part(), part(), part()).and("label", part(), part(), part())
 		uuid := fmt.Sprintf("n%02d", i)
 		if i%8 == 0 {
@@ -141,7 +142,8 @@ func intersectionsEqualAModel(f *fixture) {
 		if n, all, err := intersecter.CountCommon(f.ctx, q, conditions, 100_000); n != len(want) || !all || err != nil {
 			f.Fatalf("%s: counted %d, all: %v, error %v; want %d", about, n, all, err, len(want))
 		}
-		if n, all, err := intersecter.CountCommon(f.ctx, q, conditions, maxKeys); n > len(want) || all && n < len(want) || err != nil {
+		if n, all, err := intersecter.CountCommon(f.ctx, q, conditions, maxKeys); n > len(want) ||
+			all && n < len(want) || err != nil {
 			f.Fatalf("%s: counted %d, all: %v, error %v; there are %d", about, n, all, err, len(want))
 		}
 	}
@@ -176,8 +178,11 @@ func intersectionsTurn(f *fixture) {
 			f.Fatalf("found %d records, and %q is next", len(all.Records), all.Next)
 		}
 		for i, position := range all.Positions {
-			if at := slices.IndexFunc(single.Records, func(r driver.Record) bool { return r.UUID == all.Records[i].UUID }); !bytes.Equal(single.Positions[at], position) {
-				f.Errorf("the position of %s is %q, that of the query %q", all.Records[i].UUID, position, single.Positions[at])
+			if at := slices.IndexFunc(single.Records,
+				func(r driver.Record) bool { return r.UUID == all.Records[i].UUID }); !bytes.Equal(single.Positions[at],
+				position) {
+				f.Errorf("the position of %s is %q, that of the query %q", all.Records[i].UUID, position,
+					single.Positions[at])
 			}
 			q.After, q.Descending = position, descending
 			if got, want := uuids(s.intersect(q, 1000, red...)), uuids(all.Records[i+1:]); got != want {
@@ -234,7 +239,8 @@ func intersectionsDuringUpdates(f *fixture) {
 		still = append(still, uuid)
 		s.put(uuid, 0, 1, keyed("color", "red").and("tag", "new"))
 	}
-	states := []*doc{keyed("color", "red"), keyed("color", "blue").and("tag", "new"), keyed("color", "red").and("tag", "new"), nil}
+	states := []*doc{keyed("color", "red"), keyed("color", "blue").and("tag", "new"),
+		keyed("color", "red").and("tag", "new"), nil}
 	var done atomic.Bool
 	f.concurrently(3, func(i int) error {
 		if i == 0 {

@@ -88,7 +88,8 @@ func longKeys(f *fixture) {
 	for i, c := range []string{"\x00", "a", "\xff"} {
 		long := strings.Repeat(c, driver.MaxPart)
 		s.wantMatches(driver.Query{Index: "wide", Equal: parts(long, long, long, long)}, fmt.Sprint("u", i))
-		s.wantMatches(driver.Query{Index: "wide", Equal: parts(long, long, long), From: []byte(long), To: []byte(long + "\x00")}, fmt.Sprint("u", i))
+		s.wantMatches(driver.Query{Index: "wide", Equal: parts(long, long, long), From: []byte(long),
+			To: []byte(long + "\x00")}, fmt.Sprint("u", i))
 	}
 }
 

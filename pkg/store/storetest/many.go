@@ -42,7 +42,8 @@ func manyRecords(f *fixture) {
 			f.Fatalf("GetMany returned %q, want %q", uuids(got), expected)
 		}
 		for _, r := range got {
-			f.must(checkRecord(r, driver.Record{UUID: r.UUID, Revision: 1, Body: text(strings.Repeat(r.UUID, 100)).encode()}))
+			f.must(checkRecord(r,
+				driver.Record{UUID: r.UUID, Revision: 1, Body: text(strings.Repeat(r.UUID, 100)).encode()}))
 		}
 	}
 }
@@ -55,7 +56,9 @@ func countsOfKeys(f *fixture) {
 		return // lists read what they count
 	}
 	for i := range 9 {
-		s.put(fmt.Sprintf("n%d", i), 0, 1, keyed("color", fmt.Sprint(i/3)).and("place", "x", fmt.Sprint(i)).and("tag", "x").and("tag", fmt.Sprint(i%2)))
+		s.put(fmt.Sprintf("n%d", i), 0, 1,
+			keyed("color", fmt.Sprint(i/3)).and("place", "x", fmt.Sprint(i)).and("tag", "x").and("tag",
+				fmt.Sprint(i%2)))
 	}
 	s.put("n8", 1, 2, nil)
 	s.put("n7", 1, 2, keyed("color", "0"))

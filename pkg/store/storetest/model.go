@@ -21,12 +21,14 @@ func matches(records []keyedRecord, q driver.Query, conditions []driver.KeyCondi
 	var found []match
 	for _, r := range records {
 		for _, key := range r.doc.Keys {
-			if inQuery(key, q) && !slices.ContainsFunc(conditions, func(c driver.KeyCondition) bool { return !meets(r.doc, key.Parts[len(q.Equal):], c) }) {
+			if inQuery(key, q) && !slices.ContainsFunc(conditions,
+				func(c driver.KeyCondition) bool { return !meets(r.doc, key.Parts[len(q.Equal):], c) }) {
 				found = append(found, match{orderOf(key.Parts), r.uuid})
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b match) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.uuid, b.uuid)) })
+	slices.SortFunc(found,
+		func(a, b match) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.uuid, b.uuid)) })
 	found = slices.Compact(found)
 	if q.Descending {
 		slices.Reverse(found)

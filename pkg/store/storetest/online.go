@@ -95,7 +95,8 @@ func newStoreIsComplete(f *fixture) {
 func indexIsBuilt(f *fixture) {
 	former := f.open("Books", byColor)
 	for i := range 20 {
-		former.put(fmt.Sprintf("n%03d", i), 0, uint64(i+1), keyed("color", "red").and("tag", fmt.Sprint(i%4)).and("tag", "all"))
+		former.put(fmt.Sprintf("n%03d", i), 0, uint64(i+1),
+			keyed("color", "red").and("tag", fmt.Sprint(i%4)).and("tag", "all"))
 	}
 	s := f.openOnline("Books", byColor, byTag)
 	builds := s.wantBuilding("tag")
@@ -199,20 +200,21 @@ func writeDuringReindex(f *fixture) {
 		written := make(chan error, 1)
 		var once sync.Once
 		s = &testStore{f: f, name: name, indexes: []driver.Index{byTag}}
-		store, err := f.backend.Open(f.ctx, driver.Spec{Name: name, Indexes: s.indexes, Online: true, Keys: func(body []byte) []driver.Key {
-			once.Do(func() {
-				done := make(chan struct{})
-				go func() {
-					written <- s.Put(f.ctx, s.write("a", 1, 2, next))
-					close(done)
-				}()
-				select {
-				case <-done:
-				case <-time.After(50 * time.Millisecond): // it waits
-				}
-			})
-			return s.keys(body)
-		}})
+		store, err := f.backend.Open(f.ctx,
+			driver.Spec{Name: name, Indexes: s.indexes, Online: true, Keys: func(body []byte) []driver.Key {
+				once.Do(func() {
+					done := make(chan struct{})
+					go func() {
+						written <- s.Put(f.ctx, s.write("a", 1, 2, next))
+						close(done)
+					}()
+					select {
+					case <-done:
+					case <-time.After(50 * time.Millisecond): // it waits
+					}
+				})
+				return s.keys(body)
+			}})
 		f.must(err)
 		s.Store = store
 		f.must(s.Reindex(f.ctx, []string{"a"}))

@@ -107,7 +107,8 @@ func processesAgree(f *fixture) {
 	s.wantMatches(driver.Query{Index: "tag", Equal: parts("x")}, "a b")
 }
 
-// buildDuringWrites builds an index while several handles write: none of their writes is lost, and the index has all keys in the end.
+// buildDuringWrites builds an index while several handles write: none of their writes is lost, and the index has all
+// keys in the end.
 func buildDuringWrites(f *fixture) {
 	const writers, records = 4, 12
 	former := f.open("Books", byColor)

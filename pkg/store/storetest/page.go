@@ -12,7 +12,8 @@ import (
 func (s *testStore) readers() map[string]func(after []byte, limit int) (driver.Page, error) {
 	query := func(index string, part string, descending bool) func([]byte, int) (driver.Page, error) {
 		return func(after []byte, limit int) (driver.Page, error) {
-			return s.Query(s.f.ctx, driver.Query{Index: index, Equal: parts(part), Descending: descending, After: after, Limit: limit})
+			return s.Query(s.f.ctx,
+				driver.Query{Index: index, Equal: parts(part), Descending: descending, After: after, Limit: limit})
 		}
 	}
 	return map[string]func([]byte, int) (driver.Page, error){
@@ -76,7 +77,8 @@ func pagePositions(f *fixture) {
 		all, err := read(nil, 1000)
 		f.must(err)
 		if len(all.Records) != 5 || len(all.Positions) != 5 || all.Next != nil {
-			f.Fatalf("%s returned %d records and %d positions, and %q is next", name, len(all.Records), len(all.Positions), all.Next)
+			f.Fatalf("%s returned %d records and %d positions, and %q is next", name, len(all.Records),
+				len(all.Positions), all.Next)
 		}
 		for i, position := range all.Positions {
 			rest, err := read(position, 1000)

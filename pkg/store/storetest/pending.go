@@ -244,15 +244,19 @@ func eventIsBinary(f *fixture) {
 	s := f.open("Books")
 	payload := bytes.Repeat([]byte{0x00, 0xff, 0x01, 0x80}, 1000)
 	id := strings.Repeat("i", 300)
-	f.must(s.Put(f.ctx, driver.Write{UUID: "a", Revision: 1, Body: []byte("{}"), Event: driver.Event{ID: id, Subject: "s", Payload: payload}}))
-	f.must(s.Put(f.ctx, driver.Write{UUID: "b", Revision: 2, Body: []byte("{}"), Event: driver.Event{ID: "empty payload", Subject: "s"}}))
+	f.must(s.Put(f.ctx, driver.Write{UUID: "a", Revision: 1, Body: []byte("{}"),
+		Event: driver.Event{ID: id, Subject: "s", Payload: payload}}))
+	f.must(s.Put(f.ctx,
+		driver.Write{UUID: "b", Revision: 2, Body: []byte("{}"),
+			Event: driver.Event{ID: "empty payload", Subject: "s"}}))
 	f.eventually(func() error {
 		events, err := s.allPending(10)
 		if err != nil || len(events) != 2 {
 			return fmt.Errorf("%d events are pending, want 2; error %w", len(events), err)
 		}
 		for _, e := range events {
-			if e.UUID == "a" && (e.ID != id || !bytes.Equal(e.Payload, payload)) || e.UUID == "b" && len(e.Payload) != 0 {
+			if e.UUID == "a" && (e.ID != id || !bytes.Equal(e.Payload, payload)) ||
+				e.UUID == "b" && len(e.Payload) != 0 {
 				return fmt.Errorf("an event is %+v", e)
 			}
 		}

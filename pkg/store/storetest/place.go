@@ -34,13 +34,16 @@ func pagesFromKeys(f *fixture) {
 	}
 	for _, place := range places {
 		for _, q := range []driver.Query{
-			{Index: "place"}, {Index: "place", Equal: parts("p0")}, {Index: "place", Equal: parts("p1")}, {Index: "place", Equal: parts("p1", "q1")},
+			{Index: "place"}, {Index: "place", Equal: parts("p0")}, {Index: "place", Equal: parts("p1")},
+			{Index: "place", Equal: parts("p1", "q1")},
 			{Index: "place", Equal: parts("p1"), From: []byte("q1"), To: []byte("q2")},
 		} {
 			for _, descending := range []bool{false, true} {
 				want := slices.DeleteFunc(slices.Clone(all), func(e entry) bool {
-					return len(q.Equal) > 0 && string(q.Equal[0]) != e.first || len(q.Equal) > 1 && string(q.Equal[1]) != e.second ||
-						q.From != nil && e.second != "q1" || (compare(e, place) > 0) == descending || compare(e, place) == 0
+					return len(q.Equal) > 0 && string(q.Equal[0]) != e.first ||
+						len(q.Equal) > 1 && string(q.Equal[1]) != e.second ||
+						q.From != nil && e.second != "q1" || (compare(e, place) > 0) == descending ||
+						compare(e, place) == 0
 				})
 				if descending {
 					slices.Reverse(want)
@@ -62,7 +65,8 @@ func pagesFromKeys(f *fixture) {
 				want = slices.Clone(all[:i])
 				slices.Reverse(want)
 			}
-			page, err := s.Query(f.ctx, driver.Query{Index: "tag", Equal: parts(tag), Descending: descending, Limit: 100, After: s.Position("tag", parts(tag), e.uuid)})
+			page, err := s.Query(f.ctx, driver.Query{Index: "tag", Equal: parts(tag), Descending: descending,
+				Limit: 100, After: s.Position("tag", parts(tag), e.uuid)})
 			f.must(err)
 			if got := uuids(page.Records); got != uuidsOf(want) {
 				f.Errorf("%s after %s found %q, want %q", tag, e.uuid, got, uuidsOf(want))

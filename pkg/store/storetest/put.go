@@ -157,7 +157,8 @@ func (s *testStore) wantCount(records, pending int64) {
 	s.f.eventually(func() error {
 		gotRecords, gotPending, err := s.Count(s.f.ctx)
 		if err == nil && (gotRecords != records || gotPending != pending) {
-			err = fmt.Errorf("counted %d records and %d events, want %d and %d", gotRecords, gotPending, records, pending)
+			err = fmt.Errorf("counted %d records and %d events, want %d and %d", gotRecords, gotPending, records,
+				pending)
 		}
 		return err
 	})

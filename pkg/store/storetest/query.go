@@ -74,7 +74,8 @@ func (s *testStore) wantFound(q driver.Query, want string) {
 }
 
 func describeQuery(q driver.Query) string {
-	return fmt.Sprintf("query{%s equal %q from %q to %q limit %d descending %v}", q.Index, q.Equal, q.From, q.To, q.Limit, q.Descending)
+	return fmt.Sprintf("query{%s equal %q from %q to %q limit %d descending %v}", q.Index, q.Equal, q.From, q.To,
+		q.Limit, q.Descending)
 }
 
 func queryOrder(f *fixture) {
@@ -91,8 +92,10 @@ func queryOrder(f *fixture) {
 // edgeCases returns parts in order that a wrong encoding does not keep in order.
 func edgeCases() []string {
 	return []string{
-		"", "\x00", "\x00\x00", "\x00\x00\x01", "\x00\x01", "\x00\x02", "\x00a", "\x00\xff", "\x00\xff\x00", "\x01", "\x01\x00", "\x01\x01",
-		"\x02", "0", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00b", "a\x00\xff", "a\x01", "aa", "a\xff", "b", "\xc3\xa9", "\xfe\xff",
+		"", "\x00", "\x00\x00", "\x00\x00\x01", "\x00\x01", "\x00\x02", "\x00a", "\x00\xff", "\x00\xff\x00", "\x01",
+		"\x01\x00", "\x01\x01",
+		"\x02", "0", "a", "a\x00", "a\x00\x00", "a\x00\x01", "a\x00b", "a\x00\xff", "a\x01", "aa", "a\xff", "b",
+		"\xc3\xa9", "\xfe\xff",
 		"\xff", "\xff\x00", "\xff\x01", "\xff\xff", "\xff\xff\xff", strings.Repeat("\xff", driver.MaxPart),
 	}
 }
@@ -192,7 +195,8 @@ func queryRangeEdgeCases(f *fixture) {
 				above = append(above, names[i])
 			}
 		}
-		to, from := driver.Query{Index: "place", Equal: parts("x"), To: []byte(bound)}, driver.Query{Index: "place", Equal: parts("x"), From: []byte(bound)}
+		to, from := driver.Query{Index: "place", Equal: parts("x"), To: []byte(bound)},
+			driver.Query{Index: "place", Equal: parts("x"), From: []byte(bound)}
 		s.wantMatches(to, strings.Join(below, " "))
 		s.wantMatches(from, strings.Join(above, " "))
 		if n%4 == 3 {

@@ -58,7 +58,8 @@ func (s *testStore) wantScanInPages(want string, limits ...int) {
 			got, err = s.scanBackward(limit)
 			slices.Reverse(got)
 			if err == nil && uuids(got) != want {
-				err = fmt.Errorf("a scan backward in pages of %d returned the reverse of %q, want that of %q", limit, uuids(got), want)
+				err = fmt.Errorf("a scan backward in pages of %d returned the reverse of %q, want that of %q", limit,
+					uuids(got), want)
 			}
 			return err
 		})

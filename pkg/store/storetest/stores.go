@@ -55,7 +55,8 @@ func storesAreNamed(f *fixture) {
 	f.must(err)
 	slices.Sort(got)
 	slices.Sort(names)
-	if got = slices.DeleteFunc(got, func(name string) bool { return !slices.Contains(names, name) }); !slices.Equal(got, names) {
+	if got = slices.DeleteFunc(got, func(name string) bool { return !slices.Contains(names, name) }); !slices.Equal(got,
+		names) {
 		f.Errorf("stores are %q, want %q", got, names)
 	}
 }

@@ -51,8 +51,10 @@ func anyText(f *fixture) {
 
 func anyNumber(f *fixture) {
 	s := f.open("Books")
-	for i, number := range []string{"1.50", "1E+02", "-0", "9223372036854775808", "-9223372036854775809", "1e400", "1e999999999", "0.10000000000000000000000000001"} {
-		w := driver.Write{UUID: "n", IfRevision: uint64(i), Revision: uint64(i + 1), Body: []byte(`{"text":"` + number + `","number":` + number + `}`), Event: eventOf("n", uint64(i+1))}
+	for i, number := range []string{"1.50", "1E+02", "-0", "9223372036854775808", "-9223372036854775809", "1e400",
+		"1e999999999", "0.10000000000000000000000000001"} {
+		w := driver.Write{UUID: "n", IfRevision: uint64(i), Revision: uint64(i + 1),
+			Body: []byte(`{"text":"` + number + `","number":` + number + `}`), Event: eventOf("n", uint64(i+1))}
 		f.must(s.Put(f.ctx, w))
 		got, ok, err := s.Get(f.ctx, "n")
 		if err != nil || !ok || string(got.Body) != string(w.Body) {

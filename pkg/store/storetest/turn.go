@@ -15,12 +15,14 @@ func pagesTurn(f *fixture) {
 	var names []string
 	for i := range 7 {
 		uuid := fmt.Sprintf("n%d", i)
-		s.put(uuid, 0, uint64(i+1), keyed("color", fmt.Sprint(i/2)).and("place", "x", fmt.Sprint(i/3)).and("tag", "x").and("tag", "y"))
+		s.put(uuid, 0, uint64(i+1),
+			keyed("color", fmt.Sprint(i/2)).and("place", "x", fmt.Sprint(i/3)).and("tag", "x").and("tag", "y"))
 		names = append(names, uuid)
 	}
 	s.wantScan(strings.Join(names, " "))
 	for _, q := range []driver.Query{
-		{Index: "color"}, {Index: "color", From: []byte("0"), To: []byte("9")}, {Index: "place", Equal: parts("x")}, {Index: "tag", Equal: parts("x")}, {},
+		{Index: "color"}, {Index: "color", From: []byte("0"), To: []byte("9")}, {Index: "place", Equal: parts("x")},
+		{Index: "tag", Equal: parts("x")}, {},
 	} {
 		q.Limit = 100
 		for _, descending := range []bool{false, true} {

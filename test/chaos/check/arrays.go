@@ -30,7 +30,8 @@ func arrays(s *history.Segment, r *Report) {
 }
 
 // array compares one array with the objects that name its target.
-func array(s *history.Segment, r *Report, m history.Store, target history.Object, state history.State, sources []string) {
+func array(s *history.Segment, r *Report, m history.Store, target history.Object, state history.State,
+	sources []string) {
 	entries, err := history.Entries(state.Body, m.Array)
 	if err != nil {
 		r.add(WrongArray, target, "%v", err)
@@ -45,7 +46,8 @@ func array(s *history.Segment, r *Report, m history.Store, target history.Object
 		case !slices.Contains(sources, e.UUID):
 			r.add(WrongArray, target, "%s has an entry for %s, which is not there or does not name it", m.Array, e.UUID)
 		case history.Project(e.UUID, source.Body, m.Fields) != e.JSON:
-			r.add(WrongArray, target, "%s has the entry %s; the object %s has %s", m.Array, e.JSON, e.UUID, history.Project(e.UUID, source.Body, m.Fields))
+			r.add(WrongArray, target, "%s has the entry %s; the object %s has %s", m.Array, e.JSON, e.UUID,
+				history.Project(e.UUID, source.Body, m.Fields))
 		}
 		has[e.UUID] = true
 	}
@@ -64,7 +66,8 @@ func array(s *history.Segment, r *Report, m history.Store, target history.Object
 		}
 	}
 	slices.Sort(missing)
-	r.add(WrongArray, target, "%s has %d entries, want %d: %d objects name it, without an entry are %v", m.Array, len(entries), want, len(sources), missing)
+	r.add(WrongArray, target, "%s has %d entries, want %d: %d objects name it, without an entry are %v", m.Array,
+		len(entries), want, len(sources), missing)
 }
 
 // lists compares the lists of the stores with the objects.

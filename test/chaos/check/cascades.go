@@ -31,7 +31,9 @@ func cascades(s *history.Segment, r *Report) {
 			counted[e.ID] = true
 			r.Cascaded++
 			if !justified(s, e, deletions) {
-				r.add(WronglyDeleted, e.Object(), "a cascade deleted %s at revision %d; no target that it names was deleted", e.Envelope.Object, e.Revision)
+				r.add(WronglyDeleted, e.Object(),
+					"a cascade deleted %s at revision %d; no target that it names was deleted", e.Envelope.Object,
+					e.Revision)
 			}
 		}
 	}
@@ -52,7 +54,8 @@ func deletionsOf(s *history.Segment, events []history.Event) map[history.Object]
 }
 
 // undeleted checks an object that exists and names a target.
-func undeleted(s *history.Segment, r *Report, o history.Object, state history.State, target history.Object, deletions, handled map[history.Object][]uint64) {
+func undeleted(s *history.Segment, r *Report, o history.Object, state history.State, target history.Object,
+	deletions, handled map[history.Object][]uint64) {
 	if s.Final[target].Exists() {
 		deletions = handled
 	}
@@ -66,7 +69,8 @@ func undeleted(s *history.Segment, r *Report, o history.Object, state history.St
 	case !now.Exists() && updated <= at+grace:
 		r.add(Undeleted, o, "it was last written at %d and names %s, which was deleted at %d", updated, target, at)
 	case now.Exists() && updated < at && !s.ClockSteps:
-		r.add(Undeleted, o, "it was last written at %d and names %s, which was deleted at %d and created again", updated, target, at)
+		r.add(Undeleted, o, "it was last written at %d and names %s, which was deleted at %d and created again",
+			updated, target, at)
 	}
 }
 

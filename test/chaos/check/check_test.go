@@ -88,7 +88,8 @@ func TestAWriteOfNobodyIsFound(t *testing.T) {
 func TestAnEventThatDiffersFromTheReplyIsFound(t *testing.T) {
 	s := good(t)
 	i := s.find(register)
-	s.Events[i].Envelope.Object = json.RawMessage(strings.Replace(string(s.Events[i].Envelope.Object), `"value":3`, `"value":4`, 1))
+	s.Events[i].Envelope.Object = json.RawMessage(strings.Replace(string(s.Events[i].Envelope.Object), `"value":3`,
+		`"value":4`, 1))
 	expect(t, s, EventDiffers, DirtyRead, NotLinearizable)
 }
 
@@ -202,7 +203,9 @@ func TestAWrongArrayIsFound(t *testing.T) {
 		"a second entry": func(s string) string {
 			return strings.Replace(s, `"children":[`, `"children":[{"uuid":"`+child.UUID+`","title":"c","value":1},`, 1)
 		},
-		"an entry of no object": func(s string) string { return strings.Replace(s, `"children":[`, `"children":[{"uuid":"nobody"},`, 1) },
+		"an entry of no object": func(s string) string {
+			return strings.Replace(s, `"children":[`, `"children":[{"uuid":"nobody"},`, 1)
+		},
 		"an array that has room": func(s string) string {
 			return strings.Replace(s, `{"uuid":"`+small.UUID+`","title":"s0","value":0},`, ``, 1)
 		},
@@ -271,7 +274,8 @@ func TestAnIncompleteCascadeOfATargetThatWasCreatedAgainIsFound(t *testing.T) {
 func TestAnObjectWrittenLongAfterTheDeletionOfItsTargetStays(t *testing.T) {
 	s := good(t)
 	s.revision += 3_000_000
-	s.do(history.Create, obj(history.Children, 2), map[string]any{"title": "late", "parent": obj(history.Parents, 1).UUID})
+	s.do(history.Create, obj(history.Children, 2),
+		map[string]any{"title": "late", "parent": obj(history.Parents, 1).UUID})
 	expect(t, s)
 }
 
@@ -285,7 +289,8 @@ func TestADeletionByACascadeWithoutAReasonIsFound(t *testing.T) {
 func TestWrongFilesAreFound(t *testing.T) {
 	attached := func(t *testing.T) (*story, *history.Op) {
 		s := good(t)
-		op := s.do(history.Attach, child, map[string]any{history.Picture: []any{map[string]any{"hash": hashOfAbc, "size": 3}}})
+		op := s.do(history.Attach, child,
+			map[string]any{history.Picture: []any{map[string]any{"hash": hashOfAbc, "size": 3}}})
 		op.Fields, op.Body, op.Revision, op.File = nil, nil, 0, hashOfAbc
 		s.Files[hashOfAbc] = []byte("abc")
 		return s, op
@@ -310,7 +315,8 @@ func TestWrongFilesAreFound(t *testing.T) {
 
 	s, _ = attached(t)
 	s.Ops = append(s.Ops, history.Op{
-		Object: child, Kind: history.Remove, File: hashOfAbc, Request: "removes", Outcome: history.Done, Status: 204, Call: s.now(), Return: s.now(),
+		Object: child, Kind: history.Remove, File: hashOfAbc, Request: "removes", Outcome: history.Done, Status: 204,
+		Call: s.now(), Return: s.now(),
 	})
 	expect(t, s, WrongFile, LostEvent)
 }
@@ -319,7 +325,8 @@ func TestWrongFilesAreFound(t *testing.T) {
 const hashOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 func TestWrongAccountsAreFound(t *testing.T) {
-	user := history.User{UUID: "u", Address: "a@example.com", Idents: []struct{ UUID, Type string }{{"a@example.com_email", "email"}}}
+	user := history.User{UUID: "u", Address: "a@example.com",
+		Idents: []struct{ UUID, Type string }{{"a@example.com_email", "email"}}}
 	registration := history.Event{Envelope: event.Envelope{ID: "1", Event: event.Register, UUID: "u"}}
 	account := history.Account{Address: "a@example.com", Acknowledged: true, User: "u"}
 	second := registration

@@ -37,7 +37,8 @@ func files(s *history.Segment, r *Report) {
 			}
 		}
 		for _, op := range uploads[o] {
-			if op.Kind == history.Attach && op.Outcome == history.Done && !there[op.File] && !gone(s, op, uploads[o]) && !unseenDeletion(s, o) {
+			if op.Kind == history.Attach && op.Outcome == history.Done && !there[op.File] && !gone(s, op, uploads[o]) &&
+				!unseenDeletion(s, o) {
 				r.add(WrongFile, o, "%s: the file %s is not there", op, op.File)
 			}
 		}
@@ -73,7 +74,8 @@ func content(s *history.Segment, r *Report, o history.Object, f history.Record) 
 		return
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != f.Hash || int64(len(data)) != f.Size {
-		r.add(WrongFile, o, "the content of %s has %d bytes and the hash %x, want %d bytes", f.Hash, len(data), sum, f.Size)
+		r.add(WrongFile, o, "the content of %s has %d bytes and the hash %x, want %d bytes", f.Hash, len(data), sum,
+			f.Size)
 	}
 }
 
@@ -86,9 +88,10 @@ func gone(s *history.Segment, upload history.Op, ops []history.Op) bool {
 		}
 	}
 	for _, e := range s.Published() {
-		if e.Deleted() && e.Object() == upload.Object && !byClient(e) && slices.ContainsFunc(history.Files(e.Envelope.Object, history.Picture), func(f history.Record) bool {
-			return f.Hash == upload.File
-		}) {
+		if e.Deleted() && e.Object() == upload.Object && !byClient(e) &&
+			slices.ContainsFunc(history.Files(e.Envelope.Object, history.Picture), func(f history.Record) bool {
+				return f.Hash == upload.File
+			}) {
 			return true
 		}
 	}

@@ -31,14 +31,15 @@ func linear(s *history.Segment, r *Report) {
 		case porcupine.Illegal:
 			r.add(NotLinearizable, o, "from %s on, no order explains:%s", stateOf(s.Start[o]), describe(requests))
 		case porcupine.Unknown:
-			r.add(Undecided, o, "no order of %d requests was found within %s, and none was excluded", len(requests), kit.Limit)
+			r.add(Undecided, o, "no order of %d requests was found within %s, and none was excluded", len(requests),
+				kit.Limit)
 		}
 	}
 }
 
 // search looks for an order of requests. Without a log any request of unknown outcome may have been made, and the
-// search through all of them takes too long: so it first tries orders in which those were not made that left no
-// trace. Such an order is an explanation like any other. Which search ends is not known before, so the time of each grows.
+// search through all of them takes too long: so it first tries orders in which those were not made that left no trace.
+// Such an order is an explanation like any other. Which search ends is not known before, so the time of each grows.
 func search(m porcupine.Model, requests []history.Op, logLost bool) porcupine.CheckResult {
 	if !logLost {
 		return porcupine.CheckOperationsTimeout(m, operations(requests), kit.Limit)
@@ -49,7 +50,8 @@ func search(m porcupine.Model, requests []history.Op, logLost bool) porcupine.Ch
 				return porcupine.Ok
 			}
 		}
-		if found := porcupine.CheckOperationsTimeout(m, operations(requests), each); found != porcupine.Unknown || each > kit.Limit {
+		if found := porcupine.CheckOperationsTimeout(m, operations(requests), each); found != porcupine.Unknown ||
+			each > kit.Limit {
 			return found
 		}
 	}
@@ -95,7 +97,8 @@ func resolve(s *history.Segment, ops []history.Op, c *chain) []history.Op {
 				made[e.Ctx.Request] = e
 			case e.Deleted():
 				requests = append(requests, history.Op{
-					Object: e.Object(), Kind: history.Cascade, Return: history.Never, Outcome: history.Done, Revision: e.Revision,
+					Object: e.Object(), Kind: history.Cascade, Return: history.Never, Outcome: history.Done,
+					Revision: e.Revision,
 				})
 			}
 		}

@@ -28,7 +28,8 @@ func order(s *history.Segment, r *Report) {
 		if before, ok := newest[k]; ok && e.Revision < before.Revision {
 			r.Reordered++
 			if s.Ordered {
-				r.add(EventOrder, e.Object(), "%s at revision %d comes at %d of the log, after revision %d at %d", e.Event, e.Revision, e.Sequence, before.Revision, before.Sequence)
+				r.add(EventOrder, e.Object(), "%s at revision %d comes at %d of the log, after revision %d at %d",
+					e.Event, e.Revision, e.Sequence, before.Revision, before.Sequence)
 			}
 			continue
 		}

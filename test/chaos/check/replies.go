@@ -108,7 +108,8 @@ func tokens(s *history.Segment, r *Report) {
 			}
 			for _, e := range entries {
 				if o := (history.Object{Store: source.Name, UUID: e.UUID}); !allowed[o][e.Title] {
-					r.add(DirtyRead, op.Object, "%s has a copy of %s with the title %q, which no write set", op, o, e.Title)
+					r.add(DirtyRead, op.Object, "%s has a copy of %s with the title %q, which no write set", op, o,
+						e.Title)
 				}
 			}
 		}

@@ -24,10 +24,11 @@ type story struct {
 
 func newStory(t *testing.T) *story {
 	return &story{
-		t: t, objects: map[history.Object]map[string]any{}, revision: uint64(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()),
-		Segment: &history.Segment{
-			Start: map[history.Object]history.State{}, Final: map[history.Object]history.State{}, Received: map[string]bool{},
-			Deleted: map[history.Object]uint64{}, Ordered: true, Files: map[string][]byte{},
+		t: t, objects: map[history.Object]map[string]any{},
+		revision: uint64(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()), Segment: &history.Segment{
+			Start: map[history.Object]history.State{}, Final: map[history.Object]history.State{},
+			Received: map[string]bool{},
+			Deleted:  map[history.Object]uint64{}, Ordered: true, Files: map[string][]byte{},
 			Ops: make([]history.Op, 0, 200), // pointers to requests stay valid
 		},
 	}
@@ -86,7 +87,8 @@ func (s *story) happen(o history.Object, name event.Name, origin, request string
 // do adds a write that is acknowledged.
 func (s *story) do(kind history.Kind, o history.Object, fields map[string]any) *history.Op {
 	s.t.Helper()
-	op := history.Op{Object: o, Kind: kind, Request: fmt.Sprintf("request-%d", len(s.Ops)), Call: s.now(), Outcome: history.Done, Status: 200}
+	op := history.Op{Object: o, Kind: kind, Request: fmt.Sprintf("request-%d", len(s.Ops)), Call: s.now(),
+		Outcome: history.Done, Status: 200}
 	for name, value := range fields {
 		data, err := json.Marshal(value)
 		if err != nil {
@@ -117,8 +119,8 @@ func (s *story) do(kind history.Kind, o history.Object, fields map[string]any) *
 func (s *story) get(o history.Object) *history.Op {
 	s.t.Helper()
 	op := history.Op{
-		Object: o, Kind: history.Get, Request: fmt.Sprintf("request-%d", len(s.Ops)), Outcome: history.Done, Status: 200,
-		Revision: s.Final[o].Revision, Body: s.Final[o].Body, Call: s.now(), Return: s.now(),
+		Object: o, Kind: history.Get, Request: fmt.Sprintf("request-%d", len(s.Ops)), Outcome: history.Done,
+		Status: 200, Revision: s.Final[o].Revision, Body: s.Final[o].Body, Call: s.now(), Return: s.now(),
 	}
 	if op.Body == nil {
 		op.Outcome, op.Status = history.Refused, 404
@@ -192,7 +194,8 @@ func good(t *testing.T) *story {
 	s.do(history.Create, child, map[string]any{"title": "c", "value": 1, "parent": parent.UUID})
 	s.array(parent, history.StoreOf(history.Children), child)
 	for n := range 4 {
-		s.do(history.Create, obj(history.Smalls, n), map[string]any{"title": fmt.Sprint("s", n), "value": n, "parent": parent.UUID})
+		s.do(history.Create, obj(history.Smalls, n),
+			map[string]any{"title": fmt.Sprint("s", n), "value": n, "parent": parent.UUID})
 	}
 	s.array(parent, history.StoreOf(history.Smalls), small, obj(history.Smalls, 2), obj(history.Smalls, 3))
 	s.get(parent)

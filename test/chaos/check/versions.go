@@ -67,7 +67,8 @@ func versions(s *history.Segment, r *Report) {
 		known[op.Request] = true
 		writes := made[op.Request]
 		if len(writes) > 1 {
-			r.add(AppliedTwice, op.Object, "%s was made at revision %d and at %d", op, writes[0].Revision, writes[1].Revision)
+			r.add(AppliedTwice, op.Object, "%s was made at revision %d and at %d", op, writes[0].Revision,
+				writes[1].Revision)
 		}
 		switch {
 		case !op.Kind.Writes():
@@ -90,7 +91,8 @@ func versions(s *history.Segment, r *Report) {
 	for o, c := range all {
 		for _, e := range c.events {
 			if byClient(e) && !known[e.Ctx.Request] && history.StoreOf(o.Store).Name != "" {
-				r.add(Unexplained, o, "the event at revision %d is of the request %q, which nobody sent", e.Revision, e.Ctx.Request)
+				r.add(Unexplained, o, "the event at revision %d is of the request %q, which nobody sent", e.Revision,
+					e.Ctx.Request)
 			}
 		}
 	}
@@ -166,8 +168,10 @@ func last(s *history.Segment, r *Report, o history.Object, c *chain) {
 	case e.Deleted():
 		r.add(LostWrite, o, "it is at revision %d, but was deleted at %d", final.Revision, e.Revision)
 	case final.Revision < e.Revision:
-		r.add(LostWrite, o, "it is at revision %d (0: not there), but its last event (%s by %s) at %d", final.Revision, e.Event, e.Origin, e.Revision)
+		r.add(LostWrite, o, "it is at revision %d (0: not there), but its last event (%s by %s) at %d", final.Revision,
+			e.Event, e.Origin, e.Revision)
 	case !e.ObjectOmitted && !history.Same(final.Body, e.Envelope.Object):
-		r.add(EventDiffers, o, "at revision %d it is %s, the event's object %s", final.Revision, final.Body, e.Envelope.Object)
+		r.add(EventDiffers, o, "at revision %d it is %s, the event's object %s", final.Revision, final.Body,
+			e.Envelope.Object)
 	}
 }

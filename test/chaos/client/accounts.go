@@ -57,7 +57,8 @@ func (a *Accounts) register(ctx context.Context, p *Pool, front, address, passwo
 	a.mu.Lock()
 	a.tries[address] = append(a.tries[address], password)
 	a.mu.Unlock()
-	r, err := p.post(ctx, p.http.send, front, map[string]any{"register": true, "login": address, "password": password, "address": address})
+	r, err := p.post(ctx, p.http.send, front,
+		map[string]any{"register": true, "login": address, "password": password, "address": address})
 	if err != nil || r.status >= http.StatusInternalServerError {
 		if err == nil && r.status != http.StatusServiceUnavailable {
 			p.History.Wrong(fmt.Sprintf("registering %s: status %d %s", address, r.status, r.body))
@@ -122,7 +123,8 @@ func (a *Accounts) Settle(ctx context.Context, p *Pool) ([]history.Account, erro
 // writes.
 func (p *Pool) registerAgain(ctx context.Context, address string) (user string, err error) {
 	const password = "the password of the last client"
-	r, err := p.post(ctx, p.http.insist, p.Deployment.Fronts[0], map[string]any{"register": true, "login": address, "password": password, "address": address})
+	r, err := p.post(ctx, p.http.insist, p.Deployment.Fronts[0],
+		map[string]any{"register": true, "login": address, "password": password, "address": address})
 	if err != nil {
 		return "", err
 	}
@@ -150,7 +152,8 @@ func (p *Pool) login(ctx context.Context, address, password string) (string, err
 	if r.status != http.StatusNoContent || token == "" {
 		return "", fmt.Errorf("logging in as %s: status %d %s", address, r.status, r.body)
 	}
-	r, err = p.http.insist(ctx, http.MethodGet, front+"/auth/me", http.Header{"Authorization": {"Bearer " + token}}, nil)
+	r, err = p.http.insist(ctx, http.MethodGet, front+"/auth/me", http.Header{"Authorization": {"Bearer " + token}},
+		nil)
 	if err != nil || r.status != http.StatusOK {
 		return "", fmt.Errorf("reading the user of %s: %w", address, statusError(r, err))
 	}

@@ -21,7 +21,9 @@ const attempt = 3 * time.Second
 
 // connectBus connects to the bus, and stays connected through its outages.
 func connectBus(url string, more ...nats.Option) (*nats.Conn, error) {
-	return nats.Connect(url, append(more, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.RetryOnFailedConnect(true))...)
+	return nats.Connect(url,
+		append(more, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+			nats.RetryOnFailedConnect(true))...)
 }
 
 // overBus sends a write with an idempotency key until there is a final reply or the time is over. The

@@ -42,7 +42,8 @@ func (c *client) attach(ctx context.Context, o history.Object) bool {
 	r, ok := c.fileRequest(ctx, &op, http.MethodPut, "/binary/upload/"+filePath(o)+"/add", content)
 	if op.Outcome == history.Done {
 		var record history.Record
-		if err := json.Unmarshal(r.body, &record); err != nil || record.Hash != op.File || record.Size != int64(len(content)) {
+		if err := json.Unmarshal(r.body, &record); err != nil || record.Hash != op.File ||
+			record.Size != int64(len(content)) {
 			c.History.Wrong(fmt.Sprintf("%s: the record is %s", op, r.body))
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"belfry/test/chaos/history"
 )
 
-// timeout is how long a reply is awaited, which a fault may have lost. After it the outcome is unknown, which checks take into
-// account: on a slow machine more outcomes are.
+// timeout is how long a reply is awaited, which a fault may have lost. After it the outcome is unknown, which checks
+// take into account: on a slow machine more outcomes are.
 const timeout = 2 * time.Minute
 
 // reply is what a request returned.
@@ -130,7 +130,8 @@ func conclude(op *history.Op, r *reply, err error) (wrong string) {
 	return ""
 }
 
-// noOther is what is wrong with the refusal of a write because another object has its title: each write sets another one.
+// noOther is what is wrong with the refusal of a write because another object has its title: each write sets another
+// one.
 const noOther = "no other object has its title"
 
 // isTaken reports whether a write was refused because of a unique value.

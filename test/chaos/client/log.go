@@ -122,7 +122,8 @@ func (l *Log) receive(m jetstream.Msg) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.failures = append(l.failures, fmt.Sprintf("the listener received what is no event: %v: %s", err, history.Short(m.Data())))
+		l.failures = append(l.failures,
+			fmt.Sprintf("the listener received what is no event: %v: %s", err, history.Short(m.Data())))
 	}
 	if l.ours(&e) {
 		l.received[e.ID] = true
@@ -209,7 +210,8 @@ func (l *Log) readFrom(ctx context.Context, stream jetstream.Stream, next uint64
 		}
 		e, err := event.Decode(m.Data())
 		if err != nil {
-			return nil, next, fmt.Errorf("event %d of the log: %w: %s", meta.Sequence.Stream, err, history.Short(m.Data()))
+			return nil, next, fmt.Errorf("event %d of the log: %w: %s", meta.Sequence.Stream, err,
+				history.Short(m.Data()))
 		}
 		if meta.Sequence.Stream > next {
 			l.fail(fmt.Sprintf("the log has no events %d to %d", next, meta.Sequence.Stream-1))
@@ -276,7 +278,8 @@ func (l *Log) handled(ctx context.Context) (last uint64, err error) {
 			workers++
 		}
 		if c.NumPending > 0 || c.NumAckPending > 0 {
-			err = fmt.Errorf("listener %s has not received %d events and not acknowledged %d, of which %d were delivered again; all up to %d of %d are acknowledged",
+			err = fmt.Errorf("listener %s has not received %d events and not acknowledged %d, of which %d were "+
+				"delivered again; all up to %d of %d are acknowledged",
 				c.Name, c.NumPending, c.NumAckPending, c.NumRedelivered, c.AckFloor.Stream, c.Delivered.Stream)
 		}
 	}

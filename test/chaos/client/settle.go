@@ -13,8 +13,8 @@ import (
 	"belfry/test/process"
 )
 
-// Settle waits until nothing is pending: no request is in flight, no event is unpublished, every worker has handled every
-// event, and no array of a mapping is being filled. It returns an error when ctx ends first.
+// Settle waits until nothing is pending: no request is in flight, no event is unpublished, every worker has handled
+// every event, and no array of a mapping is being filled. It returns an error when ctx ends first.
 func (p *Pool) Settle(ctx context.Context, l *Log) error {
 	var last uint64
 	idle := false // the observation before was idle
@@ -51,7 +51,8 @@ func (p *Pool) observe(ctx context.Context, l *Log, limit time.Duration) (last u
 			return 0, err
 		}
 		// A process leaves out the stores that it can't read.
-		if stores, pending := len(m["belfry_events_pending"]), m.Sum("belfry_events_pending"); stores < len(history.All()) || pending > 0 {
+		if stores, pending := len(m["belfry_events_pending"]),
+			m.Sum("belfry_events_pending"); stores < len(history.All()) || pending > 0 {
 			return 0, fmt.Errorf("%v events of %d stores are not published, says %s", pending, stores, front)
 		}
 		if flying := m.Sum("belfry_http_requests_in_flight"); flying > 1 { // one is that of the metrics
@@ -73,7 +74,8 @@ func (p *Pool) observe(ctx context.Context, l *Log, limit time.Duration) (last u
 }
 
 func (p *Pool) metrics(ctx context.Context, front string) (process.Metrics, error) {
-	r, err := p.http.send(ctx, http.MethodGet, front+"/metrics", http.Header{"Authorization": {"Bearer " + history.MetricsToken}}, nil)
+	r, err := p.http.send(ctx, http.MethodGet, front+"/metrics",
+		http.Header{"Authorization": {"Bearer " + history.MetricsToken}}, nil)
 	if err != nil || r.status != http.StatusOK {
 		return nil, statusError(r, err)
 	}

@@ -15,7 +15,8 @@ import (
 func (p *Pool) Snapshot(ctx context.Context) (map[history.Object]history.State, error) {
 	states := map[history.Object]history.State{}
 	for i, o := range history.Universe(p.Tag) {
-		op := history.Op{Object: o, Kind: history.Get, Client: p.Clients, Request: fmt.Sprintf("%s-snapshot-%d", p.Tag, i), Call: p.History.Now()}
+		op := history.Op{Object: o, Kind: history.Get, Client: p.Clients,
+			Request: fmt.Sprintf("%s-snapshot-%d", p.Tag, i), Call: p.History.Now()}
 		r, err := request(ctx, p.http.insist, p.Deployment.Fronts[i%len(p.Deployment.Fronts)], &op)
 		wrong := conclude(&op, r, err)
 		op.Return = p.History.Now()
@@ -87,7 +88,8 @@ func (p *Pool) Files(ctx context.Context, states map[history.Object]history.Stat
 	contents := map[string][]byte{}
 	for o, state := range states {
 		for i, f := range history.Files(state.Body, history.Picture) {
-			r, err := p.http.insist(ctx, http.MethodGet, fmt.Sprintf("%s/binary/%s/%d", p.Deployment.Fronts[0], filePath(o), i), nil, nil)
+			r, err := p.http.insist(ctx, http.MethodGet,
+				fmt.Sprintf("%s/binary/%s/%d", p.Deployment.Fronts[0], filePath(o), i), nil, nil)
 			if err != nil {
 				return nil, err
 			}

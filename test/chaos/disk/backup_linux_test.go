@@ -38,8 +38,8 @@ func (f *fixture) store() {
 	f.write(func(int, string) bool { return len(f.accepted) == 20 })
 }
 
-// Wherever the disk gets full, a restore says so, with the place and what to do, and nothing uses what it has written. Once
-// there is space, it is made again.
+// Wherever the disk gets full, a restore says so, with the place and what to do, and nothing uses what it has written.
+// Once there is space, it is made again.
 func TestARestoreOntoADiskThatGetsFull(t *testing.T) {
 	if !withDisks(t) {
 		return
@@ -71,7 +71,8 @@ func TestARestoreOntoADiskThatGetsFull(t *testing.T) {
 		if !strings.Contains(out, "run `belfry restore` again") {
 			t.Errorf("with %d bytes free the error does not say what to do: %s", free, out)
 		}
-		if exit, out := f.belfry("export", "Books", "--data", data); exit != 1 || !strings.Contains(out, "run `belfry restore` again") {
+		if exit, out := f.belfry("export", "Books", "--data", data); exit != 1 ||
+			!strings.Contains(out, "run `belfry restore` again") {
 			t.Errorf("with %d bytes free a part is used: exit %d: %s", free, exit, out)
 		}
 	}
@@ -102,7 +103,8 @@ func TestABackupOntoADiskThatGetsFull(t *testing.T) {
 		if exit != 1 || !strings.Contains(out, "the destination of backups, "+place) || !strings.Contains(out, "full") {
 			t.Errorf("with %d bytes free: exit %d: %s", free, exit, out)
 		}
-		if status, text := f.ask("POST", "/books", fmt.Sprintf(`{"uuid":"during%d","author":"a1"}`, free)); status != http.StatusCreated {
+		if status, text := f.ask("POST", "/books",
+			fmt.Sprintf(`{"uuid":"during%d","author":"a1"}`, free)); status != http.StatusCreated {
 			t.Errorf("%d %s", status, text)
 		}
 	}

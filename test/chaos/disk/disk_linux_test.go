@@ -73,7 +73,8 @@ const small, ample = "size=16m", "size=256m"
 
 // newFixture mounts a disk on each folder.
 func newFixture(t *testing.T, settings string, disks map[string]string) *fixture {
-	f := &fixture{T: t, folder: t.TempDir(), url: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(kit.FreePort(t)))}
+	f := &fixture{T: t, folder: t.TempDir(),
+		url: "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(kit.FreePort(t)))}
 	for folder, size := range disks {
 		f.must(os.MkdirAll(f.path(folder), 0o700))
 		f.must(syscall.Mount("tmpfs", f.path(folder), "tmpfs", 0, size))
@@ -159,7 +160,8 @@ func (f *fixture) await(method, path, body string, status int, contains string) 
 	kit.WaitUntil(f, func() error {
 		got, text := f.ask(method, path, body)
 		if got != status || !strings.Contains(text, contains) {
-			return fmt.Errorf("%s %s: %d %s, want %d %q; belfry has ended with %q", method, path, got, text, status, contains, f.ended)
+			return fmt.Errorf("%s %s: %d %s, want %d %q; belfry has ended with %q", method, path, got, text, status,
+				contains, f.ended)
 		}
 		return nil
 	})
@@ -180,7 +182,8 @@ func (f *fixture) write(stop func(status int, text string) bool) {
 	title := strings.Repeat("x", 150_000)
 	for i := range 2_000 {
 		uuid := fmt.Sprint("b", len(f.accepted), "-", i)
-		status, text := f.ask("POST", "/books", fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":%q}`, uuid, i%authors, title))
+		status, text := f.ask("POST", "/books",
+			fmt.Sprintf(`{"uuid":%q,"author":"a%d","title":%q}`, uuid, i%authors, title))
 		if status == http.StatusCreated {
 			f.accepted = append(f.accepted, uuid)
 		} else {
@@ -193,7 +196,8 @@ func (f *fixture) write(stop func(status int, text string) bool) {
 	f.Fatal("the disk does not get full")
 }
 
-// right checks, once there is space, that every accepted book is there, that its event was handled, and that no array differs.
+// right checks, once there is space, that every accepted book is there, that its event was handled, and that no array
+// differs.
 func (f *fixture) right() {
 	f.Helper()
 	f.await("GET", "/readyz", "", http.StatusOK, "")
@@ -231,7 +235,8 @@ func (f *fixture) right() {
 	}
 	kit.WaitUntil(f, func() error {
 		if n := f.found(); n != there {
-			return fmt.Errorf("%d books are found by the words in them, %d are there, and %d were accepted", n, there, len(f.accepted)+1)
+			return fmt.Errorf("%d books are found by the words in them, %d are there, and %d were accepted", n, there,
+				len(f.accepted)+1)
 		}
 		return nil
 	})
@@ -309,7 +314,8 @@ func TestADiskThatEventsFill(t *testing.T) {
 		if status != http.StatusCreated {
 			f.Fatalf("a write while the disk of the bus is full: %d %s", status, text)
 		}
-		if status, text = f.ask("GET", "/books?q=a1&fields=uuid&limit=1", ""); status != http.StatusOK && status != http.StatusServiceUnavailable {
+		if status, text = f.ask("GET", "/books?q=a1&fields=uuid&limit=1", ""); status != http.StatusOK &&
+			status != http.StatusServiceUnavailable {
 			f.Errorf("a search while the disk of the index is full: %d %s", status, text)
 		}
 		status, text = f.ask("GET", "/readyz", "")

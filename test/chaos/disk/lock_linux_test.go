@@ -23,7 +23,8 @@ func TestALockIsTakenOnAFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for _, doing := range []string{"serve", "schema check", "serve"} { // over nothing, over shorter content, over longer
+	// Over nothing, over shorter content, over longer.
+	for _, doing := range []string{"serve", "schema check", "serve"} {
 		l, err := hold.LockData(folder, doing)
 		if err != nil {
 			t.Fatalf("on a disk that is full from the second time on: %v", err)

@@ -80,7 +80,8 @@ func contentOf(t *testing.T, path string) string {
 
 func TestSyncedContentSurvivesAPowerCutAndOtherContentDoesNot(t *testing.T) {
 	d, folder := mount(t)
-	synced, appended, written := filepath.Join(folder, "synced"), filepath.Join(folder, "appended"), filepath.Join(folder, "written")
+	synced, appended, written := filepath.Join(folder, "synced"), filepath.Join(folder, "appended"),
+		filepath.Join(folder, "written")
 	writeSynced(t, synced, "kept")
 	writeSynced(t, appended, "kept")
 	f, err := os.OpenFile(appended, os.O_WRONLY|os.O_APPEND, 0)
@@ -131,10 +132,12 @@ func TestNamesBecomeDurableInTheirOrder(t *testing.T) {
 		sync func(t *testing.T, folder string)
 		want [3]string // a (created), b (renamed over), c (removed)
 	}{
-		"nothing synced":            {func(*testing.T, string) {}, [3]string{"no file", "old", "old"}},
-		"the folder":                {syncFolder, [3]string{"", "new", "no file"}},
-		"the file that was renamed": {func(t *testing.T, folder string) { syncFolder(t, filepath.Join(folder, "b")) }, [3]string{"", "new", "old"}},
-		"the file that was created": {func(t *testing.T, folder string) { syncFolder(t, filepath.Join(folder, "a")) }, [3]string{"created", "old", "old"}},
+		"nothing synced": {func(*testing.T, string) {}, [3]string{"no file", "old", "old"}},
+		"the folder":     {syncFolder, [3]string{"", "new", "no file"}},
+		"the file that was renamed": {func(t *testing.T, folder string) { syncFolder(t, filepath.Join(folder, "b")) },
+			[3]string{"", "new", "old"}},
+		"the file that was created": {func(t *testing.T, folder string) { syncFolder(t, filepath.Join(folder, "a")) },
+			[3]string{"created", "old", "old"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, folder := mount(t)

@@ -254,7 +254,8 @@ func (f *files) OpenDir(_ <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut
 	if !status.Ok() {
 		return status
 	}
-	entries := []fuse.DirEntry{{Mode: syscall.S_IFDIR, Name: ".", Ino: n.number}, {Mode: syscall.S_IFDIR, Name: "..", Ino: n.number}}
+	entries := []fuse.DirEntry{{Mode: syscall.S_IFDIR, Name: ".", Ino: n.number},
+		{Mode: syscall.S_IFDIR, Name: "..", Ino: n.number}}
 	for _, name := range slices.Sorted(maps.Keys(n.names)) {
 		entries = append(entries, fuse.DirEntry{Mode: n.names[name].mode, Name: name, Ino: n.names[name].number})
 	}
@@ -291,7 +292,8 @@ func (f *files) StatFs(_ <-chan struct{}, header *fuse.InHeader, out *fuse.Statf
 	defer f.unlock()
 	free := uint64(max(f.disk.faults.free-f.disk.used, 0))
 	*out = fuse.StatfsOut{
-		Blocks: defaultFree, Bfree: free, Bavail: free, Files: 1 << 20, Ffree: 1 << 20, Bsize: pageSize, Frsize: pageSize, NameLen: 255,
+		Blocks: defaultFree, Bfree: free, Bavail: free, Files: 1 << 20, Ffree: 1 << 20, Bsize: pageSize,
+		Frsize: pageSize, NameLen: 255,
 	}
 	return status
 }

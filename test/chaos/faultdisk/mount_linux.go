@@ -31,12 +31,14 @@ func (d *Disk) Mount(folder string) (unmount func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening /dev/fuse: %w", err)
 	}
-	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d", fd, os.Geteuid(), os.Getegid(), maxRequest)
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d", fd, os.Geteuid(), os.Getegid(),
+		maxRequest)
 	if err := syscall.Mount(source, folder, "fuse", syscall.MS_NOSUID|syscall.MS_NODEV, options); err != nil {
 		return nil, errors.Join(fmt.Errorf("mounting on %s: %w", folder, err), syscall.Close(fd))
 	}
 	detach := func() error { return syscall.Unmount(folder, syscall.MNT_DETACH) }
-	server, err := fuse.NewServer(&files{RawFileSystem: fuse.NewDefaultRawFileSystem(), disk: d, folders: map[uint64][]fuse.DirEntry{}},
+	server, err := fuse.NewServer(&files{RawFileSystem: fuse.NewDefaultRawFileSystem(), disk: d,
+		folders: map[uint64][]fuse.DirEntry{}},
 		fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{
 			Name: source, MaxWrite: maxRequest, DisableXAttrs: true, DisableReadDirPlus: true, DisableSplice: true,
 			Logger: log.New(io.Discard, "", 0),

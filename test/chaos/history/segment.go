@@ -45,8 +45,9 @@ type Segment struct {
 	Carried      []Op // writes of the segment before whose outcome is still unknown
 
 	// The log. If it was lost, that which came after it.
-	Events   []Event
-	Known    map[string]bool   // ids of events of the segments before: a power cut can set the position of a listener back
+	Events []Event
+	// ids of events of the segments before: a power cut can set the position of a listener back
+	Known    map[string]bool
 	Received map[string]bool   // ids of the events that a durable listener received
 	Deleted  map[Object]uint64 // revision of the last deletion of each object, before the segment
 	Loss     *Loss             // nil: the log was not lost
@@ -58,7 +59,8 @@ type Segment struct {
 	// ClockSteps says that the wall clock of all processes was stepped, so that times do not tell what came first.
 	ClockSteps bool
 
-	Files map[string][]byte // contents of the files that objects have at the end, by hash as recorded; nil: could not be read
+	// contents of the files that objects have at the end, by hash as recorded; nil: could not be read
+	Files map[string][]byte
 }
 
 // Loss is what is known of a log that was lost.

@@ -85,12 +85,15 @@ func All() []Store {
 		{Name: Registers, Path: "/registers", Objects: 3},
 		{Name: Parents, Path: "/parents", Objects: 5, Shared: true},
 		{
-			Name: Children, Path: "/children", Key: "parent", Target: Parents, Array: "children", Fields: []string{"title", "value"},
-			Cascade: true, Shared: true, Objects: 10,
+			Name: Children, Path: "/children", Key: "parent", Target: Parents, Array: "children",
+			Fields: []string{"title", "value"}, Cascade: true, Shared: true, Objects: 10,
 		},
-		{Name: Toys, Path: "/toys", Key: "child", Target: Children, Array: "toys", Fields: []string{"title"}, Cascade: true, Objects: 10},
-		{Name: Smalls, Path: "/smalls", Key: "parent", Target: Parents, Array: "smalls", Fields: []string{"title", "value"}, Limit: 3, Objects: 24},
-		{Name: Tags, Path: "/tags", Key: "parents", Target: Parents, Array: "tags", Fields: []string{"title", "parents"}, Limit: 3, Objects: 8},
+		{Name: Toys, Path: "/toys", Key: "child", Target: Children, Array: "toys", Fields: []string{"title"},
+			Cascade: true, Objects: 10},
+		{Name: Smalls, Path: "/smalls", Key: "parent", Target: Parents, Array: "smalls",
+			Fields: []string{"title", "value"}, Limit: 3, Objects: 24},
+		{Name: Tags, Path: "/tags", Key: "parents", Target: Parents, Array: "tags",
+			Fields: []string{"title", "parents"}, Limit: 3, Objects: 8},
 	}
 }
 

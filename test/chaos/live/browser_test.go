@@ -37,7 +37,8 @@ func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 		}
 	}
 	write(config, strings.Replace(configuration, "127.0.0.1:0", address, 1))
-	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+strings.ReplaceAll(string(example[1]), "'Recipes'", "'Books'"))
+	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+
+		strings.ReplaceAll(string(example[1]), "'Recipes'", "'Books'"))
 	first := process.Serve(t, config)
 
 	out := &kit.Tail{}

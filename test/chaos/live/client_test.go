@@ -158,7 +158,8 @@ func (c *client) equal(want []string) error {
 			at := func(list []string) string {
 				return strings.Trim(fmt.Sprint(list[min(i, len(list)):min(i+3, len(list))]), "[]")
 			}
-			return fmt.Errorf("received %d events of %d; from the %dth on %s..., want %s...", len(c.ids), len(want), i+1, at(c.ids), at(want))
+			return fmt.Errorf("received %d events of %d; from the %dth on %s..., want %s...", len(c.ids), len(want),
+				i+1, at(c.ids), at(want))
 		}
 	}
 	return nil

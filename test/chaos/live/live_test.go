@@ -81,7 +81,9 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(s.Kill)
 	w := &fixture{T: t, server: s, data: filepath.Join(folder, "data"), http: newHTTP()}
 	for i := range users {
-		res := w.do("POST", "/auth/email", "", fmt.Sprintf(`{"register":true,"login":"user%d@example.com","password":"a fine password"}`, i), http.StatusNoContent)
+		res := w.do("POST", "/auth/email", "",
+			fmt.Sprintf(`{"register":true,"login":"user%d@example.com","password":"a fine password"}`, i),
+			http.StatusNoContent)
 		for _, c := range res.Cookies() {
 			if c.Name == "belfry" {
 				w.tokens = append(w.tokens, c.Value)
@@ -140,7 +142,8 @@ func (w *fixture) try(method, path, token, body string) (*http.Response, []byte)
 // write causes the nth event: of ten, six create books, two update books, and two
 // create notes that belong to a user.
 func (w *fixture) write(n int) (request func() error) {
-	body := fmt.Sprintf(`{"uuid":"b%d","title":"The Adventures of Sherlock Holmes","year":1892,"pad":%q}`, n, strings.Repeat("x", 200))
+	body := fmt.Sprintf(`{"uuid":"b%d","title":"The Adventures of Sherlock Holmes","year":1892,"pad":%q}`, n,
+		strings.Repeat("x", 200))
 	method, path, token := "POST", "/books", ""
 	switch {
 	case n%10 >= 8:
@@ -168,7 +171,8 @@ func (w *fixture) groups() []*group {
 	book := func(e *event.Envelope) bool { return e.Store == "Books" }
 	all := []*group{
 		{share: clients * 5 / 10, matches: book},
-		{share: clients * 3 / 10, query: "?store=Books&event=Store.Updated,Store.Deleted", matches: func(e *event.Envelope) bool { return book(e) && e.Event == event.StoreUpdated }},
+		{share: clients * 3 / 10, query: "?store=Books&event=Store.Updated,Store.Deleted",
+			matches: func(e *event.Envelope) bool { return book(e) && e.Event == event.StoreUpdated }},
 	}
 	for i, token := range w.tokens {
 		mine := fmt.Sprintf(`"user":%q`, w.uuids[i])

@@ -37,8 +37,8 @@ const (
 	writtenAtLeast, writtenAtMost = 50, 400
 )
 
-// A client of /events that resumes after a power cut has every event of the log from where its last reset put it, in order, and
-// none that is not there: what the cut took back of the log is found when the client resumes.
+// A client of /events that resumes after a power cut has every event of the log from where its last reset put it, in
+// order, and none that is not there: what the cut took back of the log is found when the client resumes.
 func TestSoakStreamsHaveNoGapsAfterPowerCuts(t *testing.T) {
 	folder := t.TempDir()
 	disk := faultdisk.New()
@@ -59,7 +59,8 @@ func TestSoakStreamsHaveNoGapsAfterPowerCuts(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := filepath.Join(t.TempDir(), "belfry.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, powerConfiguration, filepath.Join(folder, "data")), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, powerConfiguration, filepath.Join(folder, "data")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &power{fixture: &fixture{T: t, http: newHTTP()}, program: program, config: config, disk: disk}
@@ -87,7 +88,8 @@ func TestSoakStreamsHaveNoGapsAfterPowerCuts(t *testing.T) {
 			t.Fatalf("%d clients were reset after a kill, which takes nothing back", n)
 		}
 	}
-	t.Logf("%d power cuts, %d kills: %d events received, %d resets, 0 gaps", p.cuts, soak.Round()-p.cuts, p.received(), p.resets())
+	t.Logf("%d power cuts, %d kills: %d events received, %d resets, 0 gaps", p.cuts, soak.Round()-p.cuts, p.received(),
+		p.resets())
 }
 
 // power is a belfry on a disk whose power fails, and its clients.
@@ -154,7 +156,8 @@ func (p *power) write(count int) {
 }
 
 func (p *power) post() error {
-	req, err := http.NewRequestWithContext(p.Context(), http.MethodPost, p.server.URL+"/books", strings.NewReader(fmt.Sprintf(`{"uuid":"b%d"}`, p.written.Add(1))))
+	req, err := http.NewRequestWithContext(p.Context(), http.MethodPost, p.server.URL+"/books",
+		strings.NewReader(fmt.Sprintf(`{"uuid":"b%d"}`, p.written.Add(1))))
 	if err != nil {
 		return err
 	}
@@ -250,7 +253,8 @@ func (c *resumer) endAfterThis() {
 	c.ended = true
 }
 
-// has reports what of the log the client has not received, from the first event after its last reset, which is the oldest one.
+// has reports what of the log the client has not received, from the first event after its last reset, which is the
+// oldest one.
 func (c *resumer) has(log []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,5 +282,6 @@ func gap(log, received []string, at int) string {
 			missed++
 		}
 	}
-	return fmt.Sprintf("the %dth event differs: %s in the log, %s received; %d of %d events were not received", at+1, log[at], received[at], missed, len(log))
+	return fmt.Sprintf("the %dth event differs: %s in the log, %s received; %d of %d events were not received", at+1,
+		log[at], received[at], missed, len(log))
 }

@@ -33,8 +33,8 @@ func (r *Run) Check(ctx context.Context) error {
 		return err
 	}
 	s := &history.Segment{
-		Start: r.states, Carried: r.carried, Known: r.known, Deleted: r.deleted, Received: map[string]bool{}, Ordered: r.opts.Ordered,
-		ClockSteps: r.opts.ClockSteps, Loss: r.loss, Unseen: r.unseen,
+		Start: r.states, Carried: r.carried, Known: r.known, Deleted: r.deleted, Received: map[string]bool{},
+		Ordered: r.opts.Ordered, ClockSteps: r.opts.ClockSteps, Loss: r.loss, Unseen: r.unseen,
 	}
 	found, err := r.settled(ctx, s)
 	if err == nil && persists(found) {
@@ -56,7 +56,8 @@ func (r *Run) Check(ctx context.Context) error {
 	}
 	found.Violations = append(reports.Violations, found.Violations...)
 	for _, text := range r.history.TakeWrong() {
-		found.Violations = append(found.Violations, check.Violation{Kind: check.WrongReply, Object: "reply", Text: text})
+		found.Violations = append(found.Violations,
+			check.Violation{Kind: check.WrongReply, Object: "reply", Text: text})
 	}
 	if r.opts.Accounts {
 		if err := r.accounts(ctx, s, found); err != nil {
@@ -89,7 +90,8 @@ func (r *Run) explain(ctx context.Context, s *history.Segment, found *check.Repo
 	}
 	for _, e := range missed {
 		found.Violations = append(found.Violations, check.Violation{Kind: check.WrongReply, Object: "log",
-			Text: fmt.Sprintf("the log has the event %s %s of %s at %d now, and had it not when that was read", e.ID, e.Event, e.Object(), e.Sequence)})
+			Text: fmt.Sprintf("the log has the event %s %s of %s at %d now, and had it not when that was read", e.ID,
+				e.Event, e.Object(), e.Sequence)})
 	}
 	read := map[string]bool{}
 	for _, e := range s.Published() {
@@ -118,7 +120,8 @@ func (r *Run) Verify(ctx context.Context) error {
 var errPersists = errors.New("there are violations")
 
 func persists(found *check.Report) bool {
-	return slices.ContainsFunc(found.Violations, func(v check.Violation) bool { return slices.Contains(transient, v.Kind) })
+	return slices.ContainsFunc(found.Violations,
+		func(v check.Violation) bool { return slices.Contains(transient, v.Kind) })
 }
 
 // settled waits until nothing is pending, completes the segment with what is there then, and checks it.
@@ -148,7 +151,8 @@ func (r *Run) settled(ctx context.Context, s *history.Segment) (*check.Report, e
 	s.Ops = append(s.Ops, r.history.Take()...)
 	found := check.Segment(s)
 	for _, text := range failures {
-		found.Violations = append(found.Violations, check.Violation{Kind: check.WrongReply, Object: "listener", Text: text})
+		found.Violations = append(found.Violations,
+			check.Violation{Kind: check.WrongReply, Object: "listener", Text: text})
 	}
 	return found, nil
 }

@@ -56,7 +56,8 @@ func (r *Run) awaitRepair(ctx context.Context, found *check.Report) error {
 		return ctx.Err()
 	}
 	if state != nil {
-		found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "log", Text: state.Error()})
+		found.Violations = append(found.Violations,
+			check.Violation{Kind: check.LossUnreported, Object: "log", Text: state.Error()})
 		return nil //nolint:nilerr // it is reported
 	}
 	r.logf("the loss of the log is reported and repaired")
@@ -124,7 +125,8 @@ func (r *Run) confirm(ctx context.Context, now map[string]missed.Status, found *
 		return err
 	}
 	if known && alert != float64(len(open)) {
-		found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "metrics", Text: fmt.Sprintf("belfry_listener_missed is %v while %v have missed events", alert, open)})
+		found.Violations = append(found.Violations, check.Violation{Kind: check.LossUnreported, Object: "metrics",
+			Text: fmt.Sprintf("belfry_listener_missed is %v while %v have missed events", alert, open)})
 	}
 	for _, listener := range open {
 		if err := r.commands().Confirm(ctx, listener, found); err != nil {

@@ -68,7 +68,8 @@ func (r *Report) violations(found *check.Report) {
 // Report returns what the run did and found up to now.
 func (r *Run) Report() Report {
 	now, counts := r.report, r.history.Counts()
-	now.Acknowledged, now.Unknown, now.Refused, now.Reads = counts.Acknowledged, counts.Unknown, counts.Refused, counts.Reads
+	now.Acknowledged, now.Unknown, now.Refused, now.Reads = counts.Acknowledged, counts.Unknown, counts.Refused,
+		counts.Reads
 	return now
 }
 
@@ -83,7 +84,8 @@ func (r Report) Broken() int {
 
 // Line is the report in one line.
 func (r Report) Line() string {
-	return fmt.Sprintf("%d rounds, %d kills, %d power cuts; %d writes acknowledged, %d unknown, %d refused, %d reads; %d events, %d repeated; %d violations",
+	return fmt.Sprintf("%d rounds, %d kills, %d power cuts; %d writes acknowledged, %d unknown, %d refused, %d reads; "+
+		"%d events, %d repeated; %d violations",
 		r.Rounds, r.Kills, r.PowerCuts, r.Acknowledged, r.Unknown, r.Refused, r.Reads, r.Events, r.Repeated, r.Broken())
 }
 

@@ -74,7 +74,8 @@ func New(ctx context.Context, o Options) (*Run, error) {
 	}
 	r := &Run{
 		opts: o, history: history.New(), states: map[history.Object]history.State{}, known: map[string]bool{},
-		deleted: map[history.Object]uint64{}, unseen: map[history.Object]bool{}, reported: map[string]time.Time{}, report: Report{Seed: o.Seed, Faults: map[string]int{}, Kinds: map[check.Kind]int{}},
+		deleted: map[history.Object]uint64{}, unseen: map[history.Object]bool{}, reported: map[string]time.Time{},
+		report: Report{Seed: o.Seed, Faults: map[string]int{}, Kinds: map[check.Kind]int{}},
 	}
 	p := client.Options{Deployment: o.Deployment, Tag: o.Tag, Clients: o.Clients, History: r.history}
 	if o.Accounts {

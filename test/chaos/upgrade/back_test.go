@@ -13,8 +13,8 @@ import (
 	"belfry/test/process"
 )
 
-// TestSoakGoingBack goes back as docs/guides/upgrade.md says, and on again: the claims of unique values are those of both versions, and
-// those of neither after one of them had a configuration without them.
+// TestSoakGoingBack goes back as docs/guides/upgrade.md says, and on again: the claims of unique values are those of
+// both versions, and those of neither after one of them had a configuration without them.
 func TestSoakGoingBack(t *testing.T) {
 	if !kit.SoakRequested() {
 		return // it needs the history of the project, and builds the release
@@ -30,7 +30,9 @@ func TestSoakGoingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	unique := filepath.Join(t.TempDir(), "unique.yaml")
-	if err := os.WriteFile(unique, []byte(strings.Replace(string(text), "    indexes: [year]\n", "    indexes: [year]\n    unique: [title]\n", 1)), 0o600); err != nil {
+	if err := os.WriteFile(unique,
+		[]byte(strings.Replace(string(text), "    indexes: [year]\n", "    indexes: [year]\n    unique: [title]\n", 1)),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	serve := func(program, config string, use func(v *visitor)) {
@@ -47,7 +49,8 @@ func TestSoakGoingBack(t *testing.T) {
 	}
 	create := func(v *visitor, uuid, title string) int {
 		t.Helper()
-		res, err := http.Post(v.server.URL+"/books", "application/json", strings.NewReader(fmt.Sprintf(`{"uuid":%q,"title":%q}`, uuid, title)))
+		res, err := http.Post(v.server.URL+"/books", "application/json",
+			strings.NewReader(fmt.Sprintf(`{"uuid":%q,"title":%q}`, uuid, title)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,12 +59,14 @@ func TestSoakGoingBack(t *testing.T) {
 	}
 	own := process.Commands(t)
 	serve(own, unique, func(v *visitor) {
-		if first, second := create(v, "a", "Emma"), create(v, "b", "Emma"); first != http.StatusCreated || second != http.StatusConflict {
+		if first, second := create(v, "a", "Emma"), create(v, "b", "Emma"); first != http.StatusCreated ||
+			second != http.StatusConflict {
 			t.Errorf("two books with one title: %d and %d", first, second)
 		}
 	})
 	serve(release, unique, func(v *visitor) {
-		kit.WaitFor(t, "the values are known", func() bool { return create(v, "g", "Lady Susan") != http.StatusServiceUnavailable })
+		kit.WaitFor(t, "the values are known",
+			func() bool { return create(v, "g", "Lady Susan") != http.StatusServiceUnavailable })
 		if status := create(v, "b", "Emma"); status != http.StatusConflict {
 			t.Errorf("the release takes a title that a book has: %d", status)
 		}
@@ -75,8 +80,10 @@ func TestSoakGoingBack(t *testing.T) {
 		}
 	})
 	serve(own, unique, func(v *visitor) {
-		kit.WaitFor(t, "the values are known", func() bool { return create(v, "d", "Sanditon") != http.StatusServiceUnavailable })
-		if of, ofRelease := create(v, "e", "Emma"), create(v, "f", "Persuasion"); of != http.StatusConflict || ofRelease != http.StatusConflict {
+		kit.WaitFor(t, "the values are known",
+			func() bool { return create(v, "d", "Sanditon") != http.StatusServiceUnavailable })
+		if of, ofRelease := create(v, "e", "Emma"), create(v, "f", "Persuasion"); of != http.StatusConflict ||
+			ofRelease != http.StatusConflict {
 			t.Errorf("books with the titles of others, one of which the release wrote: %d and %d", of, ofRelease)
 		}
 	})

@@ -176,14 +176,15 @@ func (v *visitor) text(body, name string) string {
 	v.Helper()
 	var members map[string]json.RawMessage
 	var text string
-	if err := json.Unmarshal([]byte(body), &members); err != nil || json.Unmarshal(members[name], &text) != nil || text == "" {
+	if err := json.Unmarshal([]byte(body), &members); err != nil || json.Unmarshal(members[name], &text) != nil ||
+		text == "" {
 		v.Fatalf("%s has no %s", body, name)
 	}
 	return text
 }
 
-// items returns the objects of a page of books after a cursor, and the cursor after it, "" for none; nothing if the cursor is
-// refused.
+// items returns the objects of a page of books after a cursor, and the cursor after it, "" for none; nothing if the
+// cursor is refused.
 func (v *visitor) items(cursor string) (items, next string) {
 	v.Helper()
 	var page struct {
@@ -201,31 +202,37 @@ func (v *visitor) items(cursor string) (items, next string) {
 }
 
 var paths = []string{
-	"/authors/ada", "/authors/grace", "/books/notes", "/books/letters", "/books/compilers", "/books/gone", "/binary/Books/notes/texts/0",
+	"/authors/ada", "/authors/grace", "/books/notes", "/books/letters", "/books/compilers", "/books/gone",
+	"/binary/Books/notes/texts/0",
 }
 
 // learn has a client write, and returns what it knows in the end.
 func (v *visitor) learn() knowledge {
 	v.Helper()
-	v.token = v.login(fmt.Sprintf(`{"register":true,"login":%q,"password":%q,"address":%q}`, address, password, address))
+	v.token = v.login(fmt.Sprintf(`{"register":true,"login":%q,"password":%q,"address":%q}`, address, password,
+		address))
 	_, body := v.send(http.MethodPost, "/auth/keys", fmt.Sprintf(`{"name":"upgrade","password":%q}`, password))
 	k := knowledge{Release: Release, Objects: map[string]object{}, Key: v.text(body, "token")}
 	for _, author := range []string{`{"uuid":"ada","name":"Ada Lovelace"}`, `{"uuid":"grace","name":"Grace Hopper"}`} {
 		v.send(http.MethodPost, "/authors", author)
 	}
 	for _, book := range []string{
-		`{"uuid":"notes","author":"ada","title":"Notes","year":1843}`, `{"uuid":"letters","author":"ada","title":"Letters","year":1992}`,
-		`{"uuid":"compilers","author":"grace","title":"Compilers","year":1952}`, `{"uuid":"gone","author":"grace","title":"Gone","year":1960}`,
+		`{"uuid":"notes","author":"ada","title":"Notes","year":1843}`,
+		`{"uuid":"letters","author":"ada","title":"Letters","year":1992}`,
+		`{"uuid":"compilers","author":"grace","title":"Compilers","year":1952}`,
+		`{"uuid":"gone","author":"grace","title":"Gone","year":1960}`,
 	} {
 		v.send(http.MethodPost, "/books", book, "Prefer", "wait=60")
 	}
 	v.send(http.MethodPut, "/books/notes", `{"title":"Notes on the Analytical Engine"}`, "Prefer", "wait=60")
 	v.send(http.MethodDelete, "/books/gone", "", "Prefer", "wait=60")
-	v.send(http.MethodPut, "/binary/upload/Books/notes/texts/add", "The Analytical Engine", "Content-Type", "text/plain", "X-Filename", "engine.txt", "Prefer", "wait=60")
+	v.send(http.MethodPut, "/binary/upload/Books/notes/texts/add", "The Analytical Engine", "Content-Type",
+		"text/plain", "X-Filename", "engine.txt", "Prefer", "wait=60")
 	k.EventID, _ = v.event("0")
 	_, k.Event = v.event(k.EventID)
 	kit.WaitUntil(v, func() error {
-		if body := v.get("/authors/grace").Body; strings.Contains(body, "Gone") || !strings.Contains(body, "Compilers") {
+		if body := v.get("/authors/grace").Body; strings.Contains(body, "Gone") ||
+			!strings.Contains(body, "Compilers") {
 			return errors.New(body)
 		}
 		return nil
@@ -242,8 +249,9 @@ func (v *visitor) learn() knowledge {
 // refilled finds in a log what fills arrays, or computed properties, from the beginning, or has changed objects.
 var refilled = regexp.MustCompile(`.*(new or has changed|new or have changed|are filled.* read=[1-9]).*`)
 
-// TestTheDataOfTheReleaseIsKept: a folder that the release wrote, and that was killed, is opened by this version with all that
-// its clients knew, and nothing is filled again. What they hold stays valid: passwords, keys, cursors; an id of an event, which named none in the release, is a reset.
+// TestTheDataOfTheReleaseIsKept: a folder that the release wrote, and that was killed, is opened by this version with
+// all that its clients knew, and nothing is filled again. What they hold stays valid: passwords, keys, cursors; an id
+// of an event, which named none in the release, is a reset.
 func TestTheDataOfTheReleaseIsKept(t *testing.T) {
 	if *write {
 		writeFixture(t)
@@ -257,7 +265,8 @@ func TestTheDataOfTheReleaseIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if k.Release != Release {
-		t.Fatalf("testdata is of the release %s, and the last one is %s: make it with go test -C test/chaos ./upgrade -run TheDataOfTheRelease -write", k.Release, Release)
+		t.Fatalf("testdata is of the release %s, and the last one is %s: make it with go test -C test/chaos "+
+			"./upgrade -run TheDataOfTheRelease -write", k.Release, Release)
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	unpack(t, data)
@@ -266,14 +275,16 @@ func TestTheDataOfTheReleaseIsKept(t *testing.T) {
 	for path, want := range k.Objects {
 		got := v.get(path)
 		if strings.HasPrefix(path, "/authors/") {
-			got.Tag, want.Tag = "", "" // workers write the same array again, for events that the kill has left in the records
+			// Workers write the same array again, for events that the kill has left in the records.
+			got.Tag, want.Tag = "", ""
 		}
 		if got != want {
 			t.Errorf("%s is %+v, and was %+v", path, got, want)
 		}
 	}
 	if got, _ := v.items(k.Cursor); got != k.Next && got != "" {
-		t.Errorf("the page after that of the release is %s, and was %s: a cursor with another meaning has to be refused", got, k.Next)
+		t.Errorf("the page after that of the release is %s, and was %s: a cursor with another meaning has to "+
+			"be refused", got, k.Next)
 	}
 	if _, got := v.event(k.EventID); got != k.Event && got != "reset" {
 		t.Errorf("what follows the event of the release is %s: it was %s, or is a reset", got, k.Event)
@@ -351,7 +362,8 @@ func pack(t *testing.T, folder string) {
 		if err != nil {
 			return err
 		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(name), Size: int64(len(content)), Mode: 0o600}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(name),
+			Size: int64(len(content)), Mode: 0o600}); err != nil {
 			return err
 		}
 		_, err = w.Write(content)
@@ -385,7 +397,8 @@ func unpack(t *testing.T, folder string) {
 		}
 		path := filepath.Join(folder, filepath.FromSlash(header.Name)) //nolint:gosec // the archive is ours
 		content, err := io.ReadAll(r)
-		if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, content, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": backing.AccessKey, "AWS_SECRET_ACCESS_KEY": backing.SecretKey} {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": backing.AccessKey,
+		"AWS_SECRET_ACCESS_KEY": backing.SecretKey} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
 		}
@@ -23,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// replaces has clients write while the release is replaced by this version, one process at a time, and then this version by the
-// release; and again. Nothing may be lost with some processes of each, nor in the end.
+// replaces has clients write while the release is replaced by this version, one process at a time, and then this
+// version by the release; and again. Nothing may be lost with some processes of each, nor in the end.
 func replaces(t *testing.T, kind world.Kind) {
 	t.Helper()
 	if !kit.SoakRequested() {
@@ -43,7 +44,8 @@ func replaces(t *testing.T, kind world.Kind) {
 		}
 	})
 	r, err := run.New(t.Context(), run.Options{
-		Deployment: w.Deployment(), Nemeses: []world.Nemesis{w.Replace(release, process.Program(t))}, Ready: w.Ready, Belfry: process.Commands(t), Seed: soak.Seed(),
+		Deployment: w.Deployment(), Nemeses: []world.Nemesis{w.Replace(release, process.Program(t))}, Ready: w.Ready,
+		Belfry: process.Commands(t), Seed: soak.Seed(),
 		Tag: fmt.Sprint("u", soak.Seed()), Ordered: kind == world.Files, Accounts: true, Logf: t.Logf,
 	})
 	if err != nil {

@@ -28,7 +28,8 @@ func (w *World) diskNemeses() []Nemesis {
 		atRandom = func(r *rand.Rand) []*machine { return some(r, 1+r.IntN(len(disks)), disks) }
 	}
 	all := []Nemesis{
-		w.fault("slow syncs", atRandom, func(m *machine, _ *rand.Rand) { m.disk.DelaySyncs(slowSync) }, (*machine).repair),
+		w.fault("slow syncs", atRandom, func(m *machine, _ *rand.Rand) { m.disk.DelaySyncs(slowSync) },
+			(*machine).repair),
 		w.fault("full disk", atRandom, func(m *machine, r *rand.Rand) { m.disk.Fill(r.Int64N(64 << 10)) }, w.makeRoom),
 		w.fault("read-only disk", atRandom, func(m *machine, _ *rand.Rand) { m.disk.ReadOnly() }, (*machine).replug),
 		w.fault("failing syncs", atRandom, func(m *machine, _ *rand.Rand) { m.disk.FailSyncs() }, (*machine).replug),
@@ -36,13 +37,15 @@ func (w *World) diskNemeses() []Nemesis {
 		w.powerCut("power cut", 1, one),
 	}
 	if len(disks) > 1 {
-		all = append(all, w.powerCut("power cut of all machines", len(disks), func(*rand.Rand) []*machine { return disks }))
+		all = append(all,
+			w.powerCut("power cut of all machines", len(disks), func(*rand.Rand) []*machine { return disks }))
 	}
 	return all
 }
 
 // fault lets the disks of machines fail.
-func (w *World) fault(name string, which func(*rand.Rand) []*machine, inject func(*machine, *rand.Rand), end func(*machine) error) Nemesis {
+func (w *World) fault(name string, which func(*rand.Rand) []*machine, inject func(*machine, *rand.Rand),
+	end func(*machine) error) Nemesis {
 	return Nemesis{Name: name, Inject: func(_ context.Context, r *rand.Rand) (heal, error) {
 		machines := which(r)
 		for _, m := range machines {
@@ -61,33 +64,34 @@ func (w *World) fault(name string, which func(*rand.Rand) []*machine, inject fun
 // powerCut ends the processes of machines and takes back what is not synced: everything, or what the disk
 // had not written by itself.
 func (w *World) powerCut(name string, count int, which func(*rand.Rand) []*machine) Nemesis {
-	return Nemesis{Name: name, PowerCuts: count, Kills: count, Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {
-		machines := which(r)
-		// Half of the cuts come while syncs are slow: then much is written and not synced.
-		if r.IntN(2) == 0 {
+	return Nemesis{Name: name, PowerCuts: count, Kills: count,
+		Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {
+			machines := which(r)
+			// Half of the cuts come while syncs are slow: then much is written and not synced.
+			if r.IntN(2) == 0 {
+				for _, m := range machines {
+					m.disk.DelaySyncs(slowSync)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(slowSync + time.Duration(r.Int64N(int64(2*slowSync)))):
+				}
+			}
 			for _, m := range machines {
-				m.disk.DelaySyncs(slowSync)
+				m.disk.Fail() // from here on nothing is written
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(slowSync + time.Duration(r.Int64N(int64(2*slowSync)))):
-			}
-		}
-		for _, m := range machines {
-			m.disk.Fail() // from here on nothing is written
-		}
-		for _, m := range machines {
-			m.cut(r)
-		}
-		return func(context.Context) error {
-			var all []error
 			for _, m := range machines {
-				m.disk.Heal()
-				all = append(all, m.start())
+				m.cut(r)
 			}
-			return errors.Join(all...)
-		}, nil
-	}}
+			return func(context.Context) error {
+				var all []error
+				for _, m := range machines {
+					m.disk.Heal()
+					all = append(all, m.start())
+				}
+				return errors.Join(all...)
+			}, nil
+		}}
 }
 
 // cut ends the processes of a machine and takes back what is not synced.

@@ -25,7 +25,8 @@ func (w *World) layOut(served string) {
 		server := backing.StartMongo(w.t)
 		w.backend = restartable{server.Kill, func() { server.Restart(w.t) }}
 		w.addBuses(1)
-		w.several(served, server.Address, 2, func(address string) string { return "{type: mongodb, url: 'mongodb://" + address + "/'}" })
+		w.several(served, server.Address, 2,
+			func(address string) string { return "{type: mongodb, url: 'mongodb://" + address + "/'}" })
 	case Dynamo, Cluster:
 		buses, each := 1, 2
 		if w.kind == Cluster {
@@ -86,14 +87,16 @@ func (w *World) several(served, server string, each int, backend func(address st
 	if strings.Contains(served, Storage) {
 		s3 := backing.S3(w.t)
 		w.env = append(w.env, "AWS_CA_BUNDLE="+s3.CAFile)
-		served = strings.ReplaceAll(served, Storage, fmt.Sprintf("type: S3Storage, bucket: %s, region: %s, endpoint: '%s'", s3.Bucket, s3.Region, s3.Endpoint))
+		served = strings.ReplaceAll(served, Storage,
+			fmt.Sprintf("type: S3Storage, bucket: %s, region: %s, endpoint: '%s'", s3.Bucket, s3.Region, s3.Endpoint))
 	}
 	text := func(name, server string, buses []string) string {
 		replicas := ""
 		if len(buses) > 1 {
 			replicas = fmt.Sprintf(", replicas: %d", len(buses))
 		}
-		return fmt.Sprintf("data: ./%s\nlisten: 127.0.0.1:0\nbaseURL: http://127.0.0.1\nbackends: {default: %s}\nbus: {url: [%s]%s}\n%s",
+		return fmt.Sprintf("data: ./%s\nlisten: 127.0.0.1:0\nbaseURL: http://127.0.0.1\nbackends: {default: "+
+			"%s}\nbus: {url: [%s]%s}\n%s",
 			name, backend(server), strings.Join(buses, ", "), replicas, served)
 	}
 	var direct []string

@@ -14,32 +14,33 @@ import (
 // Nemeses: whoever injects it must know what is lost. A power cut of the embedded bus after it can take the
 // end of the next log back, which is then the last that belfry reports: a check must be between them.
 func (w *World) LogLoss() Nemesis {
-	return Nemesis{Name: "loss of the log", Kills: max(len(w.buses), 1), Alone: len(w.buses) == 0, Inject: func(_ context.Context, r *rand.Rand) (heal, error) {
-		units := w.fronts // with the embedded bus
-		folders := []string{filepath.Join(w.machines[0].folder, "data", "bus")}
-		if len(w.buses) > 0 {
-			units, folders = nil, nil
-			for _, b := range w.buses {
-				units = append(units, b.unit)
-				folders = append(folders, filepath.Join(b.machine.folder, "jetstream"))
+	return Nemesis{Name: "loss of the log", Kills: max(len(w.buses), 1), Alone: len(w.buses) == 0,
+		Inject: func(_ context.Context, r *rand.Rand) (heal, error) {
+			units := w.fronts // with the embedded bus
+			folders := []string{filepath.Join(w.machines[0].folder, "data", "bus")}
+			if len(w.buses) > 0 {
+				units, folders = nil, nil
+				for _, b := range w.buses {
+					units = append(units, b.unit)
+					folders = append(folders, filepath.Join(b.machine.folder, "jetstream"))
+				}
 			}
-		}
-		if len(w.buses) > 0 && r.IntN(2) == 0 {
-			units = append(units, w.belfries()...)
-		}
-		for _, u := range slices.Backward(units) {
-			u.kill()
-		}
-		var all []error
-		for _, folder := range folders {
-			if _, err := os.Stat(folder); err != nil { // it would be another loss
-				all = append(all, err)
+			if len(w.buses) > 0 && r.IntN(2) == 0 {
+				units = append(units, w.belfries()...)
 			}
-			// A power cut must not bring it back.
-			all = append(all, os.RemoveAll(folder), syncFolder(filepath.Dir(folder)))
-		}
-		return func(context.Context) error { return startAll(units) }, errors.Join(all...)
-	}}
+			for _, u := range slices.Backward(units) {
+				u.kill()
+			}
+			var all []error
+			for _, folder := range folders {
+				if _, err := os.Stat(folder); err != nil { // it would be another loss
+					all = append(all, err)
+				}
+				// A power cut must not bring it back.
+				all = append(all, os.RemoveAll(folder), syncFolder(filepath.Dir(folder)))
+			}
+			return func(context.Context) error { return startAll(units) }, errors.Join(all...)
+		}}
 }
 
 func syncFolder(path string) error {

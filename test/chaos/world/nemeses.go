@@ -52,10 +52,11 @@ func (w *World) processNemeses() []Nemesis {
 		all = append(all, w.kill("kill everything", n, w.units()))
 	}
 	if w.backend != nil {
-		all = append(all, Nemesis{Name: "kill backend", Kills: 1, Inject: func(context.Context, *rand.Rand) (heal, error) {
-			w.backend.Kill()
-			return func(context.Context) error { w.backend.Restart(); return nil }, nil
-		}})
+		all = append(all,
+			Nemesis{Name: "kill backend", Kills: 1, Inject: func(context.Context, *rand.Rand) (heal, error) {
+				w.backend.Kill()
+				return func(context.Context) error { w.backend.Restart(); return nil }, nil
+			}})
 	}
 	return all
 }
@@ -107,19 +108,22 @@ func (w *World) networkNemeses() []Nemesis {
 			continue
 		}
 		add := func(name string, inject func(context.Context, *backing.Proxy) error) {
-			all = append(all, Nemesis{Name: name + " " + to.name, Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {
-				affected := some(r, 1+r.IntN(len(w.belfries())), w.belfries())
-				var proxies []*backing.Proxy
-				for _, u := range affected {
-					proxies = append(proxies, to.links[u]...)
-				}
-				return breakAll(ctx, proxies, inject)
-			}})
+			all = append(all,
+				Nemesis{Name: name + " " + to.name, Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {
+					affected := some(r, 1+r.IntN(len(w.belfries())), w.belfries())
+					var proxies []*backing.Proxy
+					for _, u := range affected {
+						proxies = append(proxies, to.links[u]...)
+					}
+					return breakAll(ctx, proxies, inject)
+				}})
 		}
 		add("cut connections to", func(ctx context.Context, p *backing.Proxy) error { return p.Disable(ctx) })
 		add("lose what is sent to", func(ctx context.Context, p *backing.Proxy) error { return p.Drop(ctx) })
-		add("reset connections at a reply of", func(ctx context.Context, p *backing.Proxy) error { return p.ResetAtReply(ctx, 0) })
-		add("end replies midway of", func(ctx context.Context, p *backing.Proxy) error { return p.Truncate(ctx, replySize) })
+		add("reset connections at a reply of",
+			func(ctx context.Context, p *backing.Proxy) error { return p.ResetAtReply(ctx, 0) })
+		add("end replies midway of",
+			func(ctx context.Context, p *backing.Proxy) error { return p.Truncate(ctx, replySize) })
 		add("delay replies of", func(ctx context.Context, p *backing.Proxy) error { return p.Delay(ctx, slowReply) })
 	}
 	return all
@@ -132,7 +136,8 @@ const replySize = 900
 const slowReply = 300
 
 // breakAll injects a fault into connections.
-func breakAll(ctx context.Context, proxies []*backing.Proxy, inject func(context.Context, *backing.Proxy) error) (heal, error) {
+func breakAll(ctx context.Context, proxies []*backing.Proxy,
+	inject func(context.Context, *backing.Proxy) error) (heal, error) {
 	clearAll := func(ctx context.Context) error {
 		var all []error
 		for _, p := range proxies {

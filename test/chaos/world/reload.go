@@ -93,7 +93,8 @@ func (w *World) restore(ctx context.Context) error {
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("%s does not have the configuration of the beginning: exit %d, %s: %w", u.name, code, out, errors.Join(err, ctx.Err()))
+				return fmt.Errorf("%s does not have the configuration of the beginning: exit %d, %s: %w", u.name, code,
+					out, errors.Join(err, ctx.Err()))
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
@@ -153,7 +154,8 @@ var models = [][2]string{
   Tags:`, `limit: 3}, Registers: {key: parent, target: smalls, fields: title}}
   Tags:`},
 	// What is derived from objects. Computed properties are of objects alone of which clients don't know each revision.
-	{"  Children:\n", "  Children:\n    computed: {loud: 'object.title.upperAscii()'}\n    search: {fields: [title]}\n"},
+	{"  Children:\n",
+		"  Children:\n    computed: {loud: 'object.title.upperAscii()'}\n    search: {fields: [title]}\n"},
 	{"  Parents:\n", "  Parents:\n    computed: {size: 'size(object.title) + size(children)'}\n    indexes: [size]\n"},
 	{"  Registers:\n", "  Registers:\n    indexes: [title, 'value, title']\n"},
 	{"  Toys:\n", "  Toys:\n    search: {fields: [title, note]}\n"},
@@ -180,9 +182,11 @@ func variant(r *rand.Rand) func(text string) string {
 func (w *World) valid(r *rand.Rand, u *unit, model func(string) string) (string, error) {
 	schema, theme := filepath.Join(w.folder, u.name+".json"), filepath.Join(w.folder, u.name+"-theme")
 	if err := errors.Join(
-		writeFile(schema, []string{`{}`, `{"type": "object"}`, `{"properties": {"title": {"type": "string"}}}`}[r.IntN(3)]),
+		writeFile(schema,
+			[]string{`{}`, `{"type": "object"}`, `{"properties": {"title": {"type": "string"}}}`}[r.IntN(3)]),
 		os.MkdirAll(theme, 0o700),
-		writeFile(filepath.Join(theme, "start.html"), fmt.Sprintf(`{{define "title"}}t{{end}}{{define "content"}}%d{{end}}`, r.IntN(3))),
+		writeFile(filepath.Join(theme, "start.html"),
+			fmt.Sprintf(`{{define "title"}}t{{end}}{{define "content"}}%d{{end}}`, r.IntN(3))),
 	); err != nil {
 		return "", err
 	}
@@ -193,15 +197,23 @@ func (w *World) valid(r *rand.Rand, u *unit, model func(string) string) (string,
 		}
 	}
 	const exposed = ":\n    expose: {list: true}\n"
-	add("  Registers"+exposed, fmt.Sprintf("    schema: %s\n    uuid: client\n    policy: {create: 'true', update: 'true', delete: 'true', list: 'true', get: 'true'}\n", schema))
-	add("  Toys"+exposed, "    fields: {title: {write: 'true'}, note: {read: 'true', write: 'true'}}\n    maxObjectSize: 200KiB\n")
-	add("  Smalls"+exposed, "    policy: {create: 'true', update: 'true', delete: 'true', list: 'true', get: 'true'}\n    uuid: client\n")
+	add("  Registers"+
+		exposed, fmt.Sprintf("    schema: %s\n    uuid: client\n    policy: {create: 'true', update: 'true', delete: "+
+		"'true', list: 'true', get: 'true'}\n", schema))
+	add("  Toys"+exposed,
+		"    fields: {title: {write: 'true'}, note: {read: 'true', write: 'true'}}\n    maxObjectSize: 200KiB\n")
+	add("  Smalls"+exposed,
+		"    policy: {create: 'true', update: 'true', delete: 'true', list: 'true', get: 'true'}\n    uuid: client\n")
 	text = model(text)
-	text += "log: {level: " + []string{"debug", "info", "warn"}[r.IntN(3)] + ", format: " + []string{"text", "json"}[r.IntN(2)] + "}\n"
+	text += "log: {level: " + []string{"debug", "info", "warn"}[r.IntN(3)] + ", format: " +
+		[]string{"text", "json"}[r.IntN(2)] + "}\n"
 	for _, more := range []string{
-		"limits: {loopback: true, address: {reads: 100000, lists: 100000, writes: 100000}}\n", "pages: {folder: " + theme + "}\n", "events: {heartbeat: 5s}\n",
-		"console: {enabled: false}\n", "documents: {openapi: true, asyncapi: true}\n", "hosts: [belfry.example.com]\n", "tombstones: 25h\n", "shutdownTimeout: 20s\n",
-		"tracing: {endpoint: 'http://127.0.0.1:1'}\n", "backup: {folder: " + filepath.Join(w.folder, u.name+"-backups") + ", schedule: '0 3 * * *'}\n",
+		"limits: {loopback: true, address: {reads: 100000, lists: 100000, writes: 100000}}\n",
+		"pages: {folder: " + theme + "}\n", "events: {heartbeat: 5s}\n",
+		"console: {enabled: false}\n", "documents: {openapi: true, asyncapi: true}\n", "hosts: [belfry.example.com]\n",
+		"tombstones: 25h\n", "shutdownTimeout: 20s\n",
+		"tracing: {endpoint: 'http://127.0.0.1:1'}\n",
+		"backup: {folder: " + filepath.Join(w.folder, u.name+"-backups") + ", schedule: '0 3 * * *'}\n",
 	} {
 		if r.IntN(2) == 0 {
 			text += more
@@ -217,12 +229,15 @@ func (w *World) invalid(r *rand.Rand, valid string) []configuration {
 	return []configuration{
 		{"cut off", valid[:r.IntN(len(valid))], nil, []int{reloaded, refused}},
 		{"removed", "", func(path, _ string) error { return os.Remove(path) }, refuse},
-		{"a folder", "", func(path, _ string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, refuse},
+		{"a folder", "", func(path, _ string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) },
+			refuse},
 		{"huge", valid + strings.Repeat("# x\n", 1<<19), nil, refuse},
 		{"empty", "", nil, refuse},
-		{"with a rule that does not compile", in("stores:\n", "stores:\n  Broken: {policy: {create: 'pin == ('}}\n"), nil, refuse},
+		{"with a rule that does not compile", in("stores:\n", "stores:\n  Broken: {policy: {create: 'pin == ('}}\n"),
+			nil, refuse},
 		{"with a schema that is missing", in("stores:\n", "stores:\n  Broken: {schema: none.json}\n"), nil, refuse},
-		{"with a mapping of a store that is missing", in("stores:\n", "stores:\n  Another: {map: {None: {key: none, target: others}}}\n"), nil, refuse},
+		{"with a mapping of a store that is missing",
+			in("stores:\n", "stores:\n  Another: {map: {None: {key: none, target: others}}}\n"), nil, refuse},
 		{"with another folder of data", in("data: ", "data: ./other-"), nil, refuse},
 		{"with another store of users", in("authentication:\n", "authentication:\n  userStore: Others\n"), nil, refuse},
 		{"with another bus", in("bus: {", "bus: {user: other, password: 'another-password', "), nil, refuse},

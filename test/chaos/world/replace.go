@@ -10,9 +10,9 @@ import (
 // Processes is how many processes of belfry there are.
 func (w *World) Processes() int { return len(w.belfries()) }
 
-// Replace returns a fault that replaces the program of one process of belfry after the other, in a random order, by the next
-// of some programs, and then by the one after it, and so on in a circle. A process is stopped or killed before. Half of the time
-// another fault is there meanwhile: a process or a server is killed, or paused.
+// Replace returns a fault that replaces the program of one process of belfry after the other, in a random order, by the
+// next of some programs, and then by the one after it, and so on in a circle. A process is stopped or killed before.
+// Half of the time another fault is there meanwhile: a process or a server is killed, or paused.
 func (w *World) Replace(programs ...string) Nemesis {
 	var left []*unit // to be replaced by programs[0]
 	return Nemesis{Name: "replace a program", Inject: func(ctx context.Context, r *rand.Rand) (heal, error) {

@@ -31,7 +31,8 @@ const (
 	FilesAndBus Kind = "files-and-bus" // one process and a NATS server
 	Mongo       Kind = "mongodb"       // two fronts, two workers and a NATS server
 	Dynamo      Kind = "dynamodb"      // the same
-	Cluster     Kind = "cluster"       // four fronts, four workers (in short runs two of each) and three NATS servers, on DynamoDB's stand-in
+	// four fronts, four workers (in short runs two of each) and three NATS servers, on DynamoDB's stand-in
+	Cluster Kind = "cluster"
 )
 
 // Kinds returns all kinds.
@@ -111,7 +112,8 @@ func StartWith(t testing.TB, kind Kind, served, program string) *World {
 
 func start(t testing.TB, kind Kind, served string, steppable bool, program string) *World {
 	t.Helper()
-	w := &World{t: t, kind: kind, folder: t.TempDir(), toBus: map[*unit][]*backing.Proxy{}, toStores: map[*unit][]*backing.Proxy{}}
+	w := &World{t: t, kind: kind, folder: t.TempDir(), toBus: map[*unit][]*backing.Proxy{},
+		toStores: map[*unit][]*backing.Proxy{}}
 	belfry, nats := programs.Belfry, programs.NATS
 	if steppable {
 		belfry, nats = programs.BelfryWithClock, programs.NATSWithClock
@@ -123,7 +125,8 @@ func start(t testing.TB, kind Kind, served string, steppable bool, program strin
 	w.programs.commands = w.must(programs.BelfryWithoutRace())
 	w.programs.nats = w.must(nats())
 	w.env = append(os.Environ(),
-		gotest.RaceOptions+" log_path="+filepath.Join(w.folder, raceLog), "GOGC=", "AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
+		gotest.RaceOptions+" log_path="+filepath.Join(w.folder, raceLog), "GOGC=",
+		"AWS_ACCESS_KEY_ID="+backing.AccessKey, "AWS_SECRET_ACCESS_KEY="+backing.SecretKey)
 	if steppable {
 		w.env = append(w.env, w.clock.Env())
 	}

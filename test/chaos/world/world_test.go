@@ -25,7 +25,8 @@ func create(t *testing.T, front, uuid string) {
 	t.Helper()
 	client := &http.Client{Timeout: kit.Limit}
 	kit.WaitUntil(t, func() error {
-		res, err := client.Post(front+"/children", "application/json", strings.NewReader(fmt.Sprintf(`{"uuid":%q,"parent":"p","title":"t"}`, uuid)))
+		res, err := client.Post(front+"/children", "application/json",
+			strings.NewReader(fmt.Sprintf(`{"uuid":%q,"parent":"p","title":"t"}`, uuid)))
 		if err != nil {
 			return err
 		}

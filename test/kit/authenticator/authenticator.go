@@ -80,7 +80,8 @@ func Encode(data []byte) string { return base64.RawURLEncoding.EncodeToString(da
 // New makes a credential with an id, and with a key of an algorithm, for pages of an origin.
 func New(t *testing.T, algorithm int, origin string) *Credential {
 	t.Helper()
-	c := &Credential{T: t, ID: make([]byte, 32), Algorithm: algorithm, Origin: origin, Flags: UserPresent | UserVerified}
+	c := &Credential{T: t, ID: make([]byte, 32), Algorithm: algorithm, Origin: origin,
+		Flags: UserPresent | UserVerified}
 	_, _ = rand.Read(c.ID)
 	var err error
 	switch algorithm {
@@ -115,8 +116,10 @@ func (c *Credential) Create(text []byte, change ...func(*Ceremony)) json.RawMess
 	}
 	c.handle = handle
 	y := Ceremony{
-		Type: "webauthn.create", Challenge: o.PublicKey.Challenge, Origin: c.Origin, RPID: o.PublicKey.RP.ID, Flags: c.Flags | attested,
-		Counter: c.Counter, ID: c.ID, Key: c.PublicKey(), Format: "none", Statement: map[string]any{}, Transports: []string{"internal"},
+		Type: "webauthn.create", Challenge: o.PublicKey.Challenge, Origin: c.Origin, RPID: o.PublicKey.RP.ID,
+		Flags:   c.Flags | attested,
+		Counter: c.Counter, ID: c.ID, Key: c.PublicKey(), Format: "none", Statement: map[string]any{},
+		Transports: []string{"internal"},
 	}
 	for _, f := range change {
 		f(&y)
@@ -132,7 +135,8 @@ func (c *Credential) Create(text []byte, change ...func(*Ceremony)) json.RawMess
 	if err != nil {
 		c.Fatal(err)
 	}
-	return c.reply(y, map[string]any{"clientDataJSON": Encode(y.clientData()), "attestationObject": Encode(attestation), "transports": y.Transports})
+	return c.reply(y, map[string]any{"clientDataJSON": Encode(y.clientData()), "attestationObject": Encode(attestation),
+		"transports": y.Transports})
 }
 
 // Get replies to navigator.credentials.get.
@@ -143,8 +147,8 @@ func (c *Credential) Get(text []byte, change ...func(*Ceremony)) json.RawMessage
 		c.Counter++
 	}
 	y := Ceremony{
-		Type: "webauthn.get", Challenge: o.PublicKey.Challenge, Origin: c.Origin, RPID: o.PublicKey.RPID, Flags: c.Flags,
-		Counter: c.Counter, ID: c.ID, UserHandle: c.handle,
+		Type: "webauthn.get", Challenge: o.PublicKey.Challenge, Origin: c.Origin, RPID: o.PublicKey.RPID,
+		Flags: c.Flags, Counter: c.Counter, ID: c.ID, UserHandle: c.handle,
 	}
 	for _, f := range change {
 		f(&y)
@@ -155,7 +159,8 @@ func (c *Credential) Get(text []byte, change ...func(*Ceremony)) json.RawMessage
 		signature = y.Signature(signature)
 	}
 	return c.reply(y, map[string]any{
-		"clientDataJSON": Encode(y.clientData()), "authenticatorData": Encode(data), "signature": Encode(signature), "userHandle": Encode(y.UserHandle),
+		"clientDataJSON": Encode(y.clientData()), "authenticatorData": Encode(data), "signature": Encode(signature),
+		"userHandle": Encode(y.UserHandle),
 	})
 }
 
@@ -172,7 +177,8 @@ func (c *Credential) reply(y Ceremony, response map[string]any) json.RawMessage 
 }
 
 func (y Ceremony) clientData() []byte {
-	text, _ := json.Marshal(map[string]any{"type": y.Type, "challenge": y.Challenge, "origin": y.Origin, "crossOrigin": y.CrossOrigin})
+	text, _ := json.Marshal(map[string]any{"type": y.Type, "challenge": y.Challenge, "origin": y.Origin,
+		"crossOrigin": y.CrossOrigin})
 	return text
 }
 

@@ -30,7 +30,8 @@ func Overlay(goroot, folder string) (path string, err error) {
 		return "", err
 	}
 	if strings.Count(string(text), readsClock) != 1 {
-		return "", fmt.Errorf("%s does not read the clock as it used to: adapt package clock to this version of Go", source)
+		return "", fmt.Errorf("%s does not read the clock as it used to: adapt package clock to this version of Go",
+			source)
 	}
 	patched := filepath.Join(folder, "time.go")
 	added := filepath.Join(folder, "stepped.go")

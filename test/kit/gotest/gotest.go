@@ -35,8 +35,9 @@ func Main(name string, run func(ctx context.Context) error) {
 	}
 }
 
-// List returns the functions whose name begins with a prefix and contains a text, in packages that patterns match from the project's
-// root, which is the working folder. None is an error: a command that runs nothing must not succeed. Flags are of go test.
+// List returns the functions whose name begins with a prefix and contains a text, in packages that patterns match from
+// the project's root, which is the working folder. None is an error: a command that runs nothing must not succeed.
+// Flags are of go test.
 func List(ctx context.Context, prefix, contains string, flags []string, patterns ...string) ([]Target, error) {
 	modules, err := Modules(".")
 	if err != nil {
@@ -44,7 +45,8 @@ func List(ctx context.Context, prefix, contains string, flags []string, patterns
 	}
 	var all []Target
 	for _, p := range Parts(modules, patterns...) {
-		cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-vet=off", "-list", "^" + prefix}, flags, p.Patterns)...)
+		cmd := exec.CommandContext(ctx, "go",
+			slices.Concat([]string{"test", "-vet=off", "-list", "^" + prefix}, flags, p.Patterns)...)
 		cmd.Dir = p.Folder
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
@@ -59,7 +61,8 @@ func List(ctx context.Context, prefix, contains string, flags []string, patterns
 
 // choose keeps the targets whose name contains a text.
 func choose(targets []Target, contains string) ([]Target, error) {
-	targets = slices.DeleteFunc(slices.Clone(targets), func(t Target) bool { return !strings.Contains(t.Name, contains) })
+	targets = slices.DeleteFunc(slices.Clone(targets),
+		func(t Target) bool { return !strings.Contains(t.Name, contains) })
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("no test has %q in its name", contains)
 	}

@@ -10,7 +10,8 @@ func TestParse(t *testing.T) {
 		"FuzzParse\nFuzzMergePatch\nok  \tbelfry/pkg/object\t0.004s\n"+
 		"?   \tbelfry/bench/load\t[no test files]\n"+
 		"FuzzDecode\nok  \tbelfry/pkg/event\t(cached)\n", "Fuzz", ".")
-	want := []Target{{"belfry/pkg/object", "FuzzParse", "."}, {"belfry/pkg/object", "FuzzMergePatch", "."}, {"belfry/pkg/event", "FuzzDecode", "."}}
+	want := []Target{{"belfry/pkg/object", "FuzzParse", "."}, {"belfry/pkg/object", "FuzzMergePatch", "."},
+		{"belfry/pkg/event", "FuzzDecode", "."}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Module is a Go module of the project: belfry's, or one below it that imports belfry, and requires what is not for its users.
-// Those that import nothing of belfry, such as tools and test/servers, are not among them.
+// Module is a Go module of the project: belfry's, or one below it that imports belfry, and requires what is not for its
+// users. Those that import nothing of belfry, such as tools and test/servers, are not among them.
 type Module struct {
 	Path   string // of its packages' imports: "belfry/test/browser"
 	Folder string // from the project's root: "test/browser"; ".": the root
@@ -30,7 +30,9 @@ func Modules(root string) ([]Module, error) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && file != root && (strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"bin", "data", "node_modules", "testdata"}, entry.Name())):
+		case entry.IsDir() &&
+			file != root && (strings.HasPrefix(entry.Name(), ".") ||
+			slices.Contains([]string{"bin", "data", "node_modules", "testdata"}, entry.Name())):
 			return filepath.SkipDir
 		case entry.Name() != "go.mod":
 			return nil
@@ -64,8 +66,8 @@ type Part struct {
 	Patterns []string
 }
 
-// Parts divides patterns of packages, as the project's root has them, by module: ./test/chaos/check is ./check of test/chaos, and
-// ./... is ./... of each module.
+// Parts divides patterns of packages, as the project's root has them, by module: ./test/chaos/check is ./check of
+// test/chaos, and ./... is ./... of each module.
 func Parts(modules []Module, patterns ...string) []Part {
 	var all []Part
 	for _, m := range modules {

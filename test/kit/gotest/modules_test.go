@@ -25,10 +25,12 @@ func TestModulesAreThoseThatImportBelfry(t *testing.T) {
 		}
 	}
 	all, err := Modules(root)
-	if got := fmt.Sprint(all); err != nil || got != "[{belfry .} {belfry/listeners/b listeners/b} {belfry/test/a test/a}]" {
+	if got := fmt.Sprint(all); err != nil ||
+		got != "[{belfry .} {belfry/listeners/b listeners/b} {belfry/test/a test/a}]" {
 		t.Errorf("%s, %v", got, err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "test/a/go.mod"), []byte("module a\n\nreplace belfry => ../..\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "test/a/go.mod"), []byte("module a\n\nreplace belfry => ../..\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Modules(root); err == nil || !strings.Contains(err.Error(), "expected module belfry/test/a") {
@@ -60,7 +62,8 @@ func TestPatternsAreDividedByModule(t *testing.T) {
 	for _, c := range []struct {
 		pattern, folder string
 		want            bool
-	}{{"./...", "a/b", true}, {"./a/...", "a", true}, {"./a/...", "a/b", true}, {"./a/...", "ab", false}, {"./a", "a", true}, {"./a", "a/b", false}} {
+	}{{"./...", "a/b", true}, {"./a/...", "a", true}, {"./a/...", "a/b", true}, {"./a/...", "ab", false},
+		{"./a", "a", true}, {"./a", "a/b", false}} {
 		if Match(c.pattern, c.folder) != c.want {
 			t.Errorf("%s and %s: %v", c.pattern, c.folder, !c.want)
 		}

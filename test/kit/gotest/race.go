@@ -1,11 +1,12 @@
 package gotest
 
-// uninstrumented are packages that compute in one goroutine at a time, as the model does under a lock: the race detector
-// finds nothing in them, and takes most of their time. It still sees their mutexes, channels and goroutines, which are those of
-// the runtime. A package that synchronizes by sync/atomic must not be here, nor one that uses what is inlined into it and does,
-// sync.Once and sync.Map: what it publishes would look like a race.
+// uninstrumented are packages that compute in one goroutine at a time, as the model does under a lock: the race
+// detector finds nothing in them, and takes most of their time. It still sees their mutexes, channels and goroutines,
+// which are those of the runtime. A package that synchronizes by sync/atomic must not be here, nor one that uses what
+// is inlined into it and does, sync.Once and sync.Map: what it publishes would look like a race.
 var uninstrumented = []string{
-	"belfry/test/model",                                              // explores the states of a model one after the other
+	// explores the states of a model one after the other
+	"belfry/test/model",
 	"belfry/bench/scale",                                             // simulates one step after the other
 	"cel.dev/cel-go/common/ast",                                      // expressions as they are checked
 	"encoding/base64",                                                // for encoding/json and many others
@@ -34,7 +35,7 @@ func Race() []string {
 	return flags
 }
 
-// RaceOptions are, in the environment, options of the race detector. A program would otherwise sleep for a second before it
-// exits, and the detector would map its memory of a large buffer anew whenever one is allocated, which takes a fifth of the CPU
-// time of the tests of binaries.
+// RaceOptions are, in the environment, options of the race detector. A program would otherwise sleep for a second
+// before it exits, and the detector would map its memory of a large buffer anew whenever one is allocated, which takes
+// a fifth of the CPU time of the tests of binaries.
 const RaceOptions = "GORACE=atexit_sleep_ms=10 clear_shadow_mmap_threshold=16777216"

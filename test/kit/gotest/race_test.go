@@ -18,7 +18,8 @@ func TestUninstrumentedPackagesPublishNothingByAtomics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range uninstrumented {
-		cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, name)
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-f",
+			`{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, name)
 		if folder, own := strings.CutPrefix(name, "belfry/"); own {
 			cmd.Dir = filepath.Join(root, within(modules, folder).Folder)
 		}

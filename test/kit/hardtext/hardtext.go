@@ -14,8 +14,10 @@ var naughty []byte
 
 // more are texts that matter to JSON and are not on the list.
 var more = []string{
-	"\b\t\n\f\r", "\x01\x1f\x0b\x7f", "\u0080\u009f\u00a0", "\u2028\u2029", `"`, `\`, `\"`, `\\"`, `/`, `</script>`, "<>&'`",
-	"\U0001f600", "\U0010ffff", "\ufffd\ufffe\uffff", "\ud7ff\ue000", "\ufeffmark", "e\u0301 é", "中文", "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+	"\b\t\n\f\r", "\x01\x1f\x0b\x7f", "\u0080\u009f\u00a0", "\u2028\u2029", `"`, `\`, `\"`, `\\"`, `/`, `</script>`,
+	"<>&'`",
+	"\U0001f600", "\U0010ffff", "\ufffd\ufffe\uffff", "\ud7ff\ue000", "\ufeffmark", "e\u0301 é", "中文",
+	"\U0001f468\u200d\U0001f469\u200d\U0001f467",
 	`\u4e2d`, `\ud83d\ude00`, `%u4e2d`, "&eacute;", "in", "true", "null", "a.b", "a[]", "-a", " ", "\u3000",
 }
 
@@ -28,7 +30,8 @@ func All() []string {
 	return append(all, more...)
 }
 
-// Encoders write a text as a JSON string, by their names: as Go does without HTML escapes, as PHP does, and as Python does.
+// Encoders write a text as a JSON string, by their names: as Go does without HTML escapes, as PHP does, and as Python
+// does.
 func Encoders() map[string]func(string) string {
 	return map[string]func(string) string{
 		"Go":     plain,

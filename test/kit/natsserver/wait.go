@@ -11,7 +11,8 @@ import (
 	"belfry/test/kit"
 )
 
-// patience is how long a message may take, on a processor that does nothing else. One that takes longer does not arrive.
+// patience is how long a message may take, on a processor that does nothing else. One that takes longer does not
+// arrive.
 const patience = time.Minute
 
 // Request sends a request and waits for its reply.
@@ -33,13 +34,14 @@ func Next(s *nats.Subscription) (*nats.Msg, error) {
 	return s.NextMsgWithContext(ctx)
 }
 
-// Wait has a fetch wait as long as anything may take. By itself it would take a bus for lost that a busy machine stalls for ten seconds.
+// Wait has a fetch wait as long as anything may take. By itself it would take a bus for lost that a busy machine stalls
+// for ten seconds.
 func Wait() []jetstream.FetchOpt {
 	return []jetstream.FetchOpt{jetstream.FetchMaxWait(kit.Limit), jetstream.FetchHeartbeat(kit.Limit / 4)}
 }
 
-// Publish publishes events as an outbox does: again, while the bus does not accept them in the time that it has for that. Those that it
-// has already it does not store twice.
+// Publish publishes events as an outbox does: again, while the bus does not accept them in the time that it has for
+// that. Those that it has already it does not store twice.
 func Publish[E any](t testing.TB, to interface {
 	Publish(ctx context.Context, events []E) error
 }, events ...E) {

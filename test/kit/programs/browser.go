@@ -16,11 +16,12 @@ const headlessShell = "chromium-headless-shell"
 // Chromium returns the path of a Chromium, that of the machine. If there is none, it installs Debian's where this
 // process may: the headless shell, which has no windows to draw, and takes a quarter less CPU time for the same pages.
 func Chromium() (string, error) {
-	return fromDebian("the tests of pages need Chromium", headlessShell, headlessShell, "chromium", "chromium-browser", "google-chrome")
+	return fromDebian("the tests of pages need Chromium", headlessShell, headlessShell, "chromium", "chromium-browser",
+		"google-chrome")
 }
 
-// Command returns the path of a program that the commands of the documentation use, that of the machine. If there is none, it installs
-// Debian's package of this name where this process may.
+// Command returns the path of a program that the commands of the documentation use, that of the machine. If there is
+// none, it installs Debian's package of this name where this process may.
 func Command(name string) (string, error) {
 	return fromDebian("the commands of the documentation need "+name, name, name)
 }
@@ -39,7 +40,8 @@ func fromDebian(need, pkg string, names ...string) (string, error) {
 		return path, nil
 	}
 	if os.Getuid() != 0 {
-		return "", errors.New(need + ": install it with apt-get install --no-install-recommends " + pkg + ", or run make prepare as root")
+		return "", errors.New(need + ": install it with apt-get install --no-install-recommends " + pkg +
+			", or run make prepare as root")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Limit)
 	defer cancel()

@@ -12,11 +12,12 @@ import (
 // proxies are the packages of Debian with nginx, Apache and Caddy, and what they need besides the C library.
 var proxies = []string{
 	"nginx", "apache2-bin", "caddy",
-	"libapr1", "libaprutil1", "libbrotli1", "libcrypt1", "libexpat1", "libpcre2-8-0", "libssl3", "libuuid1", "media-types", "zlib1g",
+	"libapr1", "libaprutil1", "libbrotli1", "libcrypt1", "libexpat1", "libpcre2-8-0", "libssl3", "libuuid1",
+	"media-types", "zlib1g",
 }
 
-// HTTPProxies installs nginx, Apache and Caddy, as Debian ships them, and returns the folder that holds their root. Packages are unpacked, not
-// installed: that needs no root, changes nothing of the machine, and starts no service.
+// HTTPProxies installs nginx, Apache and Caddy, as Debian ships them, and returns the folder that holds their root.
+// Packages are unpacked, not installed: that needs no root, changes nothing of the machine, and starts no service.
 func HTTPProxies() (string, error) {
 	release, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -29,7 +30,8 @@ func HTTPProxies() (string, error) {
 func unpack(ctx context.Context, _, target string) error {
 	for _, program := range []string{"apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return errors.New("the tests of proxies need Debian's packages of nginx, Apache and Caddy: there is no " + program)
+			return errors.New("the tests of proxies need Debian's packages of nginx, Apache and Caddy: there is no " +
+				program)
 		}
 	}
 	folder, err := os.MkdirTemp("", "belfry-proxies")
@@ -44,7 +46,8 @@ func unpack(ctx context.Context, _, target string) error {
 	}
 	packages := filepath.Join(folder, "packages")
 	options := []string{
-		"-o", "Dir::State::Lists=" + filepath.Join(folder, "lists"), "-o", "Dir::Cache=" + filepath.Join(folder, "cache"),
+		"-o", "Dir::State::Lists=" + filepath.Join(folder, "lists"), "-o",
+		"Dir::Cache=" + filepath.Join(folder, "cache"),
 		"-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=", "-q",
 	}
 	if err := run(ctx, packages, nil, "apt-get", append(options, "update")...); err != nil {

@@ -29,8 +29,8 @@ type job struct {
 	prepared bool // it must be in the cache
 }
 
-// Prepared is the variable of the environment which says that all programs have been built. One that is missing is not built then,
-// while other tests run and wait.
+// Prepared is the variable of the environment which says that all programs have been built. One that is missing is not
+// built then, while other tests run and wait.
 const Prepared = "BELFRY_TEST_PREPARED"
 
 var (
@@ -84,7 +84,10 @@ func installInto(cache, root string, j job) (folder string, err error) {
 		return folder, os.Chtimes(folder, time.Time{}, time.Now())
 	}
 	if j.prepared {
-		return "", errors.New("make test does not build it: either its tests belong in test/suite/rest, or it belongs to the programs of make test in test/kit/programs; or its sources have changed since make test began: run it again")
+		return "", errors.New(
+			"make test does not build it: either its tests belong in test/suite/rest, or it belongs " +
+				"to the programs of make test in test/kit/programs; or its sources have changed since make test " +
+				"began: run it again")
 	}
 	if j.changes {
 		if err := removeOutdated(cache, j.name); err != nil {
@@ -149,20 +152,21 @@ func hashOf(root string, from, words []string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q\n", words)
 	for _, source := range from {
-		err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(source)), func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case entry.IsDir() && entry.Name() == "node_modules":
-				return fs.SkipDir
-			case !entry.Type().IsRegular() || strings.HasSuffix(path, "_test.go"):
-				return nil
-			}
-			data, err := os.ReadFile(path)
-			fmt.Fprintf(h, "%q %d\n", strings.TrimPrefix(path, root), len(data))
-			_, writing := h.Write(data)
-			return errors.Join(err, writing)
-		})
+		err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(source)),
+			func(path string, entry fs.DirEntry, err error) error {
+				switch {
+				case err != nil:
+					return err
+				case entry.IsDir() && entry.Name() == "node_modules":
+					return fs.SkipDir
+				case !entry.Type().IsRegular() || strings.HasSuffix(path, "_test.go"):
+					return nil
+				}
+				data, err := os.ReadFile(path)
+				fmt.Fprintf(h, "%q %d\n", strings.TrimPrefix(path, root), len(data))
+				_, writing := h.Write(data)
+				return errors.Join(err, writing)
+			})
 		if err != nil {
 			return "", err
 		}

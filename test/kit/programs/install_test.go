@@ -51,8 +51,10 @@ func TestAProgramIsBuiltOncePerContentOfItsSources(t *testing.T) {
 }
 
 func TestAProgramThatMustBeThereIsNotBuilt(t *testing.T) {
-	j := job{name: "p", prepared: true, build: func(context.Context, string, string) error { return errors.New("it is built") }}
-	if _, err := installInto(t.TempDir(), t.TempDir(), j); err == nil || !strings.Contains(err.Error(), "test/suite/rest") {
+	j := job{name: "p", prepared: true,
+		build: func(context.Context, string, string) error { return errors.New("it is built") }}
+	if _, err := installInto(t.TempDir(), t.TempDir(), j); err == nil ||
+		!strings.Contains(err.Error(), "test/suite/rest") {
 		t.Error(err)
 	}
 }

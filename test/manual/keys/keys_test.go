@@ -37,8 +37,9 @@ func TestKeysAreFoundByTheMostExactPattern(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"stores.Any.url": "stores.*.url", "stores.Users.url": "stores.Users.url", "stores.Any.hooks.save[].name": "stores.*.hooks.*[].name",
-		"stores.Any.hooks.save.name": "", "stores.url": "", "stores.A.b.url": "",
+		"stores.Any.url": "stores.*.url", "stores.Users.url": "stores.Users.url",
+		"stores.Any.hooks.save[].name": "stores.*.hooks.*[].name",
+		"stores.Any.hooks.save.name":   "", "stores.url": "", "stores.A.b.url": "",
 	} {
 		got := ""
 		if k := f.Find(path); k != nil {
@@ -86,11 +87,13 @@ func TestMistakesInTheDescriptionAreErrors(t *testing.T) {
 }
 
 func TestThePageSaysWhatAReloadRefuses(t *testing.T) {
-	policies := map[string]string{"stores.*": "live", "stores.Books.url": "restart", "stores.Books.hooks.save[].name": "live", "stores.Users.url": "restart"}
+	policies := map[string]string{"stores.*": "live", "stores.Books.url": "restart",
+		"stores.Books.hooks.save[].name": "live", "stores.Users.url": "restart"}
 	for reload, want := range map[string]string{
 		"reload: {restart: needs a restart}": "|`stores.<name>.url`, `stores.Users.url`| needs a restart |\n",
 		"":                                   `no text about keys that are "restart", such as`,
-		"reload: {restart: a, 'live unless first': b}": `a text about keys that are "live unless first", and there are none`,
+		"reload: {restart: a, 'live unless " +
+			"first': b}": `a text about keys that are "live unless first", and there are none`,
 	} {
 		f, err := read(t, reload+described)
 		if err != nil {

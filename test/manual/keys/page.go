@@ -15,7 +15,8 @@ const reloads = "Keys that a reload refuses"
 // Page returns docs/reference/configuration.md. policyOf returns the tag reload of a key.
 func (f *File) Page(policyOf func(path string) string) ([]byte, error) {
 	var b strings.Builder
-	b.WriteString("# Configuration\n\n<!-- Made of test/manual/keys/keys.yaml by `make schema`: change that file. -->\n\n")
+	b.WriteString("# Configuration\n\n<!-- Made of test/manual/keys/keys.yaml by `make schema`: change that " +
+		"file. -->\n\n")
 	b.WriteString(strings.TrimSpace(f.Introduction) + "\n\n")
 	for _, s := range f.Sections {
 		fmt.Fprintf(&b, "- [%s](#%s): %s\n", s.Title, docpages.Anchor(s.Title), s.Summary)
@@ -61,7 +62,8 @@ func (f *File) reloadTable(b *strings.Builder, policyOf func(path string) string
 			add(k.Path, k.at(s))
 		}
 	}
-	fmt.Fprintf(b, "\n## %s\n\nA [reload](../guides/configure.md#reload-without-a-restart) applies all other keys.\n\n| keys | a change |\n|---|---|\n", reloads)
+	fmt.Fprintf(b, "\n## %s\n\nA [reload](../guides/configure.md#reload-without-a-restart) applies all other "+
+		"keys.\n\n| keys | a change |\n|---|---|\n", reloads)
 	for _, policy := range policies {
 		if f.Reload[policy] == "" {
 			return fmt.Errorf("reload has no text about keys that are %q, such as %s", policy, by[policy][0])
@@ -88,7 +90,8 @@ func (f *File) table(b *strings.Builder, s *Section) error {
 	b.WriteString(header)
 	for _, k := range s.Keys {
 		meaning := k.Meaning
-		if k.Example.Kind != 0 && k.Type.Text != "boolean" && k.Type.Values == nil { // other examples say nothing that the type does not
+		// Other examples say nothing that the type does not.
+		if k.Example.Kind != 0 && k.Type.Text != "boolean" && k.Type.Values == nil {
 			example, err := flow(&k.Example)
 			if err != nil {
 				return fmt.Errorf("%s: %w", k.Path, err)

@@ -113,7 +113,8 @@ func (p *Page) paragraph(line int, paragraph string) {
 		}
 		p.Sentences = append(p.Sentences, sentence)
 		if sentence.Words > MaxSentence {
-			p.find(at, "a sentence of %d words, at most %d are allowed: %q", sentence.Words, MaxSentence, start(sentence.Text))
+			p.find(at, "a sentence of %d words, at most %d are allowed: %q", sentence.Words, MaxSentence,
+				start(sentence.Text))
 		}
 		p.phrases(at, sentence.Text)
 	}

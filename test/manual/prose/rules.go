@@ -16,8 +16,10 @@ func phrase(pattern, instead string) rule {
 // rules are the phrases of docs/style.md that a pattern finds. Questions may begin with "what" and "who".
 var rules = []rule{
 	phrase(`(?:is|are|was|were|be|has|have) none`, `say what there is, or "no …"`),
-	phrase(`(?:has|have|had) not (?:a|an|the|its|their|his|her|any|got|it|them|this|that|what|to|one|enough|all)`, `"lacks", "does not have", "no longer has"`),
-	phrase(`of who(?:ever|m)?|by whoever|to whoever|for whoever|whoever|whomever`, `name the person: "the user", "each subscriber"`),
+	phrase(`(?:has|have|had) not (?:a|an|the|its|their|his|her|any|got|it|them|this|that|what|to|one|enough|all)`,
+		`"lacks", "does not have", "no longer has"`),
+	phrase(`of who(?:ever|m)?|by whoever|to whoever|for whoever|whoever|whomever`,
+		`name the person: "the user", "each subscriber"`),
 	phrase(`whatever|whichever`, `name the thing, or "any …"`),
 	phrase(`that which|those which|what is (?:a|an|the) \w+['’]s`, `use a noun: "a user's data"`),
 	phrase(`tells|told|hears|heard|overhears?|overheard`, `"reports", "notifies", "receives", "shows"`),
@@ -35,5 +37,6 @@ var rules = []rule{
 	phrase(`looks? again|second look|looks? anew`, `"checks", "re-reads"`),
 	phrase(`behaviours?|colours?|favours?|centre|licence|whilst|amongst|grey|judgement|catalogues?|(?:cancel|label|travel)l(?:ed|ing)|(?:organ|author|recogn|normal|serial|initial|optim|summar|synchron)is(?:e|es|ed|ing|ation)`,
 		`American spelling`),
-	{pattern: regexp.MustCompile(`^(?:What|Who|Whose|Whom) `), unless: regexp.MustCompile(`\?["”)]*\s*$`), instead: `begin with a noun: the actor, or the thing`},
+	{pattern: regexp.MustCompile(`^(?:What|Who|Whose|Whom) `), unless: regexp.MustCompile(`\?["”)]*\s*$`),
+		instead: `begin with a noun: the actor, or the thing`},
 }

@@ -29,7 +29,8 @@ func (s *site) problem(file, format string, args ...any) {
 	s.problems = append(s.problems, fmt.Errorf("docs/%s: %s", file, fmt.Sprintf(format, args...)))
 }
 
-// The page of the contents, the part of pages for people who work on belfry, and that of decisions, which the contents need not list.
+// The page of the contents, the part of pages for people who work on belfry, and that of decisions, which the contents
+// need not list.
 const (
 	start         = "README.md"
 	internalPart  = "Internals"
@@ -57,7 +58,8 @@ func (s *site) contents() error {
 			}
 		case *ast.Link:
 			target, anchor, _ := strings.Cut(string(n.Destination), "#")
-			if part == nil || anchor != "" || path.Ext(target) != ".md" || external(target) || strings.HasPrefix(target, "..") {
+			if part == nil || anchor != "" || path.Ext(target) != ".md" || external(target) ||
+				strings.HasPrefix(target, "..") {
 				return ast.WalkContinue, nil
 			}
 			if s.byFile[target] != nil {
@@ -117,8 +119,8 @@ func (s *site) add(to *[]*manual.Page, file, label string) {
 	s.byFile[file] = p
 }
 
-// urlOf returns the URL of a page, relative to the site. Pages at the top of the folder have a folder of their own: "search" is a
-// route of the site.
+// urlOf returns the URL of a page, relative to the site. Pages at the top of the folder have a folder of their own:
+// "search" is a route of the site.
 func urlOf(file string) string {
 	url := strings.TrimSuffix(file, ".md")
 	switch {

@@ -36,7 +36,8 @@ type page struct {
 
 // markdown is what GitHub renders. What is HTML in a page was checked before: see rawHTML.
 var markdown = goldmark.New(
-	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)), extension.Strikethrough, extension.Linkify),
+	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
+		extension.Strikethrough, extension.Linkify),
 	goldmark.WithRendererOptions(gmhtml.WithUnsafe(), renderer.WithNodeRenderers(util.Prioritized(boxes{}, 100))),
 )
 
@@ -108,7 +109,8 @@ func (p *page) parse(s *site) (err error) {
 }
 
 var (
-	permitted   = regexp.MustCompile(`^(<!--[\s\S]*?-->|<br ?/?>|</?(details|summary|kbd|sub|sup)>|<a id="([a-z0-9-]+)">|</a>|\s)*$`)
+	permitted = regexp.MustCompile(
+		`^(<!--[\s\S]*?-->|<br ?/?>|</?(details|summary|kbd|sub|sup)>|<a id="([a-z0-9-]+)">|</a>|\s)*$`)
 	namedAnchor = regexp.MustCompile(`<a id="([^"]+)">`)
 )
 
@@ -265,7 +267,8 @@ func (p *page) render() ([]byte, error) {
 	_ = ast.Walk(p.document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if h, ok := n.(*ast.Heading); ok && entering && h.Level > 1 {
 			id, _ := h.AttributeString("id")
-			h.AppendChild(h, verbatim(fmt.Sprintf(` <a class="anchor" href="#%s" aria-hidden="true" tabindex="-1">#</a>`, id)))
+			h.AppendChild(h,
+				verbatim(fmt.Sprintf(` <a class="anchor" href="#%s" aria-hidden="true" tabindex="-1">#</a>`, id)))
 			return ast.WalkSkipChildren, nil
 		}
 		return ast.WalkContinue, nil

@@ -1,5 +1,5 @@
-// Package site makes the documentation site that belfry embeds: docs/README.md is its contents, and each page that it lists is
-// rendered to an HTML fragment and indexed for searches. The same pages make the same bytes.
+// Package site makes the documentation site that belfry embeds: docs/README.md is its contents, and each page that it
+// lists is rendered to an HTML fragment and indexed for searches. The same pages make the same bytes.
 package site
 
 import (
@@ -18,8 +18,8 @@ import (
 // Folder is where the files are, from the root of the project.
 const Folder = "pkg/api/console/manual/site"
 
-// Build returns the files of the site by name, not compressed. The error has everything that is wrong with the pages. A draft has
-// the text of links that lead nowhere: its files are returned with the error.
+// Build returns the files of the site by name, not compressed. The error has everything that is wrong with the pages. A
+// draft has the text of links that lead nowhere: its files are returned with the error.
 func Build(root string, draft bool) (map[string][]byte, error) {
 	s := &site{docs: filepath.Join(root, "docs"), byFile: map[string]*page{}}
 	if err := s.contents(); err != nil {

@@ -20,9 +20,9 @@ var (
 	rootRule = regexp.MustCompile(`:root\b|(^|[}\s,])svg\b`)
 )
 
-// draw returns an SVG file as a part of a page. The Content-Security-Policy of the console permits no style in a page: the attribute
-// style becomes attributes of its own, and a style sheet becomes a part of that of all pictures, below the class of this one. Ids get
-// the name of the picture, so that those of several do not collide.
+// draw returns an SVG file as a part of a page. The Content-Security-Policy of the console permits no style in a page:
+// the attribute style becomes attributes of its own, and a style sheet becomes a part of that of all pictures, below
+// the class of this one. Ids get the name of the picture, so that those of several do not collide.
 func (s *site) draw(file, label string, source []byte) ([]byte, error) {
 	name := strings.TrimSuffix(path.Base(file), ".svg")
 	class := "picture-" + name

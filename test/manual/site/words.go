@@ -66,7 +66,8 @@ func (s *site) index() []byte {
 				weights[word] += inText * n / (n + norm)
 			}
 			for word, weight := range weights {
-				lists[word] = append(lists[word], entry{sections, byte(max(1, math.Round(min(1, weight/greatest)*math.MaxUint8)))})
+				lists[word] = append(lists[word],
+					entry{sections, byte(max(1, math.Round(min(1, weight/greatest)*math.MaxUint8)))})
 			}
 			sections++
 			above = append(above, heading)

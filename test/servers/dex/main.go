@@ -1,5 +1,6 @@
-// Command dex serves OpenID Connect for tests by dex: its server, with its storage in memory and its connector of tests, whose user
-// only has to approve. dex's own command has the same server, and needs a C compiler for a storage that is not used here.
+// Command dex serves OpenID Connect for tests by dex: its server, with its storage in memory and its connector of
+// tests, whose user only has to approve. dex's own command has the same server, and needs a C compiler for a storage
+// that is not used here.
 package main
 
 import (
@@ -26,7 +27,9 @@ func main() {
 	redirect := flag.String("redirect", "", "its redirect URI")
 	groups := flag.Int("groups", 0, "of how many groups the user is")
 	flag.Parse()
-	if err := serve(*listen, storage.Client{ID: *client, Secret: *secret, RedirectURIs: []string{*redirect}, Name: *client}, *groups); err != nil {
+	if err := serve(*listen,
+		storage.Client{ID: *client, Secret: *secret, RedirectURIs: []string{*redirect}, Name: *client},
+		*groups); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -47,7 +50,8 @@ func serve(listen string, client storage.Client, groups int) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	kept := storage.WithStaticClients(memory.New(logger), []storage.Client{client})
 	server.ConnectorsConfig["mockCallback"] = func() server.ConnectorConfig { return &member{groups} }
-	kept = storage.WithStaticConnectors(kept, []storage.Connector{{ID: "mock", Name: "Mock", Type: "mockCallback", Config: []byte("{}")}})
+	kept = storage.WithStaticConnectors(kept,
+		[]storage.Connector{{ID: "mock", Name: "Mock", Type: "mockCallback", Config: []byte("{}")}})
 	dex, err := server.NewServer(context.Background(), server.Config{
 		Issuer: "http://" + listen + "/dex", Storage: kept, Web: server.WebConfig{WebFS: web.FS()}, Logger: logger,
 	})

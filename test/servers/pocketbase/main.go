@@ -1,5 +1,6 @@
-// Command pocketbase serves PocketBase with a collection of books, which anybody may list: what bench/load compares lists with. It
-// reads the books from its input, a JSON object a line, and prints its address. The collection has the indexes that belfry's store has.
+// Command pocketbase serves PocketBase with a collection of books, which anybody may list: what bench/load compares
+// lists with. It reads the books from its input, a JSON object a line, and prints its address. The collection has the
+// indexes that belfry's store has.
 package main
 
 import (
@@ -51,7 +52,8 @@ func fill(app core.App) error {
 	books := core.NewBaseCollection("books")
 	books.ListRule = &everybody
 	books.Fields.Add(
-		&core.TextField{Name: "title"}, &core.TextField{Name: "author"}, &core.NumberField{Name: "year"}, &core.TextField{Name: "body"},
+		&core.TextField{Name: "title"}, &core.TextField{Name: "author"}, &core.NumberField{Name: "year"},
+		&core.TextField{Name: "body"},
 	)
 	books.AddIndex("idx_author", false, "author, year", "")
 	books.AddIndex("idx_year", false, "year", "")
@@ -62,7 +64,9 @@ func fill(app core.App) error {
 	in.Buffer(nil, 1<<20)
 	for number, more := 0, true; more; {
 		err := app.RunInTransaction(func(tx core.App) error {
-			insert := tx.DB().NewQuery("INSERT INTO books (id, title, author, year, body) VALUES ({:id}, {:title}, {:author}, {:year}, {:body})").Prepare()
+			insert := tx.DB().
+				NewQuery("INSERT INTO books (id, title, author, year, body) VALUES ({:id}, {:title}, {:author}, " +
+					"{:year}, {:body})").Prepare()
 			defer insert.Close()
 			for range 10_000 {
 				if more = in.Scan(); !more {
@@ -73,7 +77,8 @@ func fill(app core.App) error {
 					return err
 				}
 				number++
-				insert.Bind(dbx.Params{"id": fmt.Sprintf("b%014d", number), "title": b.Title, "author": b.Author, "year": b.Year, "body": b.Body})
+				insert.Bind(dbx.Params{"id": fmt.Sprintf("b%014d", number), "title": b.Title, "author": b.Author,
+					"year": b.Year, "body": b.Body})
 				if _, err := insert.Execute(); err != nil {
 					return err
 				}

@@ -33,7 +33,8 @@ func (s *Flow) Request(ctx context.Context, ident, address, password string, fro
 		return err
 	}
 	if _, err := record.NormalizeAddress(address); err != nil {
-		return &errs.Error{Kind: errs.Invalid, Message: "the new address can't be used", Fields: []errs.Field{{Pointer: "/address", Message: "expected an address such as ada@example.com"}}}
+		return &errs.Error{Kind: errs.Invalid, Message: "the new address can't be used",
+			Fields: []errs.Field{{Pointer: "/address", Message: "expected an address such as ada@example.com"}}}
 	}
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return err
@@ -72,7 +73,8 @@ func errNoSession() error {
 
 // startChange records a change, and requests its mails. It informs the address that may undo the change first, even of
 // a change that can't be confirmed: the requester learns nothing from that.
-func (s *Flow) startChange(ctx context.Context, me *sessions.Session, c record.AddressChange, why record.Purpose) error {
+func (s *Flow) startChange(ctx context.Context, me *sessions.Session, c record.AddressChange,
+	why record.Purpose) error {
 	if err := s.Changes.CheckChanges(me.User); err != nil {
 		return err
 	}
@@ -89,7 +91,8 @@ func (s *Flow) startChange(ctx context.Context, me *sessions.Session, c record.A
 	if err != nil {
 		return err
 	}
-	return s.Post.Order(ctx, post.Order{Mailbox: post.MailboxUUID(c.To, post.ChangeMailbox), Address: c.To, Why: why, With: changes.AboutChange(me.User, c)})
+	return s.Post.Order(ctx, post.Order{Mailbox: post.MailboxUUID(c.To, post.ChangeMailbox), Address: c.To, Why: why,
+		With: changes.AboutChange(me.User, c)})
 }
 
 // Finish confirms a change of address by the token that was mailed to the new address, or undoes it by the one that was
@@ -131,7 +134,8 @@ func (s *Flow) Finish(ctx context.Context, login, token string, from sessions.Cl
 
 // confirmChange creates the ident of the new address, and then removes that of the old one: the user always has one of
 // them. The token is used up last, so that an interrupted change is completed by repeating it.
-func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.VerifiedToken, from sessions.Client) error {
+func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.VerifiedToken,
+	from sessions.Client) error {
 	me := from.Session
 	if me == nil {
 		return errNoSession()
@@ -149,7 +153,8 @@ func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.Ver
 		return post.TokenError()
 	}
 	change := changes[at]
-	if err := s.Notices.AnnounceToRegistered(ctx, me.User, change.From, notices.Announcement{Kind: notices.NoticeAddress, About: id.ID, Always: true}); err != nil {
+	if err := s.Notices.AnnounceToRegistered(ctx, me.User, change.From,
+		notices.Announcement{Kind: notices.NoticeAddress, About: id.ID, Always: true}); err != nil {
 		return err
 	}
 	changed := s.DB.Audit(event.AuthAddressChanged, me.User.UUID, event.AuthDetails{Factor: id.UUID(), Session: me.ID})
@@ -172,9 +177,11 @@ func (s *Flow) confirmChange(ctx context.Context, id record.Identity, v post.Ver
 	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActAddress, from)); err != nil {
 		return err
 	}
-	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeAddress, About: id.ID, Always: true}); err != nil {
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+		notices.Announcement{Kind: notices.NoticeAddress, About: id.ID, Always: true}); err != nil {
 		// The address that may undo the change was informed when it was requested.
-		s.Log.ErrorContext(ctx, "auth: requesting a notice failed", "user", me.User.UUID, "notice", notices.NoticeAddress, "error", err)
+		s.Log.ErrorContext(ctx, "auth: requesting a notice failed", "user", me.User.UUID,
+			"notice", notices.NoticeAddress, "error", err)
 	}
 	return nil
 }

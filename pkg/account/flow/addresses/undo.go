@@ -36,7 +36,8 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 	}
 	ctx = record.AsService(ctx, user.UUID)
 	all := s.Changes.ChangesOf(user)
-	if at := record.ChangeAt(all, v.Token.Change); at >= 0 { // otherwise the call ends below, or continues an interrupted undoing
+	// Otherwise the call ends below, or continues an interrupted undoing.
+	if at := record.ChangeAt(all, v.Token.Change); at >= 0 {
 		owner, ident, err := s.DB.FindOwner(ctx, id)
 		if err != nil {
 			return err
@@ -69,7 +70,8 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 	}
 	// Without the change the token is useless.
 	if err := post.IgnoreUsed(s.Post.Consume(ctx, v, record.ActUndone, from)); err != nil {
-		s.Log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; the token is useless", "error", err)
+		s.Log.WarnContext(ctx, "auth: removing the token of an undone change of address failed; the token is useless",
+			"error", err)
 	}
 	s.Guesses.Accounts.Succeed(id.UUID())
 	if err := s.Post.EnqueueAs(ctx, id.ID, post.RecoveryMailbox, record.PurposeRecover); err != nil {
@@ -81,7 +83,8 @@ func (s *Flow) undoChange(ctx context.Context, id record.Identity, v post.Verifi
 // mayUndo reports whether an address has the right to undo a change. An earlier release did not record the holder of
 // the right, and gave it to the address that was replaced. That address keeps it if no other address of the account is
 // older than the change.
-func (s *Flow) mayUndo(ctx context.Context, user record.User, c record.AddressChange, address record.Identity) (bool, error) {
+func (s *Flow) mayUndo(ctx context.Context, user record.User, c record.AddressChange,
+	address record.Identity) (bool, error) {
 	switch {
 	case c.Kept:
 		return false, nil
@@ -98,7 +101,8 @@ func (s *Flow) mayUndo(ctx context.Context, user record.User, c record.AddressCh
 }
 
 // beginUndoing makes the write that commits an undoing.
-func (s *Flow) beginUndoing(ctx context.Context, user, id string, address record.Identity) (change record.AddressChange, err error) {
+func (s *Flow) beginUndoing(ctx context.Context, user, id string,
+	address record.Identity) (change record.AddressChange, err error) {
 	_, err = s.DB.Users.Change(ctx, user, func(now *record.User) error {
 		all := s.Changes.ChangesOf(*now)
 		at := record.ChangeAt(all, id)
@@ -123,8 +127,10 @@ func (s *Flow) beginUndoing(ctx context.Context, user, id string, address record
 		now.SetPassword("", false)
 		now.Factors = now.Factors.AddedBefore(change.At)
 		now.Changes = append(changes.WithoutRightsOf(all[:at:at], address), change)
-		now.Publish(s.DB.Audit(event.AuthAddressChanged, user, event.AuthDetails{Factor: address.UUID(), Reason: "undone"}))
-		if plan := now.Plan(); plan != nil && plan.Planned >= change.At { // if there is a thief, the notice went to the thief
+		now.Publish(s.DB.Audit(event.AuthAddressChanged, user,
+			event.AuthDetails{Factor: address.UUID(), Reason: "undone"}))
+		// If there is a thief, the notice went to the thief.
+		if plan := now.Plan(); plan != nil && plan.Planned >= change.At {
 			now.EndPlan()
 			now.Publish(s.DB.Audit(event.AuthDeletionUndone, user, event.AuthDetails{Reason: "undone"}))
 		}
@@ -138,7 +144,8 @@ func (s *Flow) beginUndoing(ctx context.Context, user, id string, address record
 
 // restoreIdents restores the addresses that a user had before a change, and returns the uuids of their idents: the
 // address that undoes the change, and others unless they meanwhile belong to somebody else.
-func (s *Flow) restoreIdents(ctx context.Context, user string, id record.Identity, c record.AddressChange) (restored []string, err error) {
+func (s *Flow) restoreIdents(ctx context.Context, user string, id record.Identity,
+	c record.AddressChange) (restored []string, err error) {
 	since := map[string]string{id.ID: ""}
 	for _, former := range append(c.Restore, record.FormerAddress{Address: c.From, Since: c.Since}) {
 		if former.Since != "" {
@@ -193,7 +200,8 @@ func (s *Flow) endUndoing(ctx context.Context, user, change string, restored []s
 		if now.Unlinked == nil {
 			now.Unlinked = map[string]uint64{}
 		}
-		now.Changes = slices.DeleteFunc(s.Changes.ChangesOf(*now), func(c record.AddressChange) bool { return c.ID == change })
+		now.Changes = slices.DeleteFunc(s.Changes.ChangesOf(*now),
+			func(c record.AddressChange) bool { return c.ID == change })
 		now.Write(record.FieldUnlinked)
 		now.Write(record.FieldChanges)
 		if now.Factors.Has(record.FactorPasskey) {
@@ -227,12 +235,13 @@ func (s *Flow) KeepChanges(ctx context.Context, login, token string, from sessio
 	if err != nil {
 		return s.Changes.RepeatedChange(err, from)
 	}
-	_, err = s.MarkKept(record.AsService(ctx, v.Token.User), v.Token.User, event.AuthDetails{Factor: id.UUID(), Reason: "kept"}, func(all []record.AddressChange) error {
-		if at := record.ChangeAt(all, v.Token.Change); at < 0 || all[at].Undoing {
-			return post.TokenError()
-		}
-		return nil
-	}, func(c record.AddressChange) bool { return c.HeldBy(id) })
+	_, err = s.MarkKept(record.AsService(ctx, v.Token.User), v.Token.User,
+		event.AuthDetails{Factor: id.UUID(), Reason: "kept"}, func(all []record.AddressChange) error {
+			if at := record.ChangeAt(all, v.Token.Change); at < 0 || all[at].Undoing {
+				return post.TokenError()
+			}
+			return nil
+		}, func(c record.AddressChange) bool { return c.HeldBy(id) })
 	if errors.Is(err, errs.NotFound) {
 		err = post.TokenError()
 	}
@@ -244,7 +253,8 @@ func (s *Flow) KeepChanges(ctx context.Context, login, token string, from sessio
 }
 
 // MarkKept marks as kept the changes of a user for which `which` reports true, unless check refuses.
-func (s *Flow) MarkKept(ctx context.Context, uuid string, details event.AuthDetails, check func([]record.AddressChange) error, which func(record.AddressChange) bool) (store.Stored, error) {
+func (s *Flow) MarkKept(ctx context.Context, uuid string, details event.AuthDetails,
+	check func([]record.AddressChange) error, which func(record.AddressChange) bool) (store.Stored, error) {
 	user, err := s.DB.Users.Change(ctx, uuid, func(now *record.User) error {
 		all := s.Changes.ChangesOf(*now)
 		if err := check(all); err != nil {

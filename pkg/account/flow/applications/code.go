@@ -28,7 +28,8 @@ func codeUUID(code string) string { return record.KindCode + secret.Hex(code) }
 
 // Issue issues a code for a user who has logged in for an application. Ending all sessions of the user invalidates the
 // code.
-func (s *Flow) Issue(ctx context.Context, user record.User, p record.Proof, app *record.Application) (sessions.Issued, error) {
+func (s *Flow) Issue(ctx context.Context, user record.User, p record.Proof,
+	app *record.Application) (sessions.Issued, error) {
 	issued, code := sessions.Issued{Application: app}, secret.New()
 	if err := s.Sessions.RequireOpen(user); err != nil {
 		return issued, err
@@ -52,21 +53,25 @@ func (e Exchange) check() error {
 		return protocolError(InvalidRequest, "code is missing")
 	case e.Redirect == "":
 		return protocolError(InvalidRequest, "redirect_uri is missing: it must be that of the login")
-	case len(e.Verifier) < minVerifier || len(e.Verifier) > maxVerifier || strings.Trim(e.Verifier, verifierLetter) != "":
-		return protocolError(InvalidRequest, "code_verifier is missing, or does not have 43 to 128 characters of A-Z a-z 0-9 - . _ ~: PKCE is required (RFC 7636)")
+	case len(e.Verifier) < minVerifier || len(e.Verifier) > maxVerifier ||
+		strings.Trim(e.Verifier, verifierLetter) != "":
+		return protocolError(InvalidRequest, "code_verifier is missing, or does not have 43 to 128 characters of A-Z "+
+			"a-z 0-9 - . _ ~: PKCE is required (RFC 7636)")
 	}
 	return nil
 }
 
 // errGrant does not reveal the error of a code.
 func errGrant() error {
-	return protocolError(InvalidGrant, "the code is wrong, has expired or was used, or redirect_uri, client_id or code_verifier is not that of its login: log in again")
+	return protocolError(InvalidGrant, "the code is wrong, has expired or was used, or redirect_uri, client_id or "+
+		"code_verifier is not that of its login: log in again")
 }
 
 // errNoClient is for a request that does not name its client. Clients that try several methods of authentication may
 // first use one that belfry does not read, so the code stays valid.
 func errNoClient() error {
-	return protocolError(InvalidClient, "client_id is missing: it must be that of the login, in the body or by HTTP Basic with an empty password")
+	return protocolError(InvalidClient,
+		"client_id is missing: it must be that of the login, in the body or by HTTP Basic with an empty password")
 }
 
 // Exchange starts the session of an application whose user has logged in. Only the first
@@ -87,7 +92,8 @@ func (s *Flow) Exchange(ctx context.Context, e Exchange, from sessions.Client) (
 		return sessions.Issued{}, err
 	}
 	app := grant.Application
-	if app == nil || app.Redirect == "" || app.Redirect != e.Redirect || app.Client != e.Client || !secret.Matches(e.Verifier, app.Challenge) {
+	if app == nil || app.Redirect == "" || app.Redirect != e.Redirect || app.Client != e.Client ||
+		!secret.Matches(e.Verifier, app.Challenge) {
 		return sessions.Issued{}, errGrant()
 	}
 	session, err := s.startGranted(ctx, grant, id, app, from)
@@ -110,7 +116,8 @@ func (s *Flow) consumeCode(ctx context.Context, e Exchange) (grant record.Token,
 			t.Replayed = true
 			return nil
 		}
-		if app := t.Application; app != nil && app.Redirect != "" && app.Client != "" && e.Client == "" && s.DB.Now().Before(t.Expires) {
+		if app := t.Application; app != nil && app.Redirect != "" && app.Client != "" && e.Client == "" &&
+			s.DB.Now().Before(t.Expires) {
 			return errNoClient()
 		}
 		id = secret.Random(sessions.IDSize)
@@ -123,8 +130,10 @@ func (s *Flow) consumeCode(ctx context.Context, e Exchange) (grant record.Token,
 	case err != nil:
 		return grant, "", err
 	case replayed != "":
-		s.Log.WarnContext(ctx, "auth: a code of a login was used twice: the session of its first use ends", "session", replayed)
-		if err := s.Sessions.End(ctx, replayed, s.DB.AuditEnd(grant.User, replayed, record.ReasonCodeReplay)); err != nil {
+		s.Log.WarnContext(ctx, "auth: a code of a login was used twice: the session of its first use ends",
+			"session", replayed)
+		if err := s.Sessions.End(ctx, replayed,
+			s.DB.AuditEnd(grant.User, replayed, record.ReasonCodeReplay)); err != nil {
 			return grant, "", err
 		}
 		return grant, "", errGrant()
@@ -135,12 +144,14 @@ func (s *Flow) consumeCode(ctx context.Context, e Exchange) (grant record.Token,
 }
 
 // startGranted starts the session for a code.
-func (s *Flow) startGranted(ctx context.Context, grant record.Token, id string, app *record.Application, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) startGranted(ctx context.Context, grant record.Token, id string, app *record.Application,
+	from sessions.Client) (sessions.Issued, error) {
 	user, err := sessions.UserOf(ctx, s.DB, grant, errGrant())
 	if err != nil {
 		return sessions.Issued{}, err
 	}
-	return s.Sessions.Save(record.AsService(ctx, user.UUID), user, sessions.New{ID: id, Proof: grant.Proven(), Application: app.Name}, from)
+	return s.Sessions.Save(record.AsService(ctx, user.UUID), user,
+		sessions.New{ID: id, Proof: grant.Proven(), Application: app.Name}, from)
 }
 
 // confirmUse ends a session whose code was used a second time before the session was created. A second use marks the

@@ -49,18 +49,21 @@ func (s *Flow) Any() bool { return len(s.Redirects) > 0 }
 func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	redirects := query["redirect_uri"]
 	if len(redirects) != 1 {
-		return nil, errs.New(errs.Invalid, "redirect_uri is missing, or occurs twice: it is the URL to which the code is sent")
+		return nil, errs.New(errs.Invalid,
+			"redirect_uri is missing, or occurs twice: it is the URL to which the code is sent")
 	}
 	name, ok := s.registered(redirects[0])
 	if !ok {
-		return nil, errs.New(errs.Invalid, "redirect_uri is not in authentication.redirects: an https URL, or one with a private-use scheme, must match exactly; one of the loopback interface may have another port")
+		return nil, errs.New(errs.Invalid, "redirect_uri is not in authentication.redirects: an https URL, or one "+
+			"with a private-use scheme, must match exactly; one of the loopback interface may have another port")
 	}
 	a := &record.Application{Redirect: redirects[0], Name: name}
 	for _, p := range []struct {
 		name string
 		into *string
 		max  int
-	}{{"state", &a.State, maxState}, {"client_id", &a.Client, maxClient}, {"code_challenge", &a.Challenge, challengeSize}} {
+	}{{"state", &a.State, maxState}, {"client_id", &a.Client, maxClient},
+		{"code_challenge", &a.Challenge, challengeSize}} {
 		values := query[p.name]
 		if len(values) > 1 || len(values) == 1 && (len(values[0]) > p.max || !utf8.ValidString(values[0])) {
 			return a, protocolError(InvalidRequest, p.name+" occurs twice, is too long, or is not text")
@@ -73,9 +76,11 @@ func (s *Flow) Of(query url.Values) (*record.Application, error) {
 	case !slices.Equal(query["response_type"], []string{"code"}):
 		return a, protocolError(UnsupportedResponseType, "response_type must be code")
 	case !slices.Equal(query["code_challenge_method"], []string{"S256"}):
-		return a, protocolError(InvalidRequest, "code_challenge_method must be S256: PKCE is required (RFC 7636), and plain is refused")
+		return a, protocolError(InvalidRequest,
+			"code_challenge_method must be S256: PKCE is required (RFC 7636), and plain is refused")
 	case len(a.Challenge) != challengeSize || strings.Trim(a.Challenge, secret.Letters) != "":
-		return a, protocolError(InvalidRequest, "code_challenge must be the SHA-256 of code_verifier in base64url, 43 characters")
+		return a, protocolError(InvalidRequest,
+			"code_challenge must be the SHA-256 of code_verifier in base64url, 43 characters")
 	}
 	return a, nil
 }

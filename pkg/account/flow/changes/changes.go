@@ -25,7 +25,8 @@ func (s *Changes) ChangesOf(user record.User) []record.AddressChange {
 // New returns a change of the address of an ident, with the address that may undo it.
 func (s *Changes) New(ctx context.Context, user record.User, ident, to string) (record.AddressChange, error) {
 	found, err := s.DB.StandingsOf(ctx, user)
-	c := record.AddressChange{ID: object.NewUUID(), Ident: ident, To: to, At: record.Timestamp(s.DB.Now()), Holder: found.Owner()}
+	c := record.AddressChange{ID: object.NewUUID(), Ident: ident, To: to, At: record.Timestamp(s.DB.Now()),
+		Holder: found.Owner()}
 	c.Proven = found.Since(c.Holder) != ""
 	for _, a := range found.All {
 		if record.AddressIdentity(a.Address).UUID() == ident {
@@ -38,7 +39,8 @@ func (s *Changes) New(ctx context.Context, user record.User, ident, to string) (
 // AboutChange sets in a mailbox the change that its mail is about.
 func AboutChange(user record.User, c record.AddressChange) func(*record.Mailbox) {
 	return func(m *record.Mailbox) {
-		m.Change = &record.PendingChange{Mail: m.Request.ID, User: user.UUID, Epoch: user.Epoch, Change: c.ID, Proven: c.Proven}
+		m.Change = &record.PendingChange{Mail: m.Request.ID, User: user.UUID, Epoch: user.Epoch, Change: c.ID,
+			Proven: c.Proven}
 	}
 }
 
@@ -49,8 +51,8 @@ func (s *Changes) OfferUndo(ctx context.Context, user record.User, c record.Addr
 	if c.Holder == "" {
 		return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeAddress, About: c.To})
 	}
-	return s.Post.Order(ctx, post.Order{Mailbox: post.MailboxUUID(c.Holder, post.UndoMailbox), Address: c.Holder, Why: record.PurposeUndo, With: AboutChange(user, c),
-		Delay: func(mailbox record.Mailbox) time.Duration {
+	return s.Post.Order(ctx, post.Order{Mailbox: post.MailboxUUID(c.Holder, post.UndoMailbox), Address: c.Holder,
+		Why: record.PurposeUndo, With: AboutChange(user, c), Delay: func(mailbox record.Mailbox) time.Duration {
 			wait := s.Post.MailDelay(mailbox, s.DB.Now())
 			if _, unsent := s.Post.UnsentIn(mailbox); unsent {
 				wait = max(wait, unsentDelay)
@@ -80,7 +82,8 @@ func (s *Changes) undoDelay(mailbox record.Mailbox, user string, c record.Addres
 			}
 		}
 	}
-	if min(own, post.MaxChanges-1)+others < post.MaxMailedTokens { // further tokens of the user are for changes that have ended
+	// Further tokens of the user are for changes that have ended.
+	if min(own, post.MaxChanges-1)+others < post.MaxMailedTokens {
 		return 0
 	}
 	return record.Time(first).Sub(now)
@@ -109,7 +112,8 @@ func (s *Changes) CheckChanges(user record.User) error {
 
 // WithoutRightsOf returns changes without those that an address can undo.
 func WithoutRightsOf(all []record.AddressChange, address record.Identity) []record.AddressChange {
-	return slices.DeleteFunc(slices.Clone(all), func(c record.AddressChange) bool { return !c.Kept && c.HeldBy(address) })
+	return slices.DeleteFunc(slices.Clone(all),
+		func(c record.AddressChange) bool { return !c.Kept && c.HeldBy(address) })
 }
 
 // EndRights ends the rights of an address of a user, which has proven itself again.
@@ -171,9 +175,10 @@ func (s *Changes) RepeatedRequest(ctx context.Context, user string, c record.Add
 	return err
 }
 
-// UndoneAtOnce returns the error of an undoing whose change has ended: by another use of the same token, at the same time, which uses the
-// token up last.
-func (s *Changes) UndoneAtOnce(ctx context.Context, id record.Identity, token string, wrong error, from sessions.Client) error {
+// UndoneAtOnce returns the error of an undoing whose change has ended: by another use of the same token, at the same
+// time, which uses the token up last.
+func (s *Changes) UndoneAtOnce(ctx context.Context, id record.Identity, token string, wrong error,
+	from sessions.Client) error {
 	var repeated error
 	_, err := s.Uses.Await(ctx, s.DB.Now(), func() (bool, bool, error) {
 		_, err := s.Post.Verify(ctx, id.ID, token, record.PurposeUndo)

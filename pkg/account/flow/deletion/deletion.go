@@ -124,7 +124,8 @@ func (s *Flow) successorOf(ctx context.Context, me *sessions.Session) (sessions.
 	if errors.Is(err, errs.NotFound) {
 		err = sessions.EndedError()
 	}
-	return sessions.New{ID: secret.Random(sessions.IDSize), Proof: session.Proven(), Application: session.Application}, err
+	return sessions.New{ID: secret.Random(sessions.IDSize), Proof: session.Proven(),
+		Application: session.Application}, err
 }
 
 // writePlan writes the plan, which ends all sessions, or returns the existing plan.
@@ -138,7 +139,8 @@ func (s *Flow) writePlan(ctx context.Context, me *sessions.Session) (plan Plan, 
 		now.DeleteAt = now.DeletionPlanned.Add(s.Config.Grace)
 		plan = *now.Plan()
 		now.EndSessions()
-		now.Publish(s.DB.Audit(event.AuthDeletionPlanned, now.UUID, event.AuthDetails{Session: me.ID, Due: plan.Deleted}))
+		now.Publish(s.DB.Audit(event.AuthDeletionPlanned, now.UUID,
+			event.AuthDetails{Session: me.ID, Due: plan.Deleted}))
 		return nil
 	})
 	if errors.Is(err, errs.NotFound) {
@@ -164,15 +166,16 @@ func (s *Flow) Undo(ctx context.Context, me *sessions.Session) error {
 	if err := sessions.RequireLogin(me); err != nil {
 		return err
 	}
-	_, err := s.RemovePlan(record.AsService(ctx, me.User.UUID), me.User.UUID, event.AuthDetails{Session: me.ID}, func(now record.User) error {
-		switch {
-		case !now.SameEpoch(me.User), now.IsDue(s.DB.Now()):
-			return sessions.EndedError()
-		case now.Plan() == nil:
-			return NoPlanError()
-		}
-		return nil
-	})
+	_, err := s.RemovePlan(record.AsService(ctx, me.User.UUID), me.User.UUID, event.AuthDetails{Session: me.ID},
+		func(now record.User) error {
+			switch {
+			case !now.SameEpoch(me.User), now.IsDue(s.DB.Now()):
+				return sessions.EndedError()
+			case now.Plan() == nil:
+				return NoPlanError()
+			}
+			return nil
+		})
 	if errors.Is(err, errs.NotFound) && !errors.Is(err, errPlanless) {
 		err = sessions.EndedError()
 	}
@@ -180,7 +183,8 @@ func (s *Flow) Undo(ctx context.Context, me *sessions.Session) error {
 }
 
 // RemovePlan removes the plan of a user, unless check refuses.
-func (s *Flow) RemovePlan(ctx context.Context, uuid string, details event.AuthDetails, check func(record.User) error) (store.Stored, error) {
+func (s *Flow) RemovePlan(ctx context.Context, uuid string, details event.AuthDetails,
+	check func(record.User) error) (store.Stored, error) {
 	user, err := s.DB.Users.Change(ctx, uuid, func(now *record.User) error {
 		if err := check(*now); err != nil {
 			return err

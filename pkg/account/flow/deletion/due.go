@@ -17,7 +17,8 @@ import (
 // A plan whose time passed long ago is deferred, once; a user who has become an admin stays, and loses the plan.
 func (s *Flow) DeleteDue(ctx context.Context, limit int) (deleted int, err error) {
 	ctx = record.AsService(ctx, "")
-	o := store.ListOptions{Filter: record.FieldDeleteAt + ` <= "` + record.Timestamp(s.DB.Now()) + `"`, Limit: min(limit, store.MaxPage)}
+	o := store.ListOptions{Filter: record.FieldDeleteAt + ` <= "` + record.Timestamp(s.DB.Now()) + `"`,
+		Limit: min(limit, store.MaxPage)}
 	var failed []error
 	for deleted < limit {
 		list, err := s.DB.Users.Store.List(ctx, o)
@@ -71,7 +72,8 @@ func (s *Flow) deleteDue(ctx context.Context, uuid string) (deleted bool, err er
 		// At the revision at which the plan was read: a user who cancels it concurrently succeeds, or gets NotFound.
 		err = s.DB.Users.Store.Delete(ctx, uuid, user.Revision)
 		if err == nil {
-			s.Log.InfoContext(ctx, "auth: a user was deleted as the user had planned", "user", uuid, "planned", user.Plan().Planned)
+			s.Log.InfoContext(ctx, "auth: a user was deleted as the user had planned", "user", uuid,
+				"planned", user.Plan().Planned)
 			return true, nil
 		}
 		if record.IgnoreStale(err) != nil {
@@ -97,10 +99,12 @@ func (s *Flow) deferDeletion(ctx context.Context, user record.User) error {
 		if !now.IsDue(s.DB.Now()) || !s.isOverdue(*now) {
 			return record.ErrUnchanged // another process was first, or the user
 		}
-		s.Log.WarnContext(ctx, "auth: the planned deletion of a user is overdue, as after the restore of a backup, and deferred",
+		s.Log.WarnContext(ctx,
+			"auth: the planned deletion of a user is overdue, as after the restore of a backup, and deferred",
 			"user", user.UUID, "overdue", now.Plan().Deleted, "deferred", record.Timestamp(at))
 		now.DeleteAt, now.Deferred = at, true
-		now.Publish(s.DB.Audit(event.AuthDeletionPlanned, user.UUID, event.AuthDetails{Reason: "overdue", Due: record.Timestamp(at)}))
+		now.Publish(s.DB.Audit(event.AuthDeletionPlanned, user.UUID,
+			event.AuthDetails{Reason: "overdue", Due: record.Timestamp(at)}))
 		return nil
 	})
 	return record.IgnoreNotFound(err)

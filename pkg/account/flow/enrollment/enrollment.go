@@ -22,7 +22,8 @@ import (
 type FactorInfo struct {
 	Type    string `json:"type"`
 	Created string `json:"created"`
-	From    string `json:"from,omitempty"` // the time from which it counts, of a factor that was added without a second factor
+	// the time from which it counts, of a factor that was added without a second factor
+	From string `json:"from,omitempty"`
 }
 
 // Factors are the second factors of a user, as the user sees them.
@@ -39,7 +40,8 @@ func (s *Flow) Factors(ctx context.Context, me *sessions.Session) Factors {
 
 // FactorsInfo returns the second factors of a user.
 func (s *Flow) FactorsInfo(ctx context.Context, user record.User, visible object.Object) Factors {
-	info := Factors{Policy: s.Sessions.PolicyOf(ctx, visible), Factors: []FactorInfo{}, RecoveryCodes: len(user.Factors.Recovery)}
+	info := Factors{Policy: s.Sessions.PolicyOf(ctx, visible), Factors: []FactorInfo{},
+		RecoveryCodes: len(user.Factors.Recovery)}
 	for _, one := range user.Factors.List() {
 		info.Factors = append(info.Factors, FactorInfo{one.Type, one.Created, one.From})
 	}
@@ -115,7 +117,8 @@ func (s *Flow) keep(ctx context.Context, me *sessions.Session, name, made string
 }
 
 // kept returns the setup of a session, and its secret.
-func (s *Flow) kept(ctx context.Context, me *sessions.Session, m about.Method) (t record.Token, made string, err error) {
+func (s *Flow) kept(ctx context.Context, me *sessions.Session,
+	m about.Method) (t record.Token, made string, err error) {
 	t, err = s.DB.Tokens.Read(record.AsService(ctx, me.User.UUID), setupUUID(me, m.Name))
 	switch {
 	case errors.Is(err, errs.NotFound):
@@ -130,7 +133,8 @@ func (s *Flow) kept(ctx context.Context, me *sessions.Session, m about.Method) (
 }
 
 func errNoSetup(m about.Method) error {
-	return errs.New(errs.Conflict, "no %s is being set up in this session, or it took too long: start again", strings.ToLower(m.Title))
+	return errs.New(errs.Conflict, "no %s is being set up in this session, or it took too long: start again",
+		strings.ToLower(m.Title))
 }
 
 // Confirm adds a second factor, by the code for the setup of the same session. The session is replaced by one with the
@@ -139,7 +143,8 @@ func errNoSetup(m about.Method) error {
 // nothing was proven.
 //
 // Errors: those of RequireFresh; Denied for a wrong code; Conflict when nothing is being set up; Exists; Limited.
-func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Client) (session sessions.Issued, codes []string, err error) {
+func (s *Flow) Confirm(ctx context.Context, name, code string,
+	from sessions.Client) (session sessions.Issued, codes []string, err error) {
 	me := from.Session
 	m, err := s.requireEnrollable(ctx, me, name)
 	if err != nil {
@@ -188,12 +193,14 @@ func (s *Flow) Confirm(ctx context.Context, name, code string, from sessions.Cli
 // Add adds a second factor to the logged-in user. With the first one they get recovery codes, which are returned and
 // stored nowhere. A limited session returns no codes, and its factor counts from a later time. Of two concurrent calls
 // for a factor of the same type, one succeeds. check is called with the user as of the write; nil checks nothing.
-func (s *Flow) Add(ctx context.Context, me *sessions.Session, factor record.Factor, check func(now record.User) error) (codes []string, err error) {
+func (s *Flow) Add(ctx context.Context, me *sessions.Session, factor record.Factor,
+	check func(now record.User) error) (codes []string, err error) {
 	factor.Created = record.Timestamp(s.DB.Now())
 	if me.Limited {
 		factor.From = record.Timestamp(s.DB.Now().Add(sessions.EnrollDelay))
 	}
-	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeFactorAdded}); err != nil {
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+		notices.Announcement{Kind: notices.NoticeFactorAdded}); err != nil {
 		return nil, err
 	}
 	err = s.changeFactors(ctx, me, func(now *record.User) error {
@@ -210,7 +217,8 @@ func (s *Flow) Add(ctx context.Context, me *sessions.Session, factor record.Fact
 		if len(now.Factors.Recovery) == 0 && !me.Limited {
 			codes, now.Factors.RecoveryCreated = recoverycodes.Renew(now), factor.Created
 		}
-		now.Publish(s.DB.Audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Factor: factor.Type, Session: me.ID}))
+		now.Publish(s.DB.Audit(event.AuthFactorAdded, me.User.UUID,
+			event.AuthDetails{Factor: factor.Type, Session: me.ID}))
 		return nil
 	})
 	if err != nil {
@@ -238,7 +246,8 @@ func (s *Flow) Remove(ctx context.Context, me *sessions.Session, kind string) er
 	if !me.User.Factors.Has(kind) {
 		return errNoSuchFactor(kind)
 	}
-	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeFactorRemoved}); err != nil {
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+		notices.Announcement{Kind: notices.NoticeFactorRemoved}); err != nil {
 		return err
 	}
 	return s.changeFactors(ctx, me, func(now *record.User) error {
@@ -247,7 +256,8 @@ func (s *Flow) Remove(ctx context.Context, me *sessions.Session, kind string) er
 		}
 		now.Factors.Remove(kind)
 		if required && !now.Factors.Any() {
-			return errs.New(errs.Conflict, "this is your last second factor, and one is required here: add another one first")
+			return errs.New(errs.Conflict,
+				"this is your last second factor, and one is required here: add another one first")
 		}
 		now.Publish(s.DB.Audit(event.AuthFactorRemoved, me.User.UUID, event.AuthDetails{Factor: kind, Session: me.ID}))
 		return nil
@@ -268,7 +278,8 @@ func (s *Flow) RenewRecoveryCodes(ctx context.Context, me *sessions.Session) (co
 	if !me.User.Factors.Any() {
 		return nil, none
 	}
-	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeRecoveryCodes}); err != nil {
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+		notices.Announcement{Kind: notices.NoticeRecoveryCodes}); err != nil {
 		return nil, err
 	}
 	at := record.Timestamp(s.DB.Now())

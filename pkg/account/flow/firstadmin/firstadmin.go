@@ -75,16 +75,19 @@ func (s *Flow) hasUsers(ctx context.Context) (bool, error) {
 
 // storeLink stores the token of a link.
 func (s *Flow) storeLink(ctx context.Context, link record.MailedToken, ttl time.Duration) error {
-	return s.DB.Links().Ensure(ctx, users.FirstAdminUUID, func(m *record.Mailbox) { m.Expires = s.DB.Now().Add(ttl) }, func(m *record.Mailbox) error {
-		s.Post.AddToken(m, link, ttl)
-		return nil
-	})
+	return s.DB.Links().Ensure(ctx, users.FirstAdminUUID, func(m *record.Mailbox) { m.Expires = s.DB.Now().Add(ttl) },
+		func(m *record.Mailbox) error {
+			s.Post.AddToken(m, link, ttl)
+			return nil
+		})
 }
 
 // errFirstAdmin does not reveal the error of the link.
 func errFirstAdmin() error {
-	return errs.New(errs.Denied, "the link is wrong, was used, or has expired, or there is already an admin: a restart of belfry on data without users prints another link; "+
-		"`belfry user create ADDRESS --admin` creates an admin at any time")
+	return errs.New(errs.Denied,
+		"the link is wrong, was used, or has expired, or there is already an admin: a restart of belfry on data "+
+			"without users prints another link; "+
+			"`belfry user create ADDRESS --admin` creates an admin at any time")
 }
 
 // Check returns Denied unless a token is of a valid link for the first admin, and Limited for an address with too many
@@ -168,7 +171,8 @@ func (s *Flow) checkNoAdmin(ctx context.Context) error {
 // any process and by any link, one succeeds. If the user can't be created, the link stays
 // valid. Errors: Denied for an invalid or expired token; Invalid for an invalid address,
 // password or user; Exists for an address that is taken; Limited.
-func (s *Flow) Create(ctx context.Context, token string, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) Create(ctx context.Context, token string, c passwords.Credentials,
+	from sessions.Client) (sessions.Issued, error) {
 	link, err := s.verifyFirstAdmin(ctx, token, from)
 	if err != nil {
 		return sessions.Issued{}, err
@@ -201,14 +205,16 @@ func (s *Flow) firstAdmin(ctx context.Context, c passwords.Credentials) (users.N
 		return users.New{}, err
 	}
 	id := record.AddressIdentity(c.Login)
-	reg := users.New{Identity: users.Identity{Identity: id}, Fields: s.Admin.NewUser(admin.NewUser{Admin: true}), Datas: object.Object{}}
+	reg := users.New{Identity: users.Identity{Identity: id}, Fields: s.Admin.NewUser(admin.NewUser{Admin: true}),
+		Datas: object.Object{}}
 	reg.Fields.Set(record.FieldPassword, hash)
 	reg.Datas.Set("login", id.ID)
 	return reg, s.DB.Users.Store.Check(record.AsService(ctx, ""), reg.Fields, object.NewUUID())
 }
 
 // useLink ends all links, and then creates the user.
-func (s *Flow) useLink(ctx context.Context, link post.VerifiedToken, reg users.New, from sessions.Client) (record.User, error) {
+func (s *Flow) useLink(ctx context.Context, link post.VerifiedToken, reg users.New,
+	from sessions.Client) (record.User, error) {
 	if err := s.Post.ConsumeIn(ctx, s.DB.Links(), link, record.ActFirstAdmin, from); err != nil {
 		switch r := once.Repeated(err); {
 		case r != nil:

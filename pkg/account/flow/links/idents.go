@@ -62,7 +62,8 @@ func (s *Flow) RemoveOtherIdents(ctx context.Context, user record.User, keep str
 		return err
 	}
 	for _, ident := range removed {
-		if err := record.IgnoreNotFound(s.DB.Idents.Store.Delete(ctx, ident.UUID, 0, s.DB.AuditIdent(event.AuthLoginUnlinked, user.UUID, ident, record.ReasonRecovery))); err != nil {
+		if err := record.IgnoreNotFound(s.DB.Idents.Store.Delete(ctx, ident.UUID, 0,
+			s.DB.AuditIdent(event.AuthLoginUnlinked, user.UUID, ident, record.ReasonRecovery))); err != nil {
 			return err
 		}
 	}
@@ -97,7 +98,8 @@ func (s *Flow) Restore(ctx context.Context, user string, id record.Identity, sin
 			if _, err := s.Sessions.EndAll(ctx, owner.UUID); record.IgnoreNotFound(err) != nil {
 				return err
 			}
-			if err := s.Notices.Announce(ctx, owner, notices.Announcement{Kind: notices.NoticeLoginRemoved, About: id.ID, Always: true}); err != nil {
+			if err := s.Notices.Announce(ctx, owner,
+				notices.Announcement{Kind: notices.NoticeLoginRemoved, About: id.ID, Always: true}); err != nil {
 				return err
 			}
 		}

@@ -28,7 +28,8 @@ func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session
 		}
 		ident.ProvenAt = at
 	}
-	ident.Publish(s.DB.Audit(event.AuthLoginLinked, user.UUID, event.AuthDetails{Method: id.Provider, Factor: id.UUID()}))
+	ident.Publish(s.DB.Audit(event.AuthLoginLinked, user.UUID,
+		event.AuthDetails{Method: id.Provider, Factor: id.UUID()}))
 	ident.Publish(id.Events...)
 	ident.Publish(also...)
 	for range record.Attempts {

@@ -68,7 +68,8 @@ func (s *Flow) Remove(ctx context.Context, u Removal) error {
 		if err := s.markUnlinked(ctx, u, ident); err != nil {
 			return err
 		}
-		if err = s.DB.Idents.Store.Delete(ctx, u.Ident, ident.Revision, s.DB.AuditIdent(event.AuthLoginUnlinked, u.User, ident, "")); !errors.Is(err, errs.Mismatch) {
+		if err = s.DB.Idents.Store.Delete(ctx, u.Ident, ident.Revision,
+			s.DB.AuditIdent(event.AuthLoginUnlinked, u.User, ident, "")); !errors.Is(err, errs.Mismatch) {
 			return record.IgnoreNotFound(err)
 		}
 	}
@@ -101,11 +102,13 @@ func (s *Flow) announceUnlinking(ctx context.Context, u *Removal, ident record.I
 		return err
 	case ident.Type == record.Email:
 		about = ident.ID
-		if err := s.Notices.AnnounceToRegistered(ctx, user, about, notices.Announcement{Kind: notices.NoticeLoginRemoved, About: about, Always: u.Always}); err != nil {
+		if err := s.Notices.AnnounceToRegistered(ctx, user, about,
+			notices.Announcement{Kind: notices.NoticeLoginRemoved, About: about, Always: u.Always}); err != nil {
 			return err
 		}
 	}
-	return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticeLoginRemoved, About: about, Always: u.Always})
+	return s.Notices.Announce(ctx, user,
+		notices.Announcement{Kind: notices.NoticeLoginRemoved, About: about, Always: u.Always})
 }
 
 // markUnlinked marks an ident in its user as unlinked. It reports last when the user has
@@ -156,7 +159,8 @@ func (s *Flow) mark(ctx context.Context, u Removal, user *record.User, ident rec
 	}
 	left.kinds[ident.UUID] = ident.Type // also if the index lags
 	if ident.Type == record.PasskeyType && unlinked[ident.UUID] == 0 {
-		user.Publish(s.DB.Audit(event.AuthFactorRemoved, user.UUID, event.AuthDetails{Method: record.MethodPasskey, Factor: ident.UUID}))
+		user.Publish(s.DB.Audit(event.AuthFactorRemoved, user.UUID,
+			event.AuthDetails{Method: record.MethodPasskey, Factor: ident.UUID}))
 	}
 	unlinked[ident.UUID] = max(unlinked[ident.UUID], ident.Revision)
 	user.Unlinked = unlinked
@@ -195,9 +199,11 @@ func (l leftIdents) carry(f record.Factors, without string) error {
 	}
 	switch {
 	case without == record.PasskeyType && f.Has(record.FactorPasskey) && passkeys == 0:
-		return errs.New(errs.Conflict, "this is the last passkey, and passkeys are a second factor of the account: remove that factor first")
+		return errs.New(errs.Conflict,
+			"this is the last passkey, and passkeys are a second factor of the account: remove that factor first")
 	case without == record.Email && f.Has(record.FactorEmail) && proven == 0 && addresses != 1:
-		return errs.New(errs.Conflict, "codes by mail are a second factor of the account, and no address for them would be left: remove that factor first")
+		return errs.New(errs.Conflict, "codes by mail are a second factor of the account, and no address for them "+
+			"would be left: remove that factor first")
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 
 // byAddress identifies the user of an address by their answer, within the limits of an account. It does the same work
 // if there is no such user.
-func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a method.Answer, adminsOnly bool) (who method.Identified, err error) {
+func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a method.Answer,
+	adminsOnly bool) (who method.Identified, err error) {
 	id, name := record.AddressIdentity(login), m.About().Name
 	user, ident, err := s.DB.FindOwner(ctx, id)
 	if err != nil {
@@ -44,7 +45,8 @@ func (s *Flow) byAddress(ctx context.Context, m method.Method, login string, a m
 		return who, s.loginError(user, name, adminsOnly)
 	}
 	s.Guesses.Accounts.Succeed(id.UUID())
-	who = method.Identified{User: user, Ident: ident, Proof: record.Proof{Provider: record.Email, Methods: []string{name}, AAL: m.About().AAL}}
+	who = method.Identified{User: user, Ident: ident,
+		Proof: record.Proof{Provider: record.Email, Methods: []string{name}, AAL: m.About().AAL}}
 	who.Settle = func(ctx context.Context, _ bool, err error) {
 		if errors.Is(err, sessions.ErrDisabled) {
 			s.Sessions.RunInBackground(ctx, "recording a failed login", s.Guesses.Refuse(tried, record.ReasonDisabled))

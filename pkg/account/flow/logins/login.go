@@ -32,7 +32,8 @@ func (s *Flow) LoginAdmin(ctx context.Context, c passwords.Credentials, from ses
 	return s.byPassword(ctx, c, true, from)
 }
 
-func (s *Flow) byPassword(ctx context.Context, c passwords.Credentials, adminsOnly bool, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) byPassword(ctx context.Context, c passwords.Credentials, adminsOnly bool,
+	from sessions.Client) (sessions.Issued, error) {
 	if err := c.Validate(); err != nil {
 		return sessions.Issued{}, err
 	}
@@ -62,7 +63,8 @@ func (s *Flow) LoginByMail(ctx context.Context, login, code string, from session
 //
 // Errors: Invalid for a missing or unreadable answer; Denied for a wrong answer, and for a disabled user; NotFound for
 // a method that can't begin a login, and as in Login; Limited; Unavailable.
-func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer,
+	from sessions.Client) (sessions.Issued, error) {
 	m := s.Methods.Get(name)
 	if m == nil || !m.About().Login {
 		return sessions.Issued{}, errs.New(errs.NotFound, "there is no login by %q", name)
@@ -82,7 +84,8 @@ func (s *Flow) LoginBy(ctx context.Context, name, login string, a method.Answer,
 }
 
 // by logs in an identified user. All logins use it, except those through a provider, which begin elsewhere.
-func (s *Flow) by(ctx context.Context, from sessions.Client, identify func(ctx context.Context) (method.Identified, error)) (session sessions.Issued, err error) {
+func (s *Flow) by(ctx context.Context, from sessions.Client,
+	identify func(ctx context.Context) (method.Identified, error)) (session sessions.Issued, err error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return session, err
 	}
@@ -113,7 +116,8 @@ func (s *Flow) by(ctx context.Context, from sessions.Client, identify func(ctx c
 		return sessions.Issued{}, err
 	}
 	if who.Ident.IsAddress() { // the use of other idents is recorded with their answers
-		s.Sessions.RunInBackground(ctx, "recording a login", func(ctx context.Context) error { return s.Users.RecordUse(ctx, who.Ident.UUID) })
+		s.Sessions.RunInBackground(ctx, "recording a login",
+			func(ctx context.Context) error { return s.Users.RecordUse(ctx, who.Ident.UUID) })
 	}
 	return session, nil
 }

@@ -24,7 +24,8 @@ import (
 //	Exists     the identity belongs to another user
 //	Invalid    the provider's reply can't be used, or the user schema refuses the user
 //	Unavailable
-func (s *Flow) FinishProvider(ctx context.Context, query url.Values, browser string, from sessions.Client) (session sessions.Issued, provider string, err error) {
+func (s *Flow) FinishProvider(ctx context.Context, query url.Values, browser string,
+	from sessions.Client) (session sessions.Issued, provider string, err error) {
 	uuid, flow, err := s.Providers.ConsumeFlow(ctx, query, browser, from)
 	if r := once.Repeated(err); r != nil {
 		return session, r.Provider, once.Recognize(err, from)
@@ -38,7 +39,8 @@ func (s *Flow) FinishProvider(ctx context.Context, query url.Values, browser str
 }
 
 // finishFlow completes a flow by its purpose.
-func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string, flow record.Token, from sessions.Client) (session sessions.Issued, provider string, err error) {
+func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string, flow record.Token,
+	from sessions.Client) (session sessions.Issued, provider string, err error) {
 	provider = flow.FlowProvider
 	if from.Application, err = s.Applications.For(flow); err != nil {
 		return session, provider, err
@@ -64,7 +66,8 @@ func (s *Flow) finishFlow(ctx context.Context, query url.Values, browser string,
 
 // linkProvider links an identity to the user who began the flow and must still be
 // logged in.
-func (s *Flow) linkProvider(ctx context.Context, id users.Identity, user string, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) linkProvider(ctx context.Context, id users.Identity, user string,
+	from sessions.Client) (sessions.Issued, error) {
 	if from.Session == nil || from.Session.User.UUID != user {
 		return sessions.Issued{}, sessions.StateError()
 	}
@@ -77,7 +80,8 @@ func (s *Flow) linkProvider(ctx context.Context, id users.Identity, user string,
 	case err != nil:
 		return sessions.Issued{}, err
 	case owner.UUID == "":
-		err = s.Notices.Announce(record.AsService(ctx, user), from.Session.User, notices.Announcement{Kind: notices.NoticeLoginAdded, About: id.Provider})
+		err = s.Notices.Announce(record.AsService(ctx, user), from.Session.User,
+			notices.Announcement{Kind: notices.NoticeLoginAdded, About: id.Provider})
 	case owner.UUID != user:
 		err = id.ErrTaken()
 	}

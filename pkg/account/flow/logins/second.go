@@ -42,7 +42,8 @@ func Pending(err error) *PendingLogin {
 
 // LogIn logs in an identified user. A user with a second factor must also prove it, unless the proof is two factors:
 // the error then has a PendingLogin. Every login calls it.
-func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (sessions.Issued, error) {
+func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof,
+	c sessions.Client) (sessions.Issued, error) {
 	if p.AAL >= 2 || !user.Factors.Any() {
 		return s.enter(ctx, user, p, c)
 	}
@@ -67,12 +68,14 @@ func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof, c se
 	}); err != nil {
 		return sessions.Issued{}, err
 	}
-	return sessions.Issued{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated, "the second factor is missing")
+	return sessions.Issued{Application: c.Application}, errs.Wrap(pending, errs.Unauthenticated,
+		"the second factor is missing")
 }
 
 // enter starts the session of a user who has proven all required factors, or issues a code if the login is for an
 // application, and records the device.
-func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof, c sessions.Client) (issued sessions.Issued, err error) {
+func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof,
+	c sessions.Client) (issued sessions.Issued, err error) {
 	if c.Application != nil {
 		issued, err = s.Applications.Issue(ctx, user, p, c.Application)
 	} else {
@@ -86,7 +89,8 @@ func (s *Flow) enter(ctx context.Context, user record.User, p record.Proof, c se
 
 // errPending is returned for a pending login that does not, or no longer, exist.
 func errPending() error {
-	return errs.New(errs.Unauthenticated, "this login was started elsewhere, is finished, or took too long or too many tries: log in again")
+	return errs.New(errs.Unauthenticated,
+		"this login was started elsewhere, is finished, or took too long or too many tries: log in again")
 }
 
 // CompleteLogin completes a login whose second factor was missing, by the secret of the pending login. For an
@@ -94,7 +98,8 @@ func errPending() error {
 //
 // Errors: Denied for an answer that does not prove the factor, or a disabled user; Unauthenticated if the login has to
 // start again, with a Repetition if the same answer has completed it; Invalid; Limited.
-func (s *Flow) CompleteLogin(ctx context.Context, pending string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) CompleteLogin(ctx context.Context, pending string, a method.Answer,
+	from sessions.Client) (sessions.Issued, error) {
 	if err := s.Guesses.Take(from.Address); err != nil {
 		return sessions.Issued{}, err
 	}
@@ -127,7 +132,8 @@ func (s *Flow) ForgetProof(ctx context.Context, user string, a method.Answer) {
 }
 
 // completePending completes a login whose try was counted.
-func (s *Flow) completePending(ctx context.Context, login record.Token, answer string, a method.Answer, from sessions.Client) (_ sessions.Issued, err error) {
+func (s *Flow) completePending(ctx context.Context, login record.Token, answer string, a method.Answer,
+	from sessions.Client) (_ sessions.Issued, err error) {
 	if from.Application, err = s.Applications.For(login); err != nil {
 		return sessions.Issued{}, errPending()
 	}
@@ -140,7 +146,8 @@ func (s *Flow) completePending(ctx context.Context, login record.Token, answer s
 	if err != nil {
 		return sessions.Issued{Application: from.Application}, err
 	}
-	used := record.Use{Act: record.ActLoggedIn, Provider: p.Provider, Browser: once.BrowserDigest(from), Answer: answer, Done: true}
+	used := record.Use{Act: record.ActLoggedIn, Provider: p.Provider, Browser: once.BrowserDigest(from), Answer: answer,
+		Done: true}
 	if err := s.consumePending(record.AsService(ctx, ""), login.UUID, used); err != nil {
 		s.ForgetProof(ctx, user.UUID, a)
 		return sessions.Issued{Application: from.Application}, err
@@ -206,7 +213,8 @@ func (s *Flow) Usable(user record.User, methods []string) []string {
 
 // VerifySecond proves a second factor of a user, after a login by some methods, and returns its method. flow identifies
 // the login or the session of the proof. Errors: Denied; Invalid; Limited.
-func (s *Flow) VerifySecond(ctx context.Context, user record.User, a method.Answer, methods []string, flow string, from sessions.Client) (by string, err error) {
+func (s *Flow) VerifySecond(ctx context.Context, user record.User, a method.Answer, methods []string, flow string,
+	from sessions.Client) (by string, err error) {
 	by = cmp.Or(a.Type, record.FactorTOTP)
 	m := s.Methods.Get(by)
 	if m == nil || !slices.Contains(s.Usable(user, methods), by) {
@@ -245,9 +253,11 @@ func (s *Flow) Ask(ctx context.Context, name, secret string, from sessions.Clien
 
 // whoProves returns the user of a pending login, or of the session of the client, the methods of their login, and the
 // flow that needs the second factor.
-func (s *Flow) whoProves(ctx context.Context, secret string, from sessions.Client) (user record.User, methods []string, flow string, err error) {
+func (s *Flow) whoProves(ctx context.Context, secret string,
+	from sessions.Client) (user record.User, methods []string, flow string, err error) {
 	if secret == "" && from.Session != nil {
-		return from.Session.User, from.Session.Methods, sessions.SessionFlow(from.Session), sessions.RequireLogin(from.Session)
+		return from.Session.User, from.Session.Methods, sessions.SessionFlow(from.Session),
+			sessions.RequireLogin(from.Session)
 	}
 	pending, err := s.pendingLogin(ctx, secret)
 	if err != nil {
@@ -259,13 +269,14 @@ func (s *Flow) whoProves(ctx context.Context, secret string, from sessions.Clien
 
 // errNoFactor is returned for a factor that an account lacks.
 func errNoFactor() error {
-	return &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor", Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
+	return &errs.Error{Kind: errs.Invalid, Message: "the account has no such second factor",
+		Fields: []errs.Field{{Pointer: "/type", Message: "must be one of the second factors that the login has named"}}}
 }
 
 // The data of a page that asks for a second factor.
 
-// PendingFactors returns the types of second factors with which a pending login can be completed. Errors: Unauthenticated
-// when the login has to begin again; Denied for a disabled user.
+// PendingFactors returns the types of second factors with which a pending login can be completed. Errors:
+// Unauthenticated when the login has to begin again; Denied for a disabled user.
 func (s *Flow) PendingFactors(ctx context.Context, secret string) ([]string, error) {
 	login, err := s.pendingLogin(ctx, secret)
 	if err != nil {

@@ -20,18 +20,20 @@ import (
 // Request requests the mail with which a new password can be set. The
 // result is the same for an unknown login.
 func (s *Flow) Request(ctx context.Context, login string, from sessions.Client) error {
-	return s.Post.Request(ctx, login, post.RecoveryMailbox, from, func(user record.User, _ record.Ident) record.Purpose {
-		if user.UUID == "" || user.MarkedDisabled {
-			return record.PurposeNone
-		}
-		return record.PurposeRecover
-	})
+	return s.Post.Request(ctx, login, post.RecoveryMailbox, from,
+		func(user record.User, _ record.Ident) record.Purpose {
+			if user.UUID == "" || user.MarkedDisabled {
+				return record.PurposeNone
+			}
+			return record.PurposeRecover
+		})
 }
 
 // BindRecovery binds the token of a recovery mail to the account as it is now.
 func (s *Flow) BindRecovery(ctx context.Context, t *record.MailedToken, mailbox record.Mailbox) error {
 	user, _, err := s.DB.FindOwner(ctx, record.AddressIdentity(mailbox.Address))
-	if err == nil && !user.MarkedDisabled { // otherwise the token is useless, because the account was deleted or disabled since
+	// Otherwise the token is useless, because the account was deleted or disabled since.
+	if err == nil && !user.MarkedDisabled {
 		t.User, t.Epoch = user.UUID, user.Epoch
 	}
 	return err
@@ -75,7 +77,8 @@ func (s *Flow) Recover(ctx context.Context, c passwords.Credentials, from sessio
 		return err
 	}
 	if !token.Token.Recovers(user) || user.MarkedDisabled {
-		if _, err := s.Post.Verify(ctx, id.ID, c.Token, record.PurposeRecover); once.Repeated(err) != nil { // at the same time
+		// At the same time.
+		if _, err := s.Post.Verify(ctx, id.ID, c.Token, record.PurposeRecover); once.Repeated(err) != nil {
 			return s.Passwords.RepeatedForm(ctx, id, c.Password, err, nil, from)
 		}
 		return post.TokenError()
@@ -110,12 +113,14 @@ func (s *Flow) announceRecovery(ctx context.Context, id record.Identity, user re
 		}
 		to = found.ForNotices()
 	}
-	return s.Notices.Announce(ctx, user, notices.Announcement{Kind: notices.NoticePassword, To: to, Always: to == id.ID})
+	return s.Notices.Announce(ctx, user,
+		notices.Announcement{Kind: notices.NoticePassword, To: to, Always: to == id.ID})
 }
 
 // RecoverAccount sets the password of the account that the owner of an address
 // is entitled to, or removes it if hash is "", and returns the account.
-func (s *Flow) RecoverAccount(ctx context.Context, id record.Identity, user record.User, ident record.Ident, hash string) (record.User, error) {
+func (s *Flow) RecoverAccount(ctx context.Context, id record.Identity, user record.User, ident record.Ident,
+	hash string) (record.User, error) {
 	proven := ident.Proven
 	if !proven {
 		added, err := s.wasAddedToAccount(ctx, user, ident)
@@ -168,7 +173,8 @@ func (s *Flow) wasAddedToAccount(ctx context.Context, user record.User, ident re
 
 // moveToOwnAccount removes an address from an account and creates an account
 // with it. If that fails, the address is free to be registered.
-func (s *Flow) moveToOwnAccount(ctx context.Context, id record.Identity, user record.User, ident, hash string) (record.User, error) {
+func (s *Flow) moveToOwnAccount(ctx context.Context, id record.Identity, user record.User,
+	ident, hash string) (record.User, error) {
 	if err := s.Links.UnlinkOwn(ctx, user, ident, true); err != nil {
 		return user, err
 	}
@@ -186,14 +192,16 @@ func (s *Flow) moveToOwnAccount(ctx context.Context, id record.Identity, user re
 // sessions, and a deletion that was planned, atomically. Where the address had been proven before, the second factors
 // are the owner's, and its own rights to undo are the only ones that end. Denied when the password has changed since
 // the user was read.
-func (s *Flow) setPassword(ctx context.Context, user record.User, hash string, address record.Identity, provenBefore bool) (record.User, error) {
+func (s *Flow) setPassword(ctx context.Context, user record.User, hash string, address record.Identity,
+	provenBefore bool) (record.User, error) {
 	return s.DB.Users.Change(record.AsService(ctx, user.UUID), user.UUID, func(now *record.User) error {
 		if !now.SameEpoch(user) {
 			return post.TokenError()
 		}
 		now.Publish(s.DB.AuditPassword(*now, record.ReasonRecovery))
 		if now.Plan() != nil {
-			now.Publish(s.DB.Audit(event.AuthDeletionUndone, user.UUID, event.AuthDetails{Reason: record.ReasonRecovery}))
+			now.Publish(s.DB.Audit(event.AuthDeletionUndone, user.UUID,
+				event.AuthDetails{Reason: record.ReasonRecovery}))
 		}
 		now.ForgetDevices()
 		now.SetPassword(hash, hash != "")
@@ -215,7 +223,8 @@ const (
 
 // ChangePassword sets a new password for the logged-in user, ends all
 // sessions and starts a new one. A user with a password has to give it.
-func (s *Flow) ChangePassword(ctx context.Context, current, next string, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) ChangePassword(ctx context.Context, current, next string,
+	from sessions.Client) (sessions.Issued, error) {
 	if err := sessions.RequireLogin(from.Session); err != nil {
 		return sessions.Issued{}, err
 	}
@@ -246,7 +255,8 @@ func (s *Flow) ChangePassword(ctx context.Context, current, next string, from se
 	if err := s.Sessions.CheckActive(record.AsService(ctx, me.User.UUID), me); err != nil {
 		return sessions.Issued{}, err
 	}
-	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticePassword}); err != nil {
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+		notices.Announcement{Kind: notices.NoticePassword}); err != nil {
 		return sessions.Issued{}, err
 	}
 	byMail := sessions.ProvesMailboxAlone(me.Methods, me.User)

@@ -13,7 +13,8 @@ import (
 // linkAddress adds an address to the account of the logged-in user. A
 // user with a password has to give it: a stolen session must not become a
 // permanent login.
-func (s *Flow) linkAddress(ctx context.Context, id record.Identity, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) linkAddress(ctx context.Context, id record.Identity, c passwords.Credentials,
+	from sessions.Client) (sessions.Issued, error) {
 	me := from.Session
 	if !s.Email.PostValidation {
 		// Only a client with the token may learn whether the address is taken. The token is checked first: the password
@@ -34,12 +35,14 @@ func (s *Flow) linkAddress(ctx context.Context, id record.Identity, c passwords.
 		return sessions.Issued{}, id.ErrTaken()
 	}
 	if owner.UUID == "" {
-		if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeLoginAdded, About: id.ID}); err != nil {
+		if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+			notices.Announcement{Kind: notices.NoticeLoginAdded, About: id.ID}); err != nil {
 			return sessions.Issued{}, err
 		}
 	}
 	if hash != "" {
-		if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticePassword}); err != nil {
+		if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+			notices.Announcement{Kind: notices.NoticePassword}); err != nil {
 			return sessions.Issued{}, err
 		}
 	}
@@ -66,7 +69,8 @@ func (s *Flow) linkAddress(ctx context.Context, id record.Identity, c passwords.
 
 // verifyOrHashPassword verifies the password of a user who has one. For a user without a password it returns the hash
 // to set.
-func (s *Flow) verifyOrHashPassword(ctx context.Context, me *sessions.Session, password string) (hash string, err error) {
+func (s *Flow) verifyOrHashPassword(ctx context.Context, me *sessions.Session,
+	password string) (hash string, err error) {
 	if err := s.Passwords.RequireProof(ctx, me, password); err != nil || sessions.HasPassword(me) {
 		return "", err
 	}

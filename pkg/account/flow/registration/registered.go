@@ -20,14 +20,16 @@ func registrationUUID(id record.Identity, from sessions.Client) string {
 
 // beginRegistration records that a browser is registering an address, and returns a function that records the outcome.
 // Of two concurrent calls, the first one does both.
-func (s *Flow) beginRegistration(ctx context.Context, id record.Identity, token string, from sessions.Client) (ended func(done bool), err error) {
+func (s *Flow) beginRegistration(ctx context.Context, id record.Identity, token string,
+	from sessions.Client) (ended func(done bool), err error) {
 	ended = func(bool) {}
 	if token != "" || from.Browser == "" {
 		return ended, nil
 	}
 	uuid := registrationUUID(id, from)
 	switch _, err := s.DB.Tokens.Create(record.AsService(ctx, ""), uuid, record.Token{
-		Use: &record.Use{Act: record.ActRegistered, Browser: once.BrowserDigest(from)}, Expires: s.DB.Now().Add(once.UsedTTL),
+		Use:     &record.Use{Act: record.ActRegistered, Browser: once.BrowserDigest(from)},
+		Expires: s.DB.Now().Add(once.UsedTTL),
 	}); {
 	case errors.Is(err, errs.Exists):
 		return ended, nil

@@ -20,7 +20,8 @@ import (
 //
 // Errors: Invalid; Denied for a wrong token, with a Repetition for one that was used, or a password that is not that of
 // the account; Exists when the login is taken; Limited; TooLarge.
-func (s *Flow) Register(ctx context.Context, c passwords.Credentials, from sessions.Client) (session sessions.Issued, mailed bool, err error) {
+func (s *Flow) Register(ctx context.Context, c passwords.Credentials,
+	from sessions.Client) (session sessions.Issued, mailed bool, err error) {
 	if err := s.Post.RequireEmail(); err != nil {
 		return session, false, err
 	}
@@ -71,7 +72,8 @@ func (s *Flow) Register(ctx context.Context, c passwords.Credentials, from sessi
 }
 
 // registerByEmail creates a user and logs them in.
-func (s *Flow) registerByEmail(ctx context.Context, id record.Identity, c passwords.Credentials, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) registerByEmail(ctx context.Context, id record.Identity, c passwords.Credentials,
+	from sessions.Client) (sessions.Issued, error) {
 	reg, err := s.prepareRegistration(ctx, id, c)
 	if err != nil {
 		return sessions.Issued{}, err
@@ -93,7 +95,8 @@ func (s *Flow) registerByEmail(ctx context.Context, id record.Identity, c passwo
 
 // prepareRegistration makes a user of a registration form. All checks of the form are made here, before the token is
 // consumed.
-func (s *Flow) prepareRegistration(ctx context.Context, id record.Identity, c passwords.Credentials) (users.New, error) {
+func (s *Flow) prepareRegistration(ctx context.Context, id record.Identity,
+	c passwords.Credentials) (users.New, error) {
 	reg := users.New{Identity: users.Identity{Identity: id}, Datas: object.Object{}}
 	for name, value := range c.Fields {
 		// A form may repeat the password in a field of any name.
@@ -143,7 +146,8 @@ func (s *Flow) requireRegistrable(ctx context.Context, id record.Identity, token
 
 // consumeRegistrationToken consumes the token of a registration and reports
 // whether that validates the address. With PostValidation there is no token.
-func (s *Flow) consumeRegistrationToken(ctx context.Context, id record.Identity, token string, from sessions.Client) (validated bool, err error) {
+func (s *Flow) consumeRegistrationToken(ctx context.Context, id record.Identity, token string,
+	from sessions.Client) (validated bool, err error) {
 	if s.Email.PostValidation {
 		return false, nil
 	}

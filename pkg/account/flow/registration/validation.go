@@ -16,18 +16,19 @@ import (
 // ResendValidation requests another validation mail, or if addresses are validated first, the mail of a registration.
 // The result is the same for an unknown or validated login.
 func (s *Flow) ResendValidation(ctx context.Context, login string, from sessions.Client) error {
-	return s.Post.Request(ctx, login, post.ValidationMailbox, from, func(user record.User, ident record.Ident) record.Purpose {
-		switch {
-		case !s.Email.PostValidation && user.UUID == "":
-			return record.PurposeValidate
-		case !s.Email.PostValidation:
-			return record.PurposeTaken
-		case user.UUID == "" || ident.Validated || s.Email.SkipValidation:
-			return record.PurposeNone
-		default:
-			return record.PurposeValidate
-		}
-	})
+	return s.Post.Request(ctx, login, post.ValidationMailbox, from,
+		func(user record.User, ident record.Ident) record.Purpose {
+			switch {
+			case !s.Email.PostValidation && user.UUID == "":
+				return record.PurposeValidate
+			case !s.Email.PostValidation:
+				return record.PurposeTaken
+			case user.UUID == "" || ident.Validated || s.Email.SkipValidation:
+				return record.PurposeNone
+			default:
+				return record.PurposeValidate
+			}
+		})
 }
 
 // FollowLink handles the link of a mail. A token that a form has to be sent with
@@ -89,7 +90,8 @@ func (s *Flow) whetherStill(ctx context.Context, id record.Identity, repeated er
 	r := once.Repeated(repeated)
 	is, err := s.Uses.Await(ctx, r.At, func() (is, final bool, err error) {
 		user, ident, err := s.DB.FindOwner(record.AsService(ctx, ""), id)
-		return user.UUID != "" && !r.Token.Recovers(user) && (r.Act != record.ActConfirmed || ident.Validated), false, err
+		return user.UUID != "" && !r.Token.Recovers(user) &&
+			(r.Act != record.ActConfirmed || ident.Validated), false, err
 	})
 	switch {
 	case err != nil:
@@ -101,7 +103,8 @@ func (s *Flow) whetherStill(ctx context.Context, id record.Identity, repeated er
 }
 
 // followLogin handles the link of a mail if it is the link of a login. It does not use up the token.
-func (s *Flow) followLogin(ctx context.Context, id record.Identity, token string, from sessions.Client) (to post.Outcome, found bool, err error) {
+func (s *Flow) followLogin(ctx context.Context, id record.Identity, token string,
+	from sessions.Client) (to post.Outcome, found bool, err error) {
 	if _, link := s.Mails.Logins(); !link {
 		return 0, false, nil
 	}
@@ -109,7 +112,8 @@ func (s *Flow) followLogin(ctx context.Context, id record.Identity, token string
 	if err != nil {
 		return 0, false, record.IgnoreNotFound(err)
 	}
-	if r := s.Uses.RepeatedLogin(mailbox, secret.Digest(from.Binding), token, from); r != nil && r.Act == record.ActLoggedIn {
+	if r := s.Uses.RepeatedLogin(mailbox, secret.Digest(from.Binding), token, from); r != nil &&
+		r.Act == record.ActLoggedIn {
 		return 0, true, once.ErrRepeated(*r, errs.Denied)
 	}
 	for _, l := range mailbox.Logins {

@@ -15,7 +15,8 @@ import (
 // a passkey. The session is replaced, so that a copy of its token that somebody has stolen is useless.
 //
 // Errors: Denied; Invalid; Conflict for a user without any of these, who has to log in again; Limited.
-func (s *Flow) StepUp(ctx context.Context, password string, a method.Answer, from sessions.Client) (sessions.Issued, error) {
+func (s *Flow) StepUp(ctx context.Context, password string, a method.Answer,
+	from sessions.Client) (sessions.Issued, error) {
 	me := from.Session
 	if err := sessions.RequireLogin(me); err != nil {
 		return sessions.Issued{}, err
@@ -40,7 +41,8 @@ func (s *Flow) StepUp(ctx context.Context, password string, a method.Answer, fro
 }
 
 // proveAgain returns the method by which a user has proven their identity again.
-func (s *Flow) proveAgain(ctx context.Context, password string, a method.Answer, from sessions.Client) (by string, err error) {
+func (s *Flow) proveAgain(ctx context.Context, password string, a method.Answer,
+	from sessions.Client) (by string, err error) {
 	me := from.Session
 	if s.Sessions.AsksForSecond(ctx, me) {
 		return s.Login.VerifySecond(ctx, me.User, a, me.Methods, sessions.SessionFlow(me), from)
@@ -56,7 +58,8 @@ func (s *Flow) proveAgain(ctx context.Context, password string, a method.Answer,
 	case password != "" && sessions.HasPassword(me):
 		return record.MethodPassword, s.Passwords.VerifyCurrent(ctx, me, password)
 	case sessions.HasPassword(me):
-		return "", &errs.Error{Kind: errs.Invalid, Message: "the password of your account is needed", Fields: []errs.Field{{Pointer: "/" + record.FieldPassword, Message: "is missing"}}}
+		return "", &errs.Error{Kind: errs.Invalid, Message: "the password of your account is needed",
+			Fields: []errs.Field{{Pointer: "/" + record.FieldPassword, Message: "is missing"}}}
 	default:
 		return "", errs.New(errs.Conflict, "your account has no password: log out, and log in again")
 	}

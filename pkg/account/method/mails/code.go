@@ -80,7 +80,8 @@ func (s *Method) orderLogin(ctx context.Context, o post.Order, asked record.Mail
 	if failed != nil {
 		return failed
 	}
-	if l, ok := mailLoginFor(mailbox, mailbox.Request.ID); ok && l.Binding == replaced && l.Method == asked.Method && s.IsValid(l) {
+	if l, ok := mailLoginFor(mailbox, mailbox.Request.ID); ok && l.Binding == replaced && l.Method == asked.Method &&
+		s.IsValid(l) {
 		return err
 	}
 	return post.AskedByOthers(err)
@@ -92,7 +93,8 @@ func (s *Method) orderLogin(ctx context.Context, o post.Order, asked record.Mail
 // The write of the mailbox's record counts a wrong code, for all processes together. It counts against the login, which
 // ends after MaxTries of them, and against the mailbox. After Limits.Account of them the mailbox has to wait, longer
 // after each further one. So requesting mail after mail does not help an attacker.
-func (s *Method) TryMailLogin(ctx context.Context, mailbox, binding, code string, act record.Act, from sessions.Client) (login record.MailLogin, right bool, err error) {
+func (s *Method) TryMailLogin(ctx context.Context, mailbox, binding, code string, act record.Act,
+	from sessions.Client) (login record.MailLogin, right bool, err error) {
 	_, err = s.DB.Mailboxes.Change(ctx, mailbox, func(m *record.Mailbox) error {
 		login, right = record.MailLogin{}, false
 		at := slices.IndexFunc(m.Logins, func(l record.MailLogin) bool { return l.Binding == binding && s.IsValid(l) })
@@ -111,13 +113,15 @@ func (s *Method) TryMailLogin(ctx context.Context, mailbox, binding, code string
 		login, right = m.Logins[at], MatchesCode(m.Logins[at], code)
 		if right {
 			m.Logins, m.Failures = slices.Delete(m.Logins, at, at+1), record.Failures{At: now}
-			s.Uses.AddUsed(m, record.UsedSecret{Hash: login.Hash, For: record.Purpose(login.Method), Act: act, Browser: once.BrowserDigest(from), Binding: login.Binding})
+			s.Uses.AddUsed(m, record.UsedSecret{Hash: login.Hash, For: record.Purpose(login.Method), Act: act,
+				Browser: once.BrowserDigest(from), Binding: login.Binding})
 			return nil
 		}
 		m.Logins[at].Tries++
 		m.Failures = record.Failures{Count: guess.Current(m.Failures, now).Count + 1, At: now}
 		if login.User != "" {
-			m.Publish(s.DB.Audit(event.AuthLoginFailed, login.User, event.AuthDetails{Method: login.Method, Reason: "code"}))
+			m.Publish(s.DB.Audit(event.AuthLoginFailed, login.User,
+				event.AuthDetails{Method: login.Method, Reason: "code"}))
 		}
 		return nil
 	})
@@ -138,7 +142,8 @@ var errNoLogin = errors.New("auth: the login by mail has ended")
 
 // ComposeLogin makes the code of a login by mail, or the token of its link, stores its hash, and renders the mail. No
 // mail is sent for a login without a user, or for an expired one. A mail that is sent again has another code.
-func (s *Method) ComposeLogin(ctx context.Context, mailbox record.Mailbox, request record.MailRequest) (m mail.Message, send bool, err error) {
+func (s *Method) ComposeLogin(ctx context.Context, mailbox record.Mailbox,
+	request record.MailRequest) (m mail.Message, send bool, err error) {
 	login, ok := mailLoginFor(mailbox, request.ID)
 	if !ok {
 		return m, false, nil
@@ -148,7 +153,10 @@ func (s *Method) ComposeLogin(ctx context.Context, mailbox record.Mailbox, reque
 		code = secret.New()
 	}
 	_, err = s.DB.Mailboxes.Change(ctx, mailbox.UUID, func(now *record.Mailbox) error {
-		at := slices.IndexFunc(now.Logins, func(l record.MailLogin) bool { return l.Mail == login.Mail && s.IsValid(l) })
+		at := slices.IndexFunc(now.Logins, func(l record.MailLogin) bool {
+			return l.Mail == login.Mail &&
+				s.IsValid(l)
+		})
 		if at < 0 {
 			return errNoLogin
 		}
@@ -172,13 +180,20 @@ func (s *Method) ComposeLogin(ctx context.Context, mailbox record.Mailbox, reque
 // BindingSecret returns the secret of a login by mail to an address.
 func (s *Method) BindingSecret(ctx context.Context, login string, secrets []string) string {
 	return secret.FirstValid(secrets, func() func(string) bool {
-		mailbox, err := s.DB.Mailboxes.Read(record.AsService(ctx, ""), post.MailboxUUID(record.AddressIdentity(login).ID, LoginMailbox))
+		mailbox, err := s.DB.Mailboxes.Read(record.AsService(ctx, ""),
+			post.MailboxUUID(record.AddressIdentity(login).ID, LoginMailbox))
 		if err != nil {
 			return nil
 		}
 		return func(text string) bool {
-			return slices.ContainsFunc(mailbox.Logins, func(l record.MailLogin) bool { return secret.Matches(text, l.Binding) }) ||
-				slices.ContainsFunc(mailbox.Used, func(u record.UsedSecret) bool { return secret.Matches(text, u.Binding) })
+			return slices.ContainsFunc(mailbox.Logins, func(l record.MailLogin) bool {
+				return secret.Matches(text,
+					l.Binding)
+			}) ||
+				slices.ContainsFunc(mailbox.Used, func(u record.UsedSecret) bool {
+					return secret.Matches(text,
+						u.Binding)
+				})
 		}
 	})
 }

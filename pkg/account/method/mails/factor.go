@@ -17,8 +17,8 @@ func (s *Method) About() about.Method {
 	return about.Method{
 		Name: record.FactorEmail, Title: "Codes by mail", AAL: 1, Factor: true, Mailbox: true, Asked: "code",
 		Texts: about.Texts{
-			Add: "Add codes by mail", Answer: "Code of the mail", Confirm: "Code of the mail that we have sent", Field: "mailed", Digits: true,
-			Ask: "Send a code by mail", AskAgain: "Send another code by mail",
+			Add: "Add codes by mail", Answer: "Code of the mail", Confirm: "Code of the mail that we have sent",
+			Field: "mailed", Digits: true, Ask: "Send a code by mail", AskAgain: "Send another code by mail",
 		},
 		API: about.API{
 			Begin: about.Operation{
@@ -30,7 +30,8 @@ func (s *Method) About() about.Method {
 			},
 			Ask: about.Operation{
 				ID: "sendSecondCode", Summary: "Request the mail with a code",
-				Description: "For a login whose second factor is missing, or for the session. The reply to an HTML form is 303.",
+				Description: "For a login whose second factor is missing, or for the session. The reply to an HTML " +
+					"form is 303.",
 			},
 			Code: "The six digits in the mail.",
 		},
@@ -43,7 +44,8 @@ func (s *Method) Enabled() bool { return s.Email != nil }
 // Allow implements method.Factor. A session that began by a mail would have proven the mailbox twice.
 func (s *Method) Allow(me *sessions.Session) error {
 	if sessions.ProvesMailbox(me.Methods, me.User) {
-		return errs.New(errs.Conflict, "you have logged in by a mail, or by a password that was set by one, so a code by mail is not a second factor: log in by another method, or add another second factor")
+		return errs.New(errs.Conflict, "you have logged in by a mail, or by a password that was set by one, so a code "+
+			"by mail is not a second factor: log in by another method, or add another second factor")
 	}
 	return nil
 }
@@ -55,7 +57,8 @@ func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup,
 }
 
 // Enroll verifies the code that Setup has sent in the same session.
-func (s *Method) Enroll(ctx context.Context, me *sessions.Session, _, code string, try method.Try) (check func(now record.User) error, err error) {
+func (s *Method) Enroll(ctx context.Context, me *sessions.Session, _, code string,
+	try method.Try) (check func(now record.User) error, err error) {
 	address := ""
 	if err := try(func(ctx context.Context) (uint64, bool, error) {
 		to, ok, err := s.CheckSecondCode(ctx, me.User, method.SetupUUID(me.ID), code)
@@ -82,7 +85,8 @@ func (s *Method) Begin(ctx context.Context, user record.User, flow string) (meth
 }
 
 // Prove implements method.Method.
-func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer, flow string) (step uint64, ok bool, err error) {
+func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer,
+	flow string) (step uint64, ok bool, err error) {
 	_, ok, err = s.CheckSecondCode(ctx, user, flow, a.Code)
 	return 0, ok, err
 }

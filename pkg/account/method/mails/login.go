@@ -12,7 +12,8 @@ import (
 
 // Identify implements method.Login: by the code, or the token of the link, of a mail, with the Binding of the request.
 // This uses up the code. Errors: Denied, the same for an unknown login, and with a Repetition for a used code; Limited.
-func (s *Method) Identify(ctx context.Context, login string, a method.Answer, from sessions.Client) (who method.Identified, err error) {
+func (s *Method) Identify(ctx context.Context, login string, a method.Answer,
+	from sessions.Client) (who method.Identified, err error) {
 	id := record.AddressIdentity(login)
 	mailbox := post.MailboxUUID(id.ID, LoginMailbox)
 	var asked record.MailLogin

@@ -45,7 +45,8 @@ func (s *Method) RequestLogin(ctx context.Context, login, kind string, from sess
 		return RequestedLogin{}, err
 	}
 	pending := RequestedLogin{Binding: secret.New(), Expires: s.DB.Now().Add(s.Email.Login.TTL), TTL: s.Email.Login.TTL}
-	asked := record.MailLogin{Binding: secret.Digest(pending.Binding), Method: method, Until: record.Timestamp(pending.Expires)}
+	asked := record.MailLogin{Binding: secret.Digest(pending.Binding), Method: method,
+		Until: record.Timestamp(pending.Expires)}
 	why := record.PurposeNone
 	if user.UUID != "" && !user.MarkedDisabled {
 		why = record.Purpose(method)
@@ -73,7 +74,8 @@ func (s *Method) MailMethod(kind string) (string, error) {
 
 // CodeError does not reveal the error of a code.
 func CodeError() error {
-	return errs.Wrap(post.ErrToken, errs.Denied, "the code is wrong, was used, has expired, or was requested by another client: request another mail")
+	return errs.Wrap(post.ErrToken, errs.Denied,
+		"the code is wrong, was used, has expired, or was requested by another client: request another mail")
 }
 
 // SendSecondCode requests a mail with a code for a user who has logged in with a first factor. The code is bound to the
@@ -92,8 +94,8 @@ func (s *Method) SendSecondCode(ctx context.Context, user record.User, login str
 		return errs.New(errs.Conflict, "the account has no e-mail address that is known to be the user's")
 	}
 	asked := record.MailLogin{
-		Binding: secondBinding(login), Method: record.MethodCode, To: address, Until: record.Timestamp(s.DB.Now().Add(s.Email.Login.TTL)),
-		User: user.UUID, Epoch: user.Epoch,
+		Binding: secondBinding(login), Method: record.MethodCode, To: address,
+		Until: record.Timestamp(s.DB.Now().Add(s.Email.Login.TTL)), User: user.UUID, Epoch: user.Epoch,
 	}
 	return s.orderLogin(record.AsService(ctx, user.UUID), post.Order{
 		Mailbox: SecondMailbox(user.UUID), Address: address, Why: record.PurposeCode,
@@ -103,8 +105,10 @@ func (s *Method) SendSecondCode(ctx context.Context, user record.User, login str
 // CheckSecondCode reports whether a code was sent by SendSecondCode for a user and a pending login, returns its
 // recipient, and uses it up. Wrong codes count against the code and against the user. Limited while the user has to
 // wait.
-func (s *Method) CheckSecondCode(ctx context.Context, user record.User, login, code string) (address string, right bool, err error) {
-	asked, right, err := s.TryMailLogin(record.AsService(ctx, user.UUID), SecondMailbox(user.UUID), secondBinding(login), code, record.ActProven, sessions.Client{})
+func (s *Method) CheckSecondCode(ctx context.Context, user record.User,
+	login, code string) (address string, right bool, err error) {
+	asked, right, err := s.TryMailLogin(record.AsService(ctx, user.UUID), SecondMailbox(user.UUID),
+		secondBinding(login), code, record.ActProven, sessions.Client{})
 	return asked.To, right && asked.IsFor(user), err
 }
 

@@ -27,8 +27,8 @@ func ForRegistration(me *sessions.Session) passkeyPurpose {
 	return passkeyPurpose("registration " + me.User.UUID + " " + me.ID)
 }
 
-// ForSecondFactor is the purpose of completing a login that waits for a second factor, or of authenticating a session again, by what
-// identifies it.
+// ForSecondFactor is the purpose of completing a login that waits for a second factor, or of authenticating a session
+// again, by what identifies it.
 func ForSecondFactor(pending string) passkeyPurpose {
 	return passkeyPurpose("second factor " + pending)
 }
@@ -43,7 +43,8 @@ func AnswerName(credential json.RawMessage) string {
 	var data struct {
 		Challenge string `json:"challenge"`
 	}
-	if json.Unmarshal(credential, &answer) != nil || json.Unmarshal(answer.Response.ClientData, &data) != nil || data.Challenge == "" {
+	if json.Unmarshal(credential, &answer) != nil || json.Unmarshal(answer.Response.ClientData, &data) != nil ||
+		data.Challenge == "" {
 		return ""
 	}
 	return challengeName(strings.TrimRight(data.Challenge, "="))
@@ -60,9 +61,11 @@ func ChallengeUUID(challenge string) string { return record.KindChallenge + secr
 func passkeyChallenge(of string) string { return secret.Digest("challenge:" + of) }
 
 // saveChallenge makes a challenge for a purpose and returns its secret.
-func (s *Method) saveChallenge(ctx context.Context, why passkeyPurpose) (made string, challenge protocol.URLEncodedBase64, err error) {
+func (s *Method) saveChallenge(ctx context.Context,
+	why passkeyPurpose) (made string, challenge protocol.URLEncodedBase64, err error) {
 	made = secret.New()
-	if _, err := s.DB.Tokens.Create(record.AsService(ctx, ""), ChallengeUUID(made), record.Token{Purpose: string(why), Expires: s.DB.Now().Add(TTL)}); err != nil {
+	if _, err := s.DB.Tokens.Create(record.AsService(ctx, ""), ChallengeUUID(made),
+		record.Token{Purpose: string(why), Expires: s.DB.Now().Add(TTL)}); err != nil {
 		return "", nil, err
 	}
 	challenge, err = secret.B64.DecodeString(passkeyChallenge(made))
@@ -71,7 +74,8 @@ func (s *Method) saveChallenge(ctx context.Context, why passkeyPurpose) (made st
 
 // errChallenge is for an answer to a challenge of another client, for another purpose, or that has ended.
 func errChallenge() error {
-	return errs.New(errs.Denied, "the challenge of this passkey was requested by another client, was answered, or is older than 5 minutes: start again")
+	return errs.New(errs.Denied, "the challenge of this passkey was requested by another client, was answered, or is "+
+		"older than 5 minutes: start again")
 }
 
 // consumeChallenge uses up a challenge, so that it is answered once, whether or not the answer is right. Of two
@@ -129,7 +133,8 @@ func (s *Method) Options(ctx context.Context, user *record.User, why passkeyPurp
 		return method.Challenge{}, err
 	}
 	options := protocol.PublicKeyCredentialRequestOptions{
-		RelyingPartyID: s.Config.RPID, UserVerification: protocol.VerificationRequired, Timeout: int(TTL.Milliseconds()),
+		RelyingPartyID: s.Config.RPID, UserVerification: protocol.VerificationRequired,
+		Timeout: int(TTL.Milliseconds()),
 	}
 	var err error
 	if user != nil {

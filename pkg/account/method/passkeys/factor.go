@@ -14,10 +14,13 @@ import (
 // Once passkeys are a second factor of a user, any of them completes a login by another method.
 func (s *Method) About() about.Method {
 	return about.Method{
-		Name: record.MethodPasskey, Title: "Passkeys", Login: true, AAL: 2, Factor: true, Once: true, Script: true, Asked: "passkey",
-		Texts: about.Texts{Add: "Use your passkeys as second factor", Answer: "Use a passkey", LoginButton: "Log in with a passkey"},
+		Name: record.MethodPasskey, Title: "Passkeys", Login: true, AAL: 2, Factor: true, Once: true, Script: true,
+		Asked: "passkey",
+		Texts: about.Texts{Add: "Use your passkeys as second factor", Answer: "Use a passkey",
+			LoginButton: "Log in with a passkey"},
 		API: about.API{
-			Begin: about.Operation{ID: "changePasskeyFactor", Summary: "Make one's passkeys a second factor, also by an HTML form"},
+			Begin: about.Operation{ID: "changePasskeyFactor",
+				Summary: "Make one's passkeys a second factor, also by an HTML form"},
 			Put: about.Operation{
 				ID: "addPasskeyFactor", Summary: "Make one's passkeys a second factor",
 				Description: "Any of them completes a login by another method.",
@@ -39,7 +42,8 @@ func (s *Method) Setup(context.Context, *sessions.Session) (method.Setup, error)
 }
 
 // Enroll makes the passkeys of the logged-in user their second factor. Conflict without a passkey.
-func (s *Method) Enroll(ctx context.Context, _ *sessions.Session, _, _ string, _ method.Try) (check func(now record.User) error, err error) {
+func (s *Method) Enroll(ctx context.Context, _ *sessions.Session, _, _ string,
+	_ method.Try) (check func(now record.User) error, err error) {
 	return func(now record.User) error {
 		// The removal of a passkey first marks it in the record of this write: one of the two writes sees the other.
 		has, err := s.Links.HasPasskey(record.AsService(ctx, now.UUID), now)
@@ -65,7 +69,8 @@ func (s *Method) Begin(ctx context.Context, user record.User, flow string) (meth
 }
 
 // Prove implements method.Method.
-func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer, flow string) (step uint64, ok bool, err error) {
+func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer,
+	flow string) (step uint64, ok bool, err error) {
 	if _, _, err = s.Verify(ctx, a.Signed, &user, ForSecondFactor(flow), record.ActProven); err == nil {
 		s.Uses.Settle(ctx, ChallengeUUID(a.Signed.Secret), true)
 	}
@@ -78,7 +83,8 @@ func (s *Method) Forget(ctx context.Context, _ string, a method.Answer) {
 }
 
 // Identify implements method.Login.
-func (s *Method) Identify(ctx context.Context, _ string, a method.Answer, _ sessions.Client) (who method.Identified, err error) {
+func (s *Method) Identify(ctx context.Context, _ string, a method.Answer,
+	_ sessions.Client) (who method.Identified, err error) {
 	who.User, who.Ident, err = s.Verify(ctx, a.Signed, nil, ForLogin, record.ActLoggedIn)
 	who.Proof = record.Proof{Provider: record.PasskeyType, Methods: []string{record.MethodPasskey}, AAL: 2}
 	who.Settle = func(ctx context.Context, ok bool, _ error) { s.Uses.Settle(ctx, ChallengeUUID(a.Signed.Secret), ok) }

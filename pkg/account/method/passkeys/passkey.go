@@ -41,7 +41,8 @@ type Info struct {
 	Name     string `json:"name"`
 	Created  string `json:"created"`
 	LastUsed string `json:"lastUsed,omitempty"` // absent before the first login with it
-	BackedUp bool   `json:"backedUp"`           // to another device or account of its user, as last reported by the authenticator
+	// to another device or account of its user, as last reported by the authenticator
+	BackedUp bool `json:"backedUp"`
 
 	// CloneSuspected is the time at which its signature counter last decreased: somebody may have a copy. Absent:
 	// never.
@@ -70,7 +71,8 @@ func (s *Method) requirePasskeys() error {
 // algorithm: no signature is checked by another.
 func passkeyAlgorithms() []protocol.CredentialParameter {
 	var all []protocol.CredentialParameter
-	for _, a := range []webauthncose.COSEAlgorithmIdentifier{webauthncose.AlgES256, webauthncose.AlgEdDSA, webauthncose.AlgRS256} {
+	for _, a := range []webauthncose.COSEAlgorithmIdentifier{webauthncose.AlgES256, webauthncose.AlgEdDSA,
+		webauthncose.AlgRS256} {
 		all = append(all, protocol.CredentialParameter{Type: protocol.PublicKeyCredentialType, Algorithm: a})
 	}
 	return all
@@ -82,7 +84,8 @@ func userHandle(user string) string { return secret.Digest("user handle:" + user
 
 // passkeyIdentity is the identity of a credential.
 func passkeyIdentity(credential []byte) users.Identity {
-	return users.Identity{Identity: record.Identity{ID: secret.B64.EncodeToString(credential), Provider: record.PasskeyType, Profile: object.Object{}, Validated: true}}
+	return users.Identity{Identity: record.Identity{ID: secret.B64.EncodeToString(credential),
+		Provider: record.PasskeyType, Profile: object.Object{}, Validated: true}}
 }
 
 // List returns the passkeys of the logged-in user, the oldest first.
@@ -149,11 +152,14 @@ func (s *Method) Rename(ctx context.Context, me *sessions.Session, uuid, name st
 
 // checkPasskeyName reports Invalid for a name that a passkey can't have.
 func checkPasskeyName(name string) error {
-	if n := len(name); n > 0 && n <= maxPasskeyName && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
+	if n := len(name); n > 0 && n <= maxPasskeyName && utf8.ValidString(name) &&
+		!strings.ContainsFunc(name, unicode.IsControl) && strings.TrimSpace(name) == name {
 		return nil
 	}
-	return &errs.Error{Kind: errs.Invalid, Message: "the passkey can't have this name", Fields: []errs.Field{{Pointer: "/name",
-		Message: fmt.Sprintf("must have 1 to %d bytes, without control characters, or spaces at its ends", maxPasskeyName)}}}
+	return &errs.Error{Kind: errs.Invalid, Message: "the passkey can't have this name",
+		Fields: []errs.Field{{Pointer: "/name",
+			Message: fmt.Sprintf("must have 1 to %d bytes, without control characters, or spaces at its ends",
+				maxPasskeyName)}}}
 }
 
 // TTL is how long a challenge is valid.

@@ -28,7 +28,8 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 	if err := s.Sessions.RequireFreshToEnroll(ctx, me); err != nil {
 		return method.Challenge{}, err
 	}
-	if err := s.Sessions.RequireSecond(ctx, me); err != nil { // a passkey is two factors, so a limited session may not add one
+	// A passkey is two factors, so a limited session may not add one.
+	if err := s.Sessions.RequireSecond(ctx, me); err != nil {
 		return method.Challenge{}, err
 	}
 	ctx = record.AsService(ctx, me.User.UUID)
@@ -37,7 +38,8 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 		return method.Challenge{}, err
 	}
 	if len(own) >= maxPasskeys {
-		return method.Challenge{}, errs.New(errs.Conflict, "you have %d passkeys, the maximum: remove one first", len(own))
+		return method.Challenge{}, errs.New(errs.Conflict, "you have %d passkeys, the maximum: remove one first",
+			len(own))
 	}
 	address, err := s.Users.Address(ctx, me.User.UUID)
 	if err != nil {
@@ -54,13 +56,16 @@ func (s *Method) BeginRegistration(ctx context.Context, me *sessions.Session) (m
 		return method.Challenge{}, err
 	}
 	text, err := json.Marshal(protocol.CredentialCreation{Response: protocol.PublicKeyCredentialCreationOptions{
-		RelyingParty: protocol.RelyingPartyEntity{CredentialEntity: protocol.CredentialEntity{Name: s.Config.RPName}, ID: s.Config.RPID},
+		RelyingParty: protocol.RelyingPartyEntity{CredentialEntity: protocol.CredentialEntity{Name: s.Config.RPName},
+			ID: s.Config.RPID},
 		User: protocol.UserEntity{
-			CredentialEntity: protocol.CredentialEntity{Name: address}, DisplayName: cmp.Or(strings.TrimSpace(name), address), ID: protocol.URLEncodedBase64(handle),
+			CredentialEntity: protocol.CredentialEntity{Name: address},
+			DisplayName:      cmp.Or(strings.TrimSpace(name), address), ID: protocol.URLEncodedBase64(handle),
 		},
-		Challenge: challenge, Parameters: passkeyAlgorithms(), Timeout: int(TTL.Milliseconds()), CredentialExcludeList: own,
-		AuthenticatorSelection: protocol.AuthenticatorSelection{
-			RequireResidentKey: protocol.ResidentKeyRequired(), ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired,
+		Challenge: challenge, Parameters: passkeyAlgorithms(), Timeout: int(TTL.Milliseconds()),
+		CredentialExcludeList: own, AuthenticatorSelection: protocol.AuthenticatorSelection{
+			RequireResidentKey: protocol.ResidentKeyRequired(), ResidentKey: protocol.ResidentKeyRequirementRequired,
+			UserVerification: protocol.VerificationRequired,
 		},
 		Attestation: protocol.PreferNoAttestation,
 	}})
@@ -98,15 +103,18 @@ func (s *Method) Add(ctx context.Context, name string, a method.Signed, me *sess
 }
 
 // addVerified adds a passkey by an answer whose challenge was used up for it.
-func (s *Method) addVerified(ctx context.Context, name string, a method.Signed, parsed *protocol.ParsedCredentialCreationData, me *sessions.Session) (Info, error) {
+func (s *Method) addVerified(ctx context.Context, name string, a method.Signed,
+	parsed *protocol.ParsedCredentialCreationData, me *sessions.Session) (Info, error) {
 	p, err := s.VerifyRegistration(parsed, passkeyChallenge(a.Secret))
 	if err != nil {
 		return Info{}, err
 	}
 	id := passkeyIdentity(parsed.RawID)
 	id.Single, id.Name, id.Passkey = true, name, &p
-	id.Events = []store.ExtraEvent{s.DB.Audit(event.AuthFactorAdded, me.User.UUID, event.AuthDetails{Method: record.MethodPasskey, Factor: id.UUID(), Session: me.ID})}
-	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User, notices.Announcement{Kind: notices.NoticeFactorAdded}); err != nil {
+	id.Events = []store.ExtraEvent{s.DB.Audit(event.AuthFactorAdded, me.User.UUID,
+		event.AuthDetails{Method: record.MethodPasskey, Factor: id.UUID(), Session: me.ID})}
+	if err := s.Notices.Announce(record.AsService(ctx, me.User.UUID), me.User,
+		notices.Announcement{Kind: notices.NoticeFactorAdded}); err != nil {
 		return Info{}, err
 	}
 	if err := s.Links.Link(ctx, id, me); err != nil {
@@ -121,22 +129,28 @@ func (s *Method) addVerified(ctx context.Context, name string, a method.Signed, 
 
 // errCredential is for a malformed answer of an authenticator.
 func errCredential(err error) error {
-	return errs.Wrap(err, errs.Invalid, "credential is not the reply of an authenticator in the form of PublicKeyCredential.toJSON")
+	return errs.Wrap(err, errs.Invalid,
+		"credential is not the reply of an authenticator in the form of PublicKeyCredential.toJSON")
 }
 
 // VerifyRegistration returns the credential of an answer to a challenge.
-func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationData, challenge string) (record.Credential, error) {
+func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationData,
+	challenge string) (record.Credential, error) {
 	// Other formats of attestation are not requested, so they are not parsed: they are for deployments that choose
 	// authenticators.
 	switch format := protocol.AttestationFormat(parsed.Response.AttestationObject.Format); format {
 	case protocol.AttestationFormatNone, protocol.AttestationFormatPacked:
 	default:
-		return record.Credential{}, errs.New(errs.Denied, "the passkey has an attestation, which was not requested: register it without one")
+		return record.Credential{}, errs.New(errs.Denied,
+			"the passkey has an attestation, which was not requested: register it without one")
 	}
-	_, err := parsed.Verify(challenge, s.Config.RPID, s.Config.Origins, nil, nil, protocol.TopOriginExplicitVerificationMode,
+	_, err := parsed.Verify(challenge, s.Config.RPID, s.Config.Origins, nil, nil,
+		protocol.TopOriginExplicitVerificationMode,
 		false, true, true, nil, passkeyAlgorithms(), protocol.AttestationPolicy{}, protocol.SignaturePolicy{})
 	if err != nil {
-		return record.Credential{}, errs.Wrap(err, errs.Denied, "the passkey was not registered: its answer does not match the challenge or the origin of this service, or the authenticator has not verified its user")
+		return record.Credential{}, errs.Wrap(err,
+			errs.Denied, "the passkey was not registered: its answer does not match the challenge or the origin of "+
+				"this service, or the authenticator has not verified its user")
 	}
 	data := parsed.Response.AttestationObject.AuthData
 	if err := checkBackup(data.Flags); err != nil {
@@ -144,14 +158,16 @@ func (s *Method) VerifyRegistration(parsed *protocol.ParsedCredentialCreationDat
 	}
 	return record.Credential{
 		PublicKey: data.AttData.CredentialPublicKey, SignCount: data.Counter, AAGUID: data.AttData.AAGUID,
-		BackupEligible: data.Flags.HasBackupEligible(), BackedUp: data.Flags.HasBackupState(), Transports: transportsOf(parsed.Response.Transports),
+		BackupEligible: data.Flags.HasBackupEligible(), BackedUp: data.Flags.HasBackupState(),
+		Transports: transportsOf(parsed.Response.Transports),
 	}, nil
 }
 
 // checkBackup returns Denied for flags that contradict each other.
 func checkBackup(flags protocol.AuthenticatorFlags) error {
 	if flags.HasBackupState() && !flags.HasBackupEligible() {
-		return errs.New(errs.Denied, "the authenticator reports that the passkey is backed up, and that it can't be backed up")
+		return errs.New(errs.Denied,
+			"the authenticator reports that the passkey is backed up, and that it can't be backed up")
 	}
 	return nil
 }
@@ -165,7 +181,8 @@ const (
 // transportsOf returns the transports that are words: they are hints, which belfry sends back to the same user.
 func transportsOf(all []protocol.AuthenticatorTransport) (transports []string) {
 	for _, t := range all {
-		if len(t) > 0 && len(t) <= maxTransport && strings.Trim(string(t), "abcdefghijklmnopqrstuvwxyz-") == "" && len(transports) < maxTransports {
+		if len(t) > 0 && len(t) <= maxTransport && strings.Trim(string(t), "abcdefghijklmnopqrstuvwxyz-") == "" &&
+			len(transports) < maxTransports {
 			transports = append(transports, string(t))
 		}
 	}

@@ -27,7 +27,8 @@ func errPasskey(cause error) error {
 
 // errClone is for a passkey that may have been copied.
 func errClone() error {
-	return errs.New(errs.Denied, "the signature counter of this passkey decreased: somebody may have a copy of it. Log in by another method, remove the passkey, and end unknown sessions")
+	return errs.New(errs.Denied, "the signature counter of this passkey decreased: somebody may have a copy of it. "+
+		"Log in by another method, remove the passkey, and end unknown sessions")
 }
 
 // Verify verifies the answer to a challenge that Options made for a purpose, and returns the user and the ident of the
@@ -36,7 +37,8 @@ func errClone() error {
 // settles the use of the challenge.
 //
 // Errors: Invalid for an answer that can't be read; Denied, with a Repetition for an answer that was sent before.
-func (s *Method) Verify(ctx context.Context, a method.Signed, expected *record.User, why passkeyPurpose, act record.Act) (user record.User, ident record.Ident, err error) {
+func (s *Method) Verify(ctx context.Context, a method.Signed, expected *record.User, why passkeyPurpose,
+	act record.Act) (user record.User, ident record.Ident, err error) {
 	if err := s.requirePasskeys(); err != nil {
 		return user, ident, err
 	}
@@ -54,7 +56,8 @@ func (s *Method) Verify(ctx context.Context, a method.Signed, expected *record.U
 }
 
 // verifyAnswer verifies an answer whose challenge was used up for it.
-func (s *Method) verifyAnswer(ctx context.Context, a method.Signed, expected *record.User, parsed *protocol.ParsedCredentialAssertionData) (user record.User, ident record.Ident, err error) {
+func (s *Method) verifyAnswer(ctx context.Context, a method.Signed, expected *record.User,
+	parsed *protocol.ParsedCredentialAssertionData) (user record.User, ident record.Ident, err error) {
 	ctx = record.AsService(ctx, "")
 	user, ident, err = s.DB.FindOwner(ctx, passkeyIdentity(parsed.RawID).Identity)
 	if err != nil {
@@ -66,11 +69,13 @@ func (s *Method) verifyAnswer(ctx context.Context, a method.Signed, expected *re
 	if !links.IsPasskey(ident) {
 		return user, ident, errPasskey(nil)
 	}
-	if err := s.VerifyAssertion(parsed, *ident.Credential, user.UUID, passkeyChallenge(a.Secret), expected != nil); err != nil {
+	if err := s.VerifyAssertion(parsed, *ident.Credential, user.UUID, passkeyChallenge(a.Secret),
+		expected != nil); err != nil {
 		owner, used := user.UUID, ident.UUID
-		s.Sessions.RunInBackground(record.AsService(ctx, owner), "recording a failed login", func(ctx context.Context) error {
-			return s.recordPasskeyFailure(ctx, owner, used)
-		})
+		s.Sessions.RunInBackground(record.AsService(ctx, owner), "recording a failed login",
+			func(ctx context.Context) error {
+				return s.recordPasskeyFailure(ctx, owner, used)
+			})
 		return record.User{}, record.Ident{}, errPasskey(err)
 	}
 	ident, err = s.recordAssertion(ctx, user.UUID, ident.UUID, *ident.Credential, parsed.Response.AuthenticatorData)
@@ -79,13 +84,14 @@ func (s *Method) verifyAnswer(ctx context.Context, a method.Signed, expected *re
 
 // VerifyAssertion returns an error unless the answer is the credential's answer to the challenge. If no credentials
 // were requested by id, the authenticator has to name the user.
-func (s *Method) VerifyAssertion(parsed *protocol.ParsedCredentialAssertionData, p record.Credential, user, challenge string, asked bool) error {
+func (s *Method) VerifyAssertion(parsed *protocol.ParsedCredentialAssertionData, p record.Credential,
+	user, challenge string, asked bool) error {
 	handle := secret.B64.EncodeToString(parsed.Response.UserHandle)
 	if handle != userHandle(user) && (handle != "" || !asked) {
 		return errors.New("the user handle is not that of the user")
 	}
-	err := parsed.Verify(challenge, s.Config.RPID, "", s.Config.Origins, nil, nil, protocol.TopOriginExplicitVerificationMode,
-		false, true, true, p.PublicKey, protocol.SignaturePolicy{})
+	err := parsed.Verify(challenge, s.Config.RPID, "", s.Config.Origins, nil, nil,
+		protocol.TopOriginExplicitVerificationMode, false, true, true, p.PublicKey, protocol.SignaturePolicy{})
 	if err != nil {
 		return err
 	}
@@ -99,7 +105,8 @@ func (s *Method) VerifyAssertion(parsed *protocol.ParsedCredentialAssertionData,
 // recordAssertion records the use of a passkey: its signature counter, atomically with the check that it has increased.
 // If the authenticator counts and the counter has not increased, the answer was signed by a copy, or before a recorded
 // use: it is refused, and the passkey is marked.
-func (s *Method) recordAssertion(ctx context.Context, user, ident string, verified record.Credential, data protocol.AuthenticatorData) (record.Ident, error) {
+func (s *Method) recordAssertion(ctx context.Context, user, ident string, verified record.Credential,
+	data protocol.AuthenticatorData) (record.Ident, error) {
 	suspected := false
 	changed, err := s.DB.Idents.Change(record.AsService(ctx, user), ident, func(i *record.Ident) error {
 		if !links.IsPasskey(*i) || i.User != user || !bytes.Equal(i.Credential.PublicKey, verified.PublicKey) {
@@ -108,7 +115,8 @@ func (s *Method) recordAssertion(ctx context.Context, user, ident string, verifi
 		at, p := s.DB.Now(), i.Credential
 		if suspected = data.Counter <= p.SignCount && (data.Counter != 0 || p.SignCount != 0); suspected {
 			i.CloneSuspected = record.Timestamp(at)
-			i.Publish(s.DB.Audit(event.AuthCloneSuspected, user, event.AuthDetails{Method: record.MethodPasskey, Factor: ident}))
+			i.Publish(s.DB.Audit(event.AuthCloneSuspected, user,
+				event.AuthDetails{Method: record.MethodPasskey, Factor: ident}))
 			return nil
 		}
 		p.SignCount, p.BackedUp = data.Counter, data.Flags.HasBackupState()
@@ -130,7 +138,8 @@ func (s *Method) recordPasskeyFailure(ctx context.Context, user, ident string) e
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		at := s.DB.Now()
 		i.Failures = record.Failures{Count: guess.Current(i.Failures, at).Count + 1, At: at}
-		i.Publish(s.DB.Audit(event.AuthLoginFailed, user, event.AuthDetails{Method: record.MethodPasskey, Factor: ident, Reason: "signature"}))
+		i.Publish(s.DB.Audit(event.AuthLoginFailed, user,
+			event.AuthDetails{Method: record.MethodPasskey, Factor: ident, Reason: "signature"}))
 		return nil
 	})
 	return record.IgnoreNotFound(err)

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// PasswordForm returns a password in the one form in which it is hashed: Unicode's NFC, with a plain space for every other one. So it
-// is the same from a Mac, whose é may be two characters, and from a phone, whose keyboard may write a no-break space.
+// PasswordForm returns a password in the one form in which it is hashed: Unicode's NFC, with a plain space for every
+// other one. So it is the same from a Mac, whose é may be two characters, and from a phone, whose keyboard may write a
+// no-break space.
 //
 // These are the mappings of the profile OpaqueString (RFC 8265). The profile's other rules would refuse passwords in
 // use: characters that are newer than the tables of this program, joined emoji, and control characters.

@@ -11,8 +11,10 @@ import (
 // What the profile OpaqueString takes has the form that it gives it. What it refuses is not refused here.
 func TestPasswordsHaveTheFormOfRFC8265(t *testing.T) {
 	for _, password := range []string{
-		"a fine password", "caf\u00e9 noir", "cafe\u0301 noir", "a\u00a0b\u2003c\u3000d", "\u1112\u1161\u11ab\uac00", "\u212bngstr\u00f6m", "\ufb01ne \uff41", "\u0958\u0915\u093c",
-		"\U0001f600\U0001f600", "q\u0323\u0307 q\u0307\u0323", "\u03a9\u2126", "A" + strings.Repeat("\u0301", 40), "correct horse battery staple",
+		"a fine password", "caf\u00e9 noir", "cafe\u0301 noir", "a\u00a0b\u2003c\u3000d", "\u1112\u1161\u11ab\uac00",
+		"\u212bngstr\u00f6m", "\ufb01ne \uff41", "\u0958\u0915\u093c",
+		"\U0001f600\U0001f600", "q\u0323\u0307 q\u0307\u0323", "\u03a9\u2126", "A" + strings.Repeat("\u0301", 40),
+		"correct horse battery staple",
 	} {
 		want, err := precis.OpaqueString.String(password)
 		if err != nil {
@@ -26,7 +28,8 @@ func TestPasswordsHaveTheFormOfRFC8265(t *testing.T) {
 			t.Errorf("%+q: the form %+q has another one, %+q", password, form, again)
 		}
 	}
-	for _, password := range []string{"joined \U0001f468\u200d\U0001f469\u200d\U0001f467", "tab\tand NUL\x00", "\U0001fae9 newer than the tables", "\xff\xfe no UTF-8"} {
+	for _, password := range []string{"joined \U0001f468\u200d\U0001f469\u200d\U0001f467", "tab\tand NUL\x00",
+		"\U0001fae9 newer than the tables", "\xff\xfe no UTF-8"} {
 		if form := PasswordForm(password); form != password {
 			t.Errorf("%+q has the form %+q", password, form)
 		}

@@ -54,7 +54,8 @@ type Hasher struct {
 
 // NewHasher makes a Hasher, which derives keys by argon2id.
 func NewHasher(p HashParams) *Hasher {
-	h := &Hasher{Params: p, Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Wait: MaxQueueTime, Derive: HashParams.key}
+	h := &Hasher{Params: p, Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Wait: MaxQueueTime,
+		Derive: HashParams.key}
 	h.dummy = encodeHash(p, make([]byte, saltSize), make([]byte, keySize))
 	return h
 }
@@ -130,7 +131,8 @@ func decodeHash(encoded string) (p HashParams, salt, key []byte, err error) {
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
 		return p, nil, nil, bad
 	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.Memory, &p.Time, &p.Threads); err != nil || p.Time == 0 || p.Threads == 0 {
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &p.Memory, &p.Time, &p.Threads); err != nil || p.Time == 0 ||
+		p.Threads == 0 {
 		return p, nil, nil, bad
 	}
 	b64 := base64.RawStdEncoding

@@ -92,7 +92,8 @@ func (s *Method) OwnOf(ctx context.Context, user record.User) (texts []string, e
 }
 
 func errPassword(field, message string) *errs.Error {
-	return &errs.Error{Kind: errs.Invalid, Message: "the password can't be used", Fields: []errs.Field{{Pointer: "/" + field, Message: message}}}
+	return &errs.Error{Kind: errs.Invalid, Message: "the password can't be used",
+		Fields: []errs.Field{{Pointer: "/" + field, Message: message}}}
 }
 
 // WeakPassword is the error of a password that must not be set because it is weak. It is Invalid.
@@ -115,7 +116,8 @@ func (s *Method) About() about.Method {
 func (s *Method) Enabled() bool { return s.Email != nil }
 
 // Prove implements method.Method: the code is a password.
-func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer, _ string) (step uint64, ok bool, err error) {
+func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer,
+	_ string) (step uint64, ok bool, err error) {
 	ok, err = s.Verify(ctx, user, a.Code)
 	return 0, ok, err
 }

@@ -16,7 +16,8 @@ import (
 //
 // The reply to the browser of the first use reveals whether the password is that of the account. So another password
 // counts as a guess. An attacker who finds the form in the history of a browser gets as few guesses as at a login.
-func (s *Method) RepeatedForm(ctx context.Context, id record.Identity, password string, repeated, taken error, from sessions.Client) error {
+func (s *Method) RepeatedForm(ctx context.Context, id record.Identity, password string, repeated, taken error,
+	from sessions.Client) error {
 	ctx = record.AsService(ctx, "")
 	r := once.Repeated(once.Recognize(repeated, from))
 	user, ident, err := s.DB.FindOwner(ctx, id)

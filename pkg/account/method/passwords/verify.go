@@ -22,7 +22,8 @@ type Credentials struct {
 
 // Validate reports Invalid for credentials without a login or a password.
 func (c Credentials) Validate() error {
-	return sessions.RequireTexts("a login and a password are needed", "login", c.Login, record.FieldPassword, c.Password)
+	return sessions.RequireTexts("a login and a password are needed", "login", c.Login, record.FieldPassword,
+		c.Password)
 }
 
 // Verify reports whether a user has this password. It does the same work
@@ -33,20 +34,21 @@ func (s *Method) Verify(ctx context.Context, user record.User, password string) 
 	if err != nil || !right || !weak {
 		return right, err
 	}
-	s.Sessions.RunInBackground(record.AsService(ctx, user.UUID), "replacing a weak hash", func(ctx context.Context) error {
-		stronger, err := s.Hash(ctx, password)
-		if err != nil {
-			return err
-		}
-		_, err = s.DB.Users.Change(ctx, user.UUID, func(now *record.User) error {
-			if now.Password != user.Password {
-				return record.ErrUnchanged // the password was changed meanwhile
+	s.Sessions.RunInBackground(record.AsService(ctx, user.UUID), "replacing a weak hash",
+		func(ctx context.Context) error {
+			stronger, err := s.Hash(ctx, password)
+			if err != nil {
+				return err
 			}
-			now.Password = stronger
-			return nil
+			_, err = s.DB.Users.Change(ctx, user.UUID, func(now *record.User) error {
+				if now.Password != user.Password {
+					return record.ErrUnchanged // the password was changed meanwhile
+				}
+				now.Password = stronger
+				return nil
+			})
+			return record.IgnoreNotFound(err)
 		})
-		return record.IgnoreNotFound(err)
-	})
 	return true, nil
 }
 
@@ -67,7 +69,9 @@ func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, pass
 		s.Guesses.Accounts.Undo(key)
 		return err
 	}
-	if !right && next != "" && s.DB.Now().Sub(me.PasswordSet) < once.UsedTTL && s.Guesses.Accounts.Try(key, record.Failures{}) == nil { // it is a guess as well
+	// It is a guess as well.
+	if !right && next != "" && s.DB.Now().Sub(me.PasswordSet) < once.UsedTTL &&
+		s.Guesses.Accounts.Try(key, record.Failures{}) == nil {
 		repeated, err := s.Verify(ctx, me.User, next)
 		if repeated || err != nil {
 			s.Guesses.Accounts.Undo(key)
@@ -77,7 +81,8 @@ func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, pass
 	}
 	if !right {
 		s.Guesses.Accounts.Fail(key)
-		s.Sessions.RunInBackground(record.AsService(ctx, me.User.UUID), "recording a wrong password", func(ctx context.Context) error { return s.auditWrongPassword(ctx, me) })
+		s.Sessions.RunInBackground(record.AsService(ctx, me.User.UUID), "recording a wrong password",
+			func(ctx context.Context) error { return s.auditWrongPassword(ctx, me) })
 		return errs.New(errs.Denied, "the password is not that of your account")
 	}
 	s.Guesses.Accounts.Succeed(key)
@@ -88,7 +93,8 @@ func (s *Method) VerifyCurrentOr(ctx context.Context, me *sessions.Session, pass
 func (s *Method) auditWrongPassword(ctx context.Context, me *sessions.Session) error {
 	_, err := s.DB.Sessions.Change(ctx, me.ID, func(session *record.Session) error {
 		session.LastUsed = s.DB.Now()
-		session.Publish(s.DB.Audit(event.AuthLoginFailed, me.User.UUID, event.AuthDetails{Method: record.MethodPassword, Session: me.ID, Reason: record.ReasonPassword}))
+		session.Publish(s.DB.Audit(event.AuthLoginFailed, me.User.UUID,
+			event.AuthDetails{Method: record.MethodPassword, Session: me.ID, Reason: record.ReasonPassword}))
 		return nil
 	})
 	return record.IgnoreNotFound(err)

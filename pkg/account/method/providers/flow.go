@@ -55,7 +55,8 @@ func (s *Method) Begin(ctx context.Context, provider string, linking bool, from 
 	}
 	ctx = record.AsService(ctx, "")
 	state, browser := secret.New(), secret.New()
-	redirect, err := p.Begin(ctx, oauth.AuthRequest{CallbackURL: s.Base.At(CallbackPath), State: state, Verifier: pkceVerifier(browser)})
+	redirect, err := p.Begin(ctx,
+		oauth.AuthRequest{CallbackURL: s.Base.At(CallbackPath), State: state, Verifier: pkceVerifier(browser)})
 	if err != nil {
 		return Flow{}, err
 	}
@@ -64,7 +65,8 @@ func (s *Method) Begin(ctx context.Context, provider string, linking bool, from 
 		key = redirect.Token
 	}
 	flow := record.Token{
-		FlowProvider: provider, Expires: s.DB.Now().Add(FlowTTL), Browser: secret.Digest(browser), Secret: redirect.Secret, Application: from.Application,
+		FlowProvider: provider, Expires: s.DB.Now().Add(FlowTTL), Browser: secret.Digest(browser),
+		Secret: redirect.Secret, Application: from.Application,
 	}
 	if linking && from.Session != nil && from.Application == nil {
 		if err := s.Sessions.RequireFresh(ctx, from.Session); err != nil {
@@ -99,7 +101,8 @@ func flowKey(query url.Values) string {
 }
 
 // Identify returns the provider's identity of the user of a callback.
-func (s *Method) Identify(ctx context.Context, query url.Values, browser string, flow record.Token) (id users.Identity, err error) {
+func (s *Method) Identify(ctx context.Context, query url.Values, browser string,
+	flow record.Token) (id users.Identity, err error) {
 	p := s.Providers[flow.FlowProvider]
 	if p == nil {
 		return id, sessions.StateError() // it was configured when the flow began
@@ -111,9 +114,11 @@ func (s *Method) Identify(ctx context.Context, query url.Values, browser string,
 		return id, err
 	}
 	if len(found.Changes) > 0 {
-		s.Log.WarnContext(ctx, "auth: a provider's profile could not be stored as it was sent", "provider", flow.FlowProvider, "changes", fewChanges(found.Changes))
+		s.Log.WarnContext(ctx, "auth: a provider's profile could not be stored as it was sent",
+			"provider", flow.FlowProvider, "changes", fewChanges(found.Changes))
 	}
-	id = users.Identity{Identity: record.Identity{ID: found.ID, Provider: flow.FlowProvider, Profile: found.Profile, Once: found.Once, Validated: true}, Must: found.Tokens != nil}
+	id = users.Identity{Identity: record.Identity{ID: found.ID, Provider: flow.FlowProvider, Profile: found.Profile,
+		Once: found.Once, Validated: true}, Must: found.Tokens != nil}
 	id.Keep = func(i *record.Ident) { s.setTokens(i, id.UUID(), found.Tokens) }
 	return id, nil
 }
@@ -130,7 +135,8 @@ func fewChanges(all []string) []string {
 
 // ConsumeFlow returns a flow and uses it up: a callback is valid once. A client with the callback but without the
 // secret of its browser learns only whether the flow was finished.
-func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser string, from sessions.Client) (uuid string, flow record.Token, err error) {
+func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser string,
+	from sessions.Client) (uuid string, flow record.Token, err error) {
 	ctx = record.AsService(ctx, "")
 	key := flowKey(query)
 	if key == "" {
@@ -149,7 +155,8 @@ func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser stri
 			return sessions.StateError() // the flow is kept: its browser may still finish it
 		}
 		flow = *t
-		s.Uses.UseUp(t, record.Use{Act: record.ActLoggedIn, Provider: t.FlowProvider, Browser: once.BrowserDigest(from), Secret: t.Browser})
+		s.Uses.UseUp(t, record.Use{Act: record.ActLoggedIn, Provider: t.FlowProvider, Browser: once.BrowserDigest(from),
+			Secret: t.Browser})
 		return nil
 	})
 	switch {
@@ -166,8 +173,8 @@ func (s *Method) ConsumeFlow(ctx context.Context, query url.Values, browser stri
 	return uuid, flow, nil
 }
 
-// repeatedFlow returns the error of a callback whose flow was used before, or does not exist. The browser of the flow, which has its secret, waits
-// for a callback in progress.
+// repeatedFlow returns the error of a callback whose flow was used before, or does not exist. The browser of the flow,
+// which has its secret, waits for a callback in progress.
 func (s *Method) repeatedFlow(ctx context.Context, uuid, browser string) error {
 	t, err := s.DB.Tokens.Read(ctx, uuid)
 	if err != nil {

@@ -71,7 +71,8 @@ func (s *Method) setTokens(i *record.Ident, uuid string, got *oauth.Tokens) {
 func (s *Method) sealTokens(ident string, tokens storedTokens) (sealed string, ok bool) {
 	content, err := json.Marshal(tokens)
 	if err != nil || len(content) > maxTokens {
-		s.Log.Warn("auth: the tokens of a provider are too large to be kept", slog.String("ident", ident), slog.Int("bytes", len(content)))
+		s.Log.Warn("auth: the tokens of a provider are too large to be kept", slog.String("ident", ident),
+			slog.Int("bytes", len(content)))
 		return "", false
 	}
 	return s.Sealer.Seal(purposeOf(ident), content), true
@@ -91,7 +92,9 @@ func (s *Method) tokensOf(uuid string, i record.Ident) (tokens storedTokens, ok 
 
 // errNoToken does not have the reason: only the user of an ident may learn whether it exists.
 func errNoToken() error {
-	return errs.New(errs.NotFound, "you have no ident with this uuid whose provider's tokens are kept and valid: log in through the provider again")
+	return errs.New(errs.NotFound,
+		"you have no ident with this uuid whose provider's tokens are kept and valid: log in through the "+
+			"provider again")
 }
 
 // ProviderToken returns an access token of an ident of the logged-in user. It refreshes a token that has expired, or is
@@ -162,7 +165,8 @@ func (l leaseStep) token() ProviderToken {
 // refreshing. The record is read and written at one revision, so that at most one caller has the lease. Tokens of an
 // earlier key are sealed with the present one. After a refresh, any stored token is valid: otherwise tokens that expire
 // within expiryMargin would be refreshed forever.
-func (s *Method) lease(ctx context.Context, me *sessions.Session, ident string, refreshed bool) (step leaseStep, err error) {
+func (s *Method) lease(ctx context.Context, me *sessions.Session, ident string,
+	refreshed bool) (step leaseStep, err error) {
 	_, err = s.DB.Idents.Change(record.AsService(ctx, me.User.UUID), ident, func(i *record.Ident) error {
 		var err error
 		if step, err = s.readTokens(me, *i); err != nil {
@@ -215,8 +219,8 @@ func (s *Method) readTokens(me *sessions.Session, ident record.Ident) (leaseStep
 	return leaseStep{keeper: keeper, tokens: tokens, sealed: ident.Tokens}, nil
 }
 
-// refresh requests new tokens and stores them, also if the client disconnects: a refresh token that the provider has replaced is
-// lost unless the next one is stored.
+// refresh requests new tokens and stores them, also if the client disconnects: a refresh token that the provider has
+// replaced is lost unless the next one is stored.
 func (s *Method) refresh(ctx context.Context, me *sessions.Session, ident string, step leaseStep) error {
 	done := make(chan error, 1)
 	work, cancel := context.WithTimeout(context.WithoutCancel(record.AsService(ctx, me.User.UUID)), refreshTimeout)
@@ -238,7 +242,8 @@ func (s *Method) refreshLeased(ctx context.Context, ident string, step leaseStep
 	refused := errs.KindOf(failure) == errs.Denied
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
 		changed := refreshLease(i).Release(step.holder)
-		// A login stores other tokens, and so does a process that takes an expired lease: these are newer, or another user's.
+		// A login stores other tokens, and so does a process that takes an expired lease: these are newer, or another
+		// user's.
 		if now, ok := s.tokensOf(ident, *i); i.Tokens == step.sealed || ok && now.Refresh == step.tokens.Refresh {
 			switch {
 			case failure == nil:

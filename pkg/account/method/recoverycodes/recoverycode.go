@@ -55,7 +55,10 @@ func (s *Method) Use(ctx context.Context, user record.User, code string) (ok boo
 		if !now.SameEpoch(user) {
 			return sessions.EndedError()
 		}
-		i := slices.IndexFunc(now.Factors.Recovery, func(stored string) bool { return secret.Matches(user.UUID+" "+given, stored) })
+		i := slices.IndexFunc(now.Factors.Recovery, func(stored string) bool {
+			return secret.Matches(user.UUID+" "+
+				given, stored)
+		})
 		if i < 0 {
 			return record.ErrUnchanged
 		}
@@ -78,7 +81,8 @@ func (s *Method) About() about.Method {
 func (s *Method) Enabled() bool { return true }
 
 // Prove implements method.Method.
-func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer, _ string) (step uint64, ok bool, err error) {
+func (s *Method) Prove(ctx context.Context, user record.User, a method.Answer,
+	_ string) (step uint64, ok bool, err error) {
 	ok, err = s.Use(ctx, user, a.Code)
 	return 0, ok, err
 }

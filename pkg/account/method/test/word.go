@@ -31,8 +31,8 @@ func (s *Method) About() about.Method {
 	return about.Method{
 		Name: Name, Title: "Word", Login: true, AAL: 1, Factor: true, Secret: true,
 		Texts: about.Texts{
-			Add: "Add a word", Setup: "Learn the word, and type it.", SetupCode: "The word", SetupAdd: "Add the word", Confirm: "Your new word", Answer: "Your word",
-			LoginButton: "Log in with a word",
+			Add: "Add a word", Setup: "Learn the word, and type it.", SetupCode: "The word", SetupAdd: "Add the word",
+			Confirm: "Your new word", Answer: "Your word", LoginButton: "Log in with a word",
 		},
 	}
 }
@@ -49,12 +49,14 @@ func (s *Method) Setup(context.Context, *sessions.Session) (method.Setup, error)
 }
 
 // Enroll implements method.Factor.
-func (s *Method) Enroll(_ context.Context, _ *sessions.Session, word, code string, try method.Try) (check func(now record.User) error, err error) {
+func (s *Method) Enroll(_ context.Context, _ *sessions.Session, word, code string,
+	try method.Try) (check func(now record.User) error, err error) {
 	return nil, try(func(context.Context) (uint64, bool, error) { return 0, same(word, code), nil })
 }
 
 // Prove implements method.Method.
-func (s *Method) Prove(_ context.Context, user record.User, a method.Answer, _ string) (step uint64, ok bool, err error) {
+func (s *Method) Prove(_ context.Context, user record.User, a method.Answer,
+	_ string) (step uint64, ok bool, err error) {
 	word, has, err := method.SecretOf(s.Sealer, user, Name)
 	return 0, same(word, a.Code) && has, err
 }

@@ -31,18 +31,23 @@ func (s *Method) About() about.Method {
 	return about.Method{
 		Name: record.MethodTOTP, Title: "Authenticator app", Factor: true, Secret: true,
 		Texts: about.Texts{
-			Add: "Add an authenticator app", Setup: "Scan the picture with your app, or type the secret into it. Then enter the code that it shows.",
+			Add:       "Add an authenticator app",
+			Setup:     "Scan the picture with your app, or type the secret into it. Then enter the code that it shows.",
 			SetupCode: "Code of the app", SetupAdd: "Add the app",
-			Answer: "Code of your authenticator app", Confirm: "Code of the app that you have set up", Field: "code", Digits: true,
+			Answer: "Code of your authenticator app", Confirm: "Code of the app that you have set up", Field: "code",
+			Digits: true,
 		},
 		API: about.API{
 			Begin: about.Operation{
 				ID: "beginTOTP", Summary: "Set up an authenticator app",
-				Description: "The same session has to confirm it within 10 minutes. An HTML form, which can't PUT or DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that shows the secret or the recovery codes.",
+				Description: "The same session has to confirm it within 10 minutes. An HTML form, which can't PUT or " +
+					"DELETE, confirms it with `code`, and removes it with `remove`; the reply is 303, or a page that " +
+					"shows the secret or the recovery codes.",
 			},
 			Put: about.Operation{
 				ID: "confirmTOTP", Summary: "Confirm an authenticator app",
-				Description: "The session is replaced by one with the second factor. With the first factor, the reply has recovery codes.",
+				Description: "The session is replaced by one with the second factor. With the first factor, the " +
+					"reply has recovery codes.",
 			},
 			Code: "The six digits that the app shows.",
 		},
@@ -64,7 +69,8 @@ func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup,
 	if account = strings.ReplaceAll(account, ":", "_"); account == "" {
 		account = me.User.UUID
 	}
-	key, err := totp.Generate(totp.GenerateOpts{Issuer: s.issuer(), AccountName: account, Period: uint(totpPeriod / time.Second)})
+	key, err := totp.Generate(totp.GenerateOpts{Issuer: s.issuer(), AccountName: account,
+		Period: uint(totpPeriod / time.Second)})
 	if err != nil {
 		return method.Setup{}, errs.Wrap(err, errs.Internal, "a secret for an authenticator app can't be made")
 	}
@@ -89,7 +95,8 @@ func (s *Method) issuer() string {
 }
 
 // Enroll implements method.Factor.
-func (s *Method) Enroll(_ context.Context, _ *sessions.Session, secret, code string, try method.Try) (check func(now record.User) error, err error) {
+func (s *Method) Enroll(_ context.Context, _ *sessions.Session, secret, code string,
+	try method.Try) (check func(now record.User) error, err error) {
 	return nil, try(func(context.Context) (uint64, bool, error) {
 		step, ok := matchTOTP(secret, code, s.DB.Now())
 		return step, ok, nil
@@ -97,7 +104,8 @@ func (s *Method) Enroll(_ context.Context, _ *sessions.Session, secret, code str
 }
 
 // Prove implements method.Method: the code is that of a user's authenticator app.
-func (s *Method) Prove(_ context.Context, user record.User, a method.Answer, _ string) (step uint64, ok bool, err error) {
+func (s *Method) Prove(_ context.Context, user record.User, a method.Answer,
+	_ string) (step uint64, ok bool, err error) {
 	key, ok, err := method.SecretOf(s.Sealer, user, record.FactorTOTP)
 	if !ok || err != nil {
 		return 0, false, err
@@ -112,7 +120,9 @@ func matchTOTP(key, code string, now time.Time) (step uint64, ok bool) {
 	code = secret.TypedCode(code)
 	for skew := -guess.StepSkew; skew <= guess.StepSkew; skew++ {
 		at := now.Add(time.Duration(skew) * totpPeriod)
-		want, err := totp.GenerateCodeCustom(key, at, totp.ValidateOpts{Period: uint(totpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+		want, err := totp.GenerateCodeCustom(key,
+			at, totp.ValidateOpts{Period: uint(totpPeriod / time.Second), Digits: otp.DigitsSix,
+				Algorithm: otp.AlgorithmSHA1})
 		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
 			step, ok = guess.StepAt(at), true
 		}

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// The index has, for each word, the sections that have it, with a weight from 1 to 255 that the generator computed from the
-// places of the word (title, heading, text), its frequency there and the length of the section. Sections are numbered in the
-// order of the contents: those of the headings of the first page, then those of the second.
+// The index has, for each word, the sections that have it, with a weight from 1 to 255 that the generator computed from
+// the places of the word (title, heading, text), its frequency there and the length of the section. Sections are
+// numbered in the order of the contents: those of the headings of the first page, then those of the second.
 //
 //	number of sections, number of words
 //	for each word, sorted: length of what it shares with the word before, length of the rest, the rest,
@@ -98,8 +98,8 @@ type scored struct {
 	score   float64
 }
 
-// score returns the sections that have the concepts of a query, the best first, and the words of the index that were looked up.
-// Sections that have all concepts come before those that have one of them often.
+// score returns the sections that have the concepts of a query, the best first, and the words of the index that were
+// looked up. Sections that have all concepts come before those that have one of them often.
 func (ix *index) score(concepts []concept) (all []scored, used map[string]bool) {
 	n := len(ix.sections)
 	scores, shares, used := make([]float64, n), make([]float64, n), map[string]bool{}

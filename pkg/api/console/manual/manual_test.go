@@ -126,13 +126,17 @@ func TestTheSiteIsSmall(t *testing.T) {
 
 // searches are what BenchmarkSearch asks.
 var searches = []string{
-	"How do I let users log in with Google?", "row level security", "webhook when a document is created", "how to upload an image",
-	"foreign key between two collections", "realtime subscribe to changes", "backup and restore", "my copy is late", "403 forbidden",
-	"send magic link by email", "mfa totp", "deploy on kubernetes", "pagination", "full text search", "unique username", "maxObjectSize",
+	"How do I let users log in with Google?", "row level security", "webhook when a document is created",
+	"how to upload an image",
+	"foreign key between two collections", "realtime subscribe to changes", "backup and restore", "my copy is late",
+	"403 forbidden",
+	"send magic link by email", "mfa totp", "deploy on kubernetes", "pagination", "full text search", "unique username",
+	"maxObjectSize",
 }
 
 func TestHostileQueries(t *testing.T) {
-	for _, q := range []string{"", " ", "?", "the", strings.Repeat("a ", 5000), strings.Repeat("é", 3000), "\xff\xfe", "<script>", strings.Repeat("log ", 100), "\x00", "ﷺ 😀"} {
+	for _, q := range []string{"", " ", "?", "the", strings.Repeat("a ", 5000), strings.Repeat("é", 3000), "\xff\xfe",
+		"<script>", strings.Repeat("log ", 100), "\x00", "ﷺ 😀"} {
 		if hits := manual.Search(q); len(hits) > 12 {
 			t.Errorf("%.20q finds %d sections", q, len(hits))
 		}

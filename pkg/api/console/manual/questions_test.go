@@ -15,8 +15,8 @@ const (
 	firstScreen = 1_200 // characters of a page, or of a section and what follows
 )
 
-// People who use other backends find the answer to what they ask elsewhere: by a search in their own words, among its first
-// hits, on the first screen of the page.
+// People who use other backends find the answer to what they ask elsewhere: by a search in their own words, among its
+// first hits, on the first screen of the page.
 func TestTheSearchAnswersQuestionsOfPeers(t *testing.T) {
 	file, err := os.ReadFile("testdata/questions.txt")
 	if err != nil {
@@ -35,7 +35,8 @@ func TestTheSearchAnswersQuestionsOfPeers(t *testing.T) {
 		}
 		question, page, answer := columns[0], columns[2], columns[3]
 		hits := manual.Search(question)
-		i := slices.IndexFunc(hits, func(h manual.Hit) bool { url, _, _ := strings.Cut(h.URL, "#"); return url == page })
+		i := slices.IndexFunc(hits,
+			func(h manual.Hit) bool { url, _, _ := strings.Cut(h.URL, "#"); return url == page })
 		if i < 0 || i >= firstHits {
 			var urls []string
 			for _, h := range hits {

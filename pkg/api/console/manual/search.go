@@ -53,7 +53,8 @@ func Search(text string) []Hit {
 			texts[at.page] = fragment
 		}
 		heading := at.page.Headings[at.heading]
-		hit := Hit{Title: at.page.Title, Part: at.part.Title, URL: at.page.URL, Excerpt: excerpt(sectionText(fragment, heading.Anchor), used)}
+		hit := Hit{Title: at.page.Title, Part: at.part.Title, URL: at.page.URL,
+			Excerpt: excerpt(sectionText(fragment, heading.Anchor), used)}
 		if at.heading > 0 {
 			hit.Section, hit.URL = heading.Text, hit.URL+"#"+heading.Anchor
 		}
@@ -139,7 +140,8 @@ func matchesOf(text string, words map[string]bool) (matches []match) {
 		}
 		if begin >= 0 {
 			word := text[begin:i]
-			if start := strings.ToLower(word[:min(compared, len(word))]); begins[start] || strings.ContainsAny(word[1:], capitals) {
+			if start := strings.ToLower(word[:min(compared, len(word))]); begins[start] ||
+				strings.ContainsAny(word[1:], capitals) {
 				if slices.ContainsFunc(Words(word), func(w string) bool { return words[w] }) {
 					matches = append(matches, match{begin, i})
 				}

@@ -16,8 +16,8 @@ type token struct {
 	parts []string
 }
 
-// Words returns the stems of the words of a text, in order, without the words that most texts have. An identifier is followed by
-// its parts: "maxObjectSize" is found as a whole, and by "object".
+// Words returns the stems of the words of a text, in order, without the words that most texts have. An identifier is
+// followed by its parts: "maxObjectSize" is found as a whole, and by "object".
 func Words(text string) []string {
 	var all []string
 	for _, t := range tokens(text) {
@@ -58,7 +58,8 @@ func tokens(text string) []token {
 
 // verbs are verbs of two words, and the stem of the noun that is written as one.
 var verbs = map[string]string{
-	"log in": "login", "log out": "logout", "sign in": "signin", "sign up": "signup", "sign out": "logout", "back up": "backup", "set up": "setup",
+	"log in": "login", "log out": "logout", "sign in": "signin", "sign up": "signup", "sign out": "logout",
+	"back up": "backup", "set up": "setup",
 }
 
 // normal returns the stem of a word in lower case, "" for one that is not indexed.

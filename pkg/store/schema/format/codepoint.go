@@ -15,7 +15,8 @@ var (
 // Hangul (2.9).
 var never = &unicode.RangeTable{
 	R16: []unicode.Range16{
-		{Lo: 0x1100, Hi: 0x11FF, Stride: 1}, {Lo: 0x20D0, Hi: 0x20FF, Stride: 1}, {Lo: 0xA960, Hi: 0xA97F, Stride: 1}, {Lo: 0xD7B0, Hi: 0xD7FF, Stride: 1},
+		{Lo: 0x1100, Hi: 0x11FF, Stride: 1}, {Lo: 0x20D0, Hi: 0x20FF, Stride: 1}, {Lo: 0xA960, Hi: 0xA97F, Stride: 1},
+		{Lo: 0xD7B0, Hi: 0xD7FF, Stride: 1},
 	},
 	R32: []unicode.Range32{{Lo: 0x1D100, Hi: 0x1D1FF, Stride: 1}, {Lo: 0x1D200, Hi: 0x1D24F, Stride: 1}},
 }
@@ -39,7 +40,8 @@ func isProtocolValid(r rune) bool {
 	switch {
 	case r == '-', slices.Contains(alwaysValid, r):
 		return true
-	case slices.Contains(neverValid, r), isArabicDigit(r), isExtendedArabicDigit(r), r == katakanaMiddleDot, unicode.Is(never, r):
+	case slices.Contains(neverValid, r), isArabicDigit(r), isExtendedArabicDigit(r), r == katakanaMiddleDot,
+		unicode.Is(never, r):
 		return false
 	default:
 		return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lo, unicode.Lm, unicode.Nd, unicode.Mn, unicode.Mc)

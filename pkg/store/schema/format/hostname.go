@@ -103,7 +103,8 @@ func decodeALabel(s string) (string, bool) {
 
 // registration has the library's rules of RFC 5891 and 5892: normal form, hyphens, marks at the start, joiners, and
 // which characters have another one in their place.
-var registration = idna.New(idna.ValidateForRegistration(), idna.ValidateLabels(true), idna.CheckHyphens(true), idna.CheckJoiners(true), idna.StrictDomainName(true))
+var registration = idna.New(idna.ValidateForRegistration(), idna.ValidateLabels(true), idna.CheckHyphens(true),
+	idna.CheckJoiners(true), idna.StrictDomainName(true))
 
 // encodeULabel returns the A-label of a valid U-label.
 func encodeULabel(s string) (string, bool) {

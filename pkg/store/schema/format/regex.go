@@ -364,9 +364,12 @@ func (p *expression) groupName() (string, bool) {
 
 // isNameStart reports whether an identifier may begin with the character; isNamePart, whether it may also follow.
 func isNameStart(r rune) bool {
-	return r == '$' || r == '_' || unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start) && !unicode.In(r, unicode.Pattern_Syntax, unicode.Pattern_White_Space)
+	return r == '$' ||
+		r == '_' || unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start) &&
+		!unicode.In(r, unicode.Pattern_Syntax, unicode.Pattern_White_Space)
 }
 
 func isNamePart(r rune) bool {
-	return r == nonJoiner || r == joiner || unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue)
+	return r == nonJoiner || r == joiner ||
+		unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue)
 }

@@ -7,10 +7,12 @@ import (
 )
 
 // timeForm is full-time of RFC 3339: hour, minute, second, and the offset's sign, hour and minute.
-var timeForm = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)(?:\.[0-9]+)?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))$`)
+var timeForm = regexp.MustCompile(
+	`^([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60)(?:\.[0-9]+)?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))$`)
 
 // durationForm is duration of RFC 3339, appendix A. As in every ABNF, letters are of either case.
-var durationForm = regexp.MustCompile(`^[Pp](?:[0-9]+[Ww]|` + durationTime + `|` + durationDate + `(?:` + durationTime + `)?)$`)
+var durationForm = regexp.MustCompile(`^[Pp](?:[0-9]+[Ww]|` + durationTime + `|` + durationDate + `(?:` + durationTime +
+	`)?)$`)
 
 const (
 	durationDate = `(?:[0-9]+[Yy](?:[0-9]+[Mm](?:[0-9]+[Dd])?)?|[0-9]+[Mm](?:[0-9]+[Dd])?|[0-9]+[Dd])`

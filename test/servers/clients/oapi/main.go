@@ -42,14 +42,16 @@ func run(ctx context.Context, url string) error {
 		return fmt.Errorf("update: %w, %s", err, changed.Body)
 	}
 	refused, err := update()
-	if err != nil || refused.StatusCode() != http.StatusPreconditionFailed || refused.ApplicationproblemJSON412.Type != "urn:belfry:problem:mismatch" {
+	if err != nil || refused.StatusCode() != http.StatusPreconditionFailed ||
+		refused.ApplicationproblemJSON412.Type != "urn:belfry:problem:mismatch" {
 		return fmt.Errorf("update of what was changed: %w, %s", err, refused.Body)
 	}
 	invalid, err := c.CreateBooksWithResponse(ctx, nil, api.BooksInput{})
 	if err != nil || invalid.ApplicationproblemJSON400 == nil || len(*invalid.ApplicationproblemJSON400.Errors) == 0 {
 		return fmt.Errorf("create of what is invalid: %w, %s", err, invalid.Body)
 	}
-	file, err := c.UploadBinaryFileWithBodyWithResponse(ctx, "Books", uuid, "covers", "add", nil, "image/png", bytes.NewReader([]byte("\x89PNG")))
+	file, err := c.UploadBinaryFileWithBodyWithResponse(ctx, "Books", uuid, "covers", "add", nil, "image/png",
+		bytes.NewReader([]byte("\x89PNG")))
 	if err != nil || file.JSON201 == nil || file.JSON201.Size != 4 || file.JSON201.Mimetype != "image/png" {
 		return fmt.Errorf("upload: %w, %s", err, file.Body)
 	}

@@ -48,7 +48,8 @@ func run(ctx context.Context, url string) error {
 		return err
 	}
 	const uuid = "ogen"
-	reply, err := c.CreateBooks(ctx, &api.BooksInput{UUID: api.NewOptString(uuid), Title: uuid, Year: api.NewOptInt(1815)}, api.CreateBooksParams{})
+	reply, err := c.CreateBooks(ctx,
+		&api.BooksInput{UUID: api.NewOptString(uuid), Title: uuid, Year: api.NewOptInt(1815)}, api.CreateBooksParams{})
 	made, err := is[*api.BooksHeaders]("create", reply, err)
 	if err != nil {
 		return err
