@@ -445,7 +445,7 @@ func (a *account) testRemovedPasskey(t *testing.T) {
 	a.shows(t, "The passkey is renamed.")
 	a.press(t, "Rename or remove: Key <ring>")
 	a.press(t, "Remove the passkey")
-	a.shows(t, "your last passkey while it is a second factor")
+	a.shows(t, "the last passkey that is a second factor")
 	a.click(t, `[aria-label="Remove: Passkeys"]`)
 	a.shows(t, "The second factor is removed.")
 	a.press(t, "Rename or remove: Key <ring>")
