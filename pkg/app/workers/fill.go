@@ -55,7 +55,7 @@ func (f *Filling) options(g *serving.Generation) fill.Options {
 	return fill.Options{
 		Works: fill.Derived(g.Set, config.Internal), Store: g.Set.Store(config.PositionStore), Logger: f.Log,
 		Alone: !g.Plan.Shared(),
-		Fills: f.Roles.Has(mapping.Name), Prepare: func(ctx context.Context) error { return prepareFill(ctx, g) },
+		Fills: f.Roles.Has(mapping.Name), Prepare: func(ctx context.Context) error { return f.prepare(ctx, g) },
 		Rate: f.Rate,
 	}
 }
@@ -74,14 +74,17 @@ func (f *Filling) reload(ctx context.Context, _, next *serving.Generation) (part
 	}), nil
 }
 
-// prepareFill makes the consumer of the mapping worker receive the events of all mappings.
-func prepareFill(ctx context.Context, g *serving.Generation) error {
-	spec := g.Plan.MappingSpec()
-	if len(spec.Filters) == 0 {
-		return nil
+// prepare makes the consumers of the workers receive the events of all mappings and cascades.
+func (f *Filling) prepare(ctx context.Context, g *serving.Generation) error {
+	for _, spec := range []listener.Spec{g.Plan.MappingSpec(), g.Plan.CascadeSpec()} {
+		if len(spec.Filters) == 0 || !f.Roles.Has(spec.Name) {
+			continue // the permissions on the bus may not allow it
+		}
+		if _, err := listener.Setup(ctx, g.Bus, spec, false); err != nil {
+			return err
+		}
 	}
-	_, err := listener.Setup(ctx, g.Bus, spec, false)
-	return err
+	return nil
 }
 
 // Again repeats all work that depends on events, after a loss of events; see fill.Filler.

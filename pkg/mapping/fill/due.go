@@ -89,7 +89,7 @@ func (f *Filler) due() []string {
 		case s.due(name, w):
 			due = append(due, name)
 			delete(f.waits, name)
-		case f.disputed(s, name) && !f.waits[name] && (!w.onlyAgain || s.Works[name].Again != ""):
+		case f.disputed(s, name) && !f.waits[name] && s.needed(name, w):
 			f.waits[name] = true
 			f.log.Warn("a process with another configuration runs: "+w.what+
 				" are filled once all processes have the same", w.called, w.shown)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"belfry/pkg/mapping"
 	"belfry/pkg/object"
@@ -26,19 +27,30 @@ func cascading(set *store.Set, source string) (all []*store.Mapping) {
 	return all
 }
 
+// orphansOf begins the names of the works of orphans.
+const orphansOf = "orphans of "
+
 // orphans deletes the objects of a store whose targets were deleted by events that were missed, as the cascade would
-// have. It is done after a loss of events alone: a cascade that is new deletes nothing by itself.
+// have. It is done after a loss of events. It is also done once processes with different cascades have the same: until
+// then events could go to a worker that deletes nothing. Then since is when a process had these cascades first: one
+// that is new deletes nothing for earlier deletions.
 func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.Reconciler) *work {
 	var definition []any
 	for _, m := range maps {
 		definition = append(definition, m.Target, m.Key, m.SourceOwner, m.TargetOwner)
 	}
-	there := &targets{}
+	there, from := &targets{}, uint64(0)
 	return &work{
-		begin: there.forget,
+		begin: func(since time.Time) {
+			there.forget()
+			if from = 0; !since.IsZero() {
+				from = store.RevisionAt(since)
+			}
+		},
 		store: s, page: 100, atOnce: targetsAtOnce, kind: walk.Cascade, shown: s.Name(), called: "store",
-		what: "the deletions of cascades",
-		does: "deleting the objects that cascades have left", done: "the objects that cascades have left are deleted",
+		what:   "the deletions of cascades",
+		begins: "cascades are new or have changed: deleting the objects that processes without them have left",
+		does:   "deleting the objects that cascades have left", done: "the objects that cascades have left are deleted",
 		definition: hashOf(definition...), together: true, onEvents: true, onlyAgain: true,
 		needs: func(o store.Stored) bool {
 			return slices.ContainsFunc(maps, func(m *store.Mapping) bool { return len(targetsOf(m, o)) > 0 })
@@ -53,7 +65,7 @@ func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.R
 					if err == nil && !deleted {
 						there.add(m.Target, target)
 					}
-					if err == nil && deleted && mapping.IsOrphan(m, o, target, t) {
+					if err == nil && deleted && t.Revision >= from && mapping.IsOrphan(m, o, target, t) {
 						err = r.Reconcile(ctx, m, target, []string{o.UUID}) // which reads it again
 					}
 					if err == nil {

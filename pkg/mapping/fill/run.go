@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
@@ -63,9 +64,10 @@ func (r *run) begin(ctx context.Context) error {
 		}
 	}
 	from, began, begins := walk.Progress{}, r.opts.Now().UTC(), r.work.begins
+	var since time.Time
 	err = r.change(ctx, func(rec *record) {
-		if rec.Again != "" {
-			begins = "events were missed: " + r.work.does + " once more"
+		if since = rec.Since[r.work.definition]; rec.Again != "" {
+			since, begins = time.Time{}, "events were missed: "+r.work.does+" once more"
 		}
 		if from = (walk.Progress{Total: total}); begun(rec.Fill, building) {
 			from, r.builds = rec.Fill.Progress, rec.Fill.Builds
@@ -80,7 +82,7 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	w := r.work
 	if w.begin != nil {
-		w.begin()
+		w.begin(since)
 	}
 	o := walk.Options[store.Stored]{
 		Page: func(ctx context.Context, after []byte) ([]store.Stored, []byte, error) {

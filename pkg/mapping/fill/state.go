@@ -32,6 +32,10 @@ type record struct {
 	Filled string    `json:"filled,omitempty"` // the definition by which all objects have been filled
 	At     time.Time `json:"at,omitzero"`      // when
 
+	// Since has, for each definition of a cascade that has differed between processes, when a process had it first. The
+	// events of later deletions may have gone to a process with another one, whose workers delete nothing.
+	Since map[string]time.Time `json:"since,omitempty"`
+
 	// Again is the loss of events after which the work must be repeated; "": no loss. The work stays filled meanwhile.
 	Again string `json:"again,omitempty"`
 
@@ -149,6 +153,9 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 		if r.Fill != nil && (len(r.Seen) > 1 || r.Fill.Definition != mine) {
 			r.Fill, changed = nil, true
 		}
+		if strings.HasPrefix(name, orphansOf) {
+			changed = r.noteSince(w.now()) || changed
+		}
 		if mine == removed && len(r.Seen) == 1 {
 			delete(s.Works, name)
 			s.remove(name, w.now())
@@ -156,6 +163,26 @@ func (s *state) observe(own map[string]string, w *watcher) (changed bool) {
 		}
 	}
 	w.forget(s)
+	return changed
+}
+
+// noteSince keeps since when processes have each definition, where they differ.
+func (r *record) noteSince(now time.Time) (changed bool) {
+	for definition := range r.Since {
+		if _, seen := r.Seen[definition]; !seen {
+			delete(r.Since, definition)
+			changed = true
+		}
+	}
+	for definition := range r.Seen {
+		if _, noted := r.Since[definition]; noted || len(r.Seen) == 1 || definition == removed {
+			continue
+		}
+		if r.Since == nil {
+			r.Since = map[string]time.Time{}
+		}
+		r.Since[definition], changed = now.UTC(), true
+	}
 	return changed
 }
 
@@ -193,8 +220,16 @@ func (s *state) filled(name, definition string) bool {
 
 // due reports whether a work is to be done, and no process has another definition of it.
 func (s *state) due(name string, w *work) bool {
+	return s.needed(name, w) && len(s.Works[name].Seen) == 1
+}
+
+// needed reports whether a work is to be done, perhaps once no process has another definition of it.
+func (s *state) needed(name string, w *work) bool {
 	r := s.Works[name]
-	return r != nil && (r.Again != "" || !w.onlyAgain && r.Filled != w.definition) && len(r.Seen) == 1
+	if r == nil || r.Again != "" || r.Filled == w.definition {
+		return r != nil && r.Again != ""
+	}
+	return !w.onlyAgain || !r.Since[w.definition].IsZero()
 }
 
 // again has works done once more from their beginning, unless that was requested before by the same id.

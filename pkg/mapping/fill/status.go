@@ -20,7 +20,7 @@ func (f *Filler) Status() []walk.Status {
 		}
 		if r := s.Works[name]; r != nil {
 			st.Repairing, st.Running = r.Again != "", r.Fill != nil
-			st.Filled = s.filled(name, w.definition) || w.onlyAgain && !st.Repairing
+			st.Filled = s.filled(name, w.definition) || w.onlyAgain && !s.needed(name, w)
 			p := r.Fill
 			if p == nil && r.Filled == w.definition {
 				p, st.Ended = r.Last, r.At

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -52,7 +53,9 @@ type work struct {
 	fill     func(ctx context.Context, o store.Stored, read func(objects int) error) error
 	together bool
 
-	begin func() // called before the first object of a fill, or of the rest of one; nil: nothing is
+	// begin is called before the first object of a fill, or of the rest of one. since is from when events may have been
+	// missed; zero: not known. nil: nothing is.
+	begin func(since time.Time)
 
 	build     builds                                  // the work is to build these indexes; nil: it is done by fill
 	readyFrom func(ctx context.Context) (bool, error) // whether what the work reads is complete; nil: it is
@@ -63,7 +66,7 @@ type work struct {
 	refuses bool // requests are refused that depend on it, until it is done
 
 	// onEvents says that the work makes up for events that were missed, and onlyAgain that it does nothing else: a new
-	// definition does not begin it.
+	// definition does not begin it, unless processes had different ones for a while.
 	onEvents, onlyAgain bool
 }
 
@@ -106,7 +109,7 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 			all["computed of "+name] = computed(s)
 		}
 		if maps := cascading(set, name); len(maps) > 0 {
-			all["orphans of "+name] = orphans(set, s, maps, reconciler)
+			all[orphansOf+name] = orphans(set, s, maps, reconciler)
 		}
 	}
 	return newWorks("MAPPINGS", all)
