@@ -162,7 +162,12 @@ func (s *store) Complete(ctx context.Context, builds []driver.Build) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if err := s.createIndexes(ctx, list); err != nil {
+	// FerretDB 1 crashes when it is to create several indexes that it has.
+	present, err := s.presentIndexes(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.createIndexes(ctx, absent(present, list)); err != nil {
 		return err
 	}
 	done, err := s.endBuilds(ctx, ids)

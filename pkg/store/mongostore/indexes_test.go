@@ -97,3 +97,24 @@ func TestAnIndexThatIsRemovedStaysUntilItIsReleased(t *testing.T) {
 		t.Errorf("it is complete: %v", err)
 	}
 }
+
+// TestSeveralIndexesThatTheDatabaseHasAreCompleted: a handle without them has written. Two at once are more than one
+// for FerretDB 1, which crashes when it is to create indexes that it has.
+func TestSeveralIndexesThatTheDatabaseHasAreCompleted(t *testing.T) {
+	t.Parallel()
+	b := open(t, backing.Mongo(t))
+	both := books()
+	both.Indexes = append(both.Indexes, driver.Index{Name: "year", Parts: 1}, driver.Index{Name: "place", Parts: 1})
+	s, err := b.Open(t.Context(), both)
+	must(t, err)
+	must(t, s.Put(t.Context(), write("a", 0, 1, "x")))
+	without, err := b.Open(t.Context(), driver.Spec{Name: "Books", Online: true})
+	must(t, err)
+	w := write("b", 0, 2, "x")
+	w.Keys = nil
+	must(t, without.Put(t.Context(), w))
+	builds := wantBuilds(t, s, 3)
+	must(t, s.Reindex(t.Context(), []string{"a", "b"}))
+	must(t, s.Complete(t.Context(), builds))
+	wantBuilds(t, s, 0)
+}
