@@ -40,7 +40,7 @@ type Line struct {
 	Run func(ctx context.Context, load func() (*config.Config, error), s Streams) error
 }
 
-// checked is a request that can be refused before the configuration is read.
+// checked is a request that can be refused before the configuration is read. Run has what Valid keeps of it.
 type checked interface{ Valid() error }
 
 // confirmed is a request that a person has to confirm; with a question "" they have by a flag.

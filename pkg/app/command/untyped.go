@@ -27,7 +27,7 @@ type Untyped struct {
 	request, result, progress reflect.Type // In, Out and P
 
 	// As those of the Operation. run alone is never nil.
-	run     func(ctx context.Context, at *Place, in any, report func(any)) (out any, err error)
+	run     untypedWork
 	reads   func(in any) bool
 	creates func(in any) bool
 	check   func(c *config.Config, in any) error
@@ -41,15 +41,15 @@ type Untyped struct {
 	console  *untypedConsole
 }
 
-// Untyped returns the operation without its types. It has the Run that the operation has when it is done.
+type untypedWork func(ctx context.Context, at *Place, in any, report func(any)) (out any, err error)
+
+// Untyped returns the operation without its types. It has the Run that the operation has when it runs.
 func (o *Operation[In, Out, P]) Untyped() *Untyped {
 	u := &Untyped{
 		name: o.Name, storeless: o.Storeless, own: o.Own, served: o.Served, max: o.Max, bus: o.Bus, bare: o.Bare,
 		broken: o.Broken, help: o.Help, prints: o.Prints,
 		request: reflect.TypeFor[In](), result: reflect.TypeFor[Out](), progress: reflect.TypeFor[P](),
-		run: func(ctx context.Context, at *Place, in any, report func(any)) (any, error) {
-			return o.Run(ctx, at, *in.(*In), untypedReport[P](report))
-		},
+		run:   untypedRun(&o.Run),
 		reads: ofValue(o.Reads), creates: ofValue(o.Creates), doing: ofValue(o.Doing),
 		input: ofPointer(o.Input), output: ofPointer(o.Output),
 		check: untypedCheck(o.Check), text: untypedText(o.Text), show: untypedShow(o.Show),
@@ -79,6 +79,13 @@ func ofPointer[Pointer, R any](f func(Pointer) R) func(in any) R {
 		return nil
 	}
 	return func(in any) R { return f(in.(Pointer)) }
+}
+
+// untypedRun reads the function when it is called.
+func untypedRun[In, Out, P any](run *func(context.Context, *Place, In, func(P)) (*Out, error)) untypedWork {
+	return func(ctx context.Context, at *Place, in any, report func(any)) (any, error) {
+		return (*run)(ctx, at, *in.(*In), untypedReport[P](report))
+	}
 }
 
 func untypedReport[P any](report func(any)) func(P) { return func(p P) { report(&p) } }
