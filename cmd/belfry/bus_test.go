@@ -112,6 +112,8 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(0, `"uuid":"b5"`, "events", "get", "--store", "Books", "--from", "6")
 	say(1, "the log has no event 7", "events", "get", "7")
 	say(2, "not both", "events", "get", "7", "--store", "Books")
+	say(2, "--limit: expected a number", "events", "get", "--limit=-1")
+	say(2, `the log has no subjects "Books"`, "bus", "setup", "--listener", "yours", "--filter", "Books")
 	say(2, "is not a durable event", "events", "get", "--event", "Store.Get")
 	say(2, "is not a durable event", "events", "tail", "--event", "Books")
 

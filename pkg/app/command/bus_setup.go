@@ -90,6 +90,9 @@ func (q BusSetupRequest) specs() ([]listener.Spec, error) {
 	var all []listener.Spec
 	for _, name := range q.Listener {
 		spec.Name = name
+		if err := listener.CheckSetup(spec); err != nil {
+			return nil, err
+		}
 		all = append(all, spec)
 	}
 	return all, nil
