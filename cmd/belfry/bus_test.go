@@ -167,6 +167,7 @@ func TestBusFlagsOverrideTheConfiguration(t *testing.T) {
 	belfry(t, 2, "with --url", "events", "get", "-c", free)
 	belfry(t, 1, "can't connect to the bus at nats://127.0.0.1:1", "listener", "list", "-c", external)
 	belfry(t, 2, "choose one", "dlq", "list", "-c", external, "--user", "admin", "--creds", password)
+	belfry(t, 2, "--password-file needs --user", "doctor", "-c", external, "--password-file", password)
 	belfry(t, 2, "--password-file needs --user", "dlq", "list", "-c", external, "--password-file", password)
 	belfry(t, 2, "can't read the file", "dlq", "list", "-c", external, "--user", "admin", "--password-file",
 		folder+"/no")
