@@ -88,7 +88,8 @@ func (w *Watch) confirm(m *nats.Msg) reply {
 		w.log.Warn("a confirmation can't be stored", "error", err)
 		return reply{Error: "the confirmation can't be stored now; try again"}
 	case !known:
-		return reply{Error: "the listener has missed nothing, or does not exist: `belfry listener list` shows what listeners have missed"}
+		return reply{Error: "the listener has missed nothing, or does not exist: `belfry listener list` shows what " +
+			"listeners have missed"}
 	}
 	return reply{Missed: w.Missed()}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -45,7 +43,7 @@ var BusSetup = Operation[BusSetupRequest, busSetUp, none]{
 		for _, name := range q.Store {
 			if c.Stores[name] == nil {
 				return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.File(), name,
-					strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
+					strings.Join(c.KnownStores(), ", "))
 			}
 		}
 		return nil
