@@ -73,6 +73,9 @@ func (q *StoredEvents) Valid() (err error) {
 	if q.from, err = eventlog.ParseFrom(q.From); err != nil {
 		return err
 	}
+	if q.Limit < 0 {
+		return errs.New(errs.Invalid, "--limit: expected a number of events, not %d", q.Limit)
+	}
 	if chosen := len(q.Event) + len(q.Store) + len(q.UUID); len(q.Sequence) > 0 && (chosen > 0 || q.From != "all") {
 		return errs.New(errs.Invalid, "set either sequences or flags that select events, not both")
 	}
