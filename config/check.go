@@ -106,7 +106,7 @@ func (c *Config) checkBinaries(arrays arrays) {
 			at := decode.Join(decode.Join("binaries", name)+".map", store)
 			st := c.Stores[store]
 			if st == nil {
-				c.doc.Problem(at, "no store with this name; %s", decode.Known(names(c.Stores)))
+				c.doc.Problem(at, "no store with this name; %s", decode.Known(c.KnownStores()))
 				continue
 			}
 			if slices.Contains(internalStores(), store) || store == c.Authentication.IdentStore {

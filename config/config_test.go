@@ -307,7 +307,8 @@ func TestOverrideIsCheckedAndUpdatesDerivedDefaults(t *testing.T) {
 		t.Errorf("an empty override changed the address to %s, error %v", c.Listen, err)
 	}
 	for listen, want := range map[string]string{
-		"8080":           "listen: expected host:port, such as 127.0.0.1:8080, or :8080 for every interface",
+		"8080": "listen: expected host:port, such as 127.0.0.1:8080, or :8080 for every interface, not \"8080\": " +
+			"correct --listen or BELFRY_LISTEN",
 		"127.0.0.1:4222": "listen: is also the address of bus.listen; HTTP and NATS cannot share one",
 	} {
 		if err := c.Override(listen, "other"); err == nil || err.Error() != want {

@@ -41,7 +41,7 @@ func (m *Mapping) Validate(*decode.Section) {
 func (c *Config) checkMapping(st *Store, target, path string, arrays arrays) {
 	m := st.Map[target]
 	if c.Stores[target] == nil {
-		c.doc.Problem(path, "no store with this name; %s", decode.Known(names(c.Stores)))
+		c.doc.Problem(path, "no store with this name; %s", decode.Known(c.KnownStores()))
 	} else if at := path + ".target"; slices.Contains(c.Stores[target].Reserved, m.Target) {
 		c.doc.Problem(at, "belfry alone sets %s of %s; choose another property", c.doc.Display(at, m.Target), target)
 	} else if c.Stores[target].NeverRead(m.Target) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"path/filepath"
 
@@ -15,7 +16,8 @@ func (c *Config) Override(listen, data string) error {
 	var problems Problems
 	if listen != "" {
 		if _, err := value.Address(listen); err != nil {
-			problems = append(problems, Problem{Key: "listen", Message: err.Error()})
+			problems = append(problems, Problem{Key: "listen", Message: fmt.Sprintf("%v, not %q: correct --listen or "+
+				"BELFRY_LISTEN", err, listen)})
 		} else if sameAddress(listen, c.Bus.Listen) {
 			problems = append(problems, Problem{Key: "listen", Message: sameAsBus})
 		} else if c.Development && !isLoopback(listen) {
@@ -73,7 +75,8 @@ func (c *Config) OverrideMetrics(listen string) error {
 		return nil
 	}
 	if _, err := value.Address(listen); err != nil {
-		return Problems{{Key: "metrics.listen", Message: err.Error()}}
+		return Problems{{Key: "metrics.listen", Message: fmt.Sprintf("%v, not %q: correct --metrics-listen or "+
+			"BELFRY_METRICS_LISTEN", err, listen)}}
 	}
 	c.Metrics.Listen = listen
 	if key := c.metricsConflict(); key != "" {

@@ -89,8 +89,8 @@ func TestMappings(t *testing.T) {
 	checkInvalid(t, []invalidCase{
 		{"an unknown store", "stores:\n  Authors: {}\n  Books:\n    map: {Auhtors: {key: author, target: books}}\n",
 			[]string{
-				"4:11: stores.Books.map.Auhtors: no store with this name; expected one of Authors, Books, Contents, " +
-					"Idents, LogPositions, Requests, SealKeys, Sessions, Tokens, UploadQuotas, Users"}},
+				"4:11: stores.Books.map.Auhtors: no store with this name; expected one of Authors, Books, Idents, " +
+					"Users"}},
 		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
 			"1:20: stores.A.map.A.key: is missing; expected the property that holds the target's uuid",
 			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies"}},
@@ -426,8 +426,7 @@ func TestMailersAndBinaries(t *testing.T) {
 			"1:37: binaries.a.quota.user: expected at least 4KiB, which an upload counts at least, or 0 for no limit"}},
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: " +
 			"S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
-			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Contents, Idents, LogPositions, " +
-				"Requests, SealKeys, Sessions, Tokens, UploadQuotas, Users",
+			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Idents, Users",
 			"1:34: binaries.a.map.Users: idents of Users is mapped, computed, private or read-only; files cannot be " +
 				"attached there",
 			"1:34: binaries.a.map.Users: password of Users is mapped, computed, private or read-only; files cannot " +

@@ -27,6 +27,9 @@ func internalStores() []string {
 // API documents.
 func Internal(store string) bool { return slices.Contains(internalStores(), store) }
 
+// KnownStores returns the names of the stores except the internal ones, sorted: those that a message can offer.
+func (c *Config) KnownStores() []string { return slices.DeleteFunc(names(c.Stores), Internal) }
+
 // DeclaredStores returns the names of the stores that the configuration has, sorted; Stores also has those that belfry
 // adds.
 func (c *Config) DeclaredStores() []string { return slices.Clone(c.declared) }

@@ -112,6 +112,8 @@ func TestCommandsOfTheConfiguredBus(t *testing.T) {
 	say(0, `"uuid":"b5"`, "events", "get", "--store", "Books", "--from", "6")
 	say(1, "the log has no event 7", "events", "get", "7")
 	say(2, "not both", "events", "get", "7", "--store", "Books")
+	say(2, "--limit: expected a number", "events", "get", "--limit=-1")
+	say(2, `the log has no subjects "Books"`, "bus", "setup", "--listener", "yours", "--filter", "Books")
 	say(2, "is not a durable event", "events", "get", "--event", "Store.Get")
 	say(2, "is not a durable event", "events", "tail", "--event", "Books")
 
@@ -165,6 +167,7 @@ func TestBusFlagsOverrideTheConfiguration(t *testing.T) {
 	belfry(t, 2, "with --url", "events", "get", "-c", free)
 	belfry(t, 1, "can't connect to the bus at nats://127.0.0.1:1", "listener", "list", "-c", external)
 	belfry(t, 2, "choose one", "dlq", "list", "-c", external, "--user", "admin", "--creds", password)
+	belfry(t, 2, "--password-file needs --user", "doctor", "-c", external, "--password-file", password)
 	belfry(t, 2, "--password-file needs --user", "dlq", "list", "-c", external, "--password-file", password)
 	belfry(t, 2, "can't read the file", "dlq", "list", "-c", external, "--user", "admin", "--password-file",
 		folder+"/no")

@@ -73,7 +73,8 @@ func TestWrongConfiguration(t *testing.T) {
 	}
 	belfry(t, 0, "good.yaml: good: 2 stores, 1 mapping\nAuthors.books has an object of Books only when source.public\n",
 		"config", "check", good)
-	belfry(t, 2, "listen: expected host:port", "serve", "-c", good, "--listen", "nonsense")
+	belfry(t, 2, "not \"nonsense\": correct --listen or BELFRY_LISTEN", "serve", "-c", good, "--listen", "nonsense")
+	belfry(t, 2, "correct --metrics-listen", "serve", "-c", good, "--metrics-listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)
 	check := []string{"access", "check", "-c", good, "--store", "Books"}
 	belfry(t, 2, "--op", check...)
@@ -82,7 +83,8 @@ func TestWrongConfiguration(t *testing.T) {
 	belfry(t, 2, "--uuid: create has no object yet", append(check, "--op", "create", "--uuid", "emma")...)
 	belfry(t, 2, "--input: delete sends no object",
 		append(check, "--op", "delete", "--uuid", "emma", "--input", "{}")...)
-	belfry(t, 2, "malformed JSON", append(check, "--op", "create", "--input", "{")...)
+	belfry(t, 2, "--aal: expected 1, or 2", append(check, "--op", "create", "--aal", "3")...)
+	belfry(t, 2, "--input: expected a JSON object: malformed JSON", append(check, "--op", "create", "--input", "{")...)
 	belfry(t, 2, "the data folder has no data yet", append(check, "--op", "create", "--input", "{}")...)
 	belfry(t, 2, "the data folder has no data yet", "export", "Books", "-c", good, "--data",
 		filepath.Join(folder, "none"))

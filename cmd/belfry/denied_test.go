@@ -77,7 +77,7 @@ func TestCommandsSayWhatTheirUserMayNot(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, out.String(), errOut.String())
 	}
 	if code, out, errOut := as("front", "listener", "confirm", "mapping"); code != exitFailed || out != "" ||
-		!strings.Contains(errOut, "lacks the permission for listeners.confirm") {
+		!strings.Contains(errOut, "lacks the permission for listeners.confirm: with nats.conf") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 	// What it may see is shown.

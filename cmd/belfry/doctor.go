@@ -41,7 +41,7 @@ func (c *doctorCmd) Run(ctx context.Context, s streams) error {
 	if err := plan.Check(loaded); err != nil {
 		return c.invalid(s, err)
 	}
-	if c.URL != "" || c.User != "" || c.Creds != "" {
+	if c.BusUser != (command.BusUser{}) {
 		options, err := c.Options(func() (*config.Config, error) { return c.load("") })
 		if err != nil {
 			return err

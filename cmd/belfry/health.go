@@ -31,6 +31,9 @@ const maxHealth = 4 << 10
 // program.
 func (c *healthCmd) Run(ctx context.Context, s streams) error {
 	base := strings.TrimRight(c.URL, "/")
+	if c.Timeout <= 0 {
+		return errs.New(errs.Invalid, "--timeout: expected a duration such as 5s")
+	}
 	if base == "" {
 		loaded, err := c.load(c.Listen)
 		if err != nil {
@@ -43,7 +46,7 @@ func (c *healthCmd) Run(ctx context.Context, s streams) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+c.Path, nil)
-	if err != nil {
+	if err != nil || r.URL.Host == "" || r.URL.Scheme != "http" && r.URL.Scheme != "https" {
 		return errs.New(errs.Invalid, "--url: expected a URL such as http://127.0.0.1:8080")
 	}
 	client := http.Client{Transport: &http.Transport{
@@ -56,7 +59,7 @@ func (c *healthCmd) Run(ctx context.Context, s streams) error {
 		status, body, err = ask(&client, r)
 	}
 	if err != nil {
-		return errs.Wrap(err, errs.Unavailable, "belfry does not answer")
+		return errs.Wrap(err, errs.Unavailable, "belfry does not respond at %s: check that it runs there", base)
 	}
 	if status != http.StatusOK {
 		return errs.New(errs.Unavailable, "not ready: %d %s", status, detail(body))

@@ -44,9 +44,11 @@ func TestHealthSaysWhetherBelfryIsReady(t *testing.T) {
 	belfry(t, 0, `{"status":"/readyz"}`, "health", "--url", secure.URL+"/")
 	belfry(t, 0, `{"status":"/readyz"}`, "health", "--url", strings.Replace(secure.URL, "https:", "http:", 1))
 	server.Close()
-	belfry(t, 1, "belfry does not answer", "health", "-c", file)
+	belfry(t, 1, "belfry does not respond at http://127.0.0.1:", "health", "-c", file)
 	belfry(t, 2, "name the URL by --url", "health", "-c", file, "--listen", "127.0.0.1:0")
 	belfry(t, 2, "expected a URL such as", "health", "--url", "://")
+	belfry(t, 2, "expected a URL such as", "health", "--url", "127.0.0.1:8080")
+	belfry(t, 2, "--timeout: expected a duration", "health", "-c", file, "--timeout", "0s")
 }
 
 func TestHealthAsksOnTheMachineItself(t *testing.T) {

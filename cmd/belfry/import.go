@@ -92,6 +92,9 @@ func (c *importCmd) Run(ctx context.Context, s streams) error {
 
 // options returns the options of the flags and the configuration.
 func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
+	if c.Skip < 0 {
+		return importer.Options{}, errs.New(errs.Invalid, "--skip: expected a number of objects, not %d", c.Skip)
+	}
 	o := importer.Options{
 		Token: c.Token, Concurrency: c.Concurrency, Key: c.Key, Batch: c.Batch, Skip: c.Skip,
 		Update: c.Update, StopOnFailure: c.Stop, DryRun: c.DryRun,

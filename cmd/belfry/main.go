@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 // runWith is run with other operations.
-func runWith(ctx context.Context, operations []command.Request, args []string, s streams) int {
+func runWith(ctx context.Context, operations []*command.Untyped, args []string, s streams) int {
 	var c cli
 	exited, code := false, exitDone
 	parser := newParser(&c, operations, s, func(n int) { exited, code = true, n },
@@ -88,7 +88,7 @@ func runWith(ctx context.Context, operations []command.Request, args []string, s
 }
 
 // newParser knows the commands and their flags. exit is called after the help or the version.
-func newParser(c *cli, operations []command.Request, s streams, exit func(int), more ...kong.Option) *kong.Kong {
+func newParser(c *cli, operations []*command.Untyped, s streams, exit func(int), more ...kong.Option) *kong.Kong {
 	c.Plugins = commandsOf(operations)
 	parser, err := kong.New(c, append(more,
 		kong.Name("belfry"),

@@ -121,7 +121,7 @@ func (w *word) value() reflect.Value {
 }
 
 // commandsOf are the commands of operations, to be embedded.
-func commandsOf(operations []command.Request) kong.Plugins {
+func commandsOf(operations []*command.Untyped) kong.Plugins {
 	var root word
 	for _, o := range operations {
 		for _, line := range o.Lines() {

@@ -97,7 +97,7 @@ func (b *browser) shows(path string, texts ...string) {
 // that serves, and a run of the console, without another line.
 func TestAnAddedOperationIsACommandAControlRequestAndARunOfTheConsole(t *testing.T) {
 	before := command.Operations
-	command.Operations = slices.Concat(before, []command.Request{&countObjects})
+	command.Operations = slices.Concat(before, []*command.Untyped{countObjects.Untyped()})
 	t.Cleanup(func() { command.Operations = before })
 
 	belfry(t, 0, "count objects         Count the objects of a store.", "--help")

@@ -66,7 +66,7 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "m"},
 				`not found: Notes has no object "m"`},
 			{command.Question{User: "eve", Store: "Notes", Operation: "get", UUID: "n"},
-				`not found: Users has no object "eve"`},
+				"not found: there is no user \"eve\": expected the uuid of a user; `belfry user list` shows them"},
 			{command.Question{Store: "Nothing", Operation: "get", UUID: "n"},
 				`invalid: no store "Nothing" is configured; there are`},
 			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`[]`)}, `invalid: `},

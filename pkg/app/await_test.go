@@ -71,7 +71,7 @@ func doings(t *testing.T) []string {
 	}
 	found := map[string]bool{hold.DoingServe: true}
 	locks := regexp.MustCompile(
-		`(?:LockData|LockFolder|WithStores)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"|Name: +"([^"]+)",(?:.* (Storeless|Own|Served|Bus):)?`)
+		`(?:LockData|LockFolder|WithStores)\((?:ctx, )?(?:\w+(?:\.\w+)?, )*"([^"]+)"|Name: +"([^"]+)",(?:[^{}]*\s(Storeless|Own|Served|Bus):)?`)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue

@@ -419,6 +419,31 @@ func TestTheDoctorWorksWithTheUsersOfNATS(t *testing.T) {
 	}
 }
 
+// The process with an embedded bus reports what its user may not see. Another user of the bus sees it.
+func TestTheDoctorOfAnAdminLeavesOutWhatTheProcessMayNotSee(t *testing.T) {
+	p := newPlace(t, "")
+	p.write("nats.conf", `
+listen: "127.0.0.1:-1"
+jetstream: {store_dir: "`+t.TempDir()+`"}
+accounts: {BELFRY: {jetstream: enabled, users: [
+  {user: belfry, password: pw-of-all, permissions: {publish: {deny: listeners.missed}}}
+  {user: admin, password: pw-of-admin}
+]}}
+`)
+	p.config = p.load(strings.Replace(lone, `listen: ""`, "config: nats.conf, user: belfry, password: pw-of-all", 1))
+	a := p.start()
+	kit.WaitUntil(t, func() error { return degraded(a, "") })
+	if f := finding(p.examined(), "bus.denied"); f == nil {
+		t.Error("the user of the process sees everything")
+	}
+	admin := bus.Options{URL: a.Bus().ClientURL(), Auth: bus.Auth{User: "admin", Password: "pw-of-admin"}}
+	r := p.examined(func(e *examine.Examination) { e.Bus = &admin })
+	p.healthy(r, "listener.complete")
+	if f := finding(r, "bus.denied"); f != nil {
+		t.Errorf("the admin may not see %+v", f)
+	}
+}
+
 // What only the process that serves knows comes from it: that it is not ready, and that its file has another
 // configuration.
 func TestTheDoctorAsksTheProcessThatServes(t *testing.T) {

@@ -151,8 +151,12 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 func (a *App) controlReload(ctx context.Context) (*command.Reloaded, error) {
 	r, err := a.reloadBy(ctx, "belfry reload")
 	var problems config.Problems
-	if !errors.As(err, &problems) {
-		return r, err
+	if err != nil && !errors.As(err, &problems) {
+		return nil, errs.Wrap(err, errs.KindOf(err),
+			"the configuration is not reloaded, and belfry serves with the previous one")
+	}
+	if err == nil {
+		return r, nil
 	}
 	r = &command.Reloaded{File: a.now().Config.File()}
 	for _, p := range problems {

@@ -145,6 +145,9 @@ func TestAReloadAddsTheFirstBinaries(t *testing.T) {
 		p.want(a, "POST", "/books", fmt.Sprintf(`{"uuid":"b%d"}`, n), http.StatusCreated)
 		p.want(a, "PUT", fmt.Sprintf("/covers/upload/Books/b%d/covers/add", n), "content", http.StatusNotFound)
 		p.changed(a)
+		if last := a.console().System.Reload(); last.Building != nil {
+			t.Errorf("no list waits for an index of files, and the console names %q", last.Building)
+		}
 		upload := fmt.Sprintf("/covers/upload/Books/b%d/covers/add", n)
 		p.want(a, "PUT", upload, fmt.Sprint("content ", n), http.StatusCreated)
 		p.want(a, "GET", fmt.Sprintf("/covers/Books/b%d/covers/0", n), "", http.StatusOK)

@@ -104,6 +104,15 @@ func TestAReloadAddsAndRemovesStores(t *testing.T) {
 	}
 }
 
+// The first change of the workers' consumers after a restart of the bus is a reload, too.
+func TestAReloadAfterARestartRemovesAStore(t *testing.T) {
+	p := newPlace(t, live)
+	p.stop(p.start())
+	a, _ := p.reloadable()
+	p.changed(a, "  Books:", "  Novels:", "{Books: [covers]}", "{Novels: [covers]}")
+	p.want(a, "GET", "/books/solaris", "", http.StatusNotFound)
+}
+
 // What a mapping copies, and under which condition, changes for the objects that there are, too.
 func TestAReloadChangesMappings(t *testing.T) {
 	p := newPlace(t, live)
@@ -297,6 +306,10 @@ func TestAReloadThatFailsInTheMiddleChangesNothing(t *testing.T) {
 		p.write("belfry.yaml", text)
 		if _, err := a.Reload(context.Background()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
+		}
+		if _, err := command.Reload.Do(t.Context(), p.config, struct{}{}); err == nil ||
+			!strings.Contains(err.Error(), "serves with the previous one") || !strings.Contains(err.Error(), says) {
+			t.Errorf("the command says %v, without %q", err, says)
 		}
 		if a.now() != served || len(*applied) > 0 {
 			t.Errorf("%s: something has changed", says)

@@ -137,6 +137,15 @@ func (r *runner) update(ctx context.Context, d bus.Diff, merged, want jetstream.
 	if settle(&left, after.CachedInfo().Config, want); len(left.Keys) == 0 {
 		return d, nil
 	}
+	// A server that has restarted replies to the first update of a consumer with the settings from before the update.
+	now, err := r.info(ctx)
+	if err != nil {
+		return d, bus.Explain(ctx, err, d.What+" can't be read after its update", "")
+	}
+	left = bus.Diff{What: d.What}
+	if settle(&left, now.Config, want); len(left.Keys) == 0 {
+		return d, nil
+	}
 	if left = left.Differs(r.recreate(r.floor + 1)); left.State == bus.Recreate {
 		return left, nil
 	}

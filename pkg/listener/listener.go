@@ -167,6 +167,13 @@ func (s Spec) validate() error {
 				event.Durable())
 		}
 	}
+	for _, filter := range s.Filters {
+		first, _, _ := strings.Cut(filter, ".")
+		if !slices.Contains([]string{strings.TrimSuffix(event.LogPrefix, "."), "*", ">"}, first) {
+			return errs.New(errs.Invalid, "listener %s: the log has no subjects %q; they are such as "+
+				"events.*.Store.Saved.Recipes.*", s.Name, filter)
+		}
+	}
 	return nil
 }
 

@@ -348,6 +348,7 @@ func TestInvalidSpecsAreRejected(t *testing.T) {
 	handler := func(context.Context, *listener.Event) error { return nil }
 	for name, spec := range map[string]listener.Spec{
 		"no name":    {Filters: []string{"events.>"}, Handler: handler},
+		"no events":  {Name: "x", Filters: []string{"Store.Saved"}, Handler: handler},
 		"no filter":  {Name: "x", Filters: []string{}, Handler: handler},
 		"both ways":  {Name: "x", Filters: []string{"events.>"}, Stores: []string{"Books"}, Handler: handler},
 		"no handler": {Name: "x", Filters: []string{"events.>"}},

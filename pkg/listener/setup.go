@@ -13,14 +13,20 @@ import (
 // commandTimeout is for one consumer: unlike a listener, a command does not retry.
 const commandTimeout = 10 * time.Second
 
+// CheckSetup reports errs.Invalid for a spec that Setup refuses. The spec needs no handler.
+func CheckSetup(spec Spec) error {
+	spec.Handler, spec.Batch = nothing, nil
+	return spec.validate()
+}
+
 // Setup creates the durable consumers of a listener, or updates them to its spec,
 // as Run does, and resumes those that somebody has paused; with check it only compares. The
 // position of an existing consumer does not change. The spec needs no handler.
 func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Diff, error) {
-	spec.Handler, spec.Batch = nothing, nil
-	if err := spec.validate(); err != nil {
+	if err := CheckSetup(spec); err != nil {
 		return nil, err
 	}
+	spec.Handler, spec.Batch = nothing, nil
 	why := settingUp
 	if check {
 		why = comparing

@@ -81,6 +81,26 @@ func TestSetupCreatesAndUpdatesConsumers(t *testing.T) {
 	}
 }
 
+// A server that has restarted replies to the first update of a consumer with the settings from before it.
+func TestSetupUpdatesAConsumerAfterARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	server := embedded.Options{Folder: t.TempDir()}
+	b := openWith(t, bus.Options{Server: embedded.New(server)})
+	spec := listener.Spec{Name: "test"}
+	setup(t, b, spec, false)
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b = openWith(t, bus.Options{Server: embedded.New(server)})
+	spec.Stores = []string{"Books"}
+	if got := setup(t, b, spec, false); got[bus.Updated] != 1 || got[bus.InSync] != 1 {
+		t.Errorf("found %v", got)
+	}
+	if got := setup(t, b, spec, true); got[bus.InSync] != 2 {
+		t.Errorf("found %v after the update", got)
+	}
+}
+
 // A listener runs on the consumers that Setup created, with any concurrency.
 func TestSetupDoesNotDependOnConcurrency(t *testing.T) {
 	t.Parallel()

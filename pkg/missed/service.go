@@ -88,7 +88,8 @@ func (w *Watch) confirm(m *nats.Msg) reply {
 		w.log.Warn("a confirmation can't be stored", "error", err)
 		return reply{Error: "the confirmation can't be stored now; try again"}
 	case !known:
-		return reply{Error: "the listener has missed nothing"}
+		return reply{Error: "the listener has missed nothing, or does not exist: `belfry listener list` shows what " +
+			"listeners have missed"}
 	}
 	return reply{Missed: w.Missed()}
 }
@@ -120,7 +121,8 @@ func request(ctx context.Context, conn *nats.Conn, subject string, body any) ([]
 			"no belfry with the role mapping, cascade or mail is on the bus, or its user may not subscribe to %s",
 			subject)
 	case err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied):
-		return nil, errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s", subject)
+		return nil, errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, what "+
+			"listeners have missed is for the user admin (--user admin)", subject)
 	case err != nil:
 		return nil, errs.Wrap(err, errs.Unavailable, "no belfry replies on %s", subject)
 	}

@@ -22,10 +22,11 @@ func Optional(body *ordered.Object) *ordered.Object {
 // Form is a body that is JSON, or an HTML form with the same fields: those of T, see Input. It is only an HTML form if
 // no field of T is for programs. with has alternating names and schemas, which replace those of T, except if programs
 // send a component.
-func Form[T any](with ...any) *ordered.Object {
-	fields := fieldsOf(reflect.TypeFor[T]())
+func Form[T any](with ...any) *ordered.Object { return form(fieldsOf(reflect.TypeFor[T]()), with) }
+
+func form(fields []field, with []any) *ordered.Object {
 	html := Content(FormType, formSchema(fields, true, with))
-	if !forPrograms[T]() {
+	if !forPrograms(fields) {
 		return Body(html)
 	}
 	return Body(ordered.Of(JSONType, ordered.Of("schema", formSchema(fields, false, with)), FormType,

@@ -36,40 +36,45 @@ type Input struct {
 
 // Decode reads the fields of a body from Rest into a struct with an Input. Rest then has the remaining fields.
 func Decode[T any](body Input) (in T, err error) {
-	v := reflect.ValueOf(&in).Elem()
+	err = body.decode(reflect.ValueOf(&in).Elem())
+	return in, err
+}
+
+// decode is Decode into any struct. It is compiled once, while Decode is compiled for each type.
+func (in Input) decode(v reflect.Value) (err error) {
 	for _, f := range fieldsOf(v.Type()) {
-		if f.html && !body.HTML {
+		if f.html && !in.HTML {
 			continue
 		}
 		to := v.FieldByIndex(f.index)
 		switch p := to.Addr().Interface().(type) {
 		case *string:
-			*p, err = body.text(f)
+			*p, err = in.text(f)
 		case **string:
-			if given := body.Rest[f.name]; given != nil && string(given) != "null" {
+			if given := in.Rest[f.name]; given != nil && string(given) != "null" {
 				*p = new(string)
-				**p, err = body.text(f)
+				**p, err = in.text(f)
 			}
 		case *bool:
-			*p, err = body.flag(f.name)
+			*p, err = in.flag(f.name)
 		case *json.RawMessage:
-			*p = body.json(f.name)
+			*p = in.json(f.name)
 		case *object.Object:
-			*p = body.Rest
+			*p = in.Rest
 		}
 		if err != nil {
-			return in, err
+			return err
 		}
 	}
 	if to := v.FieldByName("Input"); to.IsValid() {
-		to.Set(reflect.ValueOf(body))
+		to.Set(reflect.ValueOf(in))
 	}
-	return in, nil
+	return nil
 }
 
-// forPrograms reports whether the fields of T are for programs as well, and not only for HTML forms.
-func forPrograms[T any]() bool {
-	return slices.ContainsFunc(fieldsOf(reflect.TypeFor[T]()), func(f field) bool { return !f.html && !f.hidden })
+// forPrograms reports whether some fields are for programs as well, and not only for HTML forms.
+func forPrograms(fields []field) bool {
+	return slices.ContainsFunc(fields, func(f field) bool { return !f.html && !f.hidden })
 }
 
 // text removes a text from the fields, "" for an absent one.

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -33,15 +34,21 @@ func Fields[T any](html func(*httpkit.Exchange) bool, run func(x *httpkit.Exchan
 
 // Read reads the fields of a body. It does not read a program's body if no field is for programs.
 func Read[T any](x *httpkit.Exchange, html bool) (in T, err error) {
-	if !html && !forPrograms[T]() {
-		return in, nil
+	err = read(x, html, reflect.ValueOf(&in).Elem())
+	return in, err
+}
+
+// read is Read into any struct.
+func read(x *httpkit.Exchange, html bool, in reflect.Value) error {
+	if !html && !forPrograms(fieldsOf(in.Type())) {
+		return nil
 	}
 	body, err := ReadInput(x)
 	if err != nil {
-		return in, err
+		return err
 	}
 	body.HTML = html
-	return Decode[T](body)
+	return body.decode(in)
 }
 
 // ReadInput reads a body with fields: a JSON object, or the fields of an HTML form, which a browser sends.

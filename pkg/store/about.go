@@ -34,24 +34,14 @@ func (s *Store) IndexLag() time.Duration {
 // Indexes returns the indexes of the store, which may have to be built.
 func (s *Store) Indexes() *Indexes { return s.opened.state }
 
-// Building returns which indexes are being built: the fields of those of lists, as "author,year", "key author" of those
-// of mappings, and "files". Others may have built them for some seconds.
-func (s *Store) Building(ctx context.Context) (names []string, err error) {
+// Building returns the indexes of lists that are being built, by their fields, as "author,year". Others may have built
+// them for some seconds.
+func (s *Store) Building(ctx context.Context) ([]string, error) {
 	known, err := s.opened.state.recent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.describe(known.names()), nil
-}
-
-// KnownBuilding is Building as the backend has said last; nil if it was not asked.
-func (s *Store) KnownBuilding() []string { return s.describe(s.opened.state.Known()) }
-
-func (s *Store) describe(indexes []string) (names []string) {
-	for _, i := range indexes {
-		names = append(names, s.indexing.describe(i))
-	}
-	return names
+	return s.indexing.ofLists(known.names()), nil
 }
 
 // FindsLinked reports whether Linked finds all objects by a key: its index is not being built.

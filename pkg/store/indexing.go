@@ -60,20 +60,14 @@ func (x *indexing) spec(name string) driver.Spec {
 	return spec
 }
 
-// describe names an index for people.
-func (x *indexing) describe(index string) string {
-	if key, is := strings.CutPrefix(index, mapIndex("")); is {
-		return "key " + key
-	}
-	if index == binaryIndex {
-		return "files"
-	}
+// ofLists returns the fields of those indexes that lists use.
+func (x *indexing) ofLists(indexes []string) (fields []string) {
 	for _, i := range x.lists {
-		if i.Name == index {
-			return strings.Join(i.Fields, ",")
+		if slices.Contains(indexes, i.Name) {
+			fields = append(fields, strings.Join(i.Fields, ","))
 		}
 	}
-	return index
+	return fields
 }
 
 // keys computes every index key of an encoded object.

@@ -80,7 +80,6 @@ func TestTutorial(t *testing.T) {
 	tt.shows(t, "Account")
 
 	tt.follow(t, "## 5. Add pictures")
-	tt.restart(t, "New stores need a restart: press Ctrl-C in the first terminal, and run `./belfry serve` again.")
 	tt.load(t)
 	tt.comment(t, "Waffles", "With syrup")
 	tt.until(t, func() error {
@@ -94,7 +93,6 @@ func TestTutorial(t *testing.T) {
 	tt.shows(t, "With syrup")
 
 	tt.follow(t, "## 6. Make it live")
-	tt.restart(t, "Restart belfry, publish a recipe with a picture, and reload the page.")
 	tt.load(t)
 	picture := dotFile(t)
 	tt.publish(t, "Pancakes", picture)
@@ -216,22 +214,6 @@ func (tt *tutorial) serve(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// restart does what a sentence of the page asks for.
-func (tt *tutorial) restart(t *testing.T, sentence string) {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/tutorial/recipes.md")
-	if err != nil || !strings.Contains(string(page), "\n"+sentence+"\n") {
-		t.Fatalf("the page does not say %q (%v)", sentence, err)
-	}
-	if err := tt.served.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	if err := tt.served.Wait(); err != nil {
-		t.Fatalf("belfry has ended with %v:\n%s", err, tt.output)
-	}
-	tt.serve(t)
 }
 
 // load opens the page of the tutorial, and waits for its list.

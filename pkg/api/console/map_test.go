@@ -52,7 +52,7 @@ func TestTheMapDrawsAndListsAllMappingsWithTheirState(t *testing.T) {
 		Overflow: func(source, _, _ string) uint64 { return map[string]uint64{"Books": 9}[source] },
 	}
 	v := &runs{}
-	f := start(t, console.Options{Graph: g, Operations: []console.Operation{operation(&command.Verify, v)}})
+	f := start(t, console.Options{Graph: g, Operations: []console.Operation{operation(command.Verify.Untyped(), v)}})
 	r := is(t, f.get(f.Admin, "/console/map"), http.StatusOK)
 	shows(t, r, `href="/console/objects/Alone"`, "Authors.books", "<code>author</code>", "uuid, title",
 		"on a condition", "deleted with Users", `href="/console/workers/mapping">12<`,

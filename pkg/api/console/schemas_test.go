@@ -29,7 +29,7 @@ func startSchemas(t *testing.T) (*fixture, *runs, *store.Store) {
 	o := stores(t, nil, store.Options{Name: "Books", Schema: versioned{digest: "now"}, Private: []string{"margin"}},
 		store.Options{Name: "Plain"})
 	c := &runs{}
-	f := start(t, console.Options{Objects: o, Operations: []console.Operation{operation(&command.Schema, c, "Books")}})
+	f := start(t, console.Options{Objects: o, Operations: []console.Operation{operation(command.Schema.Untyped(), c, "Books")}})
 	return f, c, o.Set.Store("Books")
 }
 
@@ -140,6 +140,6 @@ func TestOnlyAdminsCheckSchemas(t *testing.T) {
 
 func TestWithoutSchemasNothingIsChecked(t *testing.T) {
 	t.Parallel()
-	f := start(t, console.Options{Operations: []console.Operation{operation(&command.Schema, &runs{})}})
+	f := start(t, console.Options{Operations: []console.Operation{operation(command.Schema.Untyped(), &runs{})}})
 	shows(t, is(t, f.get(f.Admin, schemas), http.StatusOK), "No store has a schema")
 }

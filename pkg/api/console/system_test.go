@@ -197,7 +197,7 @@ func TestAMailIsSentFromTheConsole(t *testing.T) {
 		Name: "default", Type: "smtp", From: "Belfry <bells@example.com>",
 		Failing: func(context.Context) string { return fails },
 	}
-	try := operation(&command.Mail, nil)
+	try := operation(command.Mail.Untyped(), nil)
 	if fields := try.Fields(); len(fields) != 1 || fields[0].Name != "to" {
 		t.Errorf("the form has %+v: admins choose the address, and no mailer", fields)
 	}

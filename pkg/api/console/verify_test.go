@@ -36,7 +36,7 @@ func (r *runs) Start(_ context.Context, by, _ string, form url.Values) error {
 }
 
 // operation is an operation of commands in the console, with the runs of a test, where some stores have a schema.
-func operation(of command.Request, r console.Runs, schemas ...string) console.Operation {
+func operation(of *command.Untyped, r console.Runs, schemas ...string) console.Operation {
 	c := &config.Config{Stores: map[string]*config.Store{"Plain": {}}}
 	for _, name := range schemas {
 		c.Stores[name] = &config.Store{Schema: "schema.json"}
@@ -50,7 +50,7 @@ func operation(of command.Request, r console.Runs, schemas ...string) console.Op
 func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 	t.Parallel()
 	v := &runs{}
-	f := start(t, console.Options{Operations: []console.Operation{operation(&command.Verify, v)}})
+	f := start(t, console.Options{Operations: []console.Operation{operation(command.Verify.Untyped(), v)}})
 	ada, err := f.Auth.Admin.FindUser(t.Context(), "ada@example.com")
 	f.Must(err)
 	first := is(t, f.get(f.Admin, "/console/verify"), http.StatusOK)
@@ -116,7 +116,7 @@ func TestAVerificationIsRunShownAndRepaired(t *testing.T) {
 func TestOnlyAdminsVerify(t *testing.T) {
 	t.Parallel()
 	v := &runs{}
-	f := start(t, console.Options{Operations: []console.Operation{operation(&command.Verify, v)}})
+	f := start(t, console.Options{Operations: []console.Operation{operation(command.Verify.Untyped(), v)}})
 	for _, path := range []string{"/console/verify", "/console/verify/stop"} {
 		is(t, f.post("", path, ""), http.StatusSeeOther)
 		is(t, f.post(f.User, path, ""), http.StatusForbidden)

@@ -5,11 +5,13 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"belfry/config"
 	"belfry/pkg/account/record"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 	"belfry/pkg/store/access"
@@ -73,6 +75,10 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	users, disabled := set.Store(c.Authentication.UserStore), false
 	if q.User != "" {
 		stored, err := users.GetAuthorized(ctx, q.User, policy.Get, nil) // is not published as an event
+		if errors.Is(err, errs.NotFound) {
+			return nil, errs.New(errs.NotFound, "there is no user %q: expected the uuid of a user; `belfry user list` "+
+				"shows them", q.User)
+		}
 		if err != nil {
 			return nil, err
 		}

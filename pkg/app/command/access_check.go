@@ -34,9 +34,13 @@ func (f *accessFlags) Request(context.Context, Streams) (Question, error) {
 		return Question{}, errs.New(errs.Invalid, "--uuid: %s needs the uuid of an object", op)
 	case !sends && f.Input != "":
 		return Question{}, errs.New(errs.Invalid, "--input: %s sends no object", op)
+	case f.AAL < 1 || f.AAL > 2:
+		return Question{}, errs.New(errs.Invalid, "--aal: expected 1, or 2 with a second factor, not %d", f.AAL)
 	}
-	return Question{User: f.User, AAL: f.AAL, Age: f.Age, Store: f.Store, Operation: op, UUID: f.UUID,
-		Input: []byte(f.Input)}, nil
+	q := Question{User: f.User, AAL: f.AAL, Age: f.Age, Store: f.Store, Operation: op, UUID: f.UUID,
+		Input: []byte(f.Input)}
+	_, err := q.input()
+	return q, errs.Wrap(err, errs.Invalid, "--input: expected a JSON object")
 }
 
 // Print implements Flags. A denial is an ErrFound.

@@ -32,11 +32,13 @@ func (f Events) selection() eventlog.Select {
 type NewEvents struct {
 	Events
 	From string `default:"new" help:"Start at a sequence, a time (RFC 3339, or an age such as 36h), all, or new (${default})." placeholder:"PLACE"`
+
+	from eventlog.From // by Valid
 }
 
 // Valid implements checked.
-func (q NewEvents) Valid() error {
-	_, err := eventlog.ParseFrom(q.From)
+func (q *NewEvents) Valid() (err error) {
+	q.from, err = eventlog.ParseFrom(q.From)
 	return err
 }
 
@@ -46,13 +48,12 @@ var EventTail = Operation[NewEvents, Rows[*eventlog.Entry], none]{
 	Name: "events tail", Help: "Print events as they are published, until interrupted.", Bus: Permitted,
 	Prints: PrintText,
 	Run: func(ctx context.Context, at *Place, q NewEvents, _ func(none)) (*Rows[*eventlog.Entry], error) {
-		from, err := eventlog.ParseFrom(q.From)
-		r := eventlog.Reader{From: from, Select: q.selection(), Follow: true}
+		r := eventlog.Reader{From: q.from, Select: q.selection(), Follow: true}
 		return rows(func(row func(*eventlog.Entry) error) error {
 			err := r.Each(ctx, at.Bus.JetStream(), row)
 			// A follower ends without an error also when the server denies what it reads with.
 			return cmp.Or(err, ctx.Err())
-		}), err
+		}), nil
 	},
 	Text: func(w io.Writer, _ NewEvents, all *Rows[*eventlog.Entry]) error { return writeEvents(w, all) },
 }
@@ -63,12 +64,17 @@ type StoredEvents struct {
 	Sequence []uint64 `arg:"" optional:"" help:"Sequences of single events."`
 	From     string   `default:"all" help:"Start at a sequence, a time (RFC 3339, or an age such as 36h), or all (${default})." placeholder:"PLACE"`
 	Limit    int      `help:"Maximum number of events to print." placeholder:"N"`
+
+	from eventlog.From // by Valid
 }
 
 // Valid implements checked.
-func (q StoredEvents) Valid() error {
-	if _, err := eventlog.ParseFrom(q.From); err != nil {
+func (q *StoredEvents) Valid() (err error) {
+	if q.from, err = eventlog.ParseFrom(q.From); err != nil {
 		return err
+	}
+	if q.Limit < 0 {
+		return errs.New(errs.Invalid, "--limit: expected a number of events, not %d", q.Limit)
 	}
 	if chosen := len(q.Event) + len(q.Store) + len(q.UUID); len(q.Sequence) > 0 && (chosen > 0 || q.From != "all") {
 		return errs.New(errs.Invalid, "set either sequences or flags that select events, not both")
@@ -84,13 +90,12 @@ var EventGet = Operation[StoredEvents, Rows[*eventlog.Entry], none]{
 	Name: "events get", Help: "Print stored events: of an object, of a store, since a time.", Bus: Permitted,
 	Prints: PrintText,
 	Run: func(ctx context.Context, at *Place, q StoredEvents, _ func(none)) (*Rows[*eventlog.Entry], error) {
-		from, err := eventlog.ParseFrom(q.From)
 		return rows(func(row func(*eventlog.Entry) error) error {
 			if len(q.Sequence) > 0 {
 				return singleEvents(ctx, at, q.Sequence, row)
 			}
 			n := 0
-			r := eventlog.Reader{From: from, Select: q.selection()}
+			r := eventlog.Reader{From: q.from, Select: q.selection()}
 			err := r.Each(ctx, at.Bus.JetStream(), func(e *eventlog.Entry) error {
 				if n++; q.Limit > 0 && n > q.Limit {
 					return errEnough
@@ -101,7 +106,7 @@ var EventGet = Operation[StoredEvents, Rows[*eventlog.Entry], none]{
 				return nil
 			}
 			return err
-		}), err
+		}), nil
 	},
 	Text: func(w io.Writer, _ StoredEvents, all *Rows[*eventlog.Entry]) error {
 		out := bufio.NewWriter(w)

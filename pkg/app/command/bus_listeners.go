@@ -153,11 +153,13 @@ var ListenerConfirm = Operation[ListenerName, none, none]{
 type ListenerPosition struct {
 	ListenerName
 	From string `required:"" help:"A sequence, a time (RFC 3339, or 36h for ago), all, or new, which skips pending events." placeholder:"PLACE"`
+
+	from eventlog.From // by Valid
 }
 
 // Valid implements checked.
-func (q ListenerPosition) Valid() error {
-	_, err := eventlog.ParseFrom(q.From)
+func (q *ListenerPosition) Valid() (err error) {
+	q.from, err = eventlog.ParseFrom(q.From)
 	return err
 }
 
@@ -166,11 +168,7 @@ var ListenerReset = Operation[ListenerPosition, uint64, none]{
 	Name: "listener reset", Help: "Restart a listener at another position in the log.", Bus: Permitted,
 	Prints: PrintText,
 	Run: func(ctx context.Context, at *Place, q ListenerPosition, _ func(none)) (*uint64, error) {
-		from, err := eventlog.ParseFrom(q.From)
-		if err != nil {
-			return nil, err
-		}
-		sequence, err := replay.Reset(ctx, at.Bus.JetStream(), q.Name, from)
+		sequence, err := replay.Reset(ctx, at.Bus.JetStream(), q.Name, q.from)
 		return &sequence, err
 	},
 	Text: func(w io.Writer, q ListenerPosition, sequence *uint64) error {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -45,7 +43,7 @@ var BusSetup = Operation[BusSetupRequest, busSetUp, none]{
 		for _, name := range q.Store {
 			if c.Stores[name] == nil {
 				return errs.New(errs.Invalid, "--store: %s has no store %q; it has %s", c.File(), name,
-					strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
+					strings.Join(c.KnownStores(), ", "))
 			}
 		}
 		return nil
@@ -90,6 +88,9 @@ func (q BusSetupRequest) specs() ([]listener.Spec, error) {
 	var all []listener.Spec
 	for _, name := range q.Listener {
 		spec.Name = name
+		if err := listener.CheckSetup(spec); err != nil {
+			return nil, err
+		}
 		all = append(all, spec)
 	}
 	return all, nil

@@ -49,104 +49,128 @@ type Job struct {
 	Wait    func() // for the runs of this process
 }
 
+// untypedConsole is a Console without its types.
+type untypedConsole struct {
+	title, path, kind, about, button string
+
+	offered func(c *config.Config) bool
+	choices func(p *plan.Plan, field string) []string
+	done    func(out any) string
+	short   func(out any) any
+	stays   func(in any) string
+}
+
 // Job returns the operation as the console has it; nil if admins don't run it.
-func (o *Operation[In, Out, P]) Job(h *Host) *Job {
-	c := o.Console
+func (u *Untyped) Job(h *Host) *Job {
+	c := u.console
 	if c == nil {
 		return nil
 	}
-	name := strings.TrimPrefix(o.path(), "/")
-	j := &Job{Offered: c.Offered, Wait: func() {}, Operation: console.Operation{
-		Path: cmp.Or(c.Path, name), Title: c.Title, Kind: cmp.Or(c.Kind, o.Name), About: cmp.Or(c.About, o.Help),
-		Button: cmp.Or(c.Button, "Run now"),
-		Fields: func() []console.Field { return shownFields[In](h.Now().Plan, c.Choices) },
+	name := strings.TrimPrefix(u.path(), "/")
+	j := &Job{Offered: c.offered, Wait: func() {}, Operation: console.Operation{
+		Path: cmp.Or(c.path, name), Title: c.title, Kind: cmp.Or(c.kind, u.name), About: cmp.Or(c.about, u.help),
+		Button: cmp.Or(c.button, "Run now"),
+		Fields: func() []console.Field { return shownFields(u.request, h.Now().Plan, c.choices) },
 	}}
-	if c.Done == nil {
-		r := &consoleRuns[In, Out, P]{o, h, newRuns[state[In, Out, P]](h, j.Kind)}
-		if c.Short != nil {
-			r.short = func(s state[In, Out, P]) state[In, Out, P] {
-				if s.Out != nil {
-					short := c.Short(*s.Out)
-					s.Out = &short
-				}
-				return s
-			}
-		}
+	if c.done == nil {
+		r := &consoleRuns{u, h, newRuns(h, j.Kind)}
+		r.short = c.short
 		j.Runs, j.Wait = r, r.running.Wait
 		return j
 	}
 	j.Do = func(ctx context.Context, form url.Values) (string, error) {
-		in, err := readForm[In](form)
+		in, err := readForm(u.request, form)
 		if err != nil {
 			return "", err
 		}
-		at, done := o.place(h.Serving, in)
+		at, done := u.place(h.Serving, in)
 		defer done()
-		out, err := o.Run(ctx, at, in, func(P) {})
+		out, err := u.run(ctx, at, in, func(any) {})
 		if err != nil {
 			return "", err
 		}
-		return c.Done(out), nil
+		return c.done(out), nil
 	}
 	return j
 }
 
-// state is what is kept of a run.
-type state[In, Out, P any] struct {
-	In       *In  `json:"in"` // nil: of a release that kept other states
-	Progress P    `json:"progress"`
-	Out      *Out `json:"out,omitempty"`
-}
-
 // consoleRuns implements console.Runs.
-type consoleRuns[In, Out, P any] struct {
-	of   *Operation[In, Out, P]
+type consoleRuns struct {
+	of   *Untyped
 	host *Host
-	*runs[state[In, Out, P]]
+	*runs
 }
 
 // Start implements console.Runs.
-func (r *consoleRuns[In, Out, P]) Start(request context.Context, by, id string, form url.Values) error {
-	in, err := readForm[In](form)
+func (r *consoleRuns) Start(request context.Context, by, id string, form url.Values) error {
+	in, err := readForm(r.of.request, form)
 	if err != nil {
 		return err
 	}
-	return r.start(request, by, id, state[In, Out, P]{In: &in},
-		func(ctx context.Context, change func(func(*state[In, Out, P]))) error {
+	return r.start(request, by, id, state{In: in, Progress: fresh(r.of.progress)},
+		func(ctx context.Context, change func(func(*state))) error {
 			at, done := r.of.place(r.host.Serving, in)
 			defer done()
 			at.Current = func() *store.Set { return r.host.Now().Set }
-			out, err := r.of.Run(ctx, at, in, func(p P) {
-				change(func(now *state[In, Out, P]) { now.Progress = p })
+			out, err := r.of.run(ctx, at, in, func(p any) {
+				change(func(now *state) { now.Progress = p })
 			})
 			if err == nil {
-				change(func(now *state[In, Out, P]) { now.Out = out })
+				change(func(now *state) { now.Out = orNil(out) })
 			}
 			return err
 		})
 }
 
 // Last implements console.Runs.
-func (r *consoleRuns[In, Out, P]) Last(ctx context.Context) (*console.Run, error) {
-	last, err := r.current(ctx)
+func (r *consoleRuns) Last(ctx context.Context) (*console.Run, error) {
+	last, err := r.current(ctx, r.of.readState)
 	if err != nil || last == nil || last.State.In == nil {
 		return nil, err
 	}
 	shown, s := last.Run, last.State
-	shown.In, shown.Progress = *s.In, s.Progress
+	shown.In, shown.Progress = valueOf(s.In), valueOf(s.Progress)
 	if s.Out != nil {
-		shown.Out, shown.Write = s.Out, func(w io.Writer) error { return r.of.print(w, *s.In, s.Out) }
+		shown.Out, shown.Write = s.Out, func(w io.Writer) error { return r.of.print(w, s.In, s.Out) }
 	}
-	if stays := r.of.Console.Stays; stays != nil {
-		shown.Stays = stays(*s.In)
+	if stays := r.of.console.stays; stays != nil {
+		shown.Stays = stays(s.In)
 	}
 	return &shown, nil
 }
 
+// readState reads the state of a run of another process.
+func (u *Untyped) readState(data json.RawMessage) (s state, err error) {
+	var parts struct {
+		In       json.RawMessage `json:"in"`
+		Progress json.RawMessage `json:"progress"`
+		Out      json.RawMessage `json:"out"`
+	}
+	if _, err := readIf(data, &parts); err != nil {
+		return s, err
+	}
+	in, out := fresh(u.request), fresh(u.result)
+	s.Progress = fresh(u.progress)
+	if read, err := readIf(parts.In, in); err != nil {
+		return s, err
+	} else if read {
+		s.In = in
+	}
+	if _, err := readIf(parts.Progress, s.Progress); err != nil {
+		return s, err
+	}
+	if read, err := readIf(parts.Out, out); err != nil {
+		return s, err
+	} else if read {
+		s.Out = out
+	}
+	return s, nil
+}
+
 // print writes a result for people.
-func (o *Operation[In, Out, P]) print(w io.Writer, in In, out *Out) error {
-	if o.Text != nil {
-		return o.Text(w, in, out)
+func (u *Untyped) print(w io.Writer, in, out any) error {
+	if u.text != nil {
+		return u.text(w, in, out)
 	}
 	text, err := json.MarshalIndent(out, "", "  ")
 	if err == nil {

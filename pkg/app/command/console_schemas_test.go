@@ -97,14 +97,11 @@ func (f *checking) serve(books *store.Store, schema store.Validator) {
 	f.books.Store(books.WithOptions(func(o *store.Options) { o.Schema = schema }))
 }
 
-// schemaChecks are the runs of one process.
-type schemaChecks = consoleRuns[SchemaQuestion, store.SchemaReport, store.SchemaReport]
-
-func (f *checking) process(ctx context.Context, log io.Writer) *schemaChecks {
+func (f *checking) process(ctx context.Context, log io.Writer) *consoleRuns {
 	if log == nil {
 		log = io.Discard
 	}
-	r := testRuns(&Schema, ctx, log, f.records, &Place{})
+	r := testRuns(Schema.Untyped(), ctx, log, f.records, &Place{})
 	r.host.Now = func() *Place { return &Place{Set: store.NewSet([]*store.Store{f.books.Load()}, nil)} }
 	r.host.Serving = func(bool) (*Place, func()) { return r.host.Now(), func() {} }
 	return r
@@ -116,7 +113,7 @@ type schemaCheck struct {
 	store.SchemaReport
 }
 
-func (f *checking) last(c *schemaChecks) *schemaCheck {
+func (f *checking) last(c *consoleRuns) *schemaCheck {
 	f.Helper()
 	last, err := c.Last(f.Context())
 	if err != nil {
@@ -134,7 +131,7 @@ func (f *checking) last(c *schemaChecks) *schemaCheck {
 }
 
 // until waits until a process shows what is expected.
-func (f *checking) until(c *schemaChecks, what string, right func(*schemaCheck) bool) *schemaCheck {
+func (f *checking) until(c *consoleRuns, what string, right func(*schemaCheck) bool) *schemaCheck {
 	f.Helper()
 	kit.WaitFor(f, what, func() bool { last := f.last(c); return last != nil && right(last) })
 	return f.last(c)
@@ -168,7 +165,7 @@ func TestASchemaCheckOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	if err := other.Start(t.Context(), "bob", "", url.Values{"store": {"Books"}}); !errors.Is(err, errs.Conflict) {
 		t.Errorf("a second run in another process: %v", err)
 	}
-	for _, c := range []*schemaChecks{one, other} {
+	for _, c := range []*consoleRuns{one, other} {
 		last := f.until(c, "the first page", func(l *schemaCheck) bool { return l.Objects > 0 })
 		if f.found(last, 500); !last.Running() {
 			t.Errorf("%+v", last)
@@ -178,7 +175,7 @@ func TestASchemaCheckOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.running.Wait()
-	for _, c := range []*schemaChecks{one, other} {
+	for _, c := range []*consoleRuns{one, other} {
 		last := f.last(c)
 		if f.found(last, 500); last.Running() || last.Problem() != "the run was stopped." {
 			t.Errorf("after the stop: %+v", last)
@@ -188,7 +185,7 @@ func TestASchemaCheckOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.running.Wait()
-	for _, c := range []*schemaChecks{one, other} {
+	for _, c := range []*consoleRuns{one, other} {
 		if last := f.last(c); last.Err != nil || last.Running() {
 			t.Errorf("%+v", last)
 		}
@@ -243,7 +240,7 @@ func TestASchemaCheckOfABackendThatIsAwayFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.running.Wait()
-	for _, process := range []*schemaChecks{c, other} {
+	for _, process := range []*consoleRuns{c, other} {
 		last := f.last(process)
 		if want := "The run ended early: the backend is unavailable. The log has the cause under the request r-17. " +
 			"Try again."; last.Running() || last.Problem() != want {

@@ -45,10 +45,7 @@ func newVerifying(t *testing.T) *verifying {
 		result: &verify.Report{Repaired: 3}}
 }
 
-// verifications are the runs of one process.
-type verifications = consoleRuns[VerifyRequest, Report, verify.Progress]
-
-func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verifications {
+func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *consoleRuns {
 	of := Verify
 	of.Run = func(ctx context.Context, _ *Place, q VerifyRequest, report func(verify.Progress)) (*Report, error) {
 		f.began <- begun{q, report}
@@ -59,23 +56,22 @@ func (f *verifying) process(ctx context.Context, log *bytes.Buffer) *verificatio
 			return nil, ctx.Err()
 		}
 	}
-	return testRuns(&of, ctx, log, f.records, &Place{})
+	return testRuns(of.Untyped(), ctx, log, f.records, &Place{})
 }
 
 // testRuns are the runs of a process that shares a store with others.
-func testRuns[In, Out, P any](of *Operation[In, Out, P], ctx context.Context, log io.Writer, records *store.Store,
-	at *Place) *consoleRuns[In, Out, P] {
+func testRuns(of *Untyped, ctx context.Context, log io.Writer, records *store.Store, at *Place) *consoleRuns {
 	r := of.Job(&Host{
 		Ctx: ctx, Log: slog.New(logctx.NewHandler(slog.NewTextHandler(log, nil))),
 		Now:     func() *Place { now := *at; return &now },
 		Serving: func(bool) (*Place, func()) { now := *at; return &now, func() {} },
 		Records: func() *store.Store { return records },
-	}).Runs.(*consoleRuns[In, Out, P])
+	}).Runs.(*consoleRuns)
 	r.beat = time.Millisecond
 	return r
 }
 
-func (f *verifying) last(v *verifications) *console.Run {
+func (f *verifying) last(v *consoleRuns) *console.Run {
 	f.Helper()
 	last, err := v.Last(f.Context())
 	if err != nil {
@@ -87,7 +83,7 @@ func (f *verifying) last(v *verifications) *console.Run {
 func progress(r *console.Run) int64 { return r.Progress.(verify.Progress).Objects }
 
 // ended waits until a process shows that the run has ended.
-func (f *verifying) ended(v *verifications) *console.Run {
+func (f *verifying) ended(v *consoleRuns) *console.Run {
 	f.Helper()
 	kit.WaitFor(f, "the end of the run", func() bool { return !f.last(v).Ended.IsZero() })
 	return f.last(v)
@@ -173,7 +169,7 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	one.running.Wait()
-	for _, v := range []*verifications{one, other} {
+	for _, v := range []*consoleRuns{one, other} {
 		if last := f.last(v); last.Ended.IsZero() || !errors.Is(last.Err, errs.Canceled) {
 			t.Errorf("after the stop: %+v", last)
 		}
@@ -211,8 +207,8 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 
 	// A process that has ended writes nothing more.
 	if err := one.claim(t.Context(),
-		"gone", &run[state[VerifyRequest, Report, verify.Progress]]{Run: console.Run{By: "eve", Began: time.Now()},
-			State: state[VerifyRequest, Report, verify.Progress]{In: &VerifyRequest{}}}); err != nil {
+		"gone", &run{Run: console.Run{By: "eve", Began: time.Now()},
+			State: state{In: &VerifyRequest{}, Progress: &verify.Progress{}}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := f.last(other); !last.Ended.IsZero() {

@@ -59,8 +59,9 @@ func formFields(t reflect.Type) (all []formField) {
 }
 
 // shownFields are the fields of a form, with their choices.
-func shownFields[In any](p *plan.Plan, choices func(p *plan.Plan, field string) []string) (all []console.Field) {
-	for _, f := range formFields(reflect.TypeFor[In]()) {
+func shownFields(request reflect.Type, p *plan.Plan,
+	choices func(p *plan.Plan, field string) []string) (all []console.Field) {
+	for _, f := range formFields(request) {
 		if choices != nil && f.Kind == "text" {
 			f.Kind, f.Choices = console.FieldChoice, choices(p, f.Name)
 		}
@@ -69,10 +70,11 @@ func shownFields[In any](p *plan.Plan, choices func(p *plan.Plan, field string) 
 	return all
 }
 
-// readForm reads a request from the fields of a form.
-func readForm[In any](form url.Values) (in In, err error) {
-	v := reflect.ValueOf(&in).Elem()
-	for _, f := range formFields(v.Type()) {
+// readForm reads a request of a type from the fields of a form, and returns a pointer to it.
+func readForm(request reflect.Type, form url.Values) (any, error) {
+	in := reflect.New(request)
+	v := in.Elem()
+	for _, f := range formFields(request) {
 		to, text := v.FieldByIndex(f.index), form.Get(f.Name)
 		switch {
 		case text == "":
@@ -81,12 +83,12 @@ func readForm[In any](form url.Values) (in In, err error) {
 		case to.CanInt():
 			n, err := strconv.ParseInt(text, 10, to.Type().Bits())
 			if err != nil {
-				return in, errs.New(errs.Invalid, "%s: expected a number", f.Label)
+				return nil, errs.New(errs.Invalid, "%s: expected a number", f.Label)
 			}
 			to.SetInt(n)
 		default:
 			to.SetString(text)
 		}
 	}
-	return in, nil
+	return in.Interface(), nil
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // runs are the runs of one kind that admins start in the console. One run is in progress at a time in all processes
 // that share the stores, since a load balancer may send each request of a browser to another process. They share one
 // record. The process of the run writes it every few seconds, and others request a stop in it.
-type runs[S any] struct {
+type runs struct {
 	kind    string          // for people
 	uuid    string          // of the record
 	ctx     context.Context // ends with the process
@@ -26,19 +27,26 @@ type runs[S any] struct {
 	records func() *store.Store
 	beat    time.Duration // between two writes of a run
 	now     func() time.Time
-	short   func(S) S // the part of a state for the record; nil: all of it
+	short   func(out any) any // the part of a result for the record; nil: all of it
 
 	mu      sync.Mutex
-	id      string  // of the last run of this process
-	last    *run[S] // its state, which is newer than the record; it is replaced, never changed
+	id      string // of the last run of this process
+	last    *run   // its state, which is newer than the record; it is replaced, never changed
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
 // run is the state of one run.
-type run[S any] struct {
+type run struct {
 	console.Run
-	State S // the data of this kind
+	State state
+}
+
+// state is what is kept of a run, as JSON in its record: pointers to what is of the type of the operation.
+type state struct {
+	In       any `json:"in"` // nil: of a release that kept other states
+	Progress any `json:"progress"`
+	Out      any `json:"out,omitempty"`
 }
 
 const (
@@ -48,25 +56,25 @@ const (
 	runSilence = time.Minute
 )
 
-func newRuns[S any](h *Host, kind string) *runs[S] {
+func newRuns(h *Host, kind string) *runs {
 	// Listeners do not need the progress of a run.
 	records := func() *store.Store { return h.Records().WithOptions(func(o *store.Options) { o.NoEvents = true }) }
-	return &runs[S]{kind: kind, uuid: strings.ReplaceAll(kind, " ", "-"), ctx: h.Ctx, log: h.Log, records: records,
+	return &runs{kind: kind, uuid: strings.ReplaceAll(kind, " ", "-"), ctx: h.Ctx, log: h.Log, records: records,
 		beat: runBeat, now: time.Now}
 }
 
-func (r *runs[S]) errRunning() error {
+func (r *runs) errRunning() error {
 	return errs.New(errs.Conflict, "a %s is already in progress: wait for it, or stop it", r.kind)
 }
 
 // start starts a run, which calls change whenever its state changes.
-func (r *runs[S]) start(request context.Context, by, id string, state S,
-	work func(ctx context.Context, change func(func(*S))) error) error {
+func (r *runs) start(request context.Context, by, id string, of state,
+	work func(ctx context.Context, change func(func(*state))) error) error {
 	if r.ctx.Err() != nil {
 		return errs.New(errs.Unavailable, "belfry is stopping")
 	}
 	uuid := object.NewUUID()
-	first := run[S]{console.Run{By: by, Request: id, Began: r.now()}, state}
+	first := run{console.Run{By: by, Request: id, Began: r.now()}, of}
 	if err := r.claim(request, uuid, &first); err != nil {
 		return err
 	}
@@ -79,8 +87,8 @@ func (r *runs[S]) start(request context.Context, by, id string, state S,
 		done := make(chan struct{})
 		var sharing sync.WaitGroup
 		sharing.Go(func() { r.share(ctx, uuid, cancel, done) })
-		err := work(ctx, func(with func(*S)) {
-			r.change(uuid, func(now *run[S]) { with(&now.State) })
+		err := work(ctx, func(with func(*state)) {
+			r.change(uuid, func(now *run) { with(&now.State) })
 		})
 		switch {
 		case err == nil:
@@ -89,7 +97,7 @@ func (r *runs[S]) start(request context.Context, by, id string, state S,
 		case errs.KindOf(err) != errs.Canceled:
 			r.log.ErrorContext(ctx, "a "+r.kind+" of the console has failed", "error", err)
 		}
-		r.change(uuid, func(now *run[S]) { now.Ended, now.Err = r.now(), err })
+		r.change(uuid, func(now *run) { now.Ended, now.Err = r.now(), err })
 		close(done)
 		sharing.Wait()
 	})
@@ -97,7 +105,7 @@ func (r *runs[S]) start(request context.Context, by, id string, state S,
 }
 
 // change replaces the state of a run of this process by a changed copy.
-func (r *runs[S]) change(uuid string, with func(*run[S])) {
+func (r *runs) change(uuid string, with func(*run)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.id != uuid {
@@ -109,7 +117,7 @@ func (r *runs[S]) change(uuid string, with func(*run[S])) {
 }
 
 // own returns the state of a run of this process, nil if the run is of another process.
-func (r *runs[S]) own(uuid string) *run[S] {
+func (r *runs) own(uuid string) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.id != uuid {
@@ -119,7 +127,7 @@ func (r *runs[S]) own(uuid string) *run[S] {
 }
 
 // share writes the state of a run at intervals and at its end, and ends the run if another process requests this.
-func (r *runs[S]) share(ctx context.Context, uuid string, stop context.CancelFunc, done <-chan struct{}) {
+func (r *runs) share(ctx context.Context, uuid string, stop context.CancelFunc, done <-chan struct{}) {
 	tick := time.NewTicker(r.beat)
 	defer tick.Stop()
 	for ended := false; !ended; {
@@ -141,10 +149,10 @@ func (r *runs[S]) share(ctx context.Context, uuid string, stop context.CancelFun
 }
 
 // Stop ends the run that is in progress, if any, in any process.
-func (r *runs[S]) Stop(ctx context.Context) error {
+func (r *runs) Stop(ctx context.Context) error {
 	asked := ""
 	_, err := r.records().Mutate(asBelfry(ctx), r.uuid, func(now store.Stored) (store.Mutation, error) {
-		shared, err := readRun[S](now)
+		shared, err := readRun(now)
 		if asked = ""; err != nil || !shared.lease().Held(r.now()) {
 			return store.Mutation{}, err
 		}
@@ -167,8 +175,9 @@ func (r *runs[S]) Stop(ctx context.Context) error {
 	return err
 }
 
-// current returns the run in progress, or else the last one, of all processes; nil if there was no run.
-func (r *runs[S]) current(ctx context.Context) (*run[S], error) {
+// current returns the run in progress, or else the last one, of all processes; nil if there was no run. read reads the
+// state of a run of another process.
+func (r *runs) current(ctx context.Context, read func(json.RawMessage) (state, error)) (*run, error) {
 	stored, err := r.records().Get(asBelfry(ctx), r.uuid)
 	if errors.Is(err, errs.NotFound) {
 		return nil, nil
@@ -176,14 +185,18 @@ func (r *runs[S]) current(ctx context.Context) (*run[S], error) {
 	if err != nil {
 		return nil, err
 	}
-	shared, err := readRun[S](stored)
+	shared, err := readRun(stored)
 	if err != nil {
 		return nil, err
 	}
 	if own := r.own(shared.ID); own != nil {
 		return own, nil
 	}
-	return shared.run(r.now()), nil
+	of, err := read(shared.State)
+	if err != nil {
+		return nil, errUnreadable(err)
+	}
+	return &run{shared.run(r.now()), of}, nil
 }
 
 // asBelfry returns a context for belfry's own actions.

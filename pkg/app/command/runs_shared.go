@@ -16,32 +16,36 @@ import (
 const runField = "_run"
 
 // sharedRun is the record by which processes know about the run of one of them.
-type sharedRun[S any] struct {
-	ID      string    `json:"id"`
-	By      string    `json:"by"`
-	Request string    `json:"request"`
-	Began   time.Time `json:"began"`
-	Ended   time.Time `json:"ended,omitzero"`
-	Written time.Time `json:"written"`
-	Stop    bool      `json:"stop,omitempty"` // an admin has requested it
-	State   S         `json:"state"`
-	Failed  bool      `json:"failed,omitempty"`
+type sharedRun struct {
+	ID      string          `json:"id"`
+	By      string          `json:"by"`
+	Request string          `json:"request"`
+	Began   time.Time       `json:"began"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Written time.Time       `json:"written"`
+	Stop    bool            `json:"stop,omitempty"` // an admin has requested it
+	State   json.RawMessage `json:"state"`          // of the operation
+	Failed  bool            `json:"failed,omitempty"`
 	// it failed because it was stopped, or because its result would be useless
 	Stopped bool   `json:"stopped,omitempty"`
 	Message string `json:"message,omitempty"` // of the error, for people; "" for none that may be shown
 }
 
 // lease is the lease of the run in progress: a process that has ended no longer writes.
-func (s *sharedRun[S]) lease() store.Lease {
+func (s *sharedRun) lease() store.Lease {
 	return store.Lease{Holder: &s.ID, Renewed: &s.Written, Lasts: runSilence,
 		Ended: func() bool { return !s.Ended.IsZero() }}
 }
 
 // set sets the state of a run.
-func (s *sharedRun[S]) set(r *run[S], short func(S) S) {
-	s.By, s.Request, s.Began, s.Ended, s.State = r.By, r.Request, r.Began, r.Ended, r.State
-	if short != nil {
-		s.State = short(r.State)
+func (s *sharedRun) set(r *run, short func(out any) any) (err error) {
+	s.By, s.Request, s.Began, s.Ended = r.By, r.Request, r.Began, r.Ended
+	of := r.State
+	if short != nil && of.Out != nil {
+		of.Out = short(of.Out)
+	}
+	if s.State, err = json.Marshal(of); err != nil {
+		return err
 	}
 	if r.Err != nil {
 		kind := errs.KindOf(r.Err)
@@ -51,11 +55,12 @@ func (s *sharedRun[S]) set(r *run[S], short func(S) S) {
 			s.Message = e.Message
 		}
 	}
+	return nil
 }
 
 // run returns a run of another process for display.
-func (s *sharedRun[S]) run(now time.Time) *run[S] {
-	r := &run[S]{console.Run{By: s.By, Request: s.Request, Began: s.Began, Ended: s.Ended}, s.State}
+func (s *sharedRun) run(now time.Time) console.Run {
+	r := console.Run{By: s.By, Request: s.Request, Began: s.Began, Ended: s.Ended}
 	switch {
 	case s.Stopped:
 		r.Err = errs.New(errs.Canceled, "%s", s.Message)
@@ -70,37 +75,43 @@ func (s *sharedRun[S]) run(now time.Time) *run[S] {
 	return r
 }
 
-func (s *sharedRun[S]) mutation() (store.Mutation, error) {
+func (s *sharedRun) mutation() (store.Mutation, error) {
 	fields := object.Object{}
 	fields.Set(runField, s)
 	return store.Mutation{Fields: fields}, nil
 }
 
-func readRun[S any](stored store.Stored) (*sharedRun[S], error) {
-	s := &sharedRun[S]{}
+func readRun(stored store.Stored) (*sharedRun, error) {
+	s := &sharedRun{}
 	if text := object.Field(stored.Body, runField); text != nil {
 		if err := json.Unmarshal(text, s); err != nil {
-			return nil, errs.Wrap(err, errs.Internal, "the record of the last run")
+			return nil, errUnreadable(err)
 		}
 	}
 	return s, nil
 }
 
+func errUnreadable(err error) error {
+	return errs.Wrap(err, errs.Internal, "the record of the last run")
+}
+
 // claim writes the record of a run that begins; Conflict while another one is in progress.
-func (r *runs[S]) claim(ctx context.Context, uuid string, first *run[S]) error {
+func (r *runs) claim(ctx context.Context, uuid string, first *run) error {
 	ctx = asBelfry(ctx)
 	for range 10 {
 		_, err := r.records().Mutate(ctx, r.uuid, func(now store.Stored) (store.Mutation, error) {
-			shared, err := readRun[S](now)
+			shared, err := readRun(now)
 			if err != nil {
-				shared = &sharedRun[S]{} // from another release: it can't be read, and is replaced
+				shared = &sharedRun{} // from another release: it can't be read, and is replaced
 			}
 			if shared.lease().Held(r.now()) {
 				return store.Mutation{}, r.errRunning()
 			}
-			next := &sharedRun[S]{}
+			next := &sharedRun{}
 			next.lease().Claim(uuid, r.now())
-			next.set(first, r.short)
+			if err := next.set(first, r.short); err != nil {
+				return store.Mutation{}, err
+			}
 			return next.mutation()
 		})
 		if !errors.Is(err, errs.NotFound) {
@@ -114,11 +125,11 @@ func (r *runs[S]) claim(ctx context.Context, uuid string, first *run[S]) error {
 }
 
 // write writes the state of a run, and reports whether it is to end.
-func (r *runs[S]) write(ctx context.Context, uuid string) (stop bool, err error) {
+func (r *runs) write(ctx context.Context, uuid string) (stop bool, err error) {
 	ctx, cancel := context.WithTimeout(asBelfry(ctx), runSilence/2)
 	defer cancel()
 	_, err = r.records().Mutate(ctx, r.uuid, func(now store.Stored) (store.Mutation, error) {
-		shared, err := readRun[S](now)
+		shared, err := readRun(now)
 		if err != nil {
 			return store.Mutation{}, err
 		}
@@ -127,7 +138,9 @@ func (r *runs[S]) write(ctx context.Context, uuid string) (stop bool, err error)
 			return store.Mutation{}, nil // another process considered this one ended, and has begun a run
 		}
 		stop = shared.Stop
-		shared.set(own, r.short)
+		if err := shared.set(own, r.short); err != nil {
+			return store.Mutation{}, err
+		}
 		return shared.mutation()
 	})
 	return stop, err

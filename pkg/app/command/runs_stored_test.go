@@ -17,7 +17,7 @@ func TestTheRunOfTheLastReleaseIsReadAndWritten(t *testing.T) {
 		`{"_run":null}`: false,
 		`{}`:            false,
 	} {
-		s, err := readRun[int](store.Stored{Body: []byte(text)})
+		s, err := readRun(store.Stored{Body: []byte(text)})
 		if err != nil {
 			t.Fatal(text, err)
 		}

@@ -88,6 +88,9 @@ var readByAll = []string{
 	apiPrefix + ".STREAM.INFO." + bus.StreamRetry,
 }
 
+// busDenied names the finding about what the user of the bus may not see.
+const busDenied = "bus.denied"
+
 // denied is the finding about a permission that the user of the bus lacks.
 func (x *BusExamination) denied(what, subject string) doctor.Finding {
 	if x.Own && slices.Contains(readByAll, subject) {
@@ -103,14 +106,14 @@ func (x *BusExamination) denied(what, subject string) doctor.Finding {
 	if !x.Own {
 		do = "use another user with --user, or give this one the permission"
 	}
-	return doctor.Finding{Level: doctor.Unseen, Name: "bus.denied", Subject: what, Says: says, Do: do}
+	return doctor.Finding{Level: doctor.Unseen, Name: busDenied, Subject: what, Says: says, Do: do}
 }
 
 // joined merges findings that are due to the same denied permission.
 func joined(all []doctor.Finding) (some []doctor.Finding) {
 	for _, f := range all {
 		i := slices.IndexFunc(some, func(s doctor.Finding) bool { return s.Name == f.Name && s.Says == f.Says })
-		if i >= 0 && (f.Name == "bus.denied" || f.Name == "bus.mayNotRead") {
+		if i >= 0 && (f.Name == busDenied || f.Name == "bus.mayNotRead") {
 			some[i].Subject += ", " + f.Subject
 			continue
 		}

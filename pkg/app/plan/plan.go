@@ -332,5 +332,5 @@ func (p *Plan) BusOptions() (bus.Options, error) {
 // UnknownStore is the error for the name of a store that is not configured.
 func UnknownStore(c *config.Config, name string) error {
 	return errs.New(errs.Invalid, "no store %q is configured; there are %s", name,
-		strings.Join(slices.Sorted(maps.Keys(c.Stores)), ", "))
+		strings.Join(c.KnownStores(), ", "))
 }

@@ -229,6 +229,10 @@ func subjects(ctx context.Context, js jetstream.JetStream, stream, prefix string
 }
 
 func unavailable(err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return errs.Wrap(err, errs.Unavailable, "the bus lacks a stream of belfry: check that it is belfry's bus; "+
+			"`belfry serve` creates the streams when it starts, and so does `belfry bus setup`")
+	}
 	return errs.Wrap(err, errs.Unavailable,
 		"the listeners can't be read: the bus is unavailable, or the user lacks the permission")
 }
