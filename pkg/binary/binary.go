@@ -167,8 +167,8 @@ func New(o Options) *Service {
 }
 
 // latest returns the service that writes an upload whose content has arrived, and keeps its stores in use until done is
-// called. An upload can take hours, after which other rules and indexes may apply than at its beginning. NotFound if the
-// service was removed meanwhile, or was added again with another storage, which lacks the content.
+// called. An upload can take hours, after which other rules and indexes may apply than at its beginning. NotFound if
+// the service was removed meanwhile, or was added again with another storage, which lacks the content.
 func (s *Service) latest() (now *Service, done func(), err error) {
 	now, done = s.serving()
 	if now != s && (now == nil || now.storage != s.storage) {

@@ -88,8 +88,8 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 
 // Put stores a binary. It evaluates the policy of update before it reads the body, and again before it writes the
 // record. Once the body has arrived, everything is written by the service that Options.Serving returns, so that a
-// reload need not wait for a slow client. Once Put returns, content, record and event are durable. After an error the object is unchanged; only Unavailable, Canceled and Internal leave
-// open whether it has the record, with its content.
+// reload need not wait for a slow client. Once Put returns, content, record and event are durable. After an error the
+// object is unchanged; only Unavailable, Canceled and Internal leave open whether it has the record, with its content.
 //
 //	NotFound                  the store, the object, or a property that can have binaries does not exist
 //	Mismatch                  IfRevision or Digest differs

@@ -1,6 +1,6 @@
 // Package early receives SIGHUP from the beginning of `belfry serve` on. The packages of belfry take tens of
-// milliseconds to initialize, in which the signal would end the process. Go initializes this one after a few of them: it
-// needs few packages itself.
+// milliseconds to initialize, in which the signal would end the process. Go initializes this one after a few of them,
+// since it needs few packages itself.
 package early
 
 import (
