@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"belfry/cmd/belfry/early"
 )
 
 // errHangup is the reason of a stop.
@@ -27,7 +29,7 @@ type hangups struct {
 // also while belfry still starts. A process that was started with SIGHUP ignored, as by nohup, outlives its terminal.
 func receiveHangups(ctx context.Context) (context.Context, *hangups) {
 	h := &hangups{}
-	if !signal.Ignored(syscall.SIGHUP) {
+	if !early.Ignored {
 		h.terminals = slices.DeleteFunc([]*os.File{os.Stdin, os.Stdout, os.Stderr},
 			func(f *os.File) bool { return !isTerminal(f) })
 	}
@@ -38,7 +40,10 @@ func receiveHangups(ctx context.Context) (context.Context, *hangups) {
 
 // follow distinguishes the meanings of signals.
 func (h *hangups) follow(ctx context.Context) context.Context {
-	h.signals, h.reloads = make(chan os.Signal, 1), make(chan struct{}, 1)
+	h.signals, h.reloads = early.Hangups, make(chan struct{}, 1)
+	if h.signals == nil { // in a test, which serves several times
+		h.signals = make(chan os.Signal, 1)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	h.following.Go(func() {
 		for {

@@ -27,7 +27,7 @@ type serveCmd struct {
 
 // Run serves until the context ends, and then stops gracefully.
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
-	ctx, hangups := receiveHangups(ctx) // first: until then the signal ends the process
+	ctx, hangups := receiveHangups(ctx)
 	defer hangups.stop()
 	tuneCollector()                // before the start, whose heap is small: the collector would run five times
 	signal.Ignore(syscall.SIGPIPE) // the end of a program that reads the output, as of a log, is not that of belfry

@@ -227,6 +227,59 @@ binaries: {binary: {map: {Books: [covers]}}}
 	}
 }
 
+// A client that sends a file slowly delays neither fills nor indexes: its file is written with the configuration that
+// is served once the content has arrived. What that no longer has is refused, and the object stays as it was.
+func TestAnUploadDelaysNoIndexAndMeetsTheConfigurationAtItsEnd(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Books: {expose: {list: true}, uuid: client}
+  Marks: {expose: {list: true}, uuid: client}
+binaries: {binary: {map: {Books: [covers], Marks: [covers]}}}
+`
+	indexed := strings.Replace(text, "Books: {expose: {list: true},", "Books: {expose: {list: true}, indexes: [year],", 1)
+	p := newPlace(t, text)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/books", `{"uuid":"b1","year":1815}`, http.StatusCreated)
+	p.want(a, "POST", "/marks", `{"uuid":"m1"}`, http.StatusCreated)
+	for name, c := range map[string]struct {
+		store, object, next string
+		status              int
+	}{
+		"an index is added":       {"Books", "b1", indexed, http.StatusCreated},
+		"the property is removed": {"Books", "b1", strings.Replace(text, "Books: [covers], ", "", 1), http.StatusNotFound},
+		"the store is removed": {"Marks", "m1", strings.Replace(strings.Replace(text,
+			"  Marks: {expose: {list: true}, uuid: client}\n", "", 1), ", Marks: [covers]", "", 1), http.StatusNotFound},
+		"the service is removed": {"Books", "b1", before(text, "binaries:"), http.StatusNotFound},
+		"the file is too large": {"Books", "b1", strings.Replace(text, "binary: {map:", "binary: {maxSize: 4B, map:", 1),
+			http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.reload(a, text)
+			rest, status := p.begin(a, "PUT", "/binary/upload/"+c.store+"/"+c.object+"/covers/add", "text/plain", "a part")
+			p.reload(a, c.next)
+			if c.next == indexed {
+				if got := uuidsIn(t, p.built(a, "/books?sort=year")); len(got) != 1 {
+					t.Errorf("listed are %q", got)
+				}
+			}
+			_, _ = rest.Write([]byte(", and the rest"))
+			_ = rest.Close()
+			if got := <-status; got != c.status {
+				t.Errorf("%d, want %d", got, c.status)
+			}
+		})
+	}
+	p.reload(a, indexed)
+	if _, book := p.do(a, "GET", "/books/b1", ""); strings.Count(book, `"hash"`) != 1 {
+		t.Error(book)
+	}
+	if got := uuidsIn(t, p.built(a, "/books?sort=year")); len(got) != 1 {
+		t.Errorf("after the upload: %q", got)
+	}
+}
+
 // A reload that fails at its last step, here since nothing can be subscribed to any more, leaves nothing half done.
 func TestAReloadThatFailsAtLastChangesNothing(t *testing.T) {
 	p := newPlace(t, books+"metrics: {listen: '127.0.0.1:0'}\n")
@@ -445,4 +498,10 @@ stores:
 	if most := 2 * (2 + int(time.Since(exhausted).Seconds())); n > most { // one token a second comes to each
 		t.Errorf("%d requests are accepted, at most %d were left", n, most)
 	}
+}
+
+// before returns the part of a text before another one.
+func before(text, end string) string {
+	part, _, _ := strings.Cut(text, end)
+	return part
 }

@@ -521,6 +521,12 @@ func (p *reloadPlace) reloadEach(changes []*keyChange) {
 	}
 	p.reload(a, now)
 	p.config = a.now().Config
+	kit.WaitUntil(p, func() error { // the check of the bus may have read the consumers while they changed
+		if all := a.parts.Check(); slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, "consumer ") }) {
+			return fmt.Errorf("degraded: %q", all)
+		}
+		return nil
+	})
 	reloaded := p.observe(a)
 	p.stop(a)
 	a = p.start()

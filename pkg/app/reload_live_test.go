@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"runtime"
@@ -222,6 +223,11 @@ func TestAReloadMovesTheMetrics(t *testing.T) {
 	}
 	p.want(a, "POST", "/authors", `{}`, http.StatusCreated)
 	p.reload(a, live+"metrics: {listen: '127.0.0.1:0'}\n")
+	_, port, _ := net.SplitHostPort(a.now().MetricsAddress)
+	p.write("belfry.yaml", live+"metrics: {listen: ':"+port+"'}\n")
+	if _, err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "which overlaps with :"+port) {
+		t.Errorf("the port overlaps with the present one: %v", err)
+	}
 	if second := p.metrics(a); !strings.Contains(first, "belfry_ready") || !strings.Contains(second, "belfry_ready") {
 		t.Error(second)
 	}

@@ -109,7 +109,7 @@ func newWiring(a *App) *wiring {
 		{true, (&messaging.Relay{Log: log, Metrics: asked, Unavailable: w.health.Unavailable}).Part()},
 		{true, (&data.Stores{Awaiter: wait, Served: served, Metrics: asked}).Part()},
 		{true, data.RestoreCheck(wait)},
-		{true, (&data.Storages{Metrics: counted}).Part()},
+		{true, (&data.Storages{Served: served, Metrics: counted}).Part()},
 		{true, served.Part()},
 		{true, required.Part()},
 		{clients, routes.WaiterPart(served)},

@@ -81,7 +81,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -109,6 +108,11 @@ type Options struct {
 	Quota  Quota        // of each caller
 	// which the new one replaces; its accounts continue if the quota is the same; may be nil
 	Previous *Service
+
+	// Serving returns the service with this name that the process has now, or nil, and keeps its stores in use until
+	// done is called. nil: no service is ever replaced.
+	Serving func() (now *Service, done func())
+
 	Registry prometheus.Registerer // of the metrics; nil: none
 
 	MaxSize      int64            // bytes of one binary; 0: the limit of the storage
@@ -132,7 +136,7 @@ type Service struct {
 	retryTimeout time.Duration
 	now          func() time.Time
 	wait         func(ctx context.Context, d time.Duration) error
-	current      *atomic.Pointer[Service] // of all that replace each other, the one that serves; nil: the first
+	serving      func() (*Service, func()) // see Options
 }
 
 // New returns a service. Later changes of o have no effect.
@@ -141,10 +145,10 @@ func New(o Options) *Service {
 		name: o.Name, set: o.Set, entries: entryTable{store: o.Contents, service: o.Name}, storage: o.Storage,
 		maxSize: o.MaxSize, grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
 		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep,
-		current: &atomic.Pointer[Service]{},
+		serving: o.Serving,
 	}
-	if o.Previous != nil {
-		s.current = o.Previous.current
+	if s.serving == nil {
+		s.serving = func() (*Service, func()) { return s, func() {} }
 	}
 	if o.Properties != nil {
 		s.properties = map[string][]string{}
@@ -162,12 +166,18 @@ func New(o Options) *Service {
 	return s
 }
 
-// Retire has uploads whose content is still arriving written by another service over the same stores and storage, with
-// its rules: an upload can take hours.
-func (s *Service) Retire(next *Service) { s.current.Store(next) }
-
-// latest returns the service that has replaced this one, or this one.
-func (s *Service) latest() *Service { return cmp.Or(s.current.Load(), s) }
+// latest returns the service that writes an upload whose content has arrived, and keeps its stores in use until done is
+// called. An upload can take hours, after which other rules and indexes may apply than at its beginning. NotFound if
+// the service was removed meanwhile, or was added again with another storage, which lacks the content.
+func (s *Service) latest() (now *Service, done func(), err error) {
+	now, done = s.serving()
+	if now != s && (now == nil || now.storage != s.storage) {
+		done()
+		return nil, nil, errs.New(errs.NotFound,
+			"the service %s was removed from the configuration during the upload", s.name)
+	}
+	return now, done, nil
+}
 
 // Name returns the name of the service.
 func (s *Service) Name() string { return s.name }

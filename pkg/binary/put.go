@@ -87,9 +87,9 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 }
 
 // Put stores a binary. It evaluates the policy of update before it reads the body, and again before it writes the
-// record. After a reload in between, the second evaluation is that of the new service. Once Put returns, content,
-// record and event are durable. After an error the object is unchanged; only Unavailable, Canceled and Internal leave
-// open whether it has the record, with its content.
+// record. Once the body has arrived, everything is written by the service that Options.Serving returns, so that a
+// reload need not wait for a slow client. Once Put returns, content, record and event are durable. After an error the
+// object is unchanged; only Unavailable, Canceled and Internal leave open whether it has the record, with its content.
 //
 //	NotFound                  the store, the object, or a property that can have binaries does not exist
 //	Mismatch                  IfRevision or Digest differs
@@ -119,6 +119,19 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 	if err := reserved.keep(ctx); err != nil {
 		return Result{}, err
 	}
+	now, done, err := s.latest()
+	if err != nil {
+		return Result{}, err
+	}
+	defer done()
+	return now.write(ctx, up, in)
+}
+
+// write takes the steps of an upload with a content that has arrived.
+func (s *Service) write(ctx context.Context, up Upload, in *incoming) (_ Result, err error) {
+	if s.maxSize > 0 && in.size > s.maxSize {
+		return Result{}, s.tooLarge()
+	}
 	defer func() {
 		if err != nil {
 			// The content may have been committed without a record.
@@ -141,7 +154,7 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 		}
 		ctx = now
 	}
-	result, err := s.latest().attach(ctx, up, &w)
+	result, err := s.attach(ctx, up, &w)
 	if notWritten(err) {
 		return Result{}, err
 	}
@@ -164,7 +177,13 @@ type written struct {
 // attach takes step 4 of an upload: it writes w.record, and sets the other fields
 // of w.
 func (s *Service) attach(ctx context.Context, up Upload, w *written) (Result, error) {
-	st := s.set.Store(up.Store)
+	st, err := s.storeOf(up.Place) // a reload may have removed it, or the property, since Validate
+	if err != nil {
+		return Result{}, err
+	}
+	if err := s.checkProperty(st, up.Property); err != nil {
+		return Result{}, err
+	}
 	var result Result
 	stored, err := st.Mutate(ctx, up.UUID, func(o store.Stored) (store.Mutation, error) {
 		list, err := s.attachableAt(ctx, st, o, up)

@@ -218,8 +218,8 @@ func WithReads(ctx context.Context, reads func()) context.Context {
 	return context.WithValue(ctx, readsKey{}, reads)
 }
 
-// Reads says that the rest of a request changes no object, and may last for hours: a reload need not wait for it before
-// it builds indexes.
+// Reads says that the rest of a request changes no object with the configuration with which it began, and may last for
+// hours: a reload need not wait for it before it builds indexes.
 func Reads(ctx context.Context) {
 	if reads, ok := ctx.Value(readsKey{}).(func()); ok {
 		reads()

@@ -47,9 +47,9 @@ type Options struct {
 	Store  *store.Store // holds the state
 	Logger *slog.Logger
 
-	// BuiltIn are the names of belfry's own consumers, which are read one by one where
-	// the permission to list all is missing.
-	BuiltIn []string
+	// BuiltIn returns the names of belfry's own consumers, which are read one by one where
+	// the permission to list all is missing. A reload may add some.
+	BuiltIn func() []string
 
 	// Ignored are consumers that work without events.
 	Ignored []string

@@ -125,7 +125,7 @@ func (w *Watch) observe(ctx context.Context, before *state) (observation, error)
 		return o, errs.Wrap(list.Err(), errs.Unavailable, "the listeners can't be read")
 	}
 	o.partial = true
-	for _, name := range w.opts.BuiltIn {
+	for _, name := range w.opts.BuiltIn() {
 		c, err := log.Consumer(ctx, name)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			continue

@@ -70,7 +70,7 @@ func (f *fixture) watch(repair func(context.Context) error) *missed.Watch {
 	f.Helper()
 	w, err := missed.Start(missed.Options{
 		Bus: f.bus, Conn: f.bus.Conn(), Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)),
-		BuiltIn: []string{"mapping"},
+		BuiltIn: func() []string { return []string{"mapping"} },
 		Repairs: []missed.Repair{{Consumers: []string{"mapping"},
 			Do: func(ctx context.Context, _ string) error { return repair(ctx) }}}, Interval: 10 * time.Millisecond,
 	})
@@ -274,7 +274,7 @@ func TestAProcessThatReadsTheLogBeforeAnotherAndStoresItAfterwardsReportsNothing
 	f := newFixture(t, "mapping")
 	slow := slowBus{Requester: f.bus, asked: make(chan struct{}), reply: make(chan struct{})}
 	late, err := missed.Start(missed.Options{
-		Bus: slow, Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), BuiltIn: []string{"mapping"},
+		Bus: slow, Store: f.store, Logger: slog.New(slog.NewTextHandler(f.logged, nil)), BuiltIn: func() []string { return []string{"mapping"} },
 		Interval: 10 * time.Millisecond,
 	})
 	f.must(err)

@@ -80,6 +80,7 @@ var floors = [][]string{
 	{"belfry/pkg/app/accounts", "belfry/pkg/app/health", "belfry/pkg/app/roster", "belfry/pkg/app/front"},
 	{"belfry/pkg/app/routes", "belfry/pkg/app/views", "belfry/pkg/app/control"},
 	{"belfry/pkg/app"},
+	{"belfry/cmd/belfry/early"},
 	{
 		"belfry/cmd/belfry",
 		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail",

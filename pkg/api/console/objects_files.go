@@ -116,6 +116,7 @@ func (v *objectsView) download(r *request) error {
 	if r.Request.Method == http.MethodHead {
 		return nil
 	}
+	httpkit.Reads(r.Context())
 	if _, err := io.Copy(r.Exchange, content); err != nil {
 		r.RecordError(err)
 	}
@@ -140,6 +141,7 @@ func (v *objectsView) upload(r *request) error {
 	if err != nil {
 		return err
 	}
+	httpkit.Reads(r.Context()) // the service writes with the configuration that is served when the content has arrived
 	// If the connection does not support deadlines, the server's deadlines apply.
 	conn := http.NewResponseController(r.Exchange)
 	_ = conn.SetReadDeadline(time.Now().Add(transferTime))

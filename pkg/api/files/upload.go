@@ -121,6 +121,7 @@ func (h *Handler) store(ctx context.Context, a announcement, body *inflow) (bina
 	up := a.Upload
 	up.Body = body
 	call := store.CallOf(ctx)
+	httpkit.Reads(ctx) // the service writes with the configuration that is served when the content has arrived
 	release, err := h.memory.reserve(ctx, ratelimit.Key(call.Ctx.Address), h.memoryOf(a, body.length), func() error {
 		return h.service.Validate(ctx, up)
 	})

@@ -73,7 +73,7 @@ func placeOf(p *plan.Plan, set *store.Set) *Place {
 		}
 		err = fill.Load(ctx, open.RequiredOf(p, set, slog.New(slog.DiscardHandler)))
 		if err == nil {
-			err = do(open.InOrder(open.Services(p, storages, set, nil, nil)))
+			err = do(open.InOrder(open.Services(p, storages, set, nil, nil, nil)))
 		}
 		return errors.Join(err, open.CloseStorages(storages))
 	}

@@ -260,7 +260,7 @@ func (r *restoring) restore(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	// Copies may differ because the backends were not read at the same moment.
-	report, err := verifyAll(ctx, r.set, open.InOrder(open.Services(r.plan, r.storages, r.set, nil, nil)),
+	report, err := verifyAll(ctx, r.set, open.InOrder(open.Services(r.plan, r.storages, r.set, nil, nil, nil)),
 		VerifyRequest{Repair: true}, verify.Options{Alone: true}, func(verify.Progress) {})
 	if err != nil {
 		return nil, err

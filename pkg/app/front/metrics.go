@@ -46,6 +46,11 @@ func (m *MetricsPort) listen(ctx context.Context, g *serving.Generation) (*port.
 		return nil, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+	if m.port.Overlaps(at, err) {
+		return nil, errs.Wrap(err, errs.Unavailable, "metrics.listen: belfry listens for metrics on %s now, which "+
+			"overlaps with %s: reload with another port, or without metrics.listen, first, or restart belfry",
+			m.port.Address(), at)
+	}
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Unavailable,
 			"can't listen for metrics on %s: free the port, or choose another with --metrics-listen", at)

@@ -134,6 +134,10 @@ func (s *TLS) listen(ctx context.Context, g *serving.Generation) (*port.Port, er
 		return nil, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", at)
+	if s.port.Overlaps(at, err) {
+		return nil, errs.Wrap(err, errs.Unavailable, "http.redirect: belfry redirects on %s now, which overlaps with "+
+			"%s: reload with another port, or without http.redirect, first, or restart belfry", s.port.Address(), at)
+	}
 	if err != nil {
 		return nil, errs.Wrap(err,
 			errs.Unavailable, "can't listen on %s, which redirects to https: free the port, or choose another as "+

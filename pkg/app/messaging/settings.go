@@ -31,17 +31,32 @@ type SettingsCheck struct {
 	Metrics prometheus.Registerer
 
 	running part.Background
+	wake    chan struct{} // a reload may have changed what the bus lacks
 	mu      sync.Mutex
 	lacks   []string // the settings of the bus that break belfry's promises
 }
 
-// Part returns the functions that start and stop it.
+// Part returns the functions that start, reload and stop it.
 func (c *SettingsCheck) Part() serving.Part {
-	return serving.Part{Name: "the check of the bus's settings", Start: c.start, Stop: c.running.Stop, Check: c.get}
+	return serving.Part{Name: "the check of the bus's settings", Start: c.start, Stop: c.running.Stop, Check: c.get,
+		Reload: func(context.Context, *serving.Generation, *serving.Generation) (part.Change, error) {
+			return part.Change{Apply: func() {
+				select {
+				case c.wake <- struct{}{}:
+				default: // a check is due already
+				}
+			}}, nil
+		}}
 }
 
 func (c *SettingsCheck) start(context.Context, *serving.Generation) error {
-	c.running.NowAndEvery(CheckInterval, func(ctx context.Context) bool { c.check(ctx); return true })
+	c.wake = make(chan struct{}, 1)
+	c.running.Go(func(ctx context.Context) {
+		for ctx.Err() == nil {
+			c.check(ctx)
+			pause(ctx, c.wake, time.After(CheckInterval))
+		}
+	})
 	c.Metrics.MustRegister(c.collector())
 	return nil
 }
@@ -63,14 +78,37 @@ func (c *SettingsCheck) set(lacks []string) bool {
 	return differ
 }
 
-// check compares the settings of the streams, of the consumers of this process's workers, and whether any listener is
-// paused. If a read fails, the previous result stays; the state of the bus gives the reason.
+// check reads what the bus lacks. If a read fails, the previous result stays; the state of the bus gives the reason.
+// New findings count once they are read twice with one configuration: while a reload is prepared, and until its
+// listeners run, consumers receive the events of both configurations.
 func (c *SettingsCheck) check(ctx context.Context) {
+	now := c.Served.Now()
+	lacks, details, err := c.read(ctx, now)
+	if err == nil && len(lacks) > 0 && !slices.Equal(lacks, c.get()) {
+		first := lacks
+		pause(ctx, nil, time.After(CheckInterval/10))
+		lacks, details, err = c.read(ctx, now)
+		if !slices.Equal(first, lacks) {
+			return // the next check reads it again
+		}
+	}
+	if err != nil || c.Served.Now() != now || !c.set(lacks) {
+		return
+	}
+	if len(lacks) == 0 {
+		c.Log.Info("the bus meets belfry's requirements again")
+		return
+	}
+	c.Log.Warn("the bus does not meet belfry's requirements: `belfry bus setup --check` prints what to do",
+		"differs", details, "because", lacks)
+}
+
+// read compares the settings of the streams, of the consumers of this process's workers, and whether any listener is
+// paused.
+func (c *SettingsCheck) read(ctx context.Context, now *serving.Generation) (lacks, details []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, busCheckTimeout)
 	defer cancel()
-	var lacks, details []string
-	now := c.Served.Now()
-	err := Do(ctx, now.Bus, func(ctx context.Context) error {
+	err = Do(ctx, now.Bus, func(ctx context.Context) error {
 		p := now.Plan
 		o, err := p.BusOptions()
 		if err != nil {
@@ -109,15 +147,7 @@ func (c *SettingsCheck) check(ctx context.Context) {
 		}
 		return nil
 	})
-	if err != nil || !c.set(lacks) {
-		return
-	}
-	if len(lacks) == 0 {
-		c.Log.Info("the bus meets belfry's requirements again")
-		return
-	}
-	c.Log.Warn("the bus does not meet belfry's requirements: `belfry bus setup --check` prints what to do",
-		"differs", details, "because", lacks)
+	return lacks, details, err
 }
 
 var busSettingsDesc = prometheus.NewDesc("belfry_bus_shortcomings",

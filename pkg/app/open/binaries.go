@@ -52,16 +52,21 @@ func CloseStorages(all map[string]storage.Storage) error {
 }
 
 // Services returns the binary services over open storages and stores; metrics may be nil, and before are the services
-// that they replace, if any.
+// that they replace, if any. serving is Serving of the services, by name; nil: they are never replaced.
 func Services(p *plan.Plan, storages map[string]storage.Storage, set *store.Set, metrics prometheus.Registerer,
-	before map[string]*binary.Service) map[string]*binary.Service {
+	before map[string]*binary.Service,
+	serving func(name string) (*binary.Service, func())) map[string]*binary.Service {
 	all := map[string]*binary.Service{}
 	for name, b := range p.Config.Binaries {
+		var current func() (*binary.Service, func())
+		if serving != nil {
+			current = func() (*binary.Service, func()) { return serving(name) }
+		}
 		all[name] = binary.New(binary.Options{
 			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
 			Properties: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
 			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics,
-			Previous: before[name],
+			Previous: before[name], Serving: current,
 		})
 	}
 	return all

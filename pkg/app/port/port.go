@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 )
 
 // Port serves a port besides the port for clients.
@@ -36,6 +37,14 @@ func Serve(server *http.Server, listener net.Listener, failed func(error)) *Port
 		}
 	}()
 	return p
+}
+
+// Overlaps reports whether an address can't be listened on because the port already does on another address of the same
+// number, as 127.0.0.1:9100 and :9100. p may be nil.
+func (p *Port) Overlaps(address string, err error) bool {
+	_, wanted, _ := net.SplitHostPort(address)
+	_, own, _ := net.SplitHostPort(p.Address())
+	return p != nil && errors.Is(err, syscall.EADDRINUSE) && wanted == own
 }
 
 // Address is the address of the port; "" for none.

@@ -50,12 +50,6 @@ func (w *LogWatch) Missed() []missed.Status {
 }
 
 func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err error) {
-	var names []string
-	for _, spec := range first.Plan.Specs() {
-		if spec.Name != sweep.Name {
-			names = append(names, spec.Name)
-		}
-	}
 	var repairs []missed.Repair
 	if w.Roles.Has(mapping.Name) || w.Roles.Has(cascade.Name) {
 		repairs = append(repairs, missed.Repair{Consumers: []string{mapping.Name, cascade.Name}, Do: w.RepairAll})
@@ -65,13 +59,23 @@ func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err erro
 	}
 	w.watch, err = missed.Start(missed.Options{
 		Bus: first.Bus, Conn: first.Bus.Conn(), Store: first.Set.Store(config.PositionStore), Logger: w.Log,
-		BuiltIn: names, Ignored: []string{sweep.Name},
+		BuiltIn: w.builtIn, Ignored: []string{sweep.Name},
 		Repairs: repairs,
 	})
 	if err == nil {
 		w.Metrics.MustRegister(w.collector())
 	}
 	return err
+}
+
+// builtIn returns the names of the built-in listeners of the current configuration that need each event.
+func (w *LogWatch) builtIn() (names []string) {
+	for _, spec := range w.Served.Now().Plan.Specs() {
+		if spec.Name != sweep.Name {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
 }
 
 // RepairAll repeats all work that missed events could have caused, concurrently with the workers, in a process with the

@@ -256,7 +256,8 @@ func (s *state) disputed(name string) bool {
 // its next poll, and the work is due again.
 func (s *state) skip(name, definition string, now time.Time) bool {
 	r := s.Works[name]
-	if r.Filled == definition {
+	// Of reloads in quick succession, a later one may have removed the work before this Filler noticed that it yields.
+	if r == nil || r.Filled == definition {
 		return false
 	}
 	for other, number := range r.Seen {

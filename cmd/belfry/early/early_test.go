@@ -1,0 +1,43 @@
+package early
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// A signal that arrives while packages are initialized is kept for the serving process, and ends other commands.
+func TestServeReceivesHangupsFromTheBeginning(t *testing.T) {
+	for command, want := range map[string]bool{"serve": true, "health": false} {
+		args := os.Args
+		os.Args = []string{"belfry", command}
+		if got := receive() != nil; got != want {
+			t.Errorf("%s: %v", command, got)
+		}
+		os.Args = args
+	}
+}
+
+// The tables of the library that estimates passwords, and the packages of belfry, take nearly all of the time.
+func TestItIsInitializedBeforeWhatTakesLong(t *testing.T) {
+	program := t.TempDir() + "/belfry"
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "..").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c := exec.CommandContext(t.Context(), program, "version")
+	c.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	traced, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, traced)
+	}
+	before, _, found := strings.Cut(string(traced), "init belfry/cmd/belfry/early ")
+	if !found {
+		t.Fatalf("it is not initialized: %s", traced)
+	}
+	for line := range strings.Lines(before) {
+		if name := strings.Fields(line)[1]; name == "github.com/trustelem/zxcvbn/matching" || strings.HasPrefix(name, "belfry/") {
+			t.Errorf("%s is initialized first", name)
+		}
+	}
+}
