@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"belfry/internal/count"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
@@ -203,9 +204,9 @@ func writeErased(w io.Writer, q ErasedEvents, r *erasedEvents) error {
 	case nothing:
 		fmt.Fprintf(w, "the log has no events of %s %s\n", q.Store, strings.Join(q.UUID, ", "))
 	case q.DryRun:
-		fmt.Fprintf(w, "%d events would be removed\n", r.Erased)
+		fmt.Fprintf(w, "%s would be removed\n", count.Of(r.Erased, "event"))
 	default:
-		fmt.Fprintf(w, "%d events removed\n", r.Erased)
+		fmt.Fprintf(w, "%s removed\n", count.Of(r.Erased, "event"))
 	}
 	switch {
 	case r.failed != nil:
