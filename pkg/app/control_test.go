@@ -131,7 +131,7 @@ func TestUnknownStores(t *testing.T) {
 	p := newPlace(t, books)
 	for name, c := range map[string]*config.Config{"": p.config, "Nothing": p.config, "../Books": p.config} {
 		if _, err := p.export(c, name); !errors.Is(err, errs.Invalid) ||
-			!strings.Contains(err.Error(), "there are Authors, Books, Contents, Idents") {
+			!strings.Contains(err.Error(), "there are Authors, Books, Idents, Users") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
