@@ -9,7 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"weak"
 
+	"belfry/pkg/app/serving"
 	"belfry/test/kit"
 )
 
@@ -84,6 +86,7 @@ stores:
 	a, _ := p.reloadable()
 	p.want(a, "POST", "/authors", `{"uuid":"a1"}`, http.StatusCreated)
 	var writes atomic.Int64
+	var served []weak.Pointer[serving.Generation]
 	work := func(n int) {
 		t.Helper()
 		var load sync.WaitGroup
@@ -98,6 +101,7 @@ stores:
 		})
 		for i := range n {
 			p.reload(a, texts[(i+1)%len(texts)])
+			served = append(served, weak.Make(a.now()))
 		}
 		stopped.Store(true)
 		load.Wait()
@@ -116,6 +120,15 @@ stores:
 			after.consumers != before.consumers || after.streams != before.streams ||
 			after.subscriptions > before.subscriptions {
 			return fmt.Errorf("%d reloads: %+v, then %+v", rounds, before, after)
+		}
+		kept := 0
+		for _, g := range served {
+			if g.Value() != nil {
+				kept++
+			}
+		}
+		if kept > 1 {
+			return fmt.Errorf("%d of %d configurations are kept, with their stores", kept, len(served))
 		}
 		t.Logf("%d reloads: %+v, then %+v", rounds, before, after)
 		return nil
