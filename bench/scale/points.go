@@ -153,7 +153,7 @@ func (ps points) median() point {
 }
 
 // reference is the point of an operation with one front and one worker on two processors, by which others are
-// predicted; nil: there is none.
+// predicted; nil without one.
 func (ps points) reference(operation string) *point {
 	for i := range ps {
 		if p := &ps[i]; p.Operation == operation && p.Fronts == 1 && p.Workers == 1 && p.Processors == 2 {

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"strconv"
 	"unicode/utf16"
+
+	"belfry/pkg/object"
 )
 
 // The YAML library reads YAML 1.1. The functions of this file make that of what YAML 1.2 allows, and other programs
@@ -65,25 +66,15 @@ func unescape(text []byte) (n int, yaml string) {
 	case '/':
 		return 2, "/"
 	case 'u':
-		if r := utf16.DecodeRune(codeUnit(text), codeUnit(text[6:])); r != '\ufffd' {
+		high, _ := object.CodeUnit(text)
+		low, _ := object.CodeUnit(text[6:])
+		if r := utf16.DecodeRune(high, low); r != '\ufffd' {
 			return 12, fmt.Sprintf(`\U%08X`, r)
 		}
 		return 6, string(text[:6])
 	default:
 		return 2, string(text[:2])
 	}
-}
-
-// codeUnit returns the code unit of \uXXXX at the beginning of a text, 0 without one.
-func codeUnit(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0
-	}
-	code, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	if err != nil {
-		return 0
-	}
-	return rune(code)
 }
 
 var versionDirective = regexp.MustCompile(`^%YAML[ \t]+1\.([2-9])[ \t\r]*(#.*)?$`)

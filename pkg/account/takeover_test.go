@@ -245,7 +245,7 @@ func TestTheRemovalOfAProvenAddressIsUndone(t *testing.T) {
 	w.recoverBy(ada, stranger)
 	w.mustLogin(ada, stranger, in.User.UUID)
 
-	// An address that nobody has proven takes nothing along, but its owner hears of it; and a removal that is refused
+	// An address that nobody has proven takes nothing along, but its owner is notified; and a removal that is refused
 	// is no news.
 	in = w.mustLogin(ada, stranger, in.User.UUID)
 	before := len(w.kinds(ada))

@@ -66,7 +66,7 @@ func TestNoFieldThatIsHiddenIsAnOracle(t *testing.T) {
 		// pkg/store TestASearchFindsNoFieldThatIsHidden.
 		{"a search", "search: {fields: [g, f]}", "", "what is found would reveal its text", ""},
 		{"a search below it", "search: {fields: [f.x]}", "", "what is found would reveal its text", ""},
-		// A constant of the schema tells nothing of an object; pkg/store
+		// A constant of the schema says nothing about an object; pkg/store
 		// TestProblemsOfFieldsThatAreHiddenTellNothingOfTheirContent.
 		{"a default", "schema: s.json, defaults: true", "", "", ""},
 	} {

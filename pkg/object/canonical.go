@@ -49,7 +49,7 @@ func needlessEscape(text []byte, from int) (at, size int) {
 			if len(text) < at+escape {
 				return -1, 0
 			}
-			c, ok := codeUnit(text[at:])
+			c, ok := CodeUnit(text[at:])
 			if ok && !mustEscape(text[at:at+escape], c) {
 				return at, escape + len(lowSurrogate(c, text[at+escape:]))
 			}
@@ -91,9 +91,9 @@ func appendUnescaped(dst, text []byte) []byte {
 	if text[1] == '/' {
 		return append(dst, '/')
 	}
-	c, _ := codeUnit(text)
+	c, _ := CodeUnit(text)
 	if len(text) > escape {
-		low, _ := codeUnit(text[escape:])
+		low, _ := CodeUnit(text[escape:])
 		c = utf16.DecodeRune(c, low)
 	}
 	switch short := shortEscape(c); {
@@ -110,17 +110,17 @@ func appendUnescaped(dst, text []byte) []byte {
 
 // lowSurrogate returns the escape that follows the high half of a surrogate pair, if it is the low one.
 func lowSurrogate(high rune, text []byte) []byte {
-	if len(text) < escape || text[0] != '\\' || text[1] != 'u' {
-		return nil
-	}
-	if low, ok := codeUnit(text); ok && utf16.DecodeRune(high, low) != utf8.RuneError {
+	if low, ok := CodeUnit(text); ok && utf16.DecodeRune(high, low) != utf8.RuneError {
 		return text[:escape]
 	}
 	return nil
 }
 
-// codeUnit reads an escape that names a code unit.
-func codeUnit(text []byte) (c rune, ok bool) {
+// CodeUnit returns the code unit of the escape \uXXXX at the beginning of a text, and false without one.
+func CodeUnit(text []byte) (c rune, ok bool) {
+	if len(text) < escape || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
 	for _, digit := range text[2:escape] {
 		switch {
 		case '0' <= digit && digit <= '9':

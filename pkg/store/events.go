@@ -16,7 +16,7 @@ type events struct {
 	store string
 	rules *access.Rules
 	now   func() time.Time
-	// fields that an event keeps however large it is: mapped, and the owner, by whom a cascade decides
+	// fields that an event keeps however large it is: mapped, and the owner, on which a cascade depends
 	carried  []string
 	binaries bool      // an event says which properties hold binaries
 	live     Announcer // nil: no announcements

@@ -12,8 +12,8 @@ import (
 	"belfry/pkg/store/policy"
 )
 
-// TestHideForbidden: where objects are hidden, a client who may neither get one nor do what they ask is told what they
-// would be told if there were none, whatever they ask and however wrong it is.
+// TestHideForbidden: where objects are hidden, a client who may neither get one nor do what they ask receives the reply
+// for a missing object, whatever they ask and however wrong it is.
 func TestHideForbidden(t *testing.T) {
 	s, _ := open(t, store.Options{
 		Policy:        compile(t, policy.Rules{Owner: true}),

@@ -73,7 +73,7 @@ func (u *Untyped) ask(ctx context.Context, h hold.Holder, in any, report func(an
 	}
 }
 
-// readIf reads JSON, unless there is none.
+// readIf reads JSON, if there is some.
 func readIf(data json.RawMessage, to any) (read bool, err error) {
 	if len(data) == 0 || string(data) == "null" {
 		return false, nil
