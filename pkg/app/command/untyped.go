@@ -8,8 +8,8 @@ import (
 	"belfry/config"
 )
 
-// Untyped is an Operation without its types. The code of commands, control requests and the console is compiled once for
-// all operations, and only the functions of Operation.Untyped for each.
+// Untyped is an Operation without its types. The code of commands, control requests and the console is compiled once
+// for all operations, and only the functions of Operation.Untyped for each.
 //
 // Requests, results and reports of progress are pointers: *In, *Out and *P. A result is nil, or a nil *Out, for none.
 type Untyped struct {
