@@ -114,7 +114,7 @@ func awaited(e *event.Envelope) bool { return e.Ctx.Wait != "" }
 func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error) {
 	var groups []group
 	for _, m := range w.set.MappingsFrom(e.Store) {
-		if e.Origin == Name && !m.FollowsWorkers {
+		if event.ByWorker(e.Origin) && !m.FollowsWorkers {
 			continue // a write of an array: mapped arrays are never mapped fields, but computed fields are
 		}
 		targets, err := w.targets(ctx, m, e)
@@ -129,9 +129,9 @@ func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error)
 }
 
 // backfill fills the arrays of an object that was created, or whose owner may have changed: whether
-// it has, the round finds. A write of an array changes neither.
+// it has, the round finds. A write of workers changes neither.
 func (w *Worker) backfill(ctx context.Context, e *event.Envelope) (err error) {
-	if e.Origin == Name {
+	if event.ByWorker(e.Origin) {
 		return nil
 	}
 	for _, m := range w.set.MappingsInto(e.Store) {

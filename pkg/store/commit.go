@@ -37,6 +37,7 @@ type writer struct {
 	interception *interception
 	indexing     *indexing
 	claims       *Claims          // nil without unique fields
+	aggregates   *Aggregates      // nil without aggregates
 	computed     *policy.Computed // fields that each write computes; nil: none
 	locker       Locker
 	outbox       Outbox // nil: none

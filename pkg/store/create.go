@@ -32,6 +32,7 @@ func (w *writer) create(ctx context.Context, o object.Object, uuid string, also 
 	}
 	stamp := object.TimeValue(w.now())
 	next[access.Created], next[access.Updated] = stamp, stamp
+	w.aggregates.setEmpty(next)
 	made := write{uuid: uuid, fresh: fresh, name: event.StoreSaved, next: next, extraEvents: also}
 	if call.Idempotency != nil {
 		call.Idempotency.prepareSave(&made)

@@ -97,6 +97,7 @@ type Options struct {
 	MaxSize       int              // 0: MaxObjectSize
 	Maps          []Mapping        // those whose Source this store is
 	Arrays        []string         // arrays of this store that mappings maintain
+	Aggregated    []Mapping        // those into this store that have aggregates
 	Unique        [][]string       // fields whose values no two objects have in common
 	Computed      *policy.Computed // fields that each write computes; nil: none
 	Binaries      []string         // properties that hold nothing but records of binaries
@@ -136,7 +137,7 @@ type Options struct {
 
 // normalized returns the options with their defaults, and with slices of their own.
 func (o Options) normalized() Options {
-	o.Maps, o.Indexes = slices.Clone(o.Maps), slices.Clone(o.Indexes)
+	o.Maps, o.Indexes, o.Aggregated = slices.Clone(o.Maps), slices.Clone(o.Indexes), slices.Clone(o.Aggregated)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -157,7 +158,7 @@ func (o *Options) rules() access.Options {
 	return access.Options{
 		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields,
 		Private: o.Private, ReadOnly: o.ReadOnly, Reserved: o.Reserved, Maintained: o.Maintained,
-		Arrays: o.Arrays, Binaries: o.Binaries, Computed: o.Computed,
+		Arrays: o.derived(), Binaries: o.Binaries, Computed: o.Computed,
 		HideForbidden: o.HideForbidden, Logger: o.Logger, Now: o.Now,
 	}
 }
@@ -177,6 +178,8 @@ type Store struct {
 	reader   *reader
 	writer   *writer
 	lister   *lister
+
+	aggregates *Aggregates // nil without aggregates
 }
 
 // opened is what Open made of the backend, which stores with other options share.
@@ -186,6 +189,7 @@ type opened struct {
 	indexes   []query.Index       // of lists: every write has their keys
 	state     *Indexes            // which are complete
 	claims    *claimRecords       // nil without unique fields
+	aggregate *aggregateRecords   // nil without aggregates
 	expanding *semaphore.Weighted // of those that read objects for expansions
 }
 
@@ -209,6 +213,11 @@ func open(ctx context.Context, backend driver.Backend, o Options, online bool) (
 	}
 	if len(o.Unique) > 0 {
 		if err := made.openClaims(ctx, backend, o.Name); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.Aggregated) > 0 {
+		if err := made.openAggregates(ctx, backend, o.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -249,13 +258,13 @@ func newStore(o Options, made opened) *Store {
 			store: o.Name, arrays: o.Arrays, interceptor: o.Interceptor, rules: c.rules, checks: checked,
 		},
 	}
-	claims := newClaims(&o, c, made.claims, x)
+	claims, aggregates := newClaims(&o, c, made.claims, x), newAggregates(&o, made.aggregate)
 	return &Store{
-		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r,
+		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r, aggregates: aggregates,
 		lister: newLister(&o, c, r, made.state),
 		writer: &writer{
 			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x,
-			claims:   claims,
+			claims: claims, aggregates: aggregates,
 			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents,
 			beforeDelete: o.BeforeDelete,
 		},
@@ -282,6 +291,7 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 	now.Unique, now.CompleteClaims, now.IndexBinaries = o.Unique, o.CompleteClaims, o.IndexBinaries
+	now.Aggregated = o.Aggregated
 	now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 
 	made.indexes = now.Indexes
@@ -295,6 +305,11 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 		made.claims = nil
 	case !slices.Equal(constraintNames(s.opts.Unique), constraintNames(now.Unique)):
 		if err := made.openClaims(ctx, backend, now.Name); err != nil {
+			return nil, err
+		}
+	}
+	if len(now.Aggregated) > 0 && made.aggregate == nil {
+		if err := made.openAggregates(ctx, backend, now.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -315,10 +330,14 @@ func sameIndexes(a, b []driver.Index) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(i driver.Index) bool { return !slices.Contains(b, i) })
 }
 
-// drivers returns the driver's stores of the objects and of the claims.
+// drivers returns the driver's stores of the objects, of the claims and of the aggregates.
 func (s *Store) drivers() []driver.Store {
-	if s.opened.claims == nil {
-		return []driver.Store{s.core.driver}
+	all := []driver.Store{s.core.driver}
+	if s.opened.claims != nil {
+		all = append(all, s.opened.claims.driver)
 	}
-	return []driver.Store{s.core.driver, s.opened.claims.driver}
+	if s.opened.aggregate != nil {
+		all = append(all, s.opened.aggregate.driver)
+	}
+	return all
 }

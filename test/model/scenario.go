@@ -230,8 +230,11 @@ func OpenSet(ctx context.Context, backend driver.Backend, mappings []store.Mappi
 			if m.Source == name {
 				o.Maps = append(o.Maps, m)
 			}
-			if m.Target == name {
+			if m.Target == name && m.Array != "" {
 				o.Arrays = append(o.Arrays, m.Array)
+			}
+			if m.Target == name && len(m.Aggregates) > 0 {
+				o.Aggregated = append(o.Aggregated, m)
 			}
 		}
 		if field := ownerField(mappings, name); field != "" {

@@ -268,9 +268,9 @@ func (c *Checker) prepare(w *write) error {
 	}
 	// Workers acknowledge the events of their own writes without handling them, but for what follows from computed
 	// fields.
-	followed := slices.ContainsFunc(c.set.MappingsFrom(e.Store),
+	followed := slices.ContainsFunc(append(c.set.MappingsFrom(e.Store), c.set.AggregatesFrom(e.Store)...),
 		func(m *store.Mapping) bool { return m.FollowsWorkers })
-	dropped := e.Origin == event.OriginMapping && !followed ||
+	dropped := event.ByWorker(e.Origin) && !followed ||
 		c.scenario.Fault.DropEvent != nil && c.scenario.Fault.DropEvent(e)
 	for i := range c.consumers {
 		if !dropped && c.consumers[i].wants(w.Event.Subject) {

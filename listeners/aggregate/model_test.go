@@ -1,0 +1,107 @@
+package aggregate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"belfry/listeners/aggregate"
+	"belfry/pkg/store"
+	"belfry/test/model"
+)
+
+// workers are the built-in listeners.
+func workers(set *store.Set) []model.Consumer {
+	w := aggregate.NewWorker(set, aggregate.Options{})
+	return []model.Consumer{{Name: "aggregate", Filters: aggregate.Filters(set), Handle: w.HandleSerially}}
+}
+
+// explore visits all states of a scenario.
+func explore(t *testing.T, s model.Scenario) {
+	t.Helper()
+	c, err := model.New(t.Context(), s, workers, checkInvariant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.OnApplied = checkApplied
+	const tooMany = 50_000_000
+	stats, err := c.Explore(t.Context(), tooMany)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !stats.Complete || stats.Quiescent < 2 {
+		t.Fatalf("not explored: %v", stats)
+	}
+	t.Log(stats)
+}
+
+type object map[string]any
+
+func decode(body []byte) (object, error) {
+	decoded := object{}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	return decoded, d.Decode(&decoded)
+}
+
+func objects(ctx context.Context, s *store.Store) (map[string]object, error) {
+	found, next, err := s.Scan(ctx, nil, 1000)
+	if err != nil || next != nil {
+		return nil, fmt.Errorf("too many objects: %w", err)
+	}
+	all := map[string]object{}
+	for _, o := range found {
+		if all[o.UUID], err = decode(o.Body); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func names(o object, target string) bool {
+	if list, ok := o["recipe"].([]any); ok {
+		return slices.Contains(list, any(target))
+	}
+	return o["recipe"] == any(target)
+}
+
+// wanted are the aggregates of a target.
+func wanted(m *store.Mapping, uuid string, target object, sources map[string]object) string {
+	count, sum, best := 0, int64(0), int64(0)
+	for _, o := range sources {
+		if !names(o, uuid) || m.SourceOwner != "" && (o["owner"] == nil || o["owner"] != target["owner"]) {
+			continue
+		}
+		stars, _ := o["stars"].(json.Number).Int64()
+		count, sum, best = count+1, sum+stars, max(best, stars)
+	}
+	if count == 0 {
+		return "0 0 <nil>"
+	}
+	return fmt.Sprint(count, sum, best)
+}
+
+// checkInvariant checks a state in which workers have nothing to do: aggregates match objects.
+func checkInvariant(ctx context.Context, set *store.Set, _ model.Histories) error {
+	m := &set.Aggregating()[0]
+	sources, err := objects(ctx, set.Store(m.Source))
+	if err != nil {
+		return err
+	}
+	targets, err := objects(ctx, set.Store(m.Target))
+	if err != nil {
+		return err
+	}
+	for uuid, target := range targets {
+		has := fmt.Sprint(target["ratings"], " ", target["stars"], " ", target["best"])
+		if want := wanted(m, uuid, target, sources); has != want {
+			return fmt.Errorf("%s/%s has %s, want %s", m.Target, uuid, has, want)
+		}
+	}
+	return nil
+}
+
+func checkApplied(context.Context, *store.Set, *model.Applied) error { return nil }

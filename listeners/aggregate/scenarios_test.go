@@ -1,0 +1,133 @@
+package aggregate_test
+
+import (
+	"testing"
+
+	"belfry/pkg/store"
+	"belfry/test/model"
+)
+
+// ratings are aggregated in recipes.
+func ratings() []store.Mapping {
+	return []store.Mapping{{
+		Source: "Ratings", Target: "Recipes", Key: "recipe", Limit: 100,
+		Aggregates: []store.Aggregate{
+			{Property: "ratings", Function: "count"},
+			{Property: "stars", Function: "sum", Field: "stars"},
+			{Property: "best", Function: "max", Field: "stars"},
+		},
+	}}
+}
+
+// ownRatings count in recipes of the same owner only.
+func ownRatings() []store.Mapping {
+	m := ratings()
+	m[0].SourceOwner, m[0].TargetOwner = "owner", "owner"
+	return m
+}
+
+func recipes() []model.Op {
+	return []model.Op{model.Save("Recipes", "a", `{}`), model.Save("Recipes", "b", `{}`)}
+}
+
+func join(ops []model.Op, more ...model.Op) []model.Op { return append(ops, more...) }
+
+const (
+	changed      = "a change and a move"
+	twoSources   = "two sources of one target"
+	created      = "a source is created before its target"
+	reverted     = "a change that is reverted"
+	deletedAgain = "a source is deleted and created again"
+	ownerChanges = "the owner of a target changes while a source does"
+)
+
+// smallScenarios are explored with two events in flight and with handlers that crash between any two steps.
+func smallScenarios() map[string]model.Scenario {
+	x := model.Save("Ratings", "x", `{"recipe":"a","stars":1}`)
+	scenario := func(setup []model.Op, clients ...[]model.Op) model.Scenario {
+		return model.Scenario{Mappings: ratings(), Setup: setup, AtomicClients: true, Clients: clients}
+	}
+	rating := func(uuid, owner string) model.Op {
+		return model.Save("Ratings", uuid, `{"recipe":"a","stars":1,"owner":"`+owner+`"}`)
+	}
+	recipe := func(owner string) model.Op { return model.Save("Recipes", "a", `{"owner":"`+owner+`"}`) }
+	owned := func(setup []model.Op, clients ...[]model.Op) model.Scenario {
+		s := scenario(setup, clients...)
+		s.Mappings = ownRatings()
+		return s
+	}
+	return map[string]model.Scenario{
+		changed: scenario(join(recipes(), x),
+			[]model.Op{model.Update("Ratings", "x", `{"stars":2}`)},
+			[]model.Op{model.Update("Ratings", "x", `{"recipe":"b"}`)},
+		),
+		twoSources: scenario(recipes()[:1],
+			[]model.Op{x},
+			[]model.Op{model.Save("Ratings", "y", `{"recipe":"a","stars":3}`)},
+		),
+		deletedAgain: scenario(join(recipes()[:1], x),
+			[]model.Op{model.Delete("Ratings", "x"), model.Save("Ratings", "x", `{"recipe":"a","stars":2}`)},
+		),
+		created: scenario(nil,
+			[]model.Op{x},
+			[]model.Op{model.Save("Recipes", "a", `{}`)},
+		),
+		reverted: scenario(join(recipes()[:1], x),
+			[]model.Op{model.Update("Ratings", "x", `{"stars":2}`), model.Update("Ratings", "x", `{"stars":1}`)},
+		),
+		"a target is deleted and created again": scenario(join(recipes()[:1], x),
+			[]model.Op{model.Delete("Recipes", "a"), model.Save("Recipes", "a", `{}`)},
+		),
+		"a target is deleted while its source is": scenario(join(recipes()[:1], x),
+			[]model.Op{model.Delete("Recipes", "a")},
+			[]model.Op{model.Delete("Ratings", "x")},
+		),
+		"a key that names two targets": scenario(join(recipes(), x),
+			[]model.Op{model.Update("Ratings", "x", `{"recipe":["a","b"]}`)},
+		),
+		ownerChanges: owned([]model.Op{recipe("ann"), rating("x", "ann"), rating("y", "bob")},
+			[]model.Op{model.Update("Recipes", "a", `{"owner":"bob"}`)},
+			[]model.Op{model.Update("Ratings", "y", `{"stars":2}`)},
+		),
+		"a source gets another owner": owned([]model.Op{recipe("ann"), rating("x", "bob")},
+			[]model.Op{model.Update("Ratings", "x", `{"owner":"ann"}`)},
+		),
+	}
+}
+
+// largeScenarios are explored with two events in flight and without crashes.
+func largeScenarios() map[string]model.Scenario {
+	x := model.Save("Ratings", "x", `{"recipe":"a","stars":1}`)
+	scenario := func(setup []model.Op, clients ...[]model.Op) model.Scenario {
+		return model.Scenario{Mappings: ratings(), Setup: setup, AtomicClients: true, Clients: clients}
+	}
+	return map[string]model.Scenario{
+		"a source moves while another is deleted and created again": scenario(
+			join(recipes(), x, model.Save("Ratings", "y", `{"recipe":"a","stars":2}`)),
+			[]model.Op{model.Update("Ratings", "x", `{"recipe":"b"}`)},
+			[]model.Op{model.Delete("Ratings", "y"), model.Save("Ratings", "y", `{"recipe":"a","stars":3}`)},
+		),
+		"a target is deleted and created again while a source changes": scenario(join(recipes()[:1], x),
+			[]model.Op{model.Delete("Recipes", "a"), model.Save("Recipes", "a", `{}`)},
+			[]model.Op{model.Update("Ratings", "x", `{"stars":2}`)},
+		),
+	}
+}
+
+// In every interleaving aggregates match objects when workers have nothing to do.
+func TestAggregatesConvergeInEveryInterleaving(t *testing.T) {
+	for name, s := range smallScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight, s.Crash = 2, true
+			explore(t, s)
+		})
+	}
+	for name, s := range largeScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s.MaxInFlight = 2
+			explore(t, s)
+		})
+	}
+}
