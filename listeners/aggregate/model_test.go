@@ -78,10 +78,10 @@ func wanted(m *store.Mapping, uuid string, target object, sources map[string]obj
 		stars, _ := o["stars"].(json.Number).Int64()
 		count, sum, best = count+1, sum+stars, max(best, stars)
 	}
-	if count == 0 {
-		return "0 0 <nil>"
+	if count == 0 || len(m.Aggregates) < 3 {
+		return fmt.Sprintf("%d %d <nil>", count, sum)
 	}
-	return fmt.Sprint(count, sum, best)
+	return fmt.Sprintf("%d %d %d", count, sum, best)
 }
 
 // checkInvariant checks a state in which workers have nothing to do: aggregates match objects.
@@ -96,7 +96,7 @@ func checkInvariant(ctx context.Context, set *store.Set, _ model.Histories) erro
 		return err
 	}
 	for uuid, target := range targets {
-		has := fmt.Sprint(target["ratings"], " ", target["stars"], " ", target["best"])
+		has := fmt.Sprintf("%v %v %v", target["ratings"], target["stars"], target["best"])
 		if want := wanted(m, uuid, target, sources); has != want {
 			return fmt.Errorf("%s/%s has %s, want %s", m.Target, uuid, has, want)
 		}
