@@ -81,6 +81,7 @@ const (
 	OriginBus     = "bus"
 	OriginMapping = "mapping"
 	OriginCompute = "compute" // computed fields whose expressions have changed
+	OriginCopy    = "copy"    // copies of referenced objects
 	OriginCascade = "cascade"
 	OriginSweep   = "sweep"
 	OriginAuth    = "auth"
@@ -125,6 +126,9 @@ type Envelope struct {
 	// omitted it holds the fields that the mappings of its store need.
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
+
+	// Changed are the names of the fields that an update changed, of those that objects of other stores have copies of.
+	Changed []string `json:"changed,omitempty"`
 
 	// Binaries maps the properties of the object that hold records of binaries
 	// to their service: {"photos":"files"}.

@@ -18,14 +18,15 @@ type events struct {
 	now   func() time.Time
 	// fields that an event keeps however large it is: mapped, and the owner, on which a cascade depends
 	carried  []string
+	copied   []string  // fields that other objects have copies of: an event says which of them have changed
 	binaries bool      // an event says which properties hold binaries
 	live     Announcer // nil: no announcements
 }
 
 func newEvents(o *Options, rules *access.Rules, x *indexing) *events {
 	e := &events{
-		store: o.Name, rules: rules, now: o.Now, carried: slices.Clone(x.mapped), binaries: o.IndexBinaries,
-		live: o.Announce,
+		store: o.Name, rules: rules, now: o.Now, carried: slices.Clone(x.mapped), copied: o.CopiedFrom,
+		binaries: o.IndexBinaries, live: o.Announce,
 	}
 	if owner := rules.Owner(); owner != "" {
 		e.carried = append(e.carried, owner)
@@ -51,6 +52,11 @@ func (m *events) envelope(call Call, w *write, now time.Time, revision uint64, b
 	}
 	if w.stored != nil {
 		e.Previous = m.previous(w.stored, w.next)
+		for _, name := range m.copied {
+			if !bytes.Equal(w.stored[name], w.next[name]) {
+				e.Changed = append(e.Changed, name)
+			}
+		}
 	}
 	return e
 }

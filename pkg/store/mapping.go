@@ -23,6 +23,8 @@ type Mapping struct {
 	MaxBytes int // most bytes of an array; 0: any number
 	MaxEntry int // most bytes of an entry; a larger one is left out; 0: any number
 
+	Aggregates []Aggregate // functions of the source objects, in fields of a target object
+
 	When Condition // only objects for which it holds have an entry; nil: all
 
 	// FollowsWorkers says that an entry depends on computed fields, which change with the writes of workers too.
@@ -31,6 +33,13 @@ type Mapping struct {
 	// The fields that hold the owners, where an object has an entry only in a target of
 	// the same owner: "uuid" in the store of users, who own themselves. "": owners do not matter.
 	SourceOwner, TargetOwner string
+}
+
+// Aggregate is a field of a target with a function of all source objects that name the target.
+type Aggregate struct {
+	Property string
+	Function string // count, sum, min or max
+	Field    string // of the source objects; "" for count
 }
 
 // Target is the part of a target that its entries depend on.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"belfry/pkg/errs"
@@ -12,13 +13,30 @@ import (
 // immutable.
 type Set struct {
 	stores   map[string]*Store
+	copies   map[string][]*Copies // by the store of the sources
 	mappings []Mapping
 	cascades map[string][]*Mapping // by target, links included
 }
 
-// NewSet makes a set of stores. Every mapping's source and target are in it.
+// Copies are those of a store that have their values from the objects that one reference names.
+type Copies struct {
+	Store     string // of the copies
+	Reference string
+	Source    string   // the store of the named objects
+	From      []string // the fields that are copied
+}
+
+// Follow reports whether the copies depend on one of some fields.
+func (c *Copies) Follow(fields []string) bool {
+	return slices.ContainsFunc(c.From, func(name string) bool { return slices.Contains(fields, name) })
+}
+
+// NewSet makes a set of stores. Every mapping's source and target are in it, and the stores of all references. A store
+// is in one set.
 func NewSet(stores []*Store, mappings []Mapping) *Set {
-	s := &Set{stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}}
+	s := &Set{
+		stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}, copies: map[string][]*Copies{},
+	}
 	for _, m := range mappings {
 		if m.Array != "" {
 			s.mappings = append(s.mappings, m)
@@ -29,8 +47,42 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 	}
 	for _, st := range stores {
 		s.stores[st.Name()] = st
+		s.addCopies(st.Name(), st.opts.Copies)
+	}
+	for _, st := range stores {
+		st.core.peers.set.Store(s)
 	}
 	return s
+}
+
+// addCopies adds the copies in the objects of a store.
+func (s *Set) addCopies(in string, copies []Copy) {
+	for i := range copies {
+		c := &copies[i]
+		all := s.copies[c.Source]
+		at := slices.IndexFunc(all, func(k *Copies) bool { return k.Store == in && k.Reference == c.Reference })
+		if at < 0 {
+			at, all = len(all), append(all, &Copies{Store: in, Reference: c.Reference, Source: c.Source})
+			s.copies[c.Source] = all
+		}
+		all[at].From = append(all[at].From, c.From)
+	}
+}
+
+// CopiesFrom returns the copies that have their values from objects of a store. They must not be modified.
+func (s *Set) CopiesFrom(source string) []*Copies { return s.copies[source] }
+
+// AllCopies returns the copies of all stores. They must not be modified.
+func (s *Set) AllCopies() (all []*Copies) {
+	for _, source := range slices.Sorted(maps.Keys(s.copies)) {
+		all = append(all, s.copies[source]...)
+	}
+	return all
+}
+
+// HasCopies reports whether objects of a store have copies.
+func (s *Set) HasCopies(in string) bool {
+	return s.stores[in] != nil && len(s.stores[in].opts.Copies) > 0
 }
 
 // Store returns the store of a name, or nil.
@@ -85,10 +137,13 @@ func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) 
 // Workers returns the built-in listeners that handle an event: those that a
 // request waits for when it waits until its write has been applied.
 func (s *Set) Workers(c Cause) []string {
-	if c.Origin == event.OriginMapping {
+	if c.Origin == event.OriginMapping || c.Origin == event.OriginCopy {
 		return nil // a request waits for what its own write causes
 	}
 	var workers []string
+	if len(s.copies[c.Store]) > 0 || s.HasCopies(c.Store) && c.Event != event.StoreDeleted {
+		workers = append(workers, event.OriginCopy)
+	}
 	into := s.MappingsInto(c.Store)
 	changes := c.Event == event.StoreSaved && len(into) > 0 ||
 		c.Event == event.StoreUpdated && slices.ContainsFunc(into, (*Mapping).OwnerChanges)
