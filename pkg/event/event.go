@@ -127,7 +127,7 @@ type Envelope struct {
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
 
-	// Changed are the names of the fields that an update changed, of those that objects of other stores have copies of.
+	// Changed are the names of the fields that an update changed, of those on which copies of references depend.
 	Changed []string `json:"changed,omitempty"`
 
 	// Binaries maps the properties of the object that hold records of binaries

@@ -46,15 +46,16 @@ type named struct{ store, uuid string }
 // than before: stored is the object before the write, nil for a new one. The others have the value that they have:
 // workers keep it.
 func (c *copier) follow(ctx context.Context, uuid string, stored, next object.Object) (failed error) {
-	return c.set(ctx, uuid, next, func(one *Copy) bool {
+	return c.set(ctx, uuid, next, map[named][]byte{}, func(one *Copy) bool {
 		return stored != nil && bytes.Equal(stored[one.Reference], next[one.Reference])
 	})
 }
 
-// set sets the copies of an object, without those to skip. A copy whose source can't be read is left out; its error is
-// returned.
-func (c *copier) set(ctx context.Context, uuid string, next object.Object, skip func(*Copy) bool) (failed error) {
-	read := map[named][]byte{}
+// set sets the copies of an object, without those to skip. read are sources that have been read. A copy whose source
+// can't be read is left out; its error is returned.
+func (c *copier) set(
+	ctx context.Context, uuid string, next object.Object, read map[named][]byte, skip func(*Copy) bool,
+) (failed error) {
 	for i := range c.copies {
 		one := &c.copies[i]
 		if skip(one) {
@@ -114,7 +115,7 @@ func (c *copier) miscopied(ctx context.Context, o Stored) (fields []string, righ
 		return nil, nil, err
 	}
 	right = stored.Clone()
-	if err := c.set(ctx, o.UUID, right, func(*Copy) bool { return false }); err != nil {
+	if err := c.set(ctx, o.UUID, right, map[named][]byte{}, func(*Copy) bool { return false }); err != nil {
 		return nil, nil, err
 	}
 	return differingFields(c.names(), stored, right), right, nil
@@ -146,6 +147,28 @@ func (w Worker) Recopy(ctx context.Context, base Stored) (bool, error) {
 	return err == nil, err
 }
 
+// CopyFrom is Recopy for the copies that have their values from one object, as it was read: body is nil if it does not
+// exist. Of an object whose reference names another one, nothing is changed. The caller must read the source again after
+// the write: it may have changed since it was read.
+func (w Worker) CopyFrom(ctx context.Context, base Stored, k *Copies, source string, body []byte) (bool, error) {
+	stored, err := base.Object()
+	if err != nil {
+		return false, err
+	}
+	if uuid, _ := object.Named(stored[k.Reference]); uuid != source {
+		return false, nil
+	}
+	next, c := stored.Clone(), w.writer.copier
+	err = c.set(ctx, base.UUID, next, map[named][]byte{{k.Source, source}: body}, func(one *Copy) bool {
+		return one.Reference != k.Reference && bytes.Equal(stored[one.Reference], next[one.Reference])
+	})
+	if err != nil || len(differingFields(c.names(), stored, next)) == 0 {
+		return false, err
+	}
+	_, err = w.replace(ctx, base, &write{stored: stored, next: next, followed: true})
+	return err == nil, err
+}
+
 // follow sets the copies of a write whose references are new. If a source can't be read, the write is made without its
 // copy: the event of the write has a worker set it.
 func (w *writer) follow(ctx context.Context, made *write) {
@@ -156,4 +179,11 @@ func (w *writer) follow(ctx context.Context, made *write) {
 		w.log.WarnContext(ctx, "a copy is left out until its source can be read", "store", w.name, "uuid", made.uuid,
 			"error", err)
 	}
+}
+
+// Same reports whether copies are the same of a source with one body and with another; nil: it does not exist.
+func (c *Copies) Same(a, b []byte) bool {
+	return !slices.ContainsFunc(c.From, func(name string) bool {
+		return !bytes.Equal(object.Field(a, name), object.Field(b, name))
+	})
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"belfry/pkg/errs"
@@ -47,7 +46,9 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 	}
 	for _, st := range stores {
 		s.stores[st.Name()] = st
-		s.addCopies(st.Name(), st.opts.Copies)
+		for _, k := range copiesIn(st.Name(), st.opts.Copies) {
+			s.copies[k.Source] = append(s.copies[k.Source], k)
+		}
 	}
 	for _, st := range stores {
 		st.core.peers.set.Store(s)
@@ -55,30 +56,29 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 	return s
 }
 
-// addCopies adds the copies in the objects of a store.
-func (s *Set) addCopies(in string, copies []Copy) {
+// CopiesOf returns the copies that stores with these options have, by their references.
+func CopiesOf(stores []Options) (all []*Copies) {
+	for i := range stores {
+		all = append(all, copiesIn(stores[i].Name, stores[i].Copies)...)
+	}
+	return all
+}
+
+// copiesIn returns the copies in the objects of a store, by their references.
+func copiesIn(store string, copies []Copy) (all []*Copies) {
 	for i := range copies {
 		c := &copies[i]
-		all := s.copies[c.Source]
-		at := slices.IndexFunc(all, func(k *Copies) bool { return k.Store == in && k.Reference == c.Reference })
+		at := slices.IndexFunc(all, func(k *Copies) bool { return k.Reference == c.Reference })
 		if at < 0 {
-			at, all = len(all), append(all, &Copies{Store: in, Reference: c.Reference, Source: c.Source})
-			s.copies[c.Source] = all
+			at, all = len(all), append(all, &Copies{Store: store, Reference: c.Reference, Source: c.Source})
 		}
 		all[at].From = append(all[at].From, c.From)
 	}
+	return all
 }
 
 // CopiesFrom returns the copies that have their values from objects of a store. They must not be modified.
 func (s *Set) CopiesFrom(source string) []*Copies { return s.copies[source] }
-
-// AllCopies returns the copies of all stores. They must not be modified.
-func (s *Set) AllCopies() (all []*Copies) {
-	for _, source := range slices.Sorted(maps.Keys(s.copies)) {
-		all = append(all, s.copies[source]...)
-	}
-	return all
-}
 
 // HasCopies reports whether objects of a store have copies.
 func (s *Set) HasCopies(in string) bool {
