@@ -26,11 +26,11 @@ func (c *Config) check() {
 	c.checkHTTP()
 	c.checkAuthentication()
 	c.checkBackends()
-	arrays := c.checkTargets()
+	maintained := c.checkMaintained()
 	for _, name := range names(c.Stores) {
-		c.checkStore(c.Stores[name], decode.Join("stores", name), arrays)
+		c.checkStore(c.Stores[name], decode.Join("stores", name), maintained)
 	}
-	c.checkBinaries(arrays)
+	c.checkBinaries(maintained)
 	c.checkBackup()
 	c.checkRoutes()
 }
@@ -100,7 +100,7 @@ func (c *Config) checkBackends() {
 	}
 }
 
-func (c *Config) checkBinaries(arrays arrays) {
+func (c *Config) checkBinaries(maintained maintained) {
 	for _, name := range names(c.Binaries) {
 		for _, store := range names(c.Binaries[name].Map) {
 			at := decode.Join(decode.Join("binaries", name)+".map", store)
@@ -114,11 +114,11 @@ func (c *Config) checkBinaries(arrays arrays) {
 				continue
 			}
 			for _, property := range c.Binaries[name].Map[store] {
-				if arrays[store][property] != "" || st.NeverRead(property) || st.Computed[property] != "" ||
+				if maintained[store][property].path != "" || st.NeverRead(property) || st.Computed[property] != "" ||
 					slices.Contains(st.ReadOnly, property) || slices.Contains(st.Reserved, property) ||
 					property == st.Owner {
 					c.doc.Problem(at,
-						"%s of %s is mapped, computed, private or read-only; files cannot be attached there",
+						"%s of %s is mapped, copied, computed, private or read-only; files cannot be attached there",
 						c.doc.Display(at, property), store)
 				}
 			}

@@ -7,7 +7,7 @@ import (
 	"belfry/config/decode"
 )
 
-func (c *Config) checkStore(st *Store, path string, arrays arrays) {
+func (c *Config) checkStore(st *Store, path string, maintained maintained) {
 	if _, ok := c.Backends[st.Backend]; !ok {
 		c.doc.Problem(path+".backend", "no backend with this name; %s", decode.Known(names(c.Backends)))
 	}
@@ -16,12 +16,14 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 			"is not for the store of idents: a list would tell the addresses of all accounts")
 	}
 	for _, target := range names(st.Map) {
-		c.checkMapping(st, target, decode.Join(path+".map", target), arrays)
+		c.checkMapping(st, target, decode.Join(path+".map", target), maintained)
 	}
-	c.checkFields(st, path+".fields", arrays)
-	c.checkComputed(st, path+".computed", arrays)
-	if array := arrays[st.Name][st.Owner]; array != "" {
-		c.doc.Problem(path+".owner", "is the array of a mapping; the owner needs a property of its own")
+	c.checkReferences(st, path, maintained)
+	c.checkCopies(st, path, maintained)
+	c.checkFields(st, path+".fields", maintained)
+	c.checkComputed(st, path+".computed", maintained)
+	if what := maintained[st.Name][st.Owner]; what.array() {
+		c.doc.Problem(path+".owner", "is %s; the owner needs a property of its own", what)
 	}
 	for _, index := range st.Indexes {
 		for _, field := range index {
@@ -30,13 +32,13 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 			case st.NeverRead(property):
 				c.doc.Problem(at, "%s is private in %s; filtering by it would reveal its value",
 					c.doc.Display(at, property), st.Name)
-			case strings.HasSuffix(field, "[]") && arrays[st.Name][property] != "":
+			case strings.HasSuffix(field, "[]") && maintained[st.Name][property].array():
 				c.doc.Problem(at, "%s is the array of a mapping: its elements are objects, which are not compared",
 					c.doc.Display(at, property))
 			}
 		}
 	}
-	c.checkUnique(st, path+".unique", arrays)
+	c.checkUnique(st, path+".unique", maintained)
 	c.checkSearch(st, path+".search")
 	if e := st.Expose; e != nil && e.Events && !e.EventsAsList {
 		switch at := path + ".expose.events"; {
@@ -55,7 +57,7 @@ func (c *Config) checkStore(st *Store, path string, arrays arrays) {
 }
 
 // checkUnique refuses properties whose values must not be guessed, or that can't be unique.
-func (c *Config) checkUnique(st *Store, path string, arrays arrays) {
+func (c *Config) checkUnique(st *Store, path string, maintained maintained) {
 	for _, fields := range st.Unique {
 		for _, property := range fields {
 			switch {
@@ -66,9 +68,12 @@ func (c *Config) checkUnique(st *Store, path string, arrays arrays) {
 				c.doc.Problem(path, "%s has a read rule in %s; that a value is refused would reveal it to those who "+
 					"may not read it: remove the rule, or the property here",
 					c.doc.Display(path, property), st.Name)
-			case arrays[st.Name][property] != "":
+			case maintained[st.Name][property].array():
 				c.doc.Problem(path, "%s is the array of a mapping, and arrays can't be unique",
 					c.doc.Display(path, property))
+			case maintained[st.Name][property].path != "":
+				c.doc.Problem(path, "%s is %s, which workers write: if another object had the value, they could not "+
+					"write it", c.doc.Display(path, property), maintained[st.Name][property])
 			}
 		}
 	}
@@ -79,7 +84,7 @@ func (c *Config) checkUnique(st *Store, path string, arrays arrays) {
 
 // checkFields refuses rules that contradict the short forms, and write rules for what
 // belfry itself writes.
-func (c *Config) checkFields(st *Store, path string, arrays arrays) {
+func (c *Config) checkFields(st *Store, path string, maintained maintained) {
 	for _, property := range names(st.Fields) {
 		at := decode.Join(path, property)
 		if slices.Contains(st.Private, property) {
@@ -91,8 +96,10 @@ func (c *Config) checkFields(st *Store, path string, arrays arrays) {
 		switch {
 		case slices.Contains(st.Reserved, property):
 			c.doc.Problem(at+".write", "is not for a property that belfry alone sets; remove the rule")
-		case arrays[st.Name][property] != "":
-			c.doc.Problem(at+".write", "is not for the array of a mapping, which alone writes it; remove the rule")
+		case maintained[st.Name][property].kind == ofCopy: // reported
+		case maintained[st.Name][property].path != "":
+			c.doc.Problem(at+".write", "is not for %s, which alone writes it; remove the rule",
+				maintained[st.Name][property])
 		case property == st.Owner:
 			c.doc.Problem(at+".write", "is not for the owner, which the server sets; remove the rule")
 		}
@@ -100,7 +107,7 @@ func (c *Config) checkFields(st *Store, path string, arrays arrays) {
 }
 
 // checkComputed refuses computed properties that something else sets, and those of stores whose objects belfry manages.
-func (c *Config) checkComputed(st *Store, path string, arrays arrays) {
+func (c *Config) checkComputed(st *Store, path string, maintained maintained) {
 	if len(st.Computed) > 0 && (slices.Contains(internalStores(), st.Name) || st.Name == c.Authentication.IdentStore) {
 		c.doc.Problem(path, "is not for a store whose objects belfry manages")
 	}
@@ -109,8 +116,9 @@ func (c *Config) checkComputed(st *Store, path string, arrays arrays) {
 		switch {
 		case slices.Contains(st.Reserved, property) || property == "password" && st.Name == c.Authentication.UserStore:
 			c.doc.Problem(at, "belfry alone sets it; choose another property")
-		case arrays[st.Name][property] != "":
-			c.doc.Problem(at, "is the array of a mapping, which alone writes it; choose another property")
+		case maintained[st.Name][property].kind == ofCopy: // reported
+		case maintained[st.Name][property].path != "":
+			c.doc.Problem(at, "is %s, which alone writes it; choose another property", maintained[st.Name][property])
 		case property == st.Owner:
 			c.doc.Problem(at, "is the owner, which the server sets; choose another property")
 		case slices.Contains(st.ReadOnly, property):

@@ -95,6 +95,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			EventsAsList: true},
 		Policy: Policy{Create: "user != null", Get: "true", Update: "object.cook == user.uuid", Delete: "false",
 			List: "true"},
+		References: map[string]Reference{}, Copies: map[string]Copy{},
 		Map: map[string]Mapping{
 			"Cooks": {Key: "cook", Target: "recipes", Fields: []string{"name", "minutes"}, Limit: 50,
 				MaxBytes: 1 << 20},
@@ -231,7 +232,8 @@ func TestEmbeddedServerWithItsOwnConfigurationFile(t *testing.T) {
 func TestUserIdentAndInternalStoresAlwaysExist(t *testing.T) {
 	c := mustParse(t, "")
 	closed := Policy{Owner: true, Create: "false"}
-	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{}, Fields: map[string]Field{},
+	common := Store{Backend: "default", MaxObjectSize: 256 << 10, Map: map[string]Mapping{},
+		References: map[string]Reference{}, Copies: map[string]Copy{}, Fields: map[string]Field{},
 		Intercept: Interceptors{}}
 
 	users := common

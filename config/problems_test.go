@@ -34,9 +34,9 @@ func checkInvalid(t *testing.T, cases []invalidCase) {
 
 const knownAtTop = "expected one of listen, baseURL, hosts, proxies, data, development, maxObjectSize, tombstones, " +
 	"admins, shutdownTimeout, shutdownDelay, fillRate, log, metrics, tracing, bus, events, limits, documents, " +
-	"backends, ..."
-const knownOfStore = "expected one of backend, expose, schema, defaults, formats, policy, owner, uuid, map, fields, " +
-	"private, readOnly, computed, indexes, unique, search, intercept, maxObjectSize, bus"
+	"backends, authentication, stores, mailers, binaries, ..."
+const knownOfStore = "expected one of backend, expose, schema, defaults, formats, policy, owner, uuid, references, " +
+	"copies, map, fields, private, readOnly, computed, indexes, unique, search, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
 	checkInvalid(t, []invalidCase{

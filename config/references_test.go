@@ -76,7 +76,7 @@ func TestStores(t *testing.T) {
 			[]string{
 				"2:28: stores.Users.fields.admin.write: is not for a property that belfry alone sets; remove the rule",
 				"3:32: stores.A.map.Users.target: belfry alone sets disabled of Users; choose another property",
-				"4:22: binaries.a.map.Users: admin of Users is mapped, computed, private or read-only; files cannot " +
+				"4:22: binaries.a.map.Users: admin of Users is mapped, copied, computed, private or read-only; files cannot " +
 					"be attached there"}},
 		{"nobody is an admin by mistake", "admins: ''\n", []string{
 			`1:1: admins: expected a non-empty string, not ""`}},
@@ -93,7 +93,8 @@ func TestMappings(t *testing.T) {
 					"Users"}},
 		{"neither key nor target", "stores: {A: {map: {A: {}}}}\n", []string{
 			"1:20: stores.A.map.A.key: is missing; expected the property that holds the target's uuid",
-			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies"}},
+			"1:20: stores.A.map.A.target: is missing; expected the property of the target that holds the copies, " +
+				"or aggregates"}},
 		{"properties of the server", "stores: {A: {map: {A: {key: uuid, target: created, fields: '_x, a.b'}}}}\n",
 			[]string{
 				`1:24: stores.A.map.A.key: ` + own + `, not "uuid"`,
@@ -427,9 +428,9 @@ func TestMailersAndBinaries(t *testing.T) {
 		{"binaries", "binaries: {a: {map: {Bokos: [x], Users: [idents, password, uuid]}}, b: {type: S3}, c: {type: " +
 			"S3Storage, expose: {url: /c}, presign: 8d}}\n", []string{
 			"1:22: binaries.a.map.Bokos: no store with this name; expected one of Idents, Users",
-			"1:34: binaries.a.map.Users: idents of Users is mapped, computed, private or read-only; files cannot be " +
+			"1:34: binaries.a.map.Users: idents of Users is mapped, copied, computed, private or read-only; files cannot be " +
 				"attached there",
-			"1:34: binaries.a.map.Users: password of Users is mapped, computed, private or read-only; files cannot " +
+			"1:34: binaries.a.map.Users: password of Users is mapped, copied, computed, private or read-only; files cannot " +
 				"be attached there",
 			`1:60: binaries.a.map.Users[2]: ` + own + `, not "uuid"`,
 			"1:69: binaries.b.expose.url: /binary overlaps with /binary of binaries.a",

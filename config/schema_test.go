@@ -287,7 +287,7 @@ func TestTheSchemaAndBelfryRefuseTheSame(t *testing.T) {
 		"stores: {Books: {private: [a, b]}}":                                                   true,
 		"stores: {Books: {fields: {a: {read: \"true\"}}}}":                                     true,
 		"stores: {Books: {fields: {a: {see: \"true\"}}}}":                                      false,
-		"stores: {A: {}, B: {map: {A: {key: a}}}}":                                             false,
+		"stores: {A: {}, B: {map: {A: {target: a}}}}":                                          false,
 		"stores: {A: {}, B: {map: {A: {key: a, target: b, where: x}}}}":                        false,
 		"stores: {B: {intercept: {save: [{timeout: 1s}]}}}":                                    false,
 		"stores: {B: {intercept: {save: [{name: a, onError: panic}]}}}":                        false,

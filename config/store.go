@@ -27,6 +27,10 @@ type Store struct {
 	Owner string `key:"owner" is:"ownProperty"`
 	// clients may choose the uuids of new objects although there is a policy or an owner
 	ClientUUIDs bool `key:"uuid" is:"either server client"`
+	// by property: what it names
+	References map[string]Reference `key:"references" names:"property"`
+	// by property: of which property it is a copy
+	Copies map[string]Copy `key:"copies" names:"property"`
 	// by the name of the target store
 	Map map[string]Mapping `key:"map"`
 	// rules for properties
@@ -149,6 +153,7 @@ func (s *Store) Validate(x *decode.Section) {
 		}
 	}
 	s.checkIndexes(x)
+	s.validateReferences(x)
 	if len(s.Computed) > maxComputed {
 		x.Problem("computed", "expected at most %d properties", maxComputed)
 	}

@@ -76,7 +76,7 @@ func (p Problems) Unwrap() []error {
 }
 
 // maxSuggested bounds how many names a message lists.
-const maxSuggested = 20
+const maxSuggested = 24
 
 // Suggest completes the message about an unknown name: with the most similar
 // known name, or with all of them when none is similar.

@@ -75,8 +75,9 @@ var formats = map[string]func(p []string) Format{
 
 	"text": plain(parseText), "nonempty": plain(parseNonEmpty), "line": plain(parseLine), "ratio": plain(parseRatio),
 	"name": plain(Name), "property": plain(parseProperty), "ownProperty": plain(OwnProperty),
-	"textField": plain(parseTextField), "indexField": plain(parseIndexField),
-	"route": plain(parseRoute), "subfolder": plain(parseSubfolder), "sender": plain(parseSender),
+	"textField": plain(parseTextField), "indexField": plain(parseIndexField), "copied": plain(parseCopied),
+	"aggregate": plain(parseAggregate),
+	"route":     plain(parseRoute), "subfolder": plain(parseSubfolder), "sender": plain(parseSender),
 	"cookie":  plain(parseCookieName),
 	"address": plain(Address), "addressOrNone": plain(parseOptionalAddress), "network": plain(parsePrefix),
 	"host": plain(parseHost), "servedHost": plain(parseServedHost), "domain": plain(Domain),

@@ -68,3 +68,45 @@ func OwnProperty(text string) (string, error) {
 
 // parseTextField accepts a property, or one of the object in it.
 func parseTextField(text string) (string, error) { return text, checkNested(text, OwnProperty) }
+
+// parseCopied accepts a reference and a property of the object that it names.
+func parseCopied(text string) (string, error) {
+	reference, field, nested := strings.Cut(text, ".")
+	if _, err := OwnProperty(reference); err != nil || !nested {
+		return "", errors.New("expected a reference of the store and a property of its object, such as author.name")
+	}
+	if _, err := parseProperty(field); err != nil {
+		return "", err
+	}
+	if field == "uuid" {
+		return "", errors.New("expected another property: the reference itself holds the uuid")
+	}
+	return text, nil
+}
+
+// aggregateSyntax is that of a function of a property, or of none.
+var aggregateSyntax = regexp.MustCompile(`^\s*([a-z]+)\s*\(\s*([^()\s]*)\s*\)\s*$`)
+
+// Aggregate returns the function of an aggregate, and the property of which it is; "" for count.
+func Aggregate(text string) (function, property string) {
+	found := aggregateSyntax.FindStringSubmatch(text)
+	if found == nil {
+		return "", ""
+	}
+	return found[1], found[2]
+}
+
+// parseAggregate accepts a function of the objects of a mapping.
+func parseAggregate(text string) (string, error) {
+	switch function, property := Aggregate(text); {
+	case function == "count" && property == "":
+		return "count()", nil
+	case function == "sum" || function == "min" || function == "max":
+		if property == "" {
+			return "", errors.New("expected a property between the parentheses, as in " + function + "(price)")
+		}
+		_, err := parseProperty(property)
+		return function + "(" + property + ")", err
+	}
+	return "", errors.New("expected count(), sum(property), min(property) or max(property)")
+}

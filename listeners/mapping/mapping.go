@@ -115,7 +115,7 @@ func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error)
 	var groups []group
 	for _, m := range w.set.MappingsFrom(e.Store) {
 		if event.ByWorker(e.Origin) && !m.FollowsWorkers {
-			continue // a write of an array: mapped arrays are never mapped fields, but computed fields are
+			continue // a write of workers, on which no entry depends
 		}
 		targets, err := w.targets(ctx, m, e)
 		if err != nil {

@@ -82,7 +82,7 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 		`stores.Authors.computed.deep: reads "phone"`,
 		`stores.Authors.computed.ghost: reads "secret"`,
 		`stores.Books.unique: "codes" is computed, and an array; a unique value is a string, a number, true or false`,
-		`stores.Books.unique: "rank" is computed from "pages", an array that workers write: if another object had the value, they could not write the array`,
+		`stores.Books.unique: "rank" is computed from "pages", which workers write: if another object had the value, they could not write it`,
 		"stores.Books.computed.again: depends on itself: Books.again reads Books.pages reads Pages.total reads " +
 			"Pages.books reads Books.again",
 	} {

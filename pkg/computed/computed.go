@@ -3,6 +3,8 @@
 package computed
 
 import (
+	"maps"
+
 	"belfry/config"
 	"belfry/pkg/store/policy"
 )
@@ -19,9 +21,18 @@ func Compile(c *config.Config, s *config.Store) (*policy.Computed, []policy.Comp
 func MappedArrays(c *config.Config, store string) []string {
 	var all []string
 	for _, s := range c.Stores {
-		if m, ok := s.Map[store]; ok {
+		if m, ok := s.Map[store]; ok && m.Target != "" {
 			all = append(all, m.Target)
 		}
+	}
+	return all
+}
+
+// Aggregates returns the aggregates that mappings maintain in a store: their functions by property.
+func Aggregates(c *config.Config, store string) map[string]string {
+	all := map[string]string{}
+	for _, s := range c.Stores {
+		maps.Copy(all, s.Map[store].Aggregates)
 	}
 	return all
 }
@@ -40,10 +51,22 @@ func known(c *config.Config, s *config.Store) policy.Known {
 	for _, name := range s.Reserved {
 		known.Types[name] = "boolean"
 	}
-	for _, m := range s.Map {
-		if _, declared := known.Types[m.Key]; !declared {
-			known.Types[m.Key] = ""
+	declare := func(name, kind string) {
+		if _, declared := known.Types[name]; !declared {
+			known.Types[name] = kind
 		}
+	}
+	for _, m := range s.Map {
+		declare(m.Key, "")
+	}
+	for name := range s.References {
+		declare(name, "")
+	}
+	for name := range s.Copies {
+		declare(name, "")
+	}
+	for name := range Aggregates(c, s.Name) {
+		declare(name, "")
 	}
 	return known
 }

@@ -34,6 +34,12 @@ func PropertiesOf(c *config.Config, s *config.Store, kept ...string) *Properties
 	for name := range s.Computed {
 		p.kept[name] = true
 	}
+	for name := range s.Copies {
+		p.kept[name] = true
+	}
+	for name := range Aggregates(c, s.Name) {
+		p.kept[name] = true
+	}
 	return p
 }
 

@@ -40,6 +40,17 @@ func (e *Envelope) Append(dst []byte) []byte {
 	if e.PreviousOmitted {
 		dst = append(dst, `,"previousOmitted":true`...)
 	}
+	for i, name := range e.Changed {
+		if i == 0 {
+			dst = append(dst, `,"changed":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = object.AppendString(dst, name)
+	}
+	if len(e.Changed) > 0 {
+		dst = append(dst, ']')
+	}
 	if len(e.Binaries) > 0 {
 		dst = append(dst, `,"binaries":`...)
 		dst = append(dst, e.Binaries...)

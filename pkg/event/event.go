@@ -81,18 +81,21 @@ const (
 	OriginBus     = "bus"
 	OriginMapping = "mapping"
 	OriginCompute = "compute" // computed fields whose expressions have changed
+	OriginCopy    = "copy"    // copies of referenced objects
 	OriginCascade = "cascade"
 	OriginSweep   = "sweep"
 	OriginAuth    = "auth"
 	OriginMail    = "mail"
 	OriginCommand = "command"
 
-	OriginAggregate = "aggregate"
+	OriginAggregate = "aggregate" // counts, sums, least and greatest values of objects
 )
 
 // ByWorker reports whether an origin is a worker that derives properties of an object from other objects. Such a write
 // causes further derived properties only where the configuration says that they depend on it.
-func ByWorker(origin string) bool { return origin == OriginMapping || origin == OriginAggregate }
+func ByWorker(origin string) bool {
+	return origin == OriginMapping || origin == OriginAggregate || origin == OriginCopy
+}
 
 // MaxSize is the maximum size of an encoded event in bytes.
 const MaxSize = 256 << 10
@@ -131,6 +134,9 @@ type Envelope struct {
 	// omitted it holds the fields that the mappings of its store need.
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
+
+	// Changed are the names of the fields that an update changed, of those on which copies of references depend.
+	Changed []string `json:"changed,omitempty"`
 
 	// Binaries maps the properties of the object that hold records of binaries
 	// to their service: {"photos":"files"}.

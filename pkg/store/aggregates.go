@@ -22,13 +22,6 @@ const (
 	MaxFunction   = "max"
 )
 
-// Aggregate is a property of a target that is computed of all objects that name it.
-type Aggregate struct {
-	Property string // of the target
-	Function string // count, sum, min or max
-	Field    string // of a source object; "" for count
-}
-
 // Summed returns the fields of source objects that have a sum, sorted.
 func (m *Mapping) Summed() []string {
 	return m.aggregatedFields(func(a Aggregate) bool { return a.Function == SumFunction })
@@ -53,17 +46,6 @@ func (m *Mapping) aggregatedFields(has func(Aggregate) bool) (fields []string) {
 func (m *Mapping) Counts(uuid string, body []byte, target Target) bool {
 	return body != nil && slices.Contains(KeyTargets(object.Field(body, m.Key)), target.UUID) &&
 		m.Owned(uuid, body, target) && !m.Hides(body)
-}
-
-// derived returns the properties that workers derive from other objects: arrays and aggregates.
-func (o *Options) derived() []string {
-	all := slices.Clone(o.Arrays)
-	for _, m := range o.Aggregated {
-		for _, a := range m.Aggregates {
-			all = append(all, a.Property)
-		}
-	}
-	return all
 }
 
 // AggregatesField is the internal field of a target that says by which definitions its aggregates were computed of all

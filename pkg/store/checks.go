@@ -17,15 +17,18 @@ type checks struct {
 	indexing *indexing
 	maxSize  int
 	maps     []Mapping
-	unique   []constraint
-	schema   Validator // nil: any object
-	defaults Filler    // of new objects; nil: none
+	// fields that objects of other stores have copies of
+	copiedFrom []string
+	unique     []constraint
+	required   *requirements
+	schema     Validator // nil: any object
+	defaults   Filler    // of new objects; nil: none
 }
 
-func newChecks(o *Options, rules *access.Rules, x *indexing) *checks {
+func newChecks(o *Options, rules *access.Rules, x *indexing, required *requirements) *checks {
 	return &checks{
 		name: o.Name, rules: rules, indexing: x, maxSize: o.MaxSize, maps: o.Maps, unique: constraintsOf(o.Unique),
-		schema: o.Schema, defaults: o.Defaults,
+		required: required, schema: o.Schema, defaults: o.Defaults, copiedFrom: o.CopiedFrom,
 	}
 }
 
@@ -53,12 +56,17 @@ func (c *checks) size(o object.Object) int {
 }
 
 // check checks what the callers of a store are responsible for: the size,
-// the keys, the schema. stored is the object before; nil for a new one.
+// the keys, the schema, required references. stored is the object before; nil for a new one.
 func (c *checks) check(ctx context.Context, stored, next object.Object) error {
-	if err := c.checkLimits(stored, next); err != nil || c.schema == nil {
+	if err := c.checkLimits(stored, next); err != nil {
 		return err
 	}
-	return c.validate(ctx, c.schema, next)
+	if c.schema != nil {
+		if err := c.validate(ctx, c.schema, next); err != nil {
+			return err
+		}
+	}
+	return c.required.check(ctx, stored, next)
 }
 
 // checkMutation is check for a change of some fields. If belfry itself maintains all of them, limits do not apply, and
@@ -68,6 +76,9 @@ func (c *checks) checkMutation(ctx context.Context, stored, next, changed object
 		if err := c.checkLimits(stored, next); err != nil {
 			return err
 		}
+	}
+	if err := c.required.check(ctx, stored, next); err != nil {
+		return err
 	}
 	if c.schema == nil || !c.mayMismatch(c.schema, stored, next, changed) {
 		return nil
@@ -122,21 +133,30 @@ func (c *checks) checkUnique(stored, o object.Object) error {
 // may stay.
 func (c *checks) checkCopied(stored, o object.Object) error {
 	for i := range c.maps {
-		m := &c.maps[i]
-		for _, name := range m.Fields {
-			value := o[name]
-			if len(value) <= object.MaxCopyDepth || object.CheckCopied(value) == nil || isUnchanged(stored, o, name) {
-				continue
-			}
-			message := fmt.Sprintf("is nested more than %d levels deep, and is copied into objects of %s",
-				object.MaxCopyDepth, m.Target)
-			return &errs.Error{
-				Kind: errs.Invalid, Message: "the object has a value that can't be copied",
-				Fields: []errs.Field{{Pointer: object.Pointer(name), Message: message}},
+		for _, name := range c.maps[i].Fields {
+			if err := checkDepth(stored, o, name, "objects of "+c.maps[i].Target); err != nil {
+				return err
 			}
 		}
 	}
+	for _, name := range c.copiedFrom {
+		if err := checkDepth(stored, o, name, "other objects"); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+func checkDepth(stored, o object.Object, name, into string) error {
+	value := o[name]
+	if len(value) <= object.MaxCopyDepth || object.CheckCopied(value) == nil || isUnchanged(stored, o, name) {
+		return nil
+	}
+	message := fmt.Sprintf("is nested more than %d levels deep, and is copied into %s", object.MaxCopyDepth, into)
+	return &errs.Error{
+		Kind: errs.Invalid, Message: "the object has a value that can't be copied",
+		Fields: []errs.Field{{Pointer: object.Pointer(name), Message: message}},
+	}
 }
 
 // isUnchanged reports whether a field has the value that it had.

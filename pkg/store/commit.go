@@ -18,6 +18,7 @@ type write struct {
 	stored        object.Object // base decoded; nil for a new object and a deletion
 	next          object.Object // nil for a deletion
 	computed      bool          // next has its computed fields
+	followed      bool          // next has its copies
 	minRevision   uint64        // the new revision is greater than this one too
 	extraEvents   []ExtraEvent
 	exactRevision uint64 // not 0: the new revision is this one, which is above that of base
@@ -36,6 +37,7 @@ type writer struct {
 	events       *events
 	interception *interception
 	indexing     *indexing
+	copier       *copier
 	claims       *Claims          // nil without unique fields
 	aggregates   *Aggregates      // nil without aggregates
 	computed     *policy.Computed // fields that each write computes; nil: none
@@ -58,6 +60,9 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 		out.Revision = made.exactRevision
 	}
 	if made.next != nil {
+		if !made.followed {
+			w.follow(ctx, made)
+		}
 		if !made.computed {
 			w.compute(ctx, made.uuid, made.next)
 		}

@@ -20,6 +20,7 @@ type core struct {
 	rules  *access.Rules
 	now    func() time.Time
 	log    *slog.Logger
+	peers  *peers
 }
 
 // find returns the record of an object. It returns NotFound for a missing or deleted one.

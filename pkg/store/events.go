@@ -17,15 +17,17 @@ type events struct {
 	rules *access.Rules
 	now   func() time.Time
 	// fields that an event keeps however large it is: mapped, and the owner, on which a cascade depends
-	carried  []string
+	carried []string
+	// fields on which copies depend, in this object or others: an event says which of them have changed
+	copied   []string
 	binaries bool      // an event says which properties hold binaries
 	live     Announcer // nil: no announcements
 }
 
 func newEvents(o *Options, rules *access.Rules, x *indexing) *events {
 	e := &events{
-		store: o.Name, rules: rules, now: o.Now, carried: slices.Clone(x.mapped), binaries: o.IndexBinaries,
-		live: o.Announce,
+		store: o.Name, rules: rules, now: o.Now, carried: slices.Clone(x.mapped), copied: o.copied(),
+		binaries: o.IndexBinaries, live: o.Announce,
 	}
 	if owner := rules.Owner(); owner != "" {
 		e.carried = append(e.carried, owner)
@@ -34,6 +36,17 @@ func newEvents(o *Options, rules *access.Rules, x *indexing) *events {
 		e.live = nil
 	}
 	return e
+}
+
+// copied returns the fields on which copies depend: those that are copied, and the references of copies.
+func (o *Options) copied() []string {
+	all := slices.Clone(o.CopiedFrom)
+	for i := range o.Copies {
+		if reference := o.Copies[i].Reference; !slices.Contains(all, reference) {
+			all = append(all, reference)
+		}
+	}
+	return all
 }
 
 // envelope makes the event of a write. body is the object after it.
@@ -51,6 +64,11 @@ func (m *events) envelope(call Call, w *write, now time.Time, revision uint64, b
 	}
 	if w.stored != nil {
 		e.Previous = m.previous(w.stored, w.next)
+		for _, name := range m.copied {
+			if !bytes.Equal(w.stored[name], w.next[name]) {
+				e.Changed = append(e.Changed, name)
+			}
+		}
 	}
 	return e
 }

@@ -29,6 +29,11 @@ func newIndexing(o *Options, lists []query.Index) *indexing {
 			x.mapped = append(x.mapped, m.Key)
 		}
 	}
+	for i := range o.References {
+		if r := &o.References[i]; r.Indexed && !slices.Contains(x.mapped, r.Field) {
+			x.mapped = append(x.mapped, r.Field)
+		}
+	}
 	return x
 }
 

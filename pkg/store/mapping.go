@@ -35,6 +35,13 @@ type Mapping struct {
 	SourceOwner, TargetOwner string
 }
 
+// Aggregate is a field of a target with a function of all source objects that name the target.
+type Aggregate struct {
+	Property string
+	Function string // count, sum, min or max
+	Field    string // of the source objects; "" for count
+}
+
 // Target is the part of a target that its entries depend on.
 type Target struct {
 	UUID  string

@@ -12,14 +12,31 @@ import (
 // immutable.
 type Set struct {
 	stores   map[string]*Store
+	copies   map[string][]*Copies // by the store of the sources
 	mappings []Mapping
 	counts   []Mapping             // those with aggregates
 	cascades map[string][]*Mapping // by target, links included
 }
 
-// NewSet makes a set of stores. Every mapping's source and target are in it.
+// Copies are those of a store that have their values from the objects that one reference names.
+type Copies struct {
+	Store     string // of the copies
+	Reference string
+	Source    string   // the store of the named objects
+	From      []string // the fields that are copied
+}
+
+// Follow reports whether the copies depend on one of some fields.
+func (c *Copies) Follow(fields []string) bool {
+	return slices.ContainsFunc(c.From, func(name string) bool { return slices.Contains(fields, name) })
+}
+
+// NewSet makes a set of stores. Every mapping's source and target are in it, and the stores of all references. A store
+// is in one set.
 func NewSet(stores []*Store, mappings []Mapping) *Set {
-	s := &Set{stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}}
+	s := &Set{
+		stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}, copies: map[string][]*Copies{},
+	}
 	for _, m := range mappings {
 		if m.Array != "" {
 			s.mappings = append(s.mappings, m)
@@ -33,8 +50,43 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 	}
 	for _, st := range stores {
 		s.stores[st.Name()] = st
+		for _, k := range copiesIn(st.Name(), st.opts.Copies) {
+			s.copies[k.Source] = append(s.copies[k.Source], k)
+		}
+	}
+	for _, st := range stores {
+		st.core.peers.set.Store(s)
 	}
 	return s
+}
+
+// CopiesOf returns the copies that stores with these options have, by their references.
+func CopiesOf(stores []Options) (all []*Copies) {
+	for i := range stores {
+		all = append(all, copiesIn(stores[i].Name, stores[i].Copies)...)
+	}
+	return all
+}
+
+// copiesIn returns the copies in the objects of a store, by their references.
+func copiesIn(store string, copies []Copy) (all []*Copies) {
+	for i := range copies {
+		c := &copies[i]
+		at := slices.IndexFunc(all, func(k *Copies) bool { return k.Reference == c.Reference })
+		if at < 0 {
+			at, all = len(all), append(all, &Copies{Store: store, Reference: c.Reference, Source: c.Source})
+		}
+		all[at].From = append(all[at].From, c.From)
+	}
+	return all
+}
+
+// CopiesFrom returns the copies that have their values from objects of a store. They must not be modified.
+func (s *Set) CopiesFrom(source string) []*Copies { return s.copies[source] }
+
+// HasCopies reports whether objects of a store have copies.
+func (s *Set) HasCopies(in string) bool {
+	return s.stores[in] != nil && len(s.stores[in].opts.Copies) > 0
 }
 
 // Store returns the store of a name, or nil.
@@ -108,6 +160,9 @@ func (s *Set) Workers(c Cause) []string {
 		return nil // a request waits for what its own write causes
 	}
 	var workers []string
+	if len(s.copies[c.Store]) > 0 || s.HasCopies(c.Store) && c.Event != event.StoreDeleted {
+		workers = append(workers, event.OriginCopy)
+	}
 	changes := func(into []*Mapping) bool {
 		return c.Event == event.StoreSaved && len(into) > 0 ||
 			c.Event == event.StoreUpdated && slices.ContainsFunc(into, (*Mapping).OwnerChanges)

@@ -98,6 +98,9 @@ type Options struct {
 	Maps          []Mapping        // those whose Source this store is
 	Arrays        []string         // arrays of this store that mappings maintain
 	Aggregated    []Mapping        // those into this store that have aggregates
+	References    []Reference      // fields that name objects
+	Copies        []Copy           // fields that have values of referenced objects, in the order in which they are set
+	CopiedFrom    []string         // fields of this store that objects of other stores have copies of
 	Unique        [][]string       // fields whose values no two objects have in common
 	Computed      *policy.Computed // fields that each write computes; nil: none
 	Binaries      []string         // properties that hold nothing but records of binaries
@@ -158,9 +161,23 @@ func (o *Options) rules() access.Options {
 	return access.Options{
 		Store: o.Name, Policy: o.Policy, ClientUUIDs: o.ClientUUIDs, Fields: o.Fields,
 		Private: o.Private, ReadOnly: o.ReadOnly, Reserved: o.Reserved, Maintained: o.Maintained,
-		Arrays: o.derived(), Binaries: o.Binaries, Computed: o.Computed,
+		Arrays: o.Arrays, Derived: o.derived(), Binaries: o.Binaries, Computed: o.Computed,
 		HideForbidden: o.HideForbidden, Logger: o.Logger, Now: o.Now,
 	}
+}
+
+// derived returns the fields that have values of other objects, but for arrays.
+func (o *Options) derived() []string {
+	var derived []string
+	for _, m := range o.Aggregated {
+		for _, a := range m.Aggregates {
+			derived = append(derived, a.Property)
+		}
+	}
+	for i := range o.Copies {
+		derived = append(derived, o.Copies[i].Field)
+	}
+	return derived
 }
 
 // Store holds objects. It is safe for concurrent use. It is made of parts, each of which knows those that it needs:
@@ -221,7 +238,7 @@ func open(ctx context.Context, backend driver.Backend, o Options, online bool) (
 			return nil, err
 		}
 	}
-	return newStore(o, made), nil
+	return newStore(o, made, &peers{}), nil
 }
 
 // openRecords opens the driver's store of the objects.
@@ -243,15 +260,15 @@ func (m *opened) openClaims(ctx context.Context, backend driver.Backend, name st
 	return nil
 }
 
-func newStore(o Options, made opened) *Store {
+func newStore(o Options, made opened, p *peers) *Store {
 	o = o.normalized()
 	r, rules := &reader{}, o.rules()
 	if o.Interceptor != nil && o.InterceptsGet {
 		rules.Amended = r.amendedBody
 	}
-	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger}
+	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p}
 	x := newIndexing(&o, made.indexes)
-	checked := newChecks(&o, c.rules, x)
+	checked := newChecks(&o, c.rules, x, newRequirements(o.References, p))
 	*r = reader{
 		core: c, events: newEvents(&o, c.rules, x), expanding: made.expanding,
 		interception: &interception{
@@ -265,6 +282,7 @@ func newStore(o Options, made opened) *Store {
 		writer: &writer{
 			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x,
 			claims: claims, aggregates: aggregates,
+			copier:   &copier{store: o.Name, copies: o.Copies, peers: p},
 			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents,
 			beforeDelete: o.BeforeDelete,
 		},
@@ -276,7 +294,7 @@ func newStore(o Options, made opened) *Store {
 func (s *Store) WithOptions(change func(*Options)) *Store {
 	o := s.opts
 	change(&o)
-	return newStore(o, s.opened)
+	return newStore(o, s.opened, s.core.peers)
 }
 
 // Reconfigured returns a store of the same records with the options of another configuration, whose Name is the same. s
@@ -288,10 +306,10 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
 	now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
 	now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
+	now.Aggregated, now.References, now.Copies, now.CopiedFrom = o.Aggregated, o.References, o.Copies, o.CopiedFrom
 	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 	now.Unique, now.CompleteClaims, now.IndexBinaries = o.Unique, o.CompleteClaims, o.IndexBinaries
-	now.Aggregated = o.Aggregated
 	now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 
 	made.indexes = now.Indexes
@@ -313,7 +331,7 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 			return nil, err
 		}
 	}
-	return newStore(now, made), nil
+	return newStore(now, made, &peers{}), nil
 }
 
 // constraintNames returns the names of constraints, sorted.

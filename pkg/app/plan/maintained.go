@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/config/value"
 	"belfry/pkg/computed"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
@@ -36,6 +37,16 @@ func maintained(c *config.Config, s *config.Store, types *policy.Computed) map[s
 			What: "an entry of it", Type: "object",
 			Members: map[string]schema.Written{"uuid": text("the uuid of the copied object")},
 		}}
+	}
+	for name := range s.Copies {
+		all[name] = schema.Written{What: "the copied value", Open: true}
+	}
+	for name, function := range computed.Aggregates(c, s.Name) {
+		written := schema.Written{What: "the aggregate", Open: true}
+		if function, _ := value.Aggregate(function); function == "count" || function == "sum" {
+			written.Type = "number"
+		}
+		all[name] = written
 	}
 	for _, b := range c.Binaries {
 		for _, name := range b.Map[s.Name] {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ func (p *Plan) compileMapping(s *config.Store, target string) (store.Mapping, co
 	m := store.Mapping{
 		Source: s.Name, Target: target, Key: c.Key, Array: c.Target, Fields: c.Fields, Cascade: c.Cascade,
 		Limit: c.Limit, MaxBytes: int(c.MaxBytes), MaxEntry: min(maxEntry, int(c.MaxBytes)/minEntries),
+		Aggregates: compileAggregates(c),
 	}
 	if c.SameOwner {
 		m.SourceOwner, m.TargetOwner = p.Config.OwnerField(s.Name), p.Config.OwnerField(target)
@@ -58,12 +60,26 @@ func (p *Plan) compileWhen(s *config.Store, target string, m config.Mapping) (*p
 					field))
 		case strings.HasPrefix(field, "_"):
 			problems = append(problems, p.Config.Problem(at, "%q is internal to belfry", field))
-		case s.Hides(field) && p.Config.Stores[target].Fields[m.Target].Read == "":
-			problems = append(problems,
-				p.Config.Problem(at, "some clients may not read %q in %s, and an entry reveals something about it; "+
-					"restrict the entries: add a read rule for %s to stores.%s.fields",
-					field, s.Name, m.Target, target))
+		case s.Hides(field):
+			problems = append(problems, p.revealed(s, target, at, field, m)...)
 		}
 	}
 	return when, problems
+}
+
+// revealed returns a problem for each property of the target that reveals something about a hidden field of the sources
+// and that everyone may read.
+func (p *Plan) revealed(s *config.Store, target, at, field string, m config.Mapping) (problems config.Problems) {
+	properties := slices.Sorted(maps.Keys(m.Aggregates))
+	if m.Target != "" {
+		properties = append(properties, m.Target)
+	}
+	for _, property := range properties {
+		if p.Config.Stores[target].Fields[property].Read == "" {
+			problems = append(problems,
+				p.Config.Problem(at, "some clients may not read %q in %s, and an entry reveals something about it; "+
+					"restrict the entries: add a read rule for %s to stores.%s.fields", field, s.Name, property, target))
+		}
+	}
+	return problems
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"belfry/config"
+	"belfry/config/value"
 	"belfry/pkg/computed"
 	"belfry/pkg/store/policy"
 )
@@ -86,7 +87,20 @@ func (n *nameCheck) store(s *config.Store) {
 		for i, field := range m.Fields {
 			n.note(fmt.Sprintf("%s.map.%s.fields[%d]", at, target, i), s.Name, field, "", n.files[s.Name])
 		}
+		for _, property := range slices.Sorted(maps.Keys(m.Aggregates)) {
+			if _, field := value.Aggregate(m.Aggregates[property]); field != "" {
+				n.name(at+".map."+target+".aggregates."+property, s.Name, field)
+			}
+		}
 		n.expression(at+".map."+target+".when", m.When, map[string]string{"source": s.Name})
+	}
+	for _, property := range slices.Sorted(maps.Keys(s.References)) {
+		n.name(at+".references."+property, s.Name, property)
+	}
+	for _, property := range slices.Sorted(maps.Keys(s.Copies)) {
+		reference, field := s.Copies[property].Source()
+		source := s.References[reference].Store
+		n.note(at+".copies."+property, source, field, "", n.files[source])
 	}
 	variables := map[string]string{"object": s.Name, "input": s.Name, "user": n.config.Authentication.UserStore}
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {

@@ -144,7 +144,7 @@ func Compile(c *config.Config) (*Plan, error) {
 			p.Mappings = append(p.Mappings, m)
 		}
 	}
-	problems = append(problems, p.followComputed()...)
+	problems = append(problems, p.followDerived()...)
 	problems = append(problems, p.compileTrust()...)
 	problems = append(problems, p.compileAuth()...)
 	problems = append(problems, p.compilePages()...)
@@ -154,6 +154,8 @@ func Compile(c *config.Config) (*Plan, error) {
 		return nil, problems
 	}
 	p.linkAuth()
+	p.linkReferences()
+	p.followCopies()
 	p.placeBinaries()
 	p.placeOwn()
 	for i := range p.Stores {
@@ -164,6 +166,9 @@ func Compile(c *config.Config) (*Plan, error) {
 			}
 			if m.Target == o.Name && m.Array != "" {
 				o.Arrays = append(o.Arrays, m.Array)
+			}
+			if m.Target == o.Name && len(m.Aggregates) > 0 {
+				o.Aggregated = append(o.Aggregated, m)
 			}
 		}
 	}
@@ -182,6 +187,7 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	o.Unique, o.Search, o.Maintained = s.Unique, s.Search.Fields, maintainedFields(c, s.Name)
 	// Rules compare properties of users: with the name of another user, one could do what only that user may.
 	o.CompleteClaims = s.Name == c.Authentication.UserStore || s.Name == c.Authentication.IdentStore
+	o.References, o.Copies = compileReferences(s)
 	computed, found := p.compileComputed(s)
 	problems = append(problems, found...)
 	o.Computed = computed

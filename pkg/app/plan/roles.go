@@ -29,7 +29,15 @@ const RoleSearch = "search"
 const RoleFront = "front"
 
 // Roles returns the roles that a process can be limited to.
-func Roles() []string { return append([]string{RoleFront, RoleSearch}, BuiltIn...) }
+func Roles() []string {
+	roles := []string{RoleFront, RoleSearch}
+	for _, listener := range BuiltIn {
+		if role := RoleOf(listener); !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles
+}
 
 // unshared returns a problem for each backend that only one process can use, and one for storages. The remedy is the
 // same for everything in a backend.

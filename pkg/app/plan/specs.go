@@ -7,6 +7,7 @@ import (
 
 	"belfry/config"
 	"belfry/listeners/cascade"
+	"belfry/listeners/copies"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
@@ -28,12 +29,20 @@ func (p *Plan) OnBus() []string {
 }
 
 // BuiltIn lists the names of all built-in listeners.
-var BuiltIn = []string{mapping.Name, cascade.Name, mail.Name, sweep.Name}
+var BuiltIn = []string{mapping.Name, copies.Name, cascade.Name, mail.Name, sweep.Name}
+
+// RoleOf returns the role of the processes that run a built-in listener.
+func RoleOf(listener string) string {
+	if listener == copies.Name { // they keep derived data, too
+		return mapping.Name
+	}
+	return listener
+}
 
 // Specs returns the built-in listeners that the configuration enables, without their handlers.
 func (p *Plan) Specs() []listener.Spec {
 	var all []listener.Spec
-	for _, spec := range []listener.Spec{p.MappingSpec(), p.CascadeSpec(), p.MailSpec(), p.SweepSpec()} {
+	for _, spec := range []listener.Spec{p.MappingSpec(), p.CopySpec(), p.CascadeSpec(), p.MailSpec(), p.SweepSpec()} {
 		if len(spec.Filters) > 0 {
 			all = append(all, spec)
 		}
@@ -46,6 +55,14 @@ func (p *Plan) MappingSpec() listener.Spec {
 	return listener.Spec{
 		Name: mapping.Name, Filters: mapping.Filters(store.NewSet(nil, p.Mappings)), Concurrency: mappingConcurrency,
 		Start: listener.StartAll(), AckWait: WorkerAckWait,
+	}
+}
+
+// CopySpec returns the listener that maintains copies of referenced objects, without its handler.
+func (p *Plan) CopySpec() listener.Spec {
+	return listener.Spec{
+		Name: copies.Name, Filters: copies.Filters(store.CopiesOf(p.Stores)), Concurrency: copyConcurrency,
+		Prefetch: -1, Start: listener.StartAll(), AckWait: WorkerAckWait,
 	}
 }
 
@@ -88,6 +105,7 @@ func (p *Plan) SweepSpec() listener.Spec {
 // write.
 const (
 	mappingConcurrency = 1024
+	copyConcurrency    = 256
 	cascadeConcurrency = 16
 )
 

@@ -17,6 +17,7 @@ import (
 	"belfry/internal/baseurl"
 	"belfry/internal/seal"
 	"belfry/listeners/cascade"
+	"belfry/listeners/copies"
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
 	"belfry/listeners/sweep"
@@ -74,6 +75,7 @@ type Generation struct {
 	Binaries       map[string]*binary.Service
 	Sharing        *route.Group // nil: the mapping worker shares no targets
 	Mapper         *mapping.Worker
+	Copier         *copies.Worker
 	Cascader       *cascade.Worker
 	Sweeper        *sweep.Worker // nil without binaries
 

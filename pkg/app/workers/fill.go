@@ -12,6 +12,7 @@ import (
 	"belfry/listeners/mapping"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/listener"
 	"belfry/pkg/mapping/fill"
@@ -76,8 +77,8 @@ func (f *Filling) reload(ctx context.Context, _, next *serving.Generation) (part
 
 // prepare makes the consumers of the workers receive the events of all mappings and cascades.
 func (f *Filling) prepare(ctx context.Context, g *serving.Generation) error {
-	for _, spec := range []listener.Spec{g.Plan.MappingSpec(), g.Plan.CascadeSpec()} {
-		if len(spec.Filters) == 0 || !f.Roles.Has(spec.Name) {
+	for _, spec := range []listener.Spec{g.Plan.MappingSpec(), g.Plan.CopySpec(), g.Plan.CascadeSpec()} {
+		if len(spec.Filters) == 0 || !f.Roles.Has(plan.RoleOf(spec.Name)) {
 			continue // the permissions on the bus may not allow it
 		}
 		if _, err := listener.Setup(ctx, g.Bus, spec, false); err != nil {

@@ -10,6 +10,7 @@ import (
 	"belfry/config"
 	"belfry/internal/prom"
 	"belfry/listeners/cascade"
+	"belfry/listeners/copies"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
@@ -52,7 +53,9 @@ func (w *LogWatch) Missed() []missed.Status {
 func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err error) {
 	var repairs []missed.Repair
 	if w.Roles.Has(mapping.Name) || w.Roles.Has(cascade.Name) {
-		repairs = append(repairs, missed.Repair{Consumers: []string{mapping.Name, cascade.Name}, Do: w.RepairAll})
+		repairs = append(repairs, missed.Repair{
+			Consumers: []string{mapping.Name, copies.Name, cascade.Name}, Do: w.RepairAll,
+		})
 	}
 	if w.Roles.Has(mail.Name) {
 		repairs = append(repairs, missed.Repair{Consumers: []string{mail.Name}, Do: w.sendUnsent})
@@ -113,7 +116,7 @@ func (w *LogWatch) missedEvents() []string {
 		// Without the number of events, which would reveal the activity to strangers.
 		text := "listener " + s.Consumer + " has missed events: the log is " + string(s.Reason)
 		switch s.Consumer {
-		case mapping.Name, cascade.Name:
+		case mapping.Name, copies.Name, cascade.Name:
 			text += "; what it maintains is being repaired"
 		case mail.Name:
 			text += "; mails that it has not sent are being sent"

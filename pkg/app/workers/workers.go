@@ -10,10 +10,12 @@ import (
 
 	"belfry/internal/prom"
 	"belfry/listeners/cascade"
+	"belfry/listeners/copies"
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
 	"belfry/pkg/api/applied"
 	"belfry/pkg/app/part"
+	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/event"
 	"belfry/pkg/listener"
@@ -32,6 +34,7 @@ type Workers struct {
 	overflow overflow
 	onFull   func(m *store.Mapping, target string)
 	mapper   *mapping.Worker
+	copier   *copies.Worker
 	sharing  *route.Group
 }
 
@@ -44,13 +47,14 @@ func (w *Workers) Part() serving.Part {
 func (w *Workers) make(g *serving.Generation, sharing *route.Group) {
 	g.Sharing = sharing
 	g.Mapper = mapping.NewWorker(g.Set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
+	g.Copier = copies.NewWorker(g.Set, protocol.CopierOptions{Pace: w.copyPace(g)})
 	g.Cascader = cascade.NewWorker(g.Set, cascade.Options{})
 }
 
 func (w *Workers) start(_ context.Context, first *serving.Generation) error {
 	w.onFull, w.pace = w.countFull(), protocol.NewPace(0)
 	w.make(first, w.newSharing(first))
-	w.mapper, w.sharing = first.Mapper, first.Sharing
+	w.mapper, w.copier, w.sharing = first.Mapper, first.Copier, first.Sharing
 	if w.sharing != nil {
 		w.sharing.Start()
 	}
@@ -73,7 +77,7 @@ func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) 
 	}
 	listen := change.Apply
 	change.Apply = func() {
-		w.mapper, w.sharing = next.Mapper, sharing
+		w.mapper, w.copier, w.sharing = next.Mapper, next.Copier, sharing
 		if another && sharing != nil {
 			sharing.Start()
 		}
@@ -85,6 +89,7 @@ func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) 
 			former = nil
 		}
 		closeMapper(ctx, before.Mapper, former)
+		before.Copier.Close()
 	}
 	return change, nil
 }
@@ -93,13 +98,14 @@ func (w *Workers) stop(ctx context.Context) error {
 	err := w.end(ctx)
 	if w.mapper != nil {
 		closeMapper(ctx, w.mapper, w.sharing)
+		w.copier.Close()
 	}
 	return err
 }
 
 // specs are the listeners of the roles of this process.
 func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
-	maps, cascades := g.Plan.MappingSpec(), g.Plan.CascadeSpec()
+	maps, copied, cascades := g.Plan.MappingSpec(), g.Plan.CopySpec(), g.Plan.CascadeSpec()
 	applyMaps := applied.Reporting(g.Bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
 		now, done := w.Served.Use()
 		defer done()
@@ -107,6 +113,12 @@ func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 	})
 	// A write of an array causes nothing.
 	maps.Handler = func(ctx context.Context, e *listener.Event) error { return applyMaps(ctx, &e.Envelope, 0) }
+	applyCopies := applied.Reporting(g.Bus.Conn(), copies.Name, func(ctx context.Context, e *event.Envelope) error {
+		now, done := w.Served.Use()
+		defer done()
+		return now.Copier.Handle(ctx, e)
+	})
+	copied.Handler = func(ctx context.Context, e *listener.Event) error { return applyCopies(ctx, &e.Envelope, 0) }
 	applyCascades := applied.Reporting(g.Bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
 		now, done := w.Served.Use()
 		defer done()
@@ -115,8 +127,8 @@ func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 	cascades.Handler = func(ctx context.Context, e *listener.Event) error {
 		return applyCascades(ctx, &e.Envelope, e.Attempt)
 	}
-	for _, spec := range []listener.Spec{maps, cascades} {
-		if w.Roles.Has(spec.Name) {
+	for _, spec := range []listener.Spec{maps, copied, cascades} {
+		if w.Roles.Has(plan.RoleOf(spec.Name)) {
 			mine = append(mine, spec)
 		}
 	}
@@ -170,8 +182,8 @@ var lagDesc = prometheus.NewDesc("belfry_listener_pending", "Events that a liste
 func (w *Workers) lag() prometheus.Collector {
 	return prom.Computed(func(ctx context.Context, values prom.Values) {
 		now := w.Served.Now()
-		for _, spec := range []listener.Spec{now.Plan.MappingSpec(), now.Plan.CascadeSpec()} {
-			if len(spec.Filters) == 0 || !w.Roles.Has(spec.Name) {
+		for _, spec := range []listener.Spec{now.Plan.MappingSpec(), now.Plan.CopySpec(), now.Plan.CascadeSpec()} {
+			if len(spec.Filters) == 0 || !w.Roles.Has(plan.RoleOf(spec.Name)) {
 				continue // the permissions on the bus may not allow it
 			}
 			if pending, unacked, err := listener.Lag(ctx, now.Bus, spec.Name); err == nil {

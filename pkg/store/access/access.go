@@ -52,6 +52,7 @@ type Options struct {
 	Reserved    []string       // fields that clients see, and that only belfry sets
 	Maintained  []string       // further fields that belfry maintains
 	Arrays      []string       // arrays that mappings maintain
+	Derived     []string       // other fields with values of other objects: copies and aggregates
 	Binaries    []string       // properties that hold nothing but records of binaries
 	Computed    *policy.Computed
 
@@ -73,13 +74,13 @@ type Rules struct {
 
 	hiddenNames [][]byte // the names of the hidden fields that are not internal, as JSON
 
-	arrays, binaries, reserved, maintained map[string]bool
+	arrays, derived, binaries, reserved, maintained map[string]bool
 }
 
 // New returns the rules that options describe.
 func New(o Options) *Rules {
 	r := &Rules{
-		opts: o, arrays: setOf(o.Arrays), binaries: setOf(o.Binaries), reserved: setOf(o.Reserved),
+		opts: o, arrays: setOf(o.Arrays), derived: setOf(o.Derived), binaries: setOf(o.Binaries), reserved: setOf(o.Reserved),
 		maintained: setOf(o.Maintained),
 	}
 	readOnly := slices.Clone(o.ReadOnly)
