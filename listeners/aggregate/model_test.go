@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"belfry/listeners/aggregate"
+	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
 	"belfry/test/model"
 )
@@ -19,16 +20,21 @@ func workers(set *store.Set) []model.Consumer {
 	return []model.Consumer{{Name: "aggregate", Filters: aggregate.Filters(set), Handle: w.HandleSerially}}
 }
 
-// explore visits all states of a scenario.
-func explore(t *testing.T, s model.Scenario) {
+func newChecker(t *testing.T, s model.Scenario) *model.Checker {
 	t.Helper()
 	c, err := model.New(t.Context(), s, workers, checkInvariant)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.OnApplied = checkApplied
+	return c
+}
+
+// explore visits all states of a scenario.
+func explore(t *testing.T, s model.Scenario) {
+	t.Helper()
 	const tooMany = 50_000_000
-	stats, err := c.Explore(t.Context(), tooMany)
+	stats, err := newChecker(t, s).Explore(t.Context(), tooMany)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +90,8 @@ func wanted(m *store.Mapping, uuid string, target object, sources map[string]obj
 	return fmt.Sprintf("%d %d %d", count, sum, best)
 }
 
-// checkInvariant checks a state in which workers have nothing to do: aggregates match objects.
+// checkInvariant checks a state in which workers have nothing to do: aggregates match objects. It is implemented
+// independently of verify, which must agree.
 func checkInvariant(ctx context.Context, set *store.Set, _ model.Histories) error {
 	m := &set.Aggregating()[0]
 	sources, err := objects(ctx, set.Store(m.Source))
@@ -101,7 +108,38 @@ func checkInvariant(ctx context.Context, set *store.Set, _ model.Histories) erro
 			return fmt.Errorf("%s/%s has %s, want %s", m.Target, uuid, has, want)
 		}
 	}
-	return nil
+	report, err := verify.Run(ctx, set, verify.Options{})
+	if err == nil && !report.Clean() {
+		err = fmt.Errorf("verify reports %+v", report.Differences)
+	}
+	return err
 }
 
-func checkApplied(context.Context, *store.Set, *model.Applied) error { return nil }
+// checkApplied checks what a request can rely on once its wait is over: the target shows the only source as it was
+// written, or as it has been since.
+func checkApplied(ctx context.Context, set *store.Set, a *model.Applied) error {
+	m := &set.Aggregating()[0]
+	targets, err := objects(ctx, set.Store(m.Target))
+	if err != nil {
+		return err
+	}
+	target, exists := targets["a"]
+	if !exists || !a.Lasting(m.Target, "a") {
+		return nil
+	}
+	has := fmt.Sprintf("%v %v %v", target["ratings"], target["stars"], target["best"])
+	var all []string
+	for _, version := range a.Since(m.Source, "x") {
+		sources := map[string]object{}
+		if !version.Deleted {
+			if sources["x"], err = decode(version.Body); err != nil {
+				return err
+			}
+		}
+		all = append(all, wanted(m, "a", target, sources))
+	}
+	if len(all) > 0 && !slices.Contains(all, has) {
+		return fmt.Errorf("a request has waited, and the target shows %s: want one of %v", has, all)
+	}
+	return nil
+}

@@ -92,6 +92,8 @@ type Fault struct {
 	// writes for the request.
 	LostReports bool
 
+	Unconditional func(store, uuid string) bool // writes of handlers whose preconditions are ignored
+
 	RewritePut func(w *driver.Write)        // changes each write
 	DropEvent  func(e *event.Envelope) bool // events that are never delivered
 }

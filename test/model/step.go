@@ -289,6 +289,9 @@ func (c *Checker) prepare(w *write) error {
 
 // write makes a write and delivers its event to the consumers.
 func (c *Checker) write(s *memoryTable, w *write) error {
+	if is := c.scenario.Fault.Unconditional; is != nil && c.handler != nil && is(s.name, w.UUID) {
+		w = c.unconditional(s, w)
+	}
 	if err := s.check(w.Write); err != nil {
 		return err
 	}
@@ -316,6 +319,19 @@ func (c *Checker) write(s *memoryTable, w *write) error {
 		c.deliver(w.deliveries)
 	}
 	return nil
+}
+
+// unconditional returns a write that succeeds in any state.
+func (c *Checker) unconditional(s *memoryTable, w *write) *write {
+	other := *w
+	other.IfRevision = 0
+	if r := s.rows[w.UUID]; r != nil {
+		if other.Revision = max(w.Revision, r.Revision+1); !r.Deleted {
+			other.IfRevision = r.Revision
+		}
+	}
+	other.row = newRow(other.Write)
+	return &other
 }
 
 // deliver makes events available to their consumers.

@@ -231,6 +231,11 @@ func (a *Accumulator) Sum(field string) []byte {
 	return n.append(nil)
 }
 
+// Same reports whether accumulators have the same counts and sums.
+func (a *Accumulator) Same(other *Accumulator) bool {
+	return a.Count == other.Count && maps.Equal(a.Sums, other.Sums) && maps.Equal(a.Long, other.Long)
+}
+
 // Spec describes the records to a driver. It does not depend on the configuration: an ordered field has the index of its
 // place among those of its mapping.
 func Spec(name string) driver.Spec {
