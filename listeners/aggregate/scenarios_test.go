@@ -169,7 +169,8 @@ func TestAggregatesConvergeInEveryInterleaving(t *testing.T) {
 
 // A soak run explores with crashes what the other test explores without, and more.
 func TestSoakAggregatesWithCrashes(t *testing.T) {
-	scenarios := map[string]model.Scenario{"a target is created again": smallScenarios()[createdAgain]}
+	const smallest = "a target is deleted while its source is"
+	scenarios := map[string]model.Scenario{smallest: smallScenarios()[smallest]}
 	if kit.Soak(t, 1).Long() {
 		maps.Copy(scenarios, smallScenarios())
 		maps.Copy(scenarios, awaitedScenarios())

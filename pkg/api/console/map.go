@@ -61,8 +61,9 @@ func (f Fill) Text() string {
 
 // Names of the workers that apply mappings.
 const (
-	mappingWorker = "mapping"
-	cascadeWorker = "cascade"
+	mappingWorker   = "mapping"
+	cascadeWorker   = "cascade"
+	aggregateWorker = "aggregate"
 )
 
 func (c *Console) graph(g *Graph, verification *Operation) view {
@@ -95,10 +96,30 @@ type mapEdge struct {
 
 // Label names a mapping.
 func (e mapEdge) Label() string {
-	if e.Array == "" {
+	properties := derivedBy(e.Mapping)
+	if len(properties) == 0 {
 		return "deleted with " + e.Target
 	}
-	return e.Target + "." + e.Array
+	return e.Target + "." + strings.Join(properties, ", ")
+}
+
+// Functions are the aggregates of the mapping, as the configuration has them.
+func (e mapEdge) Functions() (all []string) {
+	for _, a := range e.Aggregates {
+		all = append(all, a.Property+": "+a.Function+"("+a.Field+")")
+	}
+	return all
+}
+
+// derivedBy returns the properties of a target that a mapping maintains: its array and its aggregates.
+func derivedBy(m store.Mapping) (all []string) {
+	if m.Array != "" {
+		all = append(all, m.Array)
+	}
+	for _, a := range m.Aggregates {
+		all = append(all, a.Property)
+	}
+	return all
 }
 
 func (v mapView) show(r *request) error {
@@ -117,14 +138,16 @@ func (v mapView) show(r *request) error {
 	edges := make([]mapEdge, len(v.g.Mappings))
 	for i, m := range v.g.Mappings {
 		e := mapEdge{Mapping: m, Worker: mappingWorker, LagKnown: noLag == nil}
-		if m.Array == "" {
+		switch {
+		case len(m.Aggregates) > 0 && (m.Array == "" || lag[aggregateWorker] > lag[mappingWorker]):
+			e.Worker = aggregateWorker
+		case m.Array == "":
 			e.Worker = cascadeWorker
-		} else if e.Here = v.g.Overflow != nil; e.Here {
+		}
+		if e.Here = m.Array != "" && v.g.Overflow != nil; e.Here {
 			e.Overflow = v.g.Overflow(m.Source, m.Target, m.Array)
 		}
-		if m.Array != "" && v.g.Fill != nil {
-			e.Fill = v.g.Fill(m.Source, m.Target, m.Array)
-		}
+		e.Fill = v.fillOf(m)
 		e.Lag = lag[e.Worker]
 		e.verified(copiesOf(run))
 		edges[i] = e
@@ -142,6 +165,21 @@ func (v mapView) show(r *request) error {
 		Problem string
 		Run     *Run
 	}{d, edges, problem, run})
+}
+
+// fillOf returns the progress of filling what a mapping maintains: if it has both an array and aggregates, that of those
+// which are not done.
+func (v mapView) fillOf(m store.Mapping) (f Fill) {
+	if v.g.Fill == nil {
+		return f
+	}
+	if m.Array != "" {
+		f = v.g.Fill(m.Source, m.Target, m.Array)
+	}
+	if len(m.Aggregates) > 0 && (m.Array == "" || f.Done) {
+		f = v.g.Fill(m.Source, m.Target, "")
+	}
+	return f
 }
 
 // copiesOf returns what a verification has found; nil while it is in progress, and after an error.
@@ -169,7 +207,8 @@ func (e *mapEdge) verified(found *verify.Report) {
 		}
 	}
 	for _, d := range found.Differences {
-		if d.Source == e.Source && d.Target == e.Target && d.Array == e.Array {
+		if d.Source == e.Source && d.Target == e.Target &&
+			(d.Array == e.Array || slices.Contains(derivedBy(e.Mapping), d.Array)) {
 			e.Differs++
 		}
 	}
@@ -348,7 +387,8 @@ func (d *drawing) draw(g *Graph, at map[string]node) {
 		pair := strings.Join(slices.Sorted(slices.Values([]string{m.Source, m.Target})), " ")
 		n := pairs[pair]
 		pairs[pair]++
-		e := edge{Cascade: m.Array == "", Text: m.Array}
+		properties := derivedBy(m)
+		e := edge{Cascade: len(properties) == 0, Text: strings.Join(properties, ", ")}
 		if e.Cascade {
 			e.Text = "cascade"
 		}

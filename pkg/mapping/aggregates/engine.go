@@ -27,7 +27,7 @@ import (
 const Batch = 256
 
 const (
-	atOnce     = 16     // reads and writes of one batch
+	atOnce     = 64     // reads and writes of one batch: a backend may sync once for all that are made at once
 	maxSettled = 10_000 // accumulators that an Engine remembers
 )
 
@@ -36,7 +36,7 @@ type Options struct {
 	// OnAbsent is called when a property is left out because its exact value can't be computed; may be nil.
 	OnAbsent func(m *store.Mapping, property string)
 
-	AtOnce int // reads and writes of one batch; 0: 16
+	AtOnce int // reads and writes of one batch; 0: 64
 }
 
 // Engine maintains aggregates. It is safe for concurrent use, also by several processes on the same stores.
