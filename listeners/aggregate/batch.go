@@ -95,8 +95,8 @@ func (b *batches) join(p aggregates.Place, r request) *batch {
 	return next
 }
 
-// take returns the batch of a place; later requests join another one. If it has no objects, take unregisters the runner,
-// which must return.
+// take returns the batch of a place; later requests join another one. If it has no objects, take unregisters the
+// runner, which must return.
 func (b *batches) take(p aggregates.Place) (next *batch, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -145,7 +145,8 @@ func awaitedScenarios() map[string]model.Scenario {
 	}
 }
 
-// inSoak are the small scenarios that are explored with crashes in a soak run only, because those multiply their states.
+// inSoak are the small scenarios that are explored with crashes in a soak run only, because those multiply their
+// states.
 var inSoak = []string{changed, twoSources, reverted, deletedAgain, "a source gets another owner"}
 
 // In every interleaving aggregates match objects when workers have nothing to do, and once a request's wait is over no

@@ -54,6 +54,7 @@ func TestAggregates(t *testing.T) {
 	p.recipe(a, "waffles", `"ratings":19`)
 	p.stop(a)
 
+	p.config = p.load(more)
 	a = p.start()
 	p.want(a, "POST", "/ratings", `{"recipe":"waffles","stars":9}`, http.StatusCreated)
 	p.recipe(a, "waffles", `"ratings":20`)

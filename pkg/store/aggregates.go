@@ -59,7 +59,8 @@ type aggregateRecords struct {
 	generation string // of the records: another one after they were lost, or restored
 }
 
-// aggregateSuffix ends the name of a driver's store with such records. It has a dot, which the names of others have not.
+// aggregateSuffix ends the name of a driver's store with such records. It has a dot, which the names of others have
+// not.
 const aggregateSuffix = ".aggregates"
 
 // openAggregates opens the driver's store of the aggregates. Its indexes are the same in every configuration.

@@ -167,8 +167,8 @@ func (v mapView) show(r *request) error {
 	}{d, edges, problem, run})
 }
 
-// fillOf returns the progress of filling what a mapping maintains: if it has both an array and aggregates, that of those
-// which are not done.
+// fillOf returns the progress of filling what a mapping maintains: if it has both an array and aggregates, that of
+// those which are not done.
 func (v mapView) fillOf(m store.Mapping) (f Fill) {
 	if v.g.Fill == nil {
 		return f

@@ -169,8 +169,8 @@ func (w *Workers) countFull() func(*store.Mapping, string) {
 func (w *Workers) countAbsent() func(*store.Mapping, string) {
 	absent := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_aggregate_absent_total",
-		Help: "Times an aggregate was left out because its exact value has more than 34 digits, or depends on a number " +
-			"or a text that is too long.",
+		Help: "Times an aggregate was left out because its exact value has more than 34 digits, or depends on a " +
+			"number or a text that is too long.",
 	}, []string{"source", "target", "property"})
 	w.Metrics.Registry.MustRegister(absent)
 	return func(m *store.Mapping, property string) {

@@ -47,8 +47,8 @@ type held struct {
 // run counts these objects as they are now, and returns those that have changed meanwhile.
 //
 // Exactness depends on the order of the steps: the accumulator is read before the contributions and the objects, and is
-// written only if it is unchanged. So the contributions are those that it counts. And an object that has changed since is
-// counted by a round that reads the accumulator later, or is read again after the write.
+// written only if it is unchanged. So the contributions are those that it counts. And an object that has changed since
+// is counted by a round that reads the accumulator later, or is read again after the write.
 func (r *round) run(ctx context.Context, sources []string) (changed []string, err error) {
 	acc, err := r.read(ctx, r.of.ID())
 	if err != nil {

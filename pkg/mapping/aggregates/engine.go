@@ -1,5 +1,5 @@
-// Package aggregates maintains aggregates: properties of an object that are counts, sums, least and greatest values over
-// all objects that name it. The cost of a change does not grow with their number.
+// Package aggregates maintains aggregates: properties of an object that are counts, sums, least and greatest values
+// over all objects that name it. The cost of a change does not grow with their number.
 //
 // Each object that names a target has a contribution, and the target has an accumulator of all of them: see package
 // store/aggregate. An Engine makes contributions match the objects as they are now, and the properties of targets match
@@ -22,8 +22,8 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// Batch is how many objects one write of an accumulator counts at most. It bounds the size of the accumulator, which has
-// the changes of the last write.
+// Batch is how many objects one write of an accumulator counts at most. It bounds the size of the accumulator, which
+// has the changes of the last write.
 const Batch = 256
 
 const (
@@ -71,8 +71,8 @@ func (p Place) of() aggregate.Place {
 	return aggregate.Place{Source: p.Mapping.Source, Target: p.Target, Owner: p.Owner}
 }
 
-// Apply makes what these objects contribute to a place match the objects as they are now, and then the properties of the
-// target match the contributions. The error is a store's, or the context's.
+// Apply makes what these objects contribute to a place match the objects as they are now, and then the properties of
+// the target match the contributions. The error is a store's, or the context's.
 //
 // With fence, no round that has begun before can bring back an older state of these objects once this one returns: a
 // request that waits for the aggregates of its write needs it.

@@ -157,7 +157,8 @@ func TestFunctions(t *testing.T) {
 			if found := f.verify(false); found != nil {
 				t.Errorf("verify reports %v", found)
 			}
-			if missing := !strings.Contains(c.want, "sum") || c.name == "a text that is too long"; missing == (f.absent == nil) {
+			missing := !strings.Contains(c.want, "sum") || c.name == "a text that is too long"
+			if missing == (f.absent == nil) {
 				t.Errorf("properties that were left out: %v", f.absent)
 			}
 			for _, uuid := range all {

@@ -82,9 +82,9 @@ func newWorks(state string, byName map[string]*work) Works {
 	return Works{state: state, byName: byName}
 }
 
-// Derived returns the arrays and aggregates of mappings, the keys of stores that are numbers, the computed fields of stores, and the
-// objects that a cascade should have deleted. Few of their objects are read at once, so that a fill slows down when the
-// backend does.
+// Derived returns the arrays and aggregates of mappings, the keys of stores that are numbers, the computed fields of
+// stores, and the objects that a cascade should have deleted. Few of their objects are read at once, so that a fill
+// slows down when the backend does.
 //
 // ownKeys reports whether only belfry writes the keys of a store: it has always written them as strings.
 func Derived(set *store.Set, ownKeys func(store string) bool) Works {

@@ -175,8 +175,8 @@ func shown(value []byte) string {
 	}
 }
 
-// settle compares the targets that differ until they are right or RecheckFor has passed, and reports those that are left.
-// With Repair it corrects them.
+// settle compares the targets that differ until they are right or RecheckFor has passed, and reports those that are
+// left. With Repair it corrects them.
 func (c *aggregateCheck) settle(ctx context.Context) error {
 	c.options.Tracker.differ.Add(int64(len(c.found)))
 	deadline := time.Now().Add(c.options.RecheckFor)

@@ -15,8 +15,8 @@ const (
 	orderString = 0x50
 )
 
-// valueParts is how many parts of a key have a value. Unlike a key of a list's index, they have the whole value, so that
-// the first and the last key are those of the least and the greatest value.
+// valueParts is how many parts of a key have a value. Unlike a key of a list's index, they have the whole value, so
+// that the first and the last key are those of the least and the greatest value.
 const valueParts = 3
 
 const maxOrder = valueParts * driver.MaxPart
@@ -47,8 +47,8 @@ func orderOf(value []byte) (order []byte, ok bool) {
 	return order, len(order) <= maxOrder
 }
 
-// appendOrder appends bytes that compare like numbers, exactly: the sign, the exponent, the digits. Of a negative number
-// all are inverted, and an end follows, so that more digits come first.
+// appendOrder appends bytes that compare like numbers, exactly: the sign, the exponent, the digits. Of a negative
+// number all are inverted, and an end follows, so that more digits come first.
 func (n number) appendOrder(dst []byte) []byte {
 	const negative, zero, positive = 0, 1, 2
 	if n.digits == "" {

@@ -40,7 +40,8 @@ func hashOf(texts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Values are what an object adds to an accumulator besides its count, by field. Their JSON is the same for equal values.
+// Values are what an object adds to an accumulator besides its count, by field. Their JSON is the same for equal
+// values.
 type Values struct {
 	// Sums are numbers in their one form; unusable: one that can't be a part of a sum. Values that are no numbers are
 	// left out.
@@ -236,8 +237,8 @@ func (a *Accumulator) Same(other *Accumulator) bool {
 	return a.Count == other.Count && maps.Equal(a.Sums, other.Sums) && maps.Equal(a.Long, other.Long)
 }
 
-// Spec describes the records to a driver. It does not depend on the configuration: an ordered field has the index of its
-// place among those of its mapping.
+// Spec describes the records to a driver. It does not depend on the configuration: an ordered field has the index of
+// its place among those of its mapping.
 func Spec(name string) driver.Spec {
 	spec := driver.Spec{Name: name, Keys: keys, Indexes: []driver.Index{{Name: groupIndex, Parts: 1}}}
 	for i := range MaxOrdered {
