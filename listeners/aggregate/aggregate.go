@@ -57,7 +57,7 @@ type Worker struct {
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{set: set, engine: aggregates.New(set, aggregates.Options{OnAbsent: o.OnAbsent})}
-	w.batches.round = func(ctx context.Context, p aggregates.Place, b *batch) error {
+	w.round = func(ctx context.Context, p aggregates.Place, b *batch) error {
 		return w.engine.Apply(ctx, p, b.sources, b.fence, nil)
 	}
 	w.start()

@@ -42,10 +42,10 @@ func parseNumber(text []byte) (n number, ok bool) {
 	return n, err == nil
 }
 
-// append appends the one text of a number.
-func (n number) append(dst []byte) []byte {
+// text returns the one text of a number.
+func (n number) text() (dst []byte) {
 	if n.digits == "" {
-		return append(dst, '0')
+		return []byte{'0'}
 	}
 	if n.negative {
 		dst = append(dst, '-')
@@ -125,4 +125,4 @@ func (t total) number() number {
 	return number{negative, digits, exponent}
 }
 
-func (t total) String() string { return string(t.number().append(nil)) }
+func (t total) String() string { return string(t.number().text()) }

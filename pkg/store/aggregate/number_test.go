@@ -16,7 +16,7 @@ func TestNumbersHaveOneText(t *testing.T) {
 		{"12345678901234567890.5", "12345678901234567890.5"}, {"1.25e400", "1.25e400"},
 	} {
 		n, ok := parseNumber([]byte(c.text))
-		got := string(n.append(nil))
+		got := string(n.text())
 		if !ok || got != c.want || !json.Valid([]byte(got)) {
 			t.Errorf("%s is written %s, want %s", c.text, got, c.want)
 		}

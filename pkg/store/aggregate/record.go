@@ -62,18 +62,20 @@ const unusable = "!"
 // NewValues returns what an encoded object adds, of its fields with sums and with least or greatest values.
 func NewValues(body []byte, summed, ordered []string) *Values {
 	v := &Values{}
-	for i, value := range object.Values(body, summed) {
+	values := object.Values(body, summed)
+	for i, field := range summed {
+		value := values[i]
 		if len(value) == 0 || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 			continue
 		}
 		text := unusable
 		if n, ok := parseNumber(value); ok && n.isSummable() {
-			text = string(n.append(nil))
+			text = string(n.text())
 		}
 		if v.Sums == nil {
 			v.Sums = map[string]string{}
 		}
-		v.Sums[summed[i]] = text
+		v.Sums[field] = text
 	}
 	for i, value := range object.Values(body, ordered) {
 		v.Ordered = append(v.Ordered, Ordered{Field: ordered[i], Value: orderedValue(value)})
@@ -94,7 +96,7 @@ func orderedValue(value []byte) json.RawMessage {
 		return bytes.Clone(object.Canonical(value))
 	default:
 		n, _ := parseNumber(value)
-		return n.append(nil)
+		return n.text()
 	}
 }
 
@@ -229,7 +231,7 @@ func (a *Accumulator) Sum(field string) []byte {
 	if sum.Unusable > 0 || len(n.digits) > maxDigits {
 		return nil
 	}
-	return n.append(nil)
+	return n.text()
 }
 
 // Same reports whether accumulators have the same counts and sums.
