@@ -1,9 +1,9 @@
 // Package aggregate is the listener that maintains aggregates: counts, sums, least and greatest values of the objects
 // that name another object, in properties of that object.
 //
-// An event only identifies the work: an object, and the targets that its key names now or named before. What it
-// contributes is computed from the stores when the event is handled (see belfry/pkg/mapping/aggregates), so events may
-// be delivered late, repeatedly and in any order, to any number of workers.
+// An event only identifies the work: an object, and the targets that its key names now or named before. The
+// contributions are computed from the stores when the event is handled (see belfry/pkg/mapping/aggregates), so events
+// may be delivered late, repeatedly and in any order, to any number of workers.
 package aggregate
 
 import (
@@ -88,8 +88,7 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 func awaited(e *event.Envelope) bool { return e.Ctx.Wait != "" }
 
 // places are those to which the event's object may have to contribute something else: of the targets that its key named
-// before the event and after it, for the owners that it had then. What it names or is owned by since a later write is
-// in that write's event.
+// before the event and after it, for the owners that it had then. Keys and owners of a later write are in its event.
 func (w *Worker) places(ctx context.Context, e *event.Envelope) (all []aggregates.Place, err error) {
 	after := e.Object
 	read := !e.ObjectOmitted

@@ -152,7 +152,7 @@ func (a *Aggregates) Current(body []byte, source string) []byte {
 	return all.Encode()
 }
 
-// Renew begins another generation of the records, before objects are copied that have none. It does nothing without
+// Renew begins another generation of the records, before objects are copied without theirs. It does nothing without
 // aggregates.
 func (a *Aggregates) Renew(ctx context.Context) error {
 	if a == nil {

@@ -42,7 +42,7 @@ func openClaims(ctx context.Context, backend driver.Backend, name string) (*clai
 	return &claimRecords{driver: d, generation: generation, collection: newCollection()}, err
 }
 
-// readGeneration returns the generation of records, and begins one if there is none.
+// readGeneration returns the generation of records, and begins the first one.
 func readGeneration(ctx context.Context, d driver.Store) (string, error) {
 	for {
 		record, found, err := d.Get(ctx, generationUUID)

@@ -18,6 +18,7 @@ const pageSize = 500
 
 // Fill applies every object that names a target, and every contribution to it, and then the properties of the target
 // are those of all objects. A new target needs that, and one that is older than the mapping or than its latest change.
+//
 // It calls after with the number of objects that it has applied since the last call; an error of after ends it. The
 // caller must repeat a Fill that fails or whose process ends, as an event would be redelivered.
 func (e *Engine) Fill(ctx context.Context, m *store.Mapping, target string, after func(objects int) error) error {

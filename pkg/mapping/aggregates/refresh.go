@@ -19,8 +19,8 @@ import (
 // objects by this definition is left as it is, unless whole says that all objects have been applied.
 //
 // Convergence depends on the order of the steps: the target is read before the accumulator, it is written only if it is
-// unchanged, and after a write both are read again. Otherwise a worker that is slow could write values that are older
-// than those which another one has found to be there.
+// unchanged, and after a write both are read again. Otherwise a slow worker could write values of an accumulator
+// from before the one by which another worker has found the target right.
 func (e *Engine) refresh(ctx context.Context, p Place, fence, whole bool, onConflict func() error) error {
 	target := e.set.Store(p.Mapping.Target)
 	for {

@@ -54,7 +54,7 @@ type Values struct {
 // Ordered is the value of a field that has a least or a greatest value.
 type Ordered struct {
 	Field string          `json:"f"`
-	Value json.RawMessage `json:"v,omitempty"` // absent: the object has none
+	Value json.RawMessage `json:"v,omitempty"` // nil: it is left out
 }
 
 const unusable = "!"
@@ -253,7 +253,7 @@ const groupIndex = "group"
 
 func orderIndex(place int) string { return "order" + string(rune('0'+place)) }
 
-// keys are those of a contribution; an accumulator has none.
+// keys are those of a contribution. They are empty for an accumulator.
 func keys(body []byte) []driver.Key {
 	var c Contribution
 	if json.Unmarshal(body, &c) != nil || c.Group == "" {
