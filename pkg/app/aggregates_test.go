@@ -1,12 +1,15 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
 	"belfry/test/kit"
 )
 
@@ -63,6 +66,23 @@ func TestAggregates(t *testing.T) {
 	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
 	if err != nil || !report.Clean() || report.Pending != 0 {
 		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// A mapping has an index for each property with a least or a greatest value, and can have four of them.
+func TestCheckReportsTooManyLeastAndGreatestValues(t *testing.T) {
+	functions := "a: min(a), b: max(b), c: min(c), d: max(d), dd: min(d)"
+	text := func(functions string) string {
+		return "stores:\n  Recipes: {}\n  Ratings: {map: {Recipes: {key: recipe, aggregates: {" + functions + "}}}}\n"
+	}
+	if err := plan.Check(newPlace(t, "").load(text(functions))); err != nil {
+		t.Error(err)
+	}
+	var problems config.Problems
+	err := plan.Check(newPlace(t, "").load(text(functions + ", e: min(e)")))
+	if !errors.As(err, &problems) || !strings.Contains(problems.Error(),
+		"stores.Ratings.map.Recipes.aggregates: min and max are of 5 properties (a, b, c, d, e), and can be of 4") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -145,6 +145,7 @@ func Compile(c *config.Config) (*Plan, error) {
 		}
 	}
 	problems = append(problems, p.followDerived()...)
+	problems = append(problems, p.checkOrdered()...)
 	problems = append(problems, p.compileTrust()...)
 	problems = append(problems, p.compileAuth()...)
 	problems = append(problems, p.compilePages()...)
