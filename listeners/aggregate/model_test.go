@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -76,7 +77,7 @@ func names(o object, target string) bool {
 
 // wanted are the aggregates of a target.
 func wanted(m *store.Mapping, uuid string, target object, sources map[string]object) string {
-	count, sum, best := 0, int64(0), int64(0)
+	count, sum, best := 0, int64(0), int64(math.MinInt64)
 	for _, o := range sources {
 		if !names(o, uuid) || m.SourceOwner != "" && (o["owner"] == nil || o["owner"] != target["owner"]) {
 			continue
