@@ -61,9 +61,18 @@ func copyScenarios() map[string]model.Scenario {
 		[]model.Op{model.Save("Recipes", "r", `{"author":"a"}`)},
 		[]model.Op{model.Update("Authors", "a", `{"name":"Bea"}`)},
 	)
-	written.AtomicClients = false
+	moved := copied(join(soup(), model.Save("Authors", "b", `{"name":"Bob"}`)),
+		[]model.Op{model.Update("Recipes", "r", `{"author":"b"}`)},
+		[]model.Op{model.Update("Authors", "b", `{"name":"Ben"}`)},
+	)
+	written.AtomicClients, moved.AtomicClients = false, false
 	return map[string]model.Scenario{
-		"an object is written while its source changes": written,
+		"an object is written while its source changes":     written,
+		"an object names another source while that changes": moved,
+		"an object is written, and its source changes twice": copied(ann(),
+			[]model.Op{model.Save("Recipes", "r", `{"author":"a"}`)},
+			[]model.Op{model.Update("Authors", "a", `{"name":"Bea"}`), model.Update("Authors", "a", `{"name":"Ann"}`)},
+		),
 		"a source changes twice": copied(soup(),
 			[]model.Op{model.Update("Authors", "a", `{"name":"Bea"}`), model.Update("Authors", "a", `{"name":"Ann"}`)},
 		),
@@ -115,12 +124,12 @@ func faultyCopies() map[string]model.Scenario {
 	onward.Fault.DropEvent = func(e *event.Envelope) bool { return e.Origin == event.OriginCopy }
 	return map[string]model.Scenario{
 		"copies: an object and its source are not read again after a write": noRecheck,
-		"copies: the event of a source is lost":                            noSpread,
-		"copies: the event of an object is lost":                           noCorrect,
-		"copies: the deletion of a source is lost":                         deleted,
-		"copies: the creation of a source is lost":                         created,
-		"copies: the events of copies are lost to further copies":          chain,
-		"copies: the events of copies are lost to mappings":                onward,
+		"copies: the event of a source is lost":                             noSpread,
+		"copies: the event of an object is lost":                            noCorrect,
+		"copies: the deletion of a source is lost":                          deleted,
+		"copies: the creation of a source is lost":                          created,
+		"copies: the events of copies are lost to further copies":           chain,
+		"copies: the events of copies are lost to mappings":                 onward,
 	}
 }
 
