@@ -270,7 +270,8 @@ func (c *Checker) prepare(w *write) error {
 	// fields.
 	followed := slices.ContainsFunc(append(c.set.MappingsFrom(e.Store), c.set.AggregatesFrom(e.Store)...),
 		func(m *store.Mapping) bool { return m.FollowsWorkers })
-	dropped := event.ByWorker(e.Origin) && !followed ||
+	derives := e.Origin == event.OriginMapping || e.Origin == event.OriginAggregate // copies can be copied onward
+	dropped := derives && !followed ||
 		c.scenario.Fault.DropEvent != nil && c.scenario.Fault.DropEvent(e)
 	for i := range c.consumers {
 		if !dropped && c.consumers[i].wants(w.Event.Subject) {
