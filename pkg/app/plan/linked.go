@@ -51,22 +51,24 @@ func firstLinked(rule string) (policy.NamedField, bool) {
 
 // adviseCopies returns the advice to replace what a rule reads of linked objects by copies, with the new rule.
 func adviseCopies(s *config.Store, rule, then string) string {
-	missing := []string{}
+	var missing []string
 	for _, f := range policy.NamedFields(rule) {
 		reference, linked := strings.CutPrefix(f.Variable, policy.LinkedVariable+".")
-		if !linked {
+		if !linked || f.Field == "" {
 			continue
 		}
 		from := reference + "." + f.Field
 		name, kept := copyOf(s, from)
 		if !kept {
 			name = reference + capitalized(f.Field)
-			missing = append(missing, name+": "+from)
+			if pair := name + ": " + from; !slices.Contains(missing, pair) {
+				missing = append(missing, pair)
+			}
 		}
 		rule = regexp.MustCompile(`\blinked\.`+regexp.QuoteMeta(from)+`\b`).ReplaceAllString(rule, "object."+name)
 	}
 	advice := ""
-	if missing = slices.Compact(missing); len(missing) > 0 {
+	if len(missing) > 0 {
 		advice = "keep what it reads in the objects, copies: {" + strings.Join(missing, ", ") + "}, and "
 	}
 	if _, still := firstLinked(rule); still {
