@@ -393,11 +393,14 @@ func TestRulesSeeLinkedObjectsAsStored(t *testing.T) {
 func TestExpansionsReadLinkedObjectsWithinTheBudget(t *testing.T) {
 	k := newKitchen(t, store.Options{Policy: publishedRules(t), ClientUUIDs: true})
 	likes, _ := open(t, store.Options{Name: "Likes", Indexes: []query.Index{query.NewIndex([]string{"n"})}})
-	filler := strings.Repeat("x", 100<<10)
-	const n = 300
+	// Of the recipes 20 are kept, and 10 are read for each of their comments.
+	const n, large = 400, 30
+	for i := range large {
+		save(t, k.recipes, fmt.Sprint("r", i),
+			fmt.Sprintf(`{"published":%t,"text":"%s"}`, i%2 == 0, strings.Repeat("x", 200<<10)))
+	}
 	for i := range n {
-		save(t, k.recipes, fmt.Sprint("r", i), fmt.Sprintf(`{"published":%t,"text":"%s"}`, i%2 == 0, filler))
-		save(t, k.comments, fmt.Sprint("c", i), fmt.Sprintf(`{"recipe":"r%d"}`, i))
+		save(t, k.comments, fmt.Sprint("c", i), fmt.Sprintf(`{"recipe":"r%d"}`, i%large))
 		save(t, likes, fmt.Sprint("l", i), fmt.Sprintf(`{"comment":"c%d","n":%d}`, i, i))
 	}
 	k.backend.reads["Recipes"].Store(0)
