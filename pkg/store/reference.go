@@ -58,7 +58,7 @@ func (r *requirements) check(ctx context.Context, stored, next object.Object) er
 			return ref.invalid("is required: it must name an object of " + ref.Target)
 		case len(named) > MaxKeyTargets:
 			return ref.invalid(fmt.Sprintf("names %d objects; at most %d are allowed", len(named), MaxKeyTargets))
-		case WhyUnnamed(next[ref.Field]) != "":
+		case !namesThroughout(next[ref.Field]):
 			return ref.invalid("has an element that is not the uuid of an object of " + ref.Target)
 		}
 		before := KeyTargets(stored[ref.Field])
@@ -68,6 +68,19 @@ func (r *requirements) check(ctx context.Context, stored, next object.Object) er
 		}
 	}
 	return nil
+}
+
+// namesThroughout reports whether a value is a uuid, or an array of nothing but uuids.
+func namesThroughout(value []byte) bool {
+	if _, ok := object.Named(value); ok {
+		return true
+	}
+	all := true
+	object.Elements(value, func(element []byte) bool {
+		_, all = object.Named(element)
+		return all
+	})
+	return all
 }
 
 func (r *Reference) invalid(message string) error {
