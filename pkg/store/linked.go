@@ -52,7 +52,7 @@ func (l *linker) Linked(
 ) (found object.Object, read int, err error) {
 	uuid, ok := object.Named(of[reference])
 	target := l.targets[reference]
-	if !ok || target == "" || object.CheckUUID(uuid) != nil {
+	if !ok || target == "" || !object.ValidUUID(uuid) {
 		return nil, 0, nil
 	}
 	kept, at := linkedIn(ctx), named{target, uuid}

@@ -239,7 +239,7 @@ func (r *rule) allows(ctx context.Context, op Op, in Input, owner bool) (bool, e
 	out, details, err := program.ContextEval(ctx, v)
 	in.Budget.spend(details.ActualCost())
 	in.Budget.spend(&v.partsCost)
-	if v.linked != nil && v.linked.failed != nil { // whatever the result: it may be of the error
+	if v.linked != nil && v.linked.failed != nil { // the result may depend on it
 		return false, &unreadError{v.linked.failed}
 	}
 	if err != nil {
