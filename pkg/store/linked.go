@@ -64,8 +64,8 @@ func (l *linker) Linked(
 		found, err = l.peers.store(target).seenByRules(body)
 	}
 	if err != nil {
-		return nil, 0, errs.Wrap(err, errs.KindOf(err), "the object of %s that %s names can't be read, and a rule needs it",
-			target, reference)
+		return nil, 0, errs.Wrap(err, errs.KindOf(err),
+			"the object of %s that %s names can't be read, and a rule needs it", target, reference)
 	}
 	kept.put(at, found, len(body), l.now())
 	return found, max(1, len(body)), nil

@@ -126,7 +126,7 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	return denied(op, in, denial)
 }
 
-// evaluate evaluates a rule. Without a denial it holds; an error is that of an ended context, a spent budget or a linked
+// evaluate evaluates a rule. Without a denial it holds; an error is that of an ended context, a spent budget or an
 // object that can't be read.
 func (p *Policy) evaluate(ctx context.Context, r *rule, op Op, in Input) (*Denial, error) {
 	holds, err := r.allows(ctx, op, in, r.isOwner && p.isOwner(op, in))
