@@ -114,7 +114,8 @@ func writeCopies(w io.Writer, c *config.Config) {
 			case !s.ReadByAll(property):
 				readers = "those for whom " + s.Fields[property].Read
 			}
-			fmt.Fprintf(w, "%s.%s shows %s of %s to %s\n", name, property, field, s.References[reference].Store, readers)
+			fmt.Fprintf(w, "%s.%s shows %s of %s to %s\n", name, property, field, s.References[reference].Store,
+				readers)
 		}
 	}
 }

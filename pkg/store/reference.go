@@ -24,7 +24,7 @@ type Reference struct {
 // operation.
 type peers struct{ set atomic.Pointer[Set] }
 
-// store returns a store of the set; nil if there is none.
+// store returns a store of the set; nil for an unknown name.
 func (p *peers) store(name string) *Store {
 	if set := p.set.Load(); set != nil {
 		return set.stores[name]
@@ -44,7 +44,7 @@ func newRequirements(references []Reference, p *peers) *requirements {
 }
 
 // check rejects a required reference that names no object, or one that does not exist or that the caller may not get:
-// the error is the same for both, or it would reveal which objects exist. What was named before is not read again.
+// the error is the same for both, or it would reveal which objects exist. Objects that were named before are not read.
 // Errors: Invalid; Unavailable while the objects can't be read.
 func (r *requirements) check(ctx context.Context, stored, next object.Object) error {
 	for i := range r.references {

@@ -178,7 +178,8 @@ func checkRevision(record driver.Record, expected uint64) error {
 }
 
 // updatedAfter returns the time of an update of a record. It is later than each revision before, and at most the
-// revision of the update, even if the clock was set back: so the time says whether a client has written since a revision.
+// revision of the update, even if the clock was set back: so the time says whether a client has written since a
+// revision.
 func (w *writer) updatedAfter(record driver.Record) []byte {
 	return object.TimeValue(time.UnixMicro(int64(nextRevision(w.now(), record.Revision))))
 }
