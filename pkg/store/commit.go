@@ -88,6 +88,7 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 		out.ExtraEvents = append(out.ExtraEvents, w.events.pending(&extra))
 	}
 	err = w.put(ctx, out)
+	linkedIn(ctx).forget(named{w.name, made.uuid})
 	w.claims.finish(ctx, claimed, out.Revision, err)
 	if err != nil {
 		return driver.Record{}, err

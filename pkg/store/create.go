@@ -106,11 +106,12 @@ func (w *writer) prepareCreate(
 	}
 	next := w.checks.withDefaults(input)
 	if call.Client {
-		if err := w.rules.Allow(ctx, call.caller(), policy.Create, nil, next); err != nil {
+		after := w.links.after(uuid, nil, next)
+		if err := w.rules.AllowWrite(ctx, call.caller(), policy.Create, nil, next, after); err != nil {
 			return nil, err
 		}
 		// A default is no field that the client writes.
-		if err := w.rules.AllowFields(ctx, call.caller(), policy.Create, nil, input, next); err != nil {
+		if err := w.rules.AllowFields(ctx, call.caller(), policy.Create, nil, input, next, after); err != nil {
 			return nil, err
 		}
 		if chosen && !call.Trusted && !w.rules.ClientsChooseUUIDs() {

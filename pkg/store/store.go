@@ -117,6 +117,10 @@ type Options struct {
 	Interceptor   Interceptor // nil: none
 	InterceptsGet bool        // the Interceptor amends what clients read
 
+	// SeenByRules says that rules of other stores see the objects without what never leaves the server, as clients
+	// would, and sets further fields of that; stored is the whole object. nil: they see the objects as stored.
+	SeenByRules func(seen, stored object.Object)
+
 	BeforeDelete func(ctx context.Context, o Stored) error // asked last before a client deletes an object; nil: nothing
 
 	Logger        *slog.Logger     // nil: discards
@@ -266,7 +270,12 @@ func newStore(o Options, made opened, p *peers) *Store {
 	if o.Interceptor != nil && o.InterceptsGet {
 		rules.Amended = r.amendedBody
 	}
-	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p}
+	copier := &copier{store: o.Name, copies: o.Copies, peers: p}
+	links := newLinker(&o, p, copier)
+	if links != nil {
+		rules.Links = links
+	}
+	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p, links: links}
 	x := newIndexing(&o, made.indexes)
 	checked := newChecks(&o, c.rules, x, newRequirements(o.References, p))
 	*r = reader{
@@ -282,7 +291,7 @@ func newStore(o Options, made opened, p *peers) *Store {
 		writer: &writer{
 			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x,
 			claims: claims, aggregates: aggregates,
-			copier:   &copier{store: o.Name, copies: o.Copies, peers: p},
+			copier:   copier,
 			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents,
 			beforeDelete: o.BeforeDelete,
 		},
@@ -311,6 +320,7 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 	now.Unique, now.CompleteClaims, now.IndexBinaries = o.Unique, o.CompleteClaims, o.IndexBinaries
 	now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
+	now.SeenByRules = o.SeenByRules
 
 	made.indexes = now.Indexes
 	if !sameIndexes(newIndexing(&now, made.indexes).spec(now.Name).Indexes, made.spec) {
