@@ -15,7 +15,13 @@ type Set struct {
 	copies   map[string][]*Copies // by the store of the sources
 	mappings []Mapping
 	cascades map[string][]*Mapping // by target, links included
+
+	references []Referring
+	referring  map[onDelete][]Referring
 }
+
+// onDelete identifies the references that do the same with the objects that name a deleted one.
+type onDelete struct{ target, does string }
 
 // Copies are those of a store that have their values from the objects that one reference names.
 type Copies struct {
@@ -35,6 +41,7 @@ func (c *Copies) Follow(fields []string) bool {
 func NewSet(stores []*Store, mappings []Mapping) *Set {
 	s := &Set{
 		stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}, copies: map[string][]*Copies{},
+		referring: map[onDelete][]Referring{},
 	}
 	for _, m := range mappings {
 		if m.Array != "" {
@@ -46,15 +53,28 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 	}
 	for _, st := range stores {
 		s.stores[st.Name()] = st
+		for _, r := range st.opts.References {
+			s.references = append(s.references, Referring{Source: st.Name(), Reference: r})
+		}
 		for _, k := range copiesIn(st.Name(), st.opts.Copies) {
 			s.copies[k.Source] = append(s.copies[k.Source], k)
 		}
+	}
+	for _, r := range s.references {
+		at := onDelete{r.Target, r.OnDelete}
+		s.referring[at] = append(s.referring[at], r)
 	}
 	for _, st := range stores {
 		st.core.peers.set.Store(s)
 	}
 	return s
 }
+
+// References returns the references of all stores. They must not be modified.
+func (s *Set) References() []Referring { return s.references }
+
+// Referring returns the references to objects of a store that do the same when one is deleted. They must not be modified.
+func (s *Set) Referring(target, does string) []Referring { return s.referring[onDelete{target, does}] }
 
 // CopiesOf returns the copies that stores with these options have, by their references.
 func CopiesOf(stores []Options) (all []*Copies) {
