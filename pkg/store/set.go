@@ -18,6 +18,7 @@ type Set struct {
 
 	references []Referring
 	referring  map[onDelete][]Referring
+	following  map[string][]Referring // by the store of the objects
 }
 
 // onDelete identifies the references that do the same with the objects that name a deleted one.
@@ -39,9 +40,25 @@ func (c *Copies) Follow(fields []string) bool {
 // NewSet makes a set of stores. Every mapping's source and target are in it, and the stores of all references. A store
 // is in one set.
 func NewSet(stores []*Store, mappings []Mapping) *Set {
+	options := make([]Options, len(stores))
+	for i, st := range stores {
+		options[i] = st.opts
+	}
+	s := Declared(options, mappings)
+	for _, st := range stores {
+		s.stores[st.Name()] = st
+	}
+	for _, st := range stores {
+		st.core.peers.set.Store(s)
+	}
+	return s
+}
+
+// Declared returns a set without stores, for what the options of stores say about their objects.
+func Declared(stores []Options, mappings []Mapping) *Set {
 	s := &Set{
 		stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}, copies: map[string][]*Copies{},
-		referring: map[onDelete][]Referring{},
+		references: ReferencesOf(stores), referring: map[onDelete][]Referring{}, following: map[string][]Referring{},
 	}
 	for _, m := range mappings {
 		if m.Array != "" {
@@ -51,24 +68,35 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 			s.cascades[m.Target] = append(s.cascades[m.Target], &m)
 		}
 	}
-	for _, st := range stores {
-		s.stores[st.Name()] = st
-		for _, r := range st.opts.References {
-			s.references = append(s.references, Referring{Source: st.Name(), Reference: r})
-		}
-		for _, k := range copiesIn(st.Name(), st.opts.Copies) {
-			s.copies[k.Source] = append(s.copies[k.Source], k)
-		}
+	for _, k := range CopiesOf(stores) {
+		s.copies[k.Source] = append(s.copies[k.Source], k)
 	}
 	for _, r := range s.references {
 		at := onDelete{r.Target, r.OnDelete}
 		s.referring[at] = append(s.referring[at], r)
-	}
-	for _, st := range stores {
-		st.core.peers.set.Store(s)
+		if r.OnDelete == OnDeleteClear || s.LinkOf(&r) != nil {
+			s.following[r.Source] = append(s.following[r.Source], r)
+		}
 	}
 	return s
 }
+
+// LinkOf returns the cascade of a reference that has no array; nil if there is none. The worker of mappings handles the
+// events of objects with an array.
+func (s *Set) LinkOf(r *Referring) *Mapping {
+	all := s.cascades[r.Target]
+	at := slices.IndexFunc(all, func(m *Mapping) bool {
+		return m.Source == r.Source && m.Key == r.Field && m.Array == ""
+	})
+	if at < 0 {
+		return nil
+	}
+	return all[at]
+}
+
+// Following returns the references of a store whose objects are changed or deleted when they name an object that has
+// been deleted, also by an event of their own. They must not be modified.
+func (s *Set) Following(source string) []Referring { return s.following[source] }
 
 // References returns the references of all stores. They must not be modified.
 func (s *Set) References() []Referring { return s.references }
@@ -170,7 +198,10 @@ func (s *Set) Workers(c Cause) []string {
 	if len(s.MappingsFrom(c.Store)) > 0 || changes {
 		workers = append(workers, event.OriginMapping)
 	}
-	if c.Event == event.StoreDeleted && len(s.cascades[c.Store]) > 0 {
+	deleted := c.Event == event.StoreDeleted
+	clears := len(s.Referring(c.Store, OnDeleteClear)) > 0
+	if deleted && (len(s.cascades[c.Store]) > 0 || clears) ||
+		!deleted && len(s.following[c.Store]) > 0 && c.Origin != event.OriginCascade {
 		workers = append(workers, event.OriginCascade)
 	}
 	return workers
