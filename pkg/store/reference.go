@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -132,9 +133,12 @@ func (r *Reference) checkNamed(value []byte) error {
 	}
 }
 
+// ErrUnnamed is in the Invalid of a write that names an object which does not exist, or is being deleted.
+var ErrUnnamed = errors.New("a reference names no object")
+
 func (r *Reference) invalid(message string) error {
 	return &errs.Error{
-		Kind: errs.Invalid, Message: "the object has a reference that names no object",
+		Kind: errs.Invalid, Message: "the object has a reference that names no object", Err: ErrUnnamed,
 		Fields: []errs.Field{{Pointer: object.Pointer(r.Field), Message: message}},
 	}
 }
