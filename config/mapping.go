@@ -142,8 +142,8 @@ func (c *Config) checkMappedFrom(st *Store, target, at, property string, into []
 }
 
 // checkSameOwner refuses a mapping by owners if the objects of either store have no owner. The events of a target must
-// contain its owner, because a cascade selects the objects to delete by it. An entry, or an aggregate, reveals that both
-// owners are equal.
+// contain its owner, because a cascade selects the objects to delete by it. An entry, or an aggregate, reveals that
+// both owners are equal.
 func (c *Config) checkSameOwner(source, target, at string, into []string) {
 	for _, name := range slices.Compact([]string{source, target}) {
 		owner := c.OwnerField(name)

@@ -52,7 +52,8 @@ func (s *Store) validateReferences(x *decode.Section) {
 		}
 		if r.Required && r.OnDelete == OnDeleteClear {
 			x.Problem(decode.Join("references", name)+".onDelete",
-				"clear would leave a required property without an object; choose restrict or cascade, or remove required")
+				"clear would leave a required property without an object; choose restrict or cascade, or remove "+
+					"required")
 		}
 	}
 	if len(s.References) > maxReferences {
@@ -155,7 +156,7 @@ func (c *Config) checkCopies(st *Store, path string, maintained maintained) {
 		case field == "": // reported
 		case !known:
 			c.doc.Problem(at, "no reference %s in this store; %s", c.doc.Display(at, reference),
-				c.knownReferences(st))
+				knownReferences(st))
 		case source == nil: // reported
 		default:
 			c.checkCopySource(st, property, at, source, field, maintained)
@@ -163,7 +164,7 @@ func (c *Config) checkCopies(st *Store, path string, maintained maintained) {
 	}
 }
 
-func (c *Config) knownReferences(st *Store) string {
+func knownReferences(st *Store) string {
 	if len(st.References) == 0 {
 		return "add references to the store: {PROPERTY: STORE}"
 	}

@@ -97,7 +97,27 @@ func (c *configCheckCmd) Run(s streams) error {
 	if err := writeConditions(s.out, loaded); err != nil {
 		return err
 	}
+	writeCopies(s.out, loaded)
 	return writeRights(s.out, plan.Rights(loaded))
+}
+
+// writeCopies writes which properties of other objects are shown as copies, and to whom.
+func writeCopies(w io.Writer, c *config.Config) {
+	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
+		s := c.Stores[name]
+		for _, property := range slices.Sorted(maps.Keys(s.Copies)) {
+			reference, field := s.Copies[property].Source()
+			readers := "everyone who may get the object, and to lists and indexes"
+			switch {
+			case s.NeverRead(property):
+				readers = "nobody"
+			case !s.ReadByAll(property):
+				readers = "those for whom " + s.Fields[property].Read
+			}
+			fmt.Fprintf(w, "%s.%s shows %s of %s to %s\n", name, property, field, s.References[reference].Store,
+				readers)
+		}
+	}
 }
 
 // writeRights writes who may do what over HTTP, a line a store.

@@ -81,8 +81,8 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 	return nil
 }
 
-// correct corrects the copies of an event's object if its references are new. While they are the same, the events of the
-// objects that they name do that.
+// correct corrects the copies of an event's object if its references are new. While they are the same, the events of
+// the objects that they name do that.
 func (w *Worker) correct(ctx context.Context, e *event.Envelope) error {
 	s := w.set.Store(e.Store)
 	if !w.set.HasCopies(e.Store) || e.Event == event.StoreDeleted {
@@ -128,8 +128,8 @@ func (r *round) wait(ctx context.Context) error {
 	}
 }
 
-// rounds runs one pass at a time for each source. Each page of a pass has the latest values of the source. An event that
-// arrives during a pass waits for the next one, which all such events share.
+// rounds runs one pass at a time for each source. Each page of a pass has the latest values of the source. An event
+// that arrives during a pass waits for the next one, which all such events share.
 type rounds struct {
 	run     func(ctx context.Context, s source) error
 	ctx     context.Context // canceled by Close

@@ -36,6 +36,9 @@ func checkInvariant(ctx context.Context, set *store.Set, histories model.Histori
 	if err := checkCounts(ctx, set); err != nil {
 		return err
 	}
+	if err := checkCopies(ctx, set); err != nil {
+		return err
+	}
 	report, err := verify.Run(ctx, set, verify.Options{})
 	if err == nil && !report.Clean() {
 		err = fmt.Errorf("verify reports %+v", report.Differences)

@@ -1,11 +1,14 @@
 package mapping_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
 	"belfry/listeners/cascade"
+	"belfry/listeners/copies"
 	"belfry/listeners/mapping"
+	protocol "belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/test/model"
 )
@@ -17,6 +20,18 @@ func workers(set *store.Set) []model.Consumer {
 	if filters := cascade.Filters(set); len(filters) > 0 {
 		cascader := cascade.NewWorker(set, cascade.Options{Concurrency: 1})
 		all = append(all, model.Consumer{Name: "cascade", Filters: filters, Handle: cascader.Handle})
+	}
+	if filters := copies.Filters(copiesOf(set)); len(filters) > 0 {
+		copier := copies.NewWorker(set, protocol.CopierOptions{Concurrency: 1})
+		all = append(all, model.Consumer{Name: "copy", Filters: filters, Handle: copier.HandleSerially})
+	}
+	return all
+}
+
+// copiesOf returns the copies in the stores of a set.
+func copiesOf(set *store.Set) (all []*store.Copies) {
+	for _, name := range slices.Sorted(maps.Keys(set.Stores())) {
+		all = append(all, store.CopiesOf([]store.Options{{Name: name, Copies: set.Store(name).Copies()}})...)
 	}
 	return all
 }

@@ -76,6 +76,12 @@ func (f Field) String() string {
 	return f.Pointer + ": " + f.Message
 }
 
+// Revision is where an object is that a write did not meet as it expected.
+type Revision struct {
+	Now         uint64 // its revision
+	OnlyWorkers bool   // since the revision that the write expected, nobody but belfry's workers has written the object
+}
+
 // Error is an error with a kind. Message is for the caller and holds no
 // secrets; Err is the cause and is only for the log.
 type Error struct {
@@ -83,6 +89,7 @@ type Error struct {
 	Message    string
 	Fields     []Field       // violations, for Invalid and Taken
 	RetryAfter time.Duration // for Limited and Unavailable; 0 means unknown
+	At         *Revision     // of the object, for Mismatch of a write; nil: unknown
 	Err        error
 }
 

@@ -252,14 +252,35 @@ func (t Tags) revisions() []uint64 {
 }
 
 // Attempt makes a write under If-Match: with each of its revisions in turn, until
-// one does not fail with errs.Mismatch.
+// one does not fail with errs.Mismatch. If all do, the error says where the object is.
 func (t Tags) Attempt(write func(ifRevision uint64) error) error {
+	var at *errs.Revision
 	for _, revision := range t.revisions() {
-		if err := write(revision); !t.Given || !errors.Is(err, errs.Mismatch) {
+		err := write(revision)
+		if !t.Given || !errors.Is(err, errs.Mismatch) {
 			return err
 		}
+		var e *errs.Error
+		if errors.As(err, &e) && e.At != nil && (at == nil || e.At.OnlyWorkers) {
+			at = e.At
+		}
 	}
-	return t.Mismatch()
+	return t.mismatchAt(at)
+}
+
+// mismatchAt is Mismatch with where the object is.
+func (t Tags) mismatchAt(at *errs.Revision) error {
+	err := t.Mismatch()
+	var e *errs.Error
+	if at == nil || t.weak || !errors.As(err, &e) {
+		return err
+	}
+	e.At = at
+	if at.OnlyWorkers {
+		e.Message = "the object is at none of the revisions in If-Match, but only belfry's workers have written it " +
+			"since: the write can be repeated with the revision of this problem"
+	}
+	return e
 }
 
 // Mismatch returns the error of an If-Match that names no revision at which an object is.

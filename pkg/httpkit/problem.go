@@ -38,6 +38,10 @@ type Problem struct {
 	MaxAge  *int     `json:"maxAge,omitempty"` // seconds
 	Factors []string `json:"factors,omitempty"`
 	Flow    string   `json:"flow,omitempty"`
+
+	// Of a write that expected the object at another revision.
+	Revision    string `json:"revision,omitempty"`    // where the object is
+	OnlyWorkers *bool  `json:"onlyWorkers,omitempty"` // nobody but belfry's workers has written it since
 }
 
 // DenyingRule is the rule of a store's policy that denies a request.
@@ -87,6 +91,9 @@ func problemOf(x *Exchange, err error) Problem {
 	var e *errs.Error
 	if kind != errs.Internal && errors.As(err, &e) {
 		p.Detail, p.Errors = e.Message, e.Fields
+		if e.At != nil {
+			p.Revision, p.OnlyWorkers = strconv.FormatUint(e.At.Now, 10), &e.At.OnlyWorkers
+		}
 	}
 	if step := (*errs.StepUp)(nil); errors.As(err, &step) {
 		p.challenge(step)

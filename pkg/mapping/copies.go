@@ -41,7 +41,7 @@ func NewCopier(set *store.Set, o CopierOptions) *Copier {
 	return &Copier{set: set, opts: o}
 }
 
-// Correct makes the copies of an object match their sources. An object that does not exist has none.
+// Correct makes the copies of an object match their sources. It does nothing to an object that does not exist.
 //
 // Convergence depends on the order of the steps: the object is read before the sources, it is written only if it is
 // unchanged, and all are read again after the write. A source that has changed in between may have found, by its event,

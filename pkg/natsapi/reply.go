@@ -53,6 +53,9 @@ func problemReply(err error, id string) reply {
 		f.Detail = "internal error; the server's log has the details under request " + id
 	case errors.As(err, &e):
 		f.Detail, f.Errors = e.Message, e.Fields
+		if e.At != nil {
+			f.Revision, f.OnlyWorkers = e.At.Now, &e.At.OnlyWorkers
+		}
 	case kind == errs.Canceled:
 		f.Detail = "the request took too long, or belfry is stopping; try again"
 	}

@@ -148,8 +148,8 @@ func (w Worker) Recopy(ctx context.Context, base Stored) (bool, error) {
 }
 
 // CopyFrom is Recopy for the copies that have their values from one object, as it was read: body is nil if it does not
-// exist. Of an object whose reference names another one, nothing is changed. The caller must read the source again after
-// the write: it may have changed since it was read.
+// exist. Of an object whose reference names another one, nothing is changed. The caller must read the source again
+// after the write: it may have changed since it was read.
 func (w Worker) CopyFrom(ctx context.Context, base Stored, k *Copies, source string, body []byte) (bool, error) {
 	stored, err := base.Object()
 	if err != nil {

@@ -51,7 +51,7 @@ func (w *writer) mutate(ctx context.Context, uuid string, change func(Stored) (M
 		if next, err = w.interception.write(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
 		}
-		next[access.Updated] = object.TimeValue(w.now())
+		next[access.Updated] = w.updatedAfter(record)
 		made := &write{
 			uuid: uuid, name: event.StoreUpdated, base: record, stored: stored, next: next, extraEvents: m.ExtraEvents,
 		}

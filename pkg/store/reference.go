@@ -54,7 +54,7 @@ func ReferencesOf(stores []Options) (all []Referring) {
 // operation.
 type peers struct{ set atomic.Pointer[Set] }
 
-// store returns a store of the set; nil if there is none.
+// store returns a store of the set; nil for an unknown name.
 func (p *peers) store(name string) *Store {
 	if set := p.set.Load(); set != nil {
 		return set.stores[name]
@@ -84,7 +84,7 @@ func (r *requirements) restrict() bool {
 
 // check rejects a required reference that names no object, or one that does not exist or that the caller may not get:
 // the error is the same for both, or it would reveal which objects exist. It also rejects an object that is being
-// deleted, or was, under a reference that restricts that. What was named before is not read again.
+// deleted, or was, under a reference that restricts that. Objects that were named before are not read.
 // Errors: Invalid; Unavailable while the objects can't be read.
 func (r *requirements) check(ctx context.Context, stored, next object.Object) error {
 	for i := range r.references {
@@ -126,7 +126,7 @@ func (r *Reference) checkNamed(value []byte) error {
 		return r.invalid("is required: it must name an object of " + r.Target)
 	case len(named) > MaxKeyTargets:
 		return r.invalid(fmt.Sprintf("names %d objects; at most %d are allowed", len(named), MaxKeyTargets))
-	case WhyUnnamed(value) != "":
+	case !namesThroughout(value):
 		return r.invalid("has an element that is not the uuid of an object of " + r.Target)
 	default:
 		return nil
@@ -135,6 +135,19 @@ func (r *Reference) checkNamed(value []byte) error {
 
 // ErrUnnamed is in the Invalid of a write that names an object which does not exist, or is being deleted.
 var ErrUnnamed = errors.New("a reference names no object")
+
+// namesThroughout reports whether a value is a uuid, or an array of nothing but uuids.
+func namesThroughout(value []byte) bool {
+	if _, ok := object.Named(value); ok {
+		return true
+	}
+	all := true
+	object.Elements(value, func(element []byte) bool {
+		_, all = object.Named(element)
+		return all
+	})
+	return all
+}
 
 func (r *Reference) invalid(message string) error {
 	return &errs.Error{

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -41,7 +43,7 @@ func (w *writer) update(ctx context.Context, o object.Object, opts UpdateOptions
 		if next, err = w.interception.write(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
 		}
-		next[access.Updated] = object.TimeValue(w.now())
+		next[access.Updated] = w.updatedAfter(record)
 		if call.Idempotency != nil {
 			if err := call.Idempotency.record(ctx, w.now(), next); err != nil {
 				return nil, err
@@ -180,7 +182,42 @@ func checkRevision(record driver.Record, expected uint64) error {
 	if expected == 0 || record.Revision == expected {
 		return nil
 	}
-	return errs.New(errs.Mismatch, "the object is at revision %d, not %d: read it again", record.Revision, expected)
+	onlyWorkers := onlyWorkersSince(record, expected)
+	since := "somebody has changed it since: read it again"
+	if onlyWorkers {
+		since = "only belfry's workers have written it since, so the write can be repeated with this revision"
+	}
+	return &errs.Error{
+		Kind: errs.Mismatch, At: &errs.Revision{Now: record.Revision, OnlyWorkers: onlyWorkers},
+		Message: fmt.Sprintf("the object is at revision %d, not %d; %s", record.Revision, expected, since),
+	}
+}
+
+// updatedAfter returns the time of an update of a record. It is later than each revision before, and at most the
+// revision of the update, even if the clock was set back: so the time says whether a client has written since a
+// revision.
+func (w *writer) updatedAfter(record driver.Record) []byte {
+	return object.TimeValue(time.UnixMicro(int64(nextRevision(w.now(), record.Revision))))
+}
+
+// onlyWorkersSince reports whether nobody but workers has written an object since a revision.
+func onlyWorkersSince(record driver.Record, revision uint64) bool {
+	return revision < record.Revision && clientRevision(record) <= revision
+}
+
+// OnlyWorkersSince reports whether nobody but workers has written an object since it was at a revision.
+func OnlyWorkersSince(o Stored, revision uint64) bool {
+	return onlyWorkersSince(driver.Record{Revision: o.Revision, Body: o.Body}, revision)
+}
+
+// clientRevision returns a revision that no write of a client is above: workers leave the time of the update.
+func clientRevision(record driver.Record) uint64 {
+	text, _ := object.Text(object.Field(record.Body, access.Updated))
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return record.Revision
+	}
+	return RevisionAt(t)
 }
 
 // rewrite reads an object, asks change what to write, and writes it if the

@@ -9,6 +9,7 @@ type Kind string
 const (
 	Mapping  Kind = "mapping"  // the arrays of a mapping
 	Computed Kind = "computed" // the computed properties of a store
+	Copies   Kind = "copies"   // the copies of referenced objects in a store
 	Unique   Kind = "unique"   // the claims of unique values of a store
 	Search   Kind = "search"   // the search index of a store
 	Cascade  Kind = "cascade"  // objects of a store that a cascade should have deleted, after missed events

@@ -95,4 +95,9 @@ type Problem struct {
 	Status int          `json:"status"`
 	Detail string       `json:"detail,omitempty"`
 	Errors []errs.Field `json:"errors,omitempty"`
+
+	// Of a write that expected the object at another revision: where it is, and whether nobody but belfry's workers has
+	// written it since.
+	Revision    uint64 `json:"revision,omitempty"`
+	OnlyWorkers *bool  `json:"onlyWorkers,omitempty"`
 }

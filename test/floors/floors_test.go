@@ -61,7 +61,7 @@ var floors = [][]string{
 	{"belfry/pkg/listener/metrics", "belfry/pkg/listener/tracing", "belfry/pkg/api/applied", "belfry/pkg/mapping",
 		"belfry/pkg/listener/deadletter", "belfry/pkg/listener/replay", "belfry/pkg/missed", "belfry/pkg/intercept",
 		"belfry/pkg/api/sse", "belfry/pkg/account", "belfry/pkg/binary", "belfry/listeners/mapping/route"},
-	{"belfry/listeners/mapping", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill",
+	{"belfry/listeners/mapping", "belfry/listeners/copies", "belfry/listeners/cascade", "belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill",
 		"belfry/pkg/account/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep",
 		"belfry/pkg/httpkit", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate",
 		"belfry/pkg/operations/backup", "belfry/pkg/operations/doctor"},

@@ -178,6 +178,9 @@ func (v *objectsView) delete(r *request) error {
 	if err := v.refuseOwn(ctx, r.Session.User.UUID, info, full); err != nil {
 		return err
 	}
+	if store.OnlyWorkersSince(full, revision) {
+		revision = shown.Revision
+	}
 	if err := st.Delete(ctx, shown.UUID, revision); err != nil {
 		if errs.KindOf(err) == errs.Mismatch {
 			err = errs.Wrap(err, errs.Mismatch,

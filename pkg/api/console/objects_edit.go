@@ -94,7 +94,7 @@ func (v *objectsView) update(r *request) error {
 	text := r.Request.PostForm.Get("text")
 	o, err := object.Parse([]byte(text))
 	if err == nil {
-		if shown.Revision == revision {
+		if shown.Revision == revision || store.OnlyWorkersSince(full, revision) {
 			err = save(ctx, st, shown, o)
 		} else {
 			err = errConflict

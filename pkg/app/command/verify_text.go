@@ -55,6 +55,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Computed > 0 {
 		fmt.Fprintf(w, "%s with computed fields\n", count.Of(r.Computed, "object"))
 	}
+	if r.Copied > 0 {
+		fmt.Fprintf(w, "%s with copies of referenced objects\n", count.Of(r.Copied, "object"))
+	}
 	_, err := fmt.Fprintf(w, "%s, %s, %s, %s: %s\n", count.Of(r.Mappings, "mapping"), count.Of(r.Objects, "object"),
 		count.Of(r.Targets, "target"), count.Of(r.Entries, "entry", "entries"),
 		count.Of(len(r.Differences)+r.More, "difference"))

@@ -15,8 +15,8 @@ type fieldOf struct{ store, field string }
 
 func (f fieldOf) String() string { return f.store + "." + f.field }
 
-// derivations are the properties on which each property depends that belfry derives: computed properties, copies, arrays
-// and aggregates.
+// derivations are the properties on which each property depends that belfry derives: computed properties, copies,
+// arrays and aggregates.
 type derivations map[fieldOf][]fieldOf
 
 func (d derivations) add(of fieldOf, reads ...fieldOf) { d[of] = append(d[of], reads...) }

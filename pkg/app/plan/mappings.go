@@ -78,7 +78,8 @@ func (p *Plan) revealed(s *config.Store, target, at, field string, m config.Mapp
 		if p.Config.Stores[target].Fields[property].Read == "" {
 			problems = append(problems,
 				p.Config.Problem(at, "some clients may not read %q in %s, and an entry reveals something about it; "+
-					"restrict the entries: add a read rule for %s to stores.%s.fields", field, s.Name, property, target))
+					"restrict the entries: add a read rule for %s to stores.%s.fields",
+					field, s.Name, property, target))
 		}
 	}
 	return problems

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// compileReferences returns the references of a store, and its copies in the order in which a write sets them: one whose
-// reference is a copy comes after that.
+// compileReferences returns the references of a store, and its copies in the order in which a write sets them: one
+// whose reference is a copy comes after that.
 func compileReferences(s *config.Store) (references []store.Reference, copies []store.Copy) {
 	read := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(s.Copies)) {
@@ -73,7 +73,7 @@ func (p *Plan) linkReferences() {
 	}
 }
 
-// followCopies tells stores which of their fields have copies in objects of stores.
+// followCopies sets which fields of stores have copies in objects of stores.
 func (p *Plan) followCopies() {
 	from := map[string][]string{}
 	for i := range p.Stores {

@@ -97,7 +97,7 @@ func (f *Filling) Again(ctx context.Context, loss string) error {
 // once the targets that are named by integers are filled, too. Other upgrades from a previous release have no status.
 func merged(all []walk.Status) (out []walk.Status) {
 	for _, s := range all {
-		if s.Kind != walk.Mapping && s.Kind != walk.Computed {
+		if s.Kind != walk.Mapping && s.Kind != walk.Computed && s.Kind != walk.Copies {
 			continue
 		}
 		for _, n := range all {
@@ -127,6 +127,8 @@ var (
 		[]string{"source", "target", "array"}, nil)
 	computedDesc = prometheus.NewDesc("belfry_computed_filled",
 		"1 once the computed properties of a store are computed for all objects.", []string{"store"}, nil)
+	copiesDesc = prometheus.NewDesc("belfry_copies_filled",
+		"1 once all objects of a store have their copies of referenced objects.", []string{"store"}, nil)
 	fillsDesc = prometheus.NewDesc("belfry_mapping_fill_targets_total",
 		"Arrays that this process has filled from objects that there were before a mapping.", nil, nil)
 )
@@ -135,12 +137,16 @@ var (
 func (f *Filling) collector() prometheus.Collector {
 	return prom.Computed(func(_ context.Context, values prom.Values) {
 		for _, s := range f.Status() {
-			if s.Kind == walk.Computed {
+			switch s.Kind {
+			case walk.Computed:
 				values.Gauge(computedDesc, prom.OneIf(s.Filled), s.Store)
+				continue
+			case walk.Copies:
+				values.Gauge(copiesDesc, prom.OneIf(s.Filled), s.Store)
 				continue
 			}
 			values.Gauge(filledDesc, prom.OneIf(s.Filled), s.Source, s.Store, s.Array)
 		}
 		values.Counter(fillsDesc, float64(f.former.Load()+f.filler.Load().Targets()))
-	}, filledDesc, computedDesc, fillsDesc)
+	}, filledDesc, computedDesc, copiesDesc, fillsDesc)
 }

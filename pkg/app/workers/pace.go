@@ -18,10 +18,10 @@ const logShare = 10
 
 const (
 	paceEvery = 200 * time.Millisecond // how often the lag is read at most
-	ownWait   = time.Second            // the longest wait for the listener of copies itself, which is needed for its progress
+	ownWait   = time.Second            // for the listener of copies itself, which is needed for its progress
 )
 
-// pace lets copies go on as long as listeners keep up.
+// pace delays copies while listeners do not keep up.
 type pace struct {
 	generation *serving.Generation
 

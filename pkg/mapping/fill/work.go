@@ -105,6 +105,9 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 		if slices.ContainsFunc(s.Maps(), func(m store.Mapping) bool { return m.Array != "" && m.MaxEntry > 0 }) {
 			all["escapes of "+name] = escapes(s)
 		}
+		if len(s.Copies()) > 0 {
+			all["copies of "+name] = copied(s, mapping.NewCopier(set, mapping.CopierOptions{}))
+		}
 		if len(s.ComputedFields()) > 0 {
 			all["computed of "+name] = computed(s)
 		}
@@ -152,6 +155,19 @@ func computed(s *store.Store) *work {
 				err = errs.New(errs.Conflict, "other writes keep changing it")
 			}
 			return err
+		},
+	}
+}
+
+// copied gives the objects of a store the copies of the objects that they name.
+func copied(s *store.Store, copier *mapping.Copier) *work {
+	return &work{
+		store: s, page: 100, atOnce: targetsAtOnce, kind: walk.Copies, shown: s.Name(), called: "store",
+		what: "the copies of referenced objects in a store", onEvents: true,
+		begins:     "copies of referenced objects are new or have changed: setting them in the objects that there are",
+		definition: hashOf(s.Copies()),
+		fill: func(ctx context.Context, o store.Stored, _ func(objects int) error) error {
+			return copier.Correct(ctx, s, o.UUID)
 		},
 	}
 }

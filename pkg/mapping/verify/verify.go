@@ -32,7 +32,7 @@ const (
 	Malformed Kind = "malformed" // the property is not an array, or has an element that is not an entry
 	Undeleted Kind = "undeleted" // a cascade should have deleted the object
 	Broken    Kind = "dangling"  // a reference names an object that does not exist, and must not
-	Stale     Kind = "stale"     // a computed field differs from the value of its expression
+	Stale     Kind = "stale"     // a computed field, or a copy of a referenced object, differs from its source
 )
 
 // Difference is one place where an array and the objects disagree.
@@ -76,6 +76,7 @@ type Report struct {
 	Targets     int64        `json:"targets"`            // target objects read
 	Entries     int64        `json:"entries"`            // entries compared
 	Computed    int64        `json:"computed,omitempty"` // objects whose computed fields were compared
+	Copied      int64        `json:"copied,omitempty"`   // objects whose copies of referenced objects were compared
 	Differences []Difference `json:"differences"`
 	More        int          `json:"more,omitempty"` // differences beyond MaxDifferences
 	Full        []Full       `json:"overfull,omitempty"`
@@ -142,7 +143,8 @@ func Run(ctx context.Context, set *store.Set, o Options) (*Report, error) {
 			return nil, err
 		}
 		onward := v.report.Repaired > repaired &&
-			slices.ContainsFunc(set.Mappings(), func(m store.Mapping) bool { return m.FollowsWorkers })
+			(len(v.copying()) > 0 ||
+				slices.ContainsFunc(set.Mappings(), func(m store.Mapping) bool { return m.FollowsWorkers }))
 		if !deleted && !onward || !o.Alone || pass == maxPasses {
 			return v.report, nil
 		}
@@ -160,6 +162,9 @@ type verification struct {
 // run reports whether a repair has deleted objects.
 func (v *verification) run(ctx context.Context) (deleted bool, err error) {
 	if err := v.compute(ctx); err != nil {
+		return false, err
+	}
+	if err := v.copies(ctx); err != nil {
 		return false, err
 	}
 	if err := v.references(ctx); err != nil {

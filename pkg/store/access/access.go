@@ -80,8 +80,8 @@ type Rules struct {
 // New returns the rules that options describe.
 func New(o Options) *Rules {
 	r := &Rules{
-		opts: o, arrays: setOf(o.Arrays), derived: setOf(o.Derived), binaries: setOf(o.Binaries), reserved: setOf(o.Reserved),
-		maintained: setOf(o.Maintained),
+		opts: o, arrays: setOf(o.Arrays), derived: setOf(o.Derived), binaries: setOf(o.Binaries),
+		reserved: setOf(o.Reserved), maintained: setOf(o.Maintained),
 	}
 	readOnly := slices.Clone(o.ReadOnly)
 	if o.Policy != nil {

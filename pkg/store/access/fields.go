@@ -70,8 +70,8 @@ func (r *Rules) ServerOwned(name string) bool {
 // OwnedByStore reports whether belfry itself maintains a field: an array, a copy, an aggregate, a
 // time, a computed, internal or reserved field. Callers and schemas are responsible for all others.
 func (r *Rules) OwnedByStore(name string) bool {
-	return name == Created || name == Updated || r.arrays[name] || r.derived[name] || r.reserved[name] || r.opts.Computed.Has(name) ||
-		IsInternal(name)
+	return name == Created || name == Updated || r.arrays[name] || r.derived[name] || r.reserved[name] ||
+		r.opts.Computed.Has(name) || IsInternal(name)
 }
 
 // Maintains reports whether belfry itself maintains a field other than the uuid, in every object.
@@ -80,9 +80,9 @@ func (r *Rules) Maintains(name string) bool {
 }
 
 // Settable returns a copy of the caller's object with the fields that the caller may set, the uuid excluded. A client
-// may not set the server's fields; the program itself may not set arrays, copies, aggregates, computed fields, records of binaries and
-// times. Sending such a field is not an error: clients can write back an object as they read it. Strings are as they
-// will be stored, so that limits count that.
+// may not set the server's fields; the program itself may not set arrays, copies, aggregates, computed fields, records
+// of binaries and times. Sending such a field is not an error: clients can write back an object as they read it.
+// Strings are as they will be stored, so that limits count that.
 func (r *Rules) Settable(c Caller, o object.Object) object.Object {
 	in := make(object.Object, len(o)+3)
 	for name, value := range o {

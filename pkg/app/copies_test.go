@@ -1,0 +1,223 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/mapping/verify"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
+	"belfry/test/kit"
+)
+
+// a chain of copies: comments have the names that recipes have of their authors, which have those of their teams.
+const copiesConfig = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Teams: {expose: {}}
+  Authors:
+    expose: {}
+    references: {team: Teams}
+    copies: {teamName: team.name}
+  Recipes:
+    expose: {list: true}
+    references: {author: {store: Authors, required: true}}
+    copies: {chef: author.name, team: author.teamName}
+    computed: {label: 'chef + "!"'}
+    indexes: [chef, team]
+    map: {Authors: {key: author, target: recipes, fields: "label, team"}}
+`
+
+// wantBody waits until a request returns a text.
+func (p *place) wantBody(a *App, path, want string) {
+	p.Helper()
+	kit.WaitUntil(p, func() error {
+		if _, body := p.do(a, "GET", path, ""); !strings.Contains(body, want) {
+			return fmt.Errorf("%s is %s, want %s", path, body, want)
+		}
+		return nil
+	})
+}
+
+func TestCopiesFollowTheirSources(t *testing.T) {
+	p := newPlace(t, copiesConfig)
+	a := p.start()
+	p.want(a, "POST", "/teams", `{"uuid":"t","name":"Red"}`, http.StatusCreated)
+	p.want(a, "POST", "/authors", `{"uuid":"a","name":"Ann","team":"t","teamName":"forged"}`, http.StatusCreated)
+	status, body := p.do(a, "POST", "/recipes", `{"uuid":"r","author":"a","chef":"forged"}`)
+	if status != http.StatusCreated || !strings.Contains(body, `"chef":"Ann"`) ||
+		!strings.Contains(body, `"label":"Ann!"`) || !strings.Contains(body, `"team":"Red"`) {
+		t.Fatalf("the reply to the creation is %d %s", status, body)
+	}
+	if status, body = p.do(a, "PATCH", "/recipes/r", `{"chef":"forged"}`); !strings.Contains(body, `"chef":"Ann"`) {
+		t.Errorf("the reply to the update is %d %s", status, body)
+	}
+
+	p.want(a, "PATCH", "/authors/a", `{"name":"Bea"}`, http.StatusOK)
+	p.wantBody(a, "/recipes/r", `"label":"Bea!"`)
+	p.wantBody(a, "/recipes?filter=chef=='Bea'", `"uuid":"r"`)
+	p.wantBody(a, "/authors/a", `"recipes":[{"uuid":"r","label":"Bea!","team":"Red"}]`)
+
+	p.want(a, "PATCH", "/teams/t", `{"name":"Blue"}`, http.StatusOK)
+	p.wantBody(a, "/recipes?filter=team=='Blue'", `"uuid":"r"`)
+	p.wantBody(a, "/authors/a", `"recipes":[{"uuid":"r","label":"Bea!","team":"Blue"}]`)
+
+	p.want(a, "POST", "/authors", `{"uuid":"b","name":"Bob"}`, http.StatusCreated)
+	status, body = p.do(a, "PATCH", "/recipes/r", `{"author":"b"}`)
+	if status != http.StatusOK || !strings.Contains(body, `"chef":"Bob"`) || strings.Contains(body, `"team"`) {
+		t.Errorf("the reply to the update is %d %s", status, body)
+	}
+	p.want(a, "DELETE", "/authors/b", "", http.StatusNoContent)
+	kit.WaitUntil(p, func() error {
+		if _, body := p.do(a, "GET", "/recipes/r", ""); strings.Contains(body, "chef") {
+			return errors.New(body)
+		}
+		return nil
+	})
+	p.want(a, "POST", "/authors", `{"uuid":"b","name":"Ben"}`, http.StatusCreated)
+	p.wantBody(a, "/recipes/r", `"chef":"Ben"`)
+}
+
+// An object that does not exist, and one that the caller may not get, are refused by the same reply.
+func TestRequiredReferences(t *testing.T) {
+	p := newPlace(t, `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Authors: {expose: {}, uuid: client, policy: {create: "true", get: object.public == true}}
+  Recipes:
+    expose: {}
+    references: {author: {store: Authors, required: true}}
+`)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"shown","public":true}`, http.StatusCreated)
+	p.want(a, "POST", "/authors", `{"uuid":"hidden"}`, http.StatusCreated)
+	withoutInstance := func(body string) string {
+		before, rest, _ := strings.Cut(body, `"instance":"`)
+		_, after, _ := strings.Cut(rest, `"`)
+		return before + after
+	}
+	var refused []string
+	for _, author := range []string{`"hidden"`, `"missing"`, `["shown","hidden"]`, `"not a uuid"`} {
+		status, body := p.do(a, "POST", "/recipes", `{"author":`+author+`}`)
+		if status != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", author, status, body)
+		}
+		refused = append(refused, withoutInstance(body))
+	}
+	if refused[0] != refused[1] || refused[0] != refused[2] {
+		t.Errorf("the replies differ: %q", refused)
+	}
+	for _, body := range []string{`{}`, `{"author":null}`, `{"author":[]}`, `{"author":{}}`, `{"author":["shown",null]}`} {
+		p.want(a, "POST", "/recipes", body, http.StatusBadRequest)
+	}
+	p.want(a, "POST", "/recipes", `{"uuid":"r","author":"shown"}`, http.StatusCreated)
+	p.want(a, "PATCH", "/recipes/r", `{"author":"hidden"}`, http.StatusBadRequest)
+	p.want(a, "PATCH", "/recipes/r", `{"author":null}`, http.StatusBadRequest)
+	p.want(a, "PATCH", "/recipes/r", `{"title":"Soup"}`, http.StatusOK)
+	_, batch := p.do(a, "POST", "/batch",
+		`{"operations":[{"method":"POST","path":"/recipes","body":{"author":"hidden"}}]}`)
+	if !strings.Contains(batch, `"status":400`) || !strings.Contains(batch, "that exists and that you may get") {
+		t.Errorf("in a batch: %s", batch)
+	}
+}
+
+func TestCheckReportsCyclesOfCopies(t *testing.T) {
+	c := newPlace(t, "").load(`stores:
+  Authors:
+    references: {best: Recipes}
+    copies: {title: best.shown}
+  Recipes:
+    references: {author: Authors, self: Recipes}
+    copies: {chef: author.label, again: self.again, other: self.fine}
+    computed: {shown: 'chef + "!"'}
+    map: {Authors: {key: author, target: recipes, fields: chef}}
+  Shelves:
+    computed: {count: size(recipes)}
+    references: {shelf: Shelves}
+    copies: {above: shelf.count}
+`)
+	c.Stores["Authors"].Computed = map[string]string{"label": `title + "?"`}
+	var problems config.Problems
+	if err := plan.Check(c); !errors.As(err, &problems) {
+		t.Fatal(err)
+	}
+	text := problems.Error()
+	for _, want := range []string{
+		"stores.Authors.computed.label: depends on itself: Authors.label reads Authors.title reads Recipes.shown " +
+			"reads Recipes.chef reads Authors.label",
+		"stores.Recipes.copies.again: depends on itself: Recipes.again reads Recipes.again",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if len(problems) != 2 {
+		t.Errorf("%d problems:\n%s", len(problems), text)
+	}
+}
+
+// Copies that a reload adds are set in the objects that there are; those that it removes keep their values, which
+// clients can change from then on.
+func TestAReloadAddsAndRemovesCopies(t *testing.T) {
+	const without = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Authors: {expose: {}}
+  Recipes: {expose: {}%s}
+`
+	p := newPlace(t, fmt.Sprintf(without, ""))
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/authors", `{"uuid":"a","name":"Ann"}`, http.StatusCreated)
+	p.want(a, "POST", "/recipes", `{"uuid":"r","author":"a","chef":"mine"}`, http.StatusCreated)
+	p.reload(a, fmt.Sprintf(without, ", references: {author: Authors}, copies: {chef: author.name}"))
+	p.wantBody(a, "/recipes/r", `"chef":"Ann"`)
+	p.want(a, "PATCH", "/authors/a", `{"name":"Bea"}`, http.StatusOK)
+	p.wantBody(a, "/recipes/r", `"chef":"Bea"`)
+	p.reload(a, fmt.Sprintf(without, ""))
+	p.want(a, "PATCH", "/recipes/r", `{"chef":"mine"}`, http.StatusOK)
+	p.wantBody(a, "/recipes/r", `"chef":"mine"`)
+}
+
+func TestVerifyComparesAndRepairsCopies(t *testing.T) {
+	p := newPlace(t, copiesConfig)
+	a := p.start()
+	p.want(a, "POST", "/authors", `{"uuid":"a","name":"Ann"}`, http.StatusCreated)
+	p.want(a, "POST", "/recipes", `{"uuid":"r","author":"a"}`, http.StatusCreated)
+	p.wantBody(a, "/authors/a", `"recipes":[{"uuid":"r","label":"Ann!"}]`)
+	set := a.now().Set
+	report := func(repair bool) *verify.Report {
+		r, err := verify.Run(t.Context(), set, verify.Options{Repair: repair})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := report(false); !r.Clean() || r.Copied != 2 {
+		t.Fatalf("%+v", r)
+	}
+	recipes := set.Store("Recipes")
+	o, err := recipes.Get(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.NewWorker(recipes).CompareAndSet(t.Context(), o, object.Object{"chef": []byte(`"forged"`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := report(false); len(r.Differences) == 0 || r.Differences[0].Array != "chef" {
+		t.Fatalf("%+v", r)
+	}
+	if r := report(true); r.Repaired == 0 {
+		t.Fatalf("%+v", r)
+	}
+	p.wantBody(a, "/recipes/r", `"chef":"Ann"`)
+	p.wantBody(a, "/authors/a", `"recipes":[{"uuid":"r","label":"Ann!"}]`)
+}
