@@ -115,6 +115,8 @@ func (c *Config) checkReferences(st *Store, path string, maintained maintained) 
 			c.doc.Problem(at+".required", "clients don't set this property: it is copied or computed; remove required")
 		case r.OnDelete == OnDeleteClear && (what.path != "" || st.Computed[property] != ""):
 			c.doc.Problem(at+".onDelete", "clear can't change this property: it is copied or computed")
+		case r.OnDelete == OnDeleteRestrict && (what.path != "" || st.Computed[property] != ""):
+			c.doc.Problem(at+".onDelete", "restrict can't refuse what this property names: it is copied or computed")
 		case r.OnDelete == OnDeleteClear && property == st.Owner:
 			c.doc.Problem(at+".onDelete", "clear would leave objects without an owner; choose another value")
 		}

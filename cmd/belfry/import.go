@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -104,6 +105,10 @@ func (c *importCmd) options(loaded *config.Config) (importer.Options, error) {
 		return o, plan.UnknownStore(loaded, c.Store)
 	}
 	o.Omit, o.MaxSize = owned(loaded, st), int(st.MaxObjectSize)
+	o.Refers = func(pointer string) bool {
+		r, refers := st.References[strings.TrimPrefix(pointer, "/")]
+		return refers && r.Store == st.Name
+	}
 	if c.DryRun {
 		var err error
 		o.Schema, err = plan.Judge(loaded, c.Store)
@@ -139,6 +144,7 @@ func owned(c *config.Config, st *config.Store) func(string) bool {
 		}
 	}
 	fields = append(fields, "created", "updated")
+	fields = append(fields, slices.Collect(maps.Keys(st.Copies))...)
 	fields = append(fields, st.Private...)
 	return func(name string) bool { return strings.HasPrefix(name, "_") || slices.Contains(fields, name) }
 }

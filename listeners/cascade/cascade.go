@@ -1,10 +1,13 @@
 // Package cascade is the listener that deletes the objects linked to a deleted
-// one, where a mapping says so.
+// one, where a mapping or a reference says so, and clears references to it.
 //
 // It finds them by the index on the mapping's key, not by the array, which may
 // lag. Each is deleted through its store, so that its own event continues the
 // cascade, to any depth and through cycles. After a crash the event is
 // redelivered, and the objects already deleted are not found again.
+//
+// An object that is written while its target is being deleted may not be in the
+// index in time. Its own event has the worker read the target.
 package cascade
 
 import (
@@ -28,14 +31,24 @@ const Name = event.OriginCascade
 // pageSize is how many linked objects one query returns.
 const pageSize = 500
 
-// Filters returns the subjects of the deletions that cascade.
+// Filters returns the subjects of the deletions that cascade or clear references, and of the writes of objects with
+// such references.
 func Filters(set *store.Set) []string {
 	var filters []string
 	for target := range set.Cascades() {
 		filters = append(filters, event.Filter(event.StoreDeleted, target))
 	}
+	for _, r := range set.References() {
+		if r.OnDelete == store.OnDeleteClear {
+			filters = append(filters, event.Filter(event.StoreDeleted, r.Target))
+		}
+		if len(set.Following(r.Source)) > 0 {
+			filters = append(filters, event.Filter(event.StoreSaved, r.Source),
+				event.Filter(event.StoreUpdated, r.Source))
+		}
+	}
 	slices.Sort(filters)
-	return filters
+	return slices.Compact(filters)
 }
 
 // Options configure a Worker.
@@ -50,6 +63,7 @@ type Options struct {
 // Worker handles deletions. It is safe for concurrent use.
 type Worker struct {
 	set         *store.Set
+	reconciler  *mapping.Reconciler
 	concurrency int
 	now         func() time.Time
 }
@@ -59,14 +73,26 @@ func NewWorker(set *store.Set, o Options) *Worker {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Worker{set: set, concurrency: cmp.Or(o.Concurrency, 64), now: o.Now}
+	return &Worker{
+		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{}), concurrency: cmp.Or(o.Concurrency, 64),
+		now: o.Now,
+	}
 }
 
-// Handle deletes the objects that cascading mappings link to the deleted object.
+// Handle deletes the objects that cascading mappings link to the deleted object, and clears references to it. For a
+// write it does what the references of the object say about those of its targets that have been deleted.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	ctx = store.WithCall(ctx, store.Call{Origin: Name, Actor: e.Actor, Ctx: e.Ctx})
+	if e.Event != event.StoreDeleted {
+		return w.follow(ctx, e)
+	}
 	for _, m := range w.set.Cascades()[e.Store] {
-		if err := w.deleteLinked(ctx, m, e); err != nil {
+		if err := w.untilNone(ctx, m.Source, func() (int, error) { return w.deleteIndexed(ctx, m, e) }); err != nil {
+			return err
+		}
+	}
+	for _, r := range w.set.Referring(e.Store, store.OnDeleteClear) {
+		if err := w.untilNone(ctx, r.Source, func() (int, error) { return w.clearIndexed(ctx, &r, e) }); err != nil {
 			return err
 		}
 	}
@@ -89,12 +115,12 @@ func deletedAt(e *event.Envelope) uint64 {
 	return e.Revision
 }
 
-// deleteLinked deletes until the index has nothing more to delete. Where the
+// untilNone acts on the objects that an index has until it has nothing more to do. Where the
 // index lags it queries once more after the lag has passed.
-func (w *Worker) deleteLinked(ctx context.Context, m *store.Mapping, e *event.Envelope) error {
-	lag := w.set.Store(m.Source).IndexLag()
+func (w *Worker) untilNone(ctx context.Context, source string, act func() (int, error)) error {
+	lag := w.set.Store(source).IndexLag()
 	for {
-		n, err := w.deleteIndexed(ctx, m, e)
+		n, err := act()
 		if err != nil {
 			return err
 		}
@@ -116,16 +142,24 @@ func (w *Worker) deleteLinked(ctx context.Context, m *store.Mapping, e *event.En
 func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
 	objects := w.set.Store(m.Source)
 	cond := func(ctx context.Context, x store.Stored) (bool, error) { return w.mustDelete(ctx, m, e, x) }
+	return w.each(ctx, objects, m.Key, e.UUID, func(ctx context.Context, x store.Stored) (bool, error) {
+		return mapping.DeleteIf(ctx, objects, x, cond)
+	})
+}
+
+// each acts on the objects that the index has under a target, several at once, and returns on how many it did.
+func (w *Worker) each(ctx context.Context, objects *store.Store, key, target string,
+	act func(context.Context, store.Stored) (bool, error)) (int, error) {
 	var total atomic.Int64
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(w.concurrency)
-	for x, err := range objects.Linked(gctx, m.Key, e.UUID, pageSize) {
+	for x, err := range objects.Linked(gctx, key, target, pageSize) {
 		g.Go(func() error {
 			if err != nil {
 				return err
 			}
-			deleted, err := mapping.DeleteIf(gctx, objects, x, cond)
-			if deleted {
+			acted, err := act(gctx, x)
+			if acted {
 				total.Add(1)
 			}
 			return err

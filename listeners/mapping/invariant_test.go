@@ -30,6 +30,9 @@ func checkInvariant(ctx context.Context, set *store.Set, histories model.Histori
 	if err := checkCascades(ctx, set, histories); err != nil {
 		return err
 	}
+	if err := checkReferences(ctx, set, histories); err != nil {
+		return err
+	}
 	if err := checkCounts(ctx, set); err != nil {
 		return err
 	}

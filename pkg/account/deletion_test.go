@@ -16,6 +16,8 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
 )
 
@@ -410,4 +412,43 @@ func TestADisabledUserIsDeletedAsPlanned(t *testing.T) {
 	w.wantKind(err, errs.Denied)
 	w.clock.advance(deletionGrace)
 	w.due(1)
+}
+
+// Users whom objects name, by a reference that restricts deletions, can't plan their deletion; one that is due waits.
+func TestObjectsRestrictTheDeletionOfAnAccount(t *testing.T) {
+	w := newFixture(t, deletable)
+	posts, err := store.Open(t.Context(), w.backend, store.Options{
+		Name: "Posts", Now: w.clock.Now,
+		References: []store.Reference{{Field: "author", Target: "Users", Indexed: true, Counted: true,
+			OnDelete: store.OnDeleteRestrict}},
+	})
+	w.must(err)
+	all := []*store.Store{posts}
+	for _, s := range w.set.Stores() {
+		all = append(all, s)
+	}
+	store.NewSet(all, nil)
+	in, other := w.register(ada, password), w.register("bob@example.com", password)
+	save := func(user sessions.Issued) {
+		_, err := posts.Save(t.Context(), object.Object{"author": object.AppendString(nil, user.User.UUID)}, "")
+		w.must(err)
+	}
+	save(in)
+	_, _, err = w.Deletion.Plan(t.Context(), password, with(in))
+	w.wantKind(err, errs.Conflict)
+	if !strings.Contains(err.Error(), "1 object of Posts names it") {
+		t.Errorf("%v does not count the posts", err)
+	}
+	for o, err := range posts.All(t.Context(), 10) {
+		w.must(err)
+		w.must(posts.Delete(t.Context(), o.UUID, 0))
+	}
+	w.plan(in)
+	w.plan(other)
+	save(in) // which the plan did not see
+	w.clock.advance(deletionGrace)
+	w.due(1)
+	if exists, err := w.set.Store("Users").Exists(t.Context(), in.User.UUID); err != nil || !exists {
+		t.Errorf("the user whom a post names is deleted: %v", err)
+	}
 }

@@ -103,7 +103,10 @@ type Array struct {
 }
 
 // Key is a property with the uuid of an object of another store, or with several.
-type Key struct{ Name, Target string }
+type Key struct {
+	Name, Target string
+	Required     bool // it names objects that exist
+}
 
 // Of returns the contract of a configuration, with the methods by which its users authenticate.
 func Of(c *config.Config, methods []about.Configured, version, baseURL string) (*Contract, error) {
@@ -197,12 +200,24 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 		}
 	}
 	for _, target := range slices.Sorted(maps.Keys(s.Map)) {
-		out.Keys = append(out.Keys, Key{s.Map[target].Key, target})
+		out.Keys = append(out.Keys, keyOf(s, s.Map[target].Key, target))
+	}
+	for _, property := range slices.Sorted(maps.Keys(s.References)) {
+		key := keyOf(s, property, s.References[property].Store)
+		if !slices.Contains(out.Keys, key) && !s.NeverRead(property) {
+			out.Keys = append(out.Keys, key)
+		}
 	}
 	for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
 		out.Files = append(out.Files, c.Binaries[service].Map[s.Name]...)
 	}
 	return out
+}
+
+// keyOf returns a key of a store, which a reference may require.
+func keyOf(s *config.Store, property, target string) Key {
+	r := s.References[property]
+	return Key{Name: property, Target: target, Required: r.Required && r.Store == target}
 }
 
 func filesOf(c *config.Config, name string) Files {

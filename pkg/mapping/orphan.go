@@ -59,7 +59,12 @@ func LinkedTo(m *store.Mapping, x store.Stored, target store.Target) bool {
 
 // Names reports whether the key of an object names a target.
 func Names(m *store.Mapping, x store.Stored, target string) bool {
-	return slices.Contains(store.KeyTargets(object.Field(x.Body, m.Key)), target)
+	return names(x, m.Key, target)
+}
+
+// names reports whether a field of an object names a target.
+func names(x store.Stored, field, target string) bool {
+	return slices.Contains(store.KeyTargets(object.Field(x.Body, field)), target)
 }
 
 // DeleteIf deletes an object, given as it was read, if cond holds for it, and
@@ -71,12 +76,18 @@ func Names(m *store.Mapping, x store.Stored, target string) bool {
 // mistaken for one of the former incarnation.
 func DeleteIf(ctx context.Context, s *store.Store, x store.Stored,
 	cond func(context.Context, store.Stored) (bool, error)) (bool, error) {
+	return actIf(ctx, s, x, cond, func(x store.Stored) error { return s.Delete(ctx, x.UUID, x.Revision) })
+}
+
+// actIf is DeleteIf for any write of an object at its revision.
+func actIf(ctx context.Context, s *store.Store, x store.Stored,
+	cond func(context.Context, store.Stored) (bool, error), act func(store.Stored) error) (bool, error) {
 	for {
 		ok, err := cond(ctx, x)
 		if err != nil || !ok {
 			return false, err
 		}
-		err = s.Delete(ctx, x.UUID, x.Revision)
+		err = act(x)
 		switch {
 		case err == nil:
 			return true, nil

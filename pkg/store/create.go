@@ -49,6 +49,9 @@ func (w *writer) create(ctx context.Context, o object.Object, uuid string, also 
 	// had, at an earlier attempt, a value that is another one's by now.
 	for range maxAttempts {
 		written, failed := w.commit(ctx, call, &made)
+		if failed == nil {
+			return written, w.confirm(ctx, &made, written)
+		}
 		taken := errors.Is(failed, errs.Taken)
 		if !taken && !errors.Is(failed, errs.Mismatch) {
 			return written, failed
@@ -58,7 +61,7 @@ func (w *writer) create(ctx context.Context, o object.Object, uuid string, also 
 			return driver.Record{}, err
 		}
 		if call.Idempotency != nil && call.Idempotency.savedBy(record, found) {
-			return record, nil
+			return record, w.confirmApplied(ctx, record)
 		}
 		if found && !record.Deleted {
 			return driver.Record{}, errs.New(errs.Exists, "%s already has an object %q", w.name, uuid)

@@ -18,7 +18,7 @@ type events struct {
 	now   func() time.Time
 	// fields that an event keeps however large it is: mapped, and the owner, on which a cascade depends
 	carried []string
-	// fields on which copies depend, in this object or others: an event says which of them have changed
+	// fields on which copies depend, in this object or others, and references: an event says which of them have changed
 	copied   []string
 	binaries bool      // an event says which properties hold binaries
 	live     Announcer // nil: no announcements
@@ -38,9 +38,15 @@ func newEvents(o *Options, rules *access.Rules, x *indexing) *events {
 	return e
 }
 
-// copied returns the fields on which copies depend: those that are copied, and the references of copies.
+// copied returns the fields on which copies depend: those that are copied, and the references of copies. A reference
+// that a deletion clears, or by which it deletes the object, is among them.
 func (o *Options) copied() []string {
 	all := slices.Clone(o.CopiedFrom)
+	for _, r := range o.References {
+		if (r.OnDelete == OnDeleteClear || r.OnDelete == OnDeleteCascade) && !slices.Contains(all, r.Field) {
+			all = append(all, r.Field)
+		}
+	}
 	for i := range o.Copies {
 		if reference := o.Copies[i].Reference; !slices.Contains(all, reference) {
 			all = append(all, reference)

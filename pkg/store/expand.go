@@ -46,7 +46,7 @@ func ParseExpand(text string, known map[string]*Store) (all []Expansion, err err
 		case known[name] == nil && len(known) == 0:
 			return nil, errs.New(errs.Invalid,
 				"expand: this store has no field that names objects which can be read: none "+
-					"is the key of a mapping to a store whose objects can be read")
+					"is the key of a mapping, or a reference, to a store whose objects can be read")
 		case known[name] == nil:
 			return nil, errs.New(errs.Invalid, "expand: %.64q can't be expanded; what can be is %s",
 				name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))

@@ -88,9 +88,14 @@ func (s *Store) Reply(ctx context.Context, w WriteStatus) Stored {
 	return s.reader.reply(ctx, w.record)
 }
 
-// WriteStatus reads the evidence of a record for the write with an ID.
+// WriteStatus reads the evidence of a record for the write with an ID. Invalid when the write was applied, and an object
+// that it names has been deleted before the write was acknowledged.
 func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, error) {
-	return s.reader.writeStatus(ctx, uuid, id)
+	status, err := s.reader.writeStatus(ctx, uuid, id)
+	if err == nil && status.Applied {
+		err = s.writer.confirmApplied(ctx, status.record)
+	}
+	return status, err
 }
 
 // Save stores a new object. Its uuid is the one given, else the object's own field uuid, else a new UUIDv7. It returns
@@ -140,6 +145,15 @@ func (s *Store) Delete(ctx context.Context, uuid string, ifRevision uint64, also
 // anything. It asks neither an interceptor nor BeforeDelete.
 func (s *Store) CheckDelete(ctx context.Context, uuid string) error {
 	return s.writer.checkDelete(ctx, uuid)
+}
+
+// CheckNamed returns the error of a deletion of an object that is refused because others name it: Conflict with
+// ErrRestricted.
+func (s *Store) CheckNamed(ctx context.Context, uuid string) error {
+	if r := s.writer.restricting(CallOf(ctx)); r != nil {
+		return r.check(ctx, uuid)
+	}
+	return nil
 }
 
 // Mutate changes fields of an object that belfry itself maintains and that no

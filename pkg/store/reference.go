@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
 	"belfry/pkg/store/policy"
 )
 
@@ -17,7 +20,34 @@ type Reference struct {
 	Target   string // the store of the named objects
 	Required bool   // a write that names an object has it exist, and the field names one
 	Indexed  bool   // objects are indexed by what the field names, as by the key of a mapping
-	OnDelete string // what a deletion of the named object does: see config.Reference
+	OnDelete string // what a deletion of the named object does: keep, restrict, clear or cascade
+
+	// Counted says that clients may get objects of the store: a deletion that is refused says how many name the object.
+	Counted bool
+}
+
+// The values of Reference.OnDelete.
+const (
+	OnDeleteKeep     = "keep"     // nothing
+	OnDeleteRestrict = "restrict" // the deletion is refused
+	OnDeleteClear    = "clear"    // the field no longer names the object
+	OnDeleteCascade  = "cascade"  // the objects are deleted, too
+)
+
+// Referring is a reference of the objects of a store.
+type Referring struct {
+	Source string // the store
+	Reference
+}
+
+// ReferencesOf returns the references of stores with these options.
+func ReferencesOf(stores []Options) (all []Referring) {
+	for i := range stores {
+		for _, r := range stores[i].References {
+			all = append(all, Referring{Source: stores[i].Name, Reference: r})
+		}
+	}
+	return all
 }
 
 // peers are the stores of a set, which a store reads to follow its references. They are set once, before the first
@@ -32,19 +62,29 @@ func (p *peers) store(name string) *Store {
 	return nil
 }
 
-// requirements are the references of a store whose objects have to exist.
+// requirements are the references of a store whose objects have to exist, or must not be deleted meanwhile.
 type requirements struct {
+	store      string
 	references []Reference
 	peers      *peers
+	now        func() time.Time
 }
 
-func newRequirements(references []Reference, p *peers) *requirements {
-	required := slices.DeleteFunc(slices.Clone(references), func(r Reference) bool { return !r.Required })
-	return &requirements{references: required, peers: p}
+func newRequirements(o *Options, p *peers) *requirements {
+	held := slices.DeleteFunc(slices.Clone(o.References), func(r Reference) bool {
+		return !r.Required && r.OnDelete != OnDeleteRestrict
+	})
+	return &requirements{store: o.Name, references: held, peers: p, now: o.Now}
+}
+
+// restrict reports whether a reference restricts deletions.
+func (r *requirements) restrict() bool {
+	return slices.ContainsFunc(r.references, func(r Reference) bool { return r.OnDelete == OnDeleteRestrict })
 }
 
 // check rejects a required reference that names no object, or one that does not exist or that the caller may not get:
-// the error is the same for both, or it would reveal which objects exist. Objects that were named before are not read.
+// the error is the same for both, or it would reveal which objects exist. It also rejects an object that is being
+// deleted, or was, under a reference that restricts that. Objects that were named before are not read.
 // Errors: Invalid; Unavailable while the objects can't be read.
 func (r *requirements) check(ctx context.Context, stored, next object.Object) error {
 	for i := range r.references {
@@ -52,23 +92,49 @@ func (r *requirements) check(ctx context.Context, stored, next object.Object) er
 		if stored != nil && slices.Equal(stored[ref.Field], next[ref.Field]) {
 			continue
 		}
-		named := KeyTargets(next[ref.Field])
-		switch {
-		case len(named) == 0:
-			return ref.invalid("is required: it must name an object of " + ref.Target)
-		case len(named) > MaxKeyTargets:
-			return ref.invalid(fmt.Sprintf("names %d objects; at most %d are allowed", len(named), MaxKeyTargets))
-		case !namesThroughout(next[ref.Field]):
-			return ref.invalid("has an element that is not the uuid of an object of " + ref.Target)
-		}
-		before := KeyTargets(stored[ref.Field])
-		named = slices.DeleteFunc(named, func(uuid string) bool { return slices.Contains(before, uuid) })
-		if err := r.exist(ctx, ref, named); err != nil {
+		if err := ref.checkNamed(next[ref.Field]); err != nil {
 			return err
+		}
+		for _, uuid := range r.added(ref, stored, next) {
+			if err := r.checkTarget(ctx, ref, uuid); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
+
+// added returns the uuids that a reference names after a write, and not before it. An object that names itself is not
+// among them, unless it has to exist.
+func (r *requirements) added(ref *Reference, stored, next object.Object) []string {
+	before, self := KeyTargets(stored[ref.Field]), ""
+	if ref.Target == r.store && !ref.Required {
+		self, _ = next.Text("uuid")
+	}
+	return slices.DeleteFunc(KeyTargets(next[ref.Field]), func(uuid string) bool {
+		return uuid == self || slices.Contains(before, uuid)
+	})
+}
+
+// checkNamed rejects the value of a required reference that does not name objects.
+func (r *Reference) checkNamed(value []byte) error {
+	named := KeyTargets(value)
+	switch {
+	case !r.Required:
+		return nil
+	case len(named) == 0:
+		return r.invalid("is required: it must name an object of " + r.Target)
+	case len(named) > MaxKeyTargets:
+		return r.invalid(fmt.Sprintf("names %d objects; at most %d are allowed", len(named), MaxKeyTargets))
+	case !namesThroughout(value):
+		return r.invalid("has an element that is not the uuid of an object of " + r.Target)
+	default:
+		return nil
+	}
+}
+
+// ErrUnnamed is in the Invalid of a write that names an object which does not exist, or is being deleted.
+var ErrUnnamed = errors.New("a reference names no object")
 
 // namesThroughout reports whether a value is a uuid, or an array of nothing but uuids.
 func namesThroughout(value []byte) bool {
@@ -85,37 +151,59 @@ func namesThroughout(value []byte) bool {
 
 func (r *Reference) invalid(message string) error {
 	return &errs.Error{
-		Kind: errs.Invalid, Message: "the object has a reference that names no object",
+		Kind: errs.Invalid, Message: "the object has a reference that names no object", Err: ErrUnnamed,
 		Fields: []errs.Field{{Pointer: object.Pointer(r.Field), Message: message}},
 	}
 }
 
-// exist rejects the uuids of objects that the caller can't get.
-func (r *requirements) exist(ctx context.Context, ref *Reference, uuids []string) error {
+// missing is the error of an object that can't be named.
+func (r *Reference) missing() error {
+	if r.Required {
+		return r.invalid("must name an object of " + r.Target + " that exists and that you may get")
+	}
+	return r.invalid("names an object of " + r.Target + " that has been deleted, or is being deleted")
+}
+
+// checkTarget rejects an object that a reference can't name.
+func (r *requirements) checkTarget(ctx context.Context, ref *Reference, uuid string) error {
 	target := r.peers.store(ref.Target)
 	if target == nil {
 		return errs.New(errs.Internal, "the store %s is not open", ref.Target)
 	}
-	for _, uuid := range uuids {
-		ok, err := target.reader.gettable(ctx, uuid)
+	if object.CheckUUID(uuid) != nil {
+		if ref.Required {
+			return ref.missing()
+		}
+		return nil
+	}
+	record, found, err := target.core.driver.Get(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	if ref.Required {
+		ok, err := target.reader.gettable(ctx, record, found)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			return ref.invalid("must name an object of " + ref.Target + " that exists and that you may get")
+			return ref.missing()
 		}
+	}
+	if ref.OnDelete == OnDeleteRestrict && (isGone(record, found) || markOf(record.Body).isFresh(r.now())) {
+		return ref.missing()
 	}
 	return nil
 }
 
-// gettable reports whether there is an object that the caller may get.
-func (r *reader) gettable(ctx context.Context, uuid string) (bool, error) {
-	if object.CheckUUID(uuid) != nil {
+// isGone reports whether a record is that of an object that has been deleted.
+func isGone(record driver.Record, found bool) bool {
+	return found && record.Deleted && tombstoneOf(record).Revision > 0
+}
+
+// gettable reports whether a record is that of an object that the caller may get.
+func (r *reader) gettable(ctx context.Context, record driver.Record, found bool) (bool, error) {
+	if !found || record.Deleted {
 		return false, nil
-	}
-	record, found, err := r.driver.Get(ctx, uuid)
-	if err != nil || !found || record.Deleted {
-		return false, err
 	}
 	call := CallOf(ctx)
 	if !call.Client {

@@ -81,7 +81,7 @@ func (c *checks) mayMismatch(schema Validator, before, after, changed object.Obj
 // the defaults and the schema, without a store.
 func InputValidator(o Options) Validator {
 	o = o.normalized()
-	return inputValidator{newChecks(&o, access.New(o.rules()), newIndexing(&o, nil), newRequirements(nil, nil))}
+	return inputValidator{newChecks(&o, access.New(o.rules()), newIndexing(&o, nil), &requirements{})}
 }
 
 type inputValidator struct{ checks *checks }

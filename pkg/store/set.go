@@ -16,7 +16,14 @@ type Set struct {
 	mappings []Mapping
 	counts   []Mapping             // those with aggregates
 	cascades map[string][]*Mapping // by target, links included
+
+	references []Referring
+	referring  map[onDelete][]Referring
+	following  map[string][]Referring // by the store of the objects
 }
+
+// onDelete identifies the references that do the same with the objects that name a deleted one.
+type onDelete struct{ target, does string }
 
 // Copies are those of a store that have their values from the objects that one reference names.
 type Copies struct {
@@ -34,8 +41,25 @@ func (c *Copies) Follow(fields []string) bool {
 // NewSet makes a set of stores. Every mapping's source and target are in it, and the stores of all references. A store
 // is in one set.
 func NewSet(stores []*Store, mappings []Mapping) *Set {
+	options := make([]Options, len(stores))
+	for i, st := range stores {
+		options[i] = st.opts
+	}
+	s := Declared(options, mappings)
+	for _, st := range stores {
+		s.stores[st.Name()] = st
+	}
+	for _, st := range stores {
+		st.core.peers.set.Store(s)
+	}
+	return s
+}
+
+// Declared returns a set without stores, for what the options of stores say about their objects.
+func Declared(stores []Options, mappings []Mapping) *Set {
 	s := &Set{
 		stores: make(map[string]*Store, len(stores)), cascades: map[string][]*Mapping{}, copies: map[string][]*Copies{},
+		references: ReferencesOf(stores), referring: map[onDelete][]Referring{}, following: map[string][]Referring{},
 	}
 	for _, m := range mappings {
 		if m.Array != "" {
@@ -48,17 +72,41 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 			s.cascades[m.Target] = append(s.cascades[m.Target], &m)
 		}
 	}
-	for _, st := range stores {
-		s.stores[st.Name()] = st
-		for _, k := range copiesIn(st.Name(), st.opts.Copies) {
-			s.copies[k.Source] = append(s.copies[k.Source], k)
-		}
+	for _, k := range CopiesOf(stores) {
+		s.copies[k.Source] = append(s.copies[k.Source], k)
 	}
-	for _, st := range stores {
-		st.core.peers.set.Store(s)
+	for _, r := range s.references {
+		at := onDelete{r.Target, r.OnDelete}
+		s.referring[at] = append(s.referring[at], r)
+		if r.OnDelete == OnDeleteClear || s.LinkOf(&r) != nil {
+			s.following[r.Source] = append(s.following[r.Source], r)
+		}
 	}
 	return s
 }
+
+// LinkOf returns the cascade of a reference that has no array; nil if there is none. The worker of mappings handles the
+// events of objects with an array.
+func (s *Set) LinkOf(r *Referring) *Mapping {
+	all := s.cascades[r.Target]
+	at := slices.IndexFunc(all, func(m *Mapping) bool {
+		return m.Source == r.Source && m.Key == r.Field && m.Array == ""
+	})
+	if at < 0 {
+		return nil
+	}
+	return all[at]
+}
+
+// Following returns the references of a store whose objects are changed or deleted when they name an object that has
+// been deleted, also by an event of their own. They must not be modified.
+func (s *Set) Following(source string) []Referring { return s.following[source] }
+
+// References returns the references of all stores. They must not be modified.
+func (s *Set) References() []Referring { return s.references }
+
+// Referring returns the references to objects of a store that do the same when one is deleted. They must not be modified.
+func (s *Set) Referring(target, does string) []Referring { return s.referring[onDelete{target, does}] }
 
 // CopiesOf returns the copies that stores with these options have, by their references.
 func CopiesOf(stores []Options) (all []*Copies) {
@@ -173,7 +221,10 @@ func (s *Set) Workers(c Cause) []string {
 	if len(s.AggregatesFrom(c.Store)) > 0 || changes(s.AggregatesInto(c.Store)) {
 		workers = append(workers, event.OriginAggregate)
 	}
-	if c.Event == event.StoreDeleted && len(s.cascades[c.Store]) > 0 {
+	deleted := c.Event == event.StoreDeleted
+	clears := len(s.Referring(c.Store, OnDeleteClear)) > 0
+	if deleted && (len(s.cascades[c.Store]) > 0 || clears) ||
+		!deleted && len(s.following[c.Store]) > 0 && c.Origin != event.OriginCascade {
 		workers = append(workers, event.OriginCascade)
 	}
 	return workers

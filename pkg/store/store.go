@@ -277,7 +277,7 @@ func newStore(o Options, made opened, p *peers) *Store {
 	}
 	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p, links: links}
 	x := newIndexing(&o, made.indexes)
-	checked := newChecks(&o, c.rules, x, newRequirements(o.References, p))
+	checked := newChecks(&o, c.rules, x, newRequirements(&o, p))
 	*r = reader{
 		core: c, events: newEvents(&o, c.rules, x), expanding: made.expanding,
 		interception: &interception{

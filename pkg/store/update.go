@@ -134,12 +134,29 @@ func mergeFields(stored, input object.Object, patch bool) (object.Object, error)
 
 // delete: see Store.Delete.
 func (w *writer) delete(ctx context.Context, uuid string, ifRevision uint64, also []ExtraEvent) error {
+	if r := w.restricting(CallOf(ctx)); r != nil {
+		return r.delete(ctx, uuid, ifRevision, also)
+	}
+	return w.remove(ctx, uuid, ifRevision, also, nil)
+}
+
+// remove deletes an object. If references restrict that, marked is its record with the mark of the deletion.
+func (w *writer) remove(
+	ctx context.Context, uuid string, ifRevision uint64, also []ExtraEvent, marked *driver.Record,
+) error {
 	call := CallOf(ctx)
 	_, err := w.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
+		expected := ifRevision
+		if marked != nil {
+			var err error
+			if expected, err = checkMark(record, *marked, ifRevision); err != nil {
+				return nil, err
+			}
+		}
 		if err := w.mayDelete(ctx, call, record); err != nil {
 			return nil, err
 		}
-		if err := checkRevision(record, ifRevision); err != nil {
+		if err := checkRevision(record, expected); err != nil {
 			return nil, err
 		}
 		if _, err := w.interception.write(ctx, call, "delete", uuid, nil, record.Body); err != nil {
@@ -221,7 +238,11 @@ func (w *writer) rewrite(
 			return driver.Record{}, err
 		}
 		if once := CallOf(ctx).Idempotency; once != nil {
-			if done, err := once.check(w.name, uuid, record, found); done || err != nil {
+			done, err := once.check(w.name, uuid, record, found)
+			if err == nil && done {
+				err = w.confirmApplied(ctx, record)
+			}
+			if done || err != nil {
 				return record, err
 			}
 		}
@@ -236,6 +257,9 @@ func (w *writer) rewrite(
 			return record, nil
 		}
 		written, err := w.commit(ctx, CallOf(ctx), made)
+		if err == nil {
+			return written, w.confirm(ctx, made, written)
+		}
 		if !errors.Is(err, errs.Mismatch) {
 			return written, err
 		}

@@ -85,6 +85,7 @@ func importSecrets(ctx context.Context, p *plan.Plan, set *store.Set, q ImportRe
 	result := &Imported{Rejected: []string{}}
 	lines := bufio.NewScanner(q.From)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	var later deferredLines
 	for number := 1; lines.Scan(); number++ {
 		line := bytes.TrimSpace(object.WithoutMark(lines.Bytes()))
 		if len(line) == 0 {
@@ -95,10 +96,61 @@ func importSecrets(ctx context.Context, p *plan.Plan, set *store.Set, q ImportRe
 			if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Taken {
 				return nil, err
 			}
-			result.reject("line %d: %v", number, err)
+			if !errors.Is(err, store.ErrUnnamed) || !later.add(number, line, err) {
+				result.reject("line %d: %v", number, err)
+			}
 		}
 	}
+	if err := later.importAll(ctx, s, q.Update, result); err != nil {
+		return nil, err
+	}
 	return result, errs.Wrap(lines.Err(), errs.Invalid, "the export can't be read")
+}
+
+// maxDeferred is how many bytes of objects wait at most for those that they name.
+const maxDeferred = 64 << 20
+
+// deferredLines are objects that name objects which do not exist: these may come later in the export.
+type deferredLines struct {
+	all   []deferredLine
+	bytes int
+}
+
+type deferredLine struct {
+	number int
+	line   []byte
+	err    error
+}
+
+func (d *deferredLines) add(number int, line []byte, err error) bool {
+	if d.bytes += len(line); d.bytes > maxDeferred {
+		return false
+	}
+	d.all = append(d.all, deferredLine{number, bytes.Clone(line), err})
+	return true
+}
+
+// importAll imports the objects, as long as there are some whose objects exist, and rejects the others.
+func (d *deferredLines) importAll(ctx context.Context, s *store.Store, update bool, result *Imported) error {
+	for {
+		var left []deferredLine
+		for _, l := range d.all {
+			l.err = importLine(ctx, s, update, l.line, result)
+			switch {
+			case errors.Is(l.err, store.ErrUnnamed):
+				left = append(left, l)
+			case l.err != nil:
+				return l.err
+			}
+		}
+		if len(left) == len(d.all) {
+			for _, l := range left {
+				result.reject("line %d: %v", l.number, l.err)
+			}
+			return nil
+		}
+		d.all = left
+	}
 }
 
 func importLine(ctx context.Context, s *store.Store, update bool, line []byte, result *Imported) error {
@@ -113,7 +165,7 @@ func importLine(ctx context.Context, s *store.Store, update bool, line []byte, r
 	}
 	// The store omits arrays and records of binaries. These fields belong to them, and to requests.
 	for _, field := range []string{mapping.OverflowField, mapping.OwnersField, store.BinariesField,
-		store.RequestsField} {
+		store.RequestsField, store.DeletingField} {
 		delete(o, field)
 	}
 	_, err = s.Save(ctx, o, uuid)

@@ -25,6 +25,7 @@ func compileReferences(s *config.Store) (references []store.Reference, copies []
 		references = append(references, store.Reference{
 			Field: name, Target: r.Store, Required: r.Required, OnDelete: onDelete,
 			Indexed: read[name] || onDelete != config.OnDeleteKeep,
+			Counted: s.Expose != nil && !s.Expose.Restrict.Get && !s.NeverRead(name),
 		})
 	}
 	return references, inOrder(copies)

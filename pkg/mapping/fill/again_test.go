@@ -261,3 +261,28 @@ func TestATargetIsReadInEachRepair(t *testing.T) {
 		t.Errorf("a book outlives its author: %v", err)
 	}
 }
+
+// References that the worker would have cleared are cleared after a loss of its events, and no others.
+func TestReferencesAreClearedAfterALossOfEvents(t *testing.T) {
+	i := newInstallation(t)
+	i.options = func(o *store.Options) {
+		if o.Name == "Books" {
+			o.References = []store.Reference{{
+				Field: "author", Target: "Authors", Indexed: true, OnDelete: store.OnDeleteClear,
+			}}
+		}
+	}
+	i.seed(3, 1)
+	p := i.process(books("title")).start()
+	p.filled()
+	p.deleteAuthor("a001")
+	save(i, p.set.Store("Books"), "early", `{"author":["later","a001","a002"]}`)
+	p.must(p.filler.Again(t.Context(), "a loss"))
+	for uuid, want := range map[string]string{"a000-0": `"a000"`, "a001-0": "", "early": `["later","a002"]`} {
+		x, err := p.set.Store("Books").Get(t.Context(), uuid)
+		p.must(err)
+		if got := string(object.Field(x.Body, "author")); got != want {
+			t.Errorf("%s names %s, want %s", uuid, got, want)
+		}
+	}
+}

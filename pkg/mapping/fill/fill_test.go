@@ -24,6 +24,7 @@ import (
 
 // installation is a backend that processes share, each with indexes of its own.
 type installation struct {
+	options func(*store.Options) // of the stores; nil: nothing
 	*testing.T
 	driver.Backend
 
@@ -140,7 +141,7 @@ func (i *installation) process(mappings []store.Mapping) *process {
 	if len(opened) == 0 {
 		opened = []store.Mapping{{Source: "Books", Target: "Authors", Key: "none"}}
 	}
-	set, err := model.OpenSet(i.Context(), p.hooks, opened, nil)
+	set, err := model.OpenSet(i.Context(), p.hooks, opened, i.options)
 	i.must(err)
 	if len(mappings) == 0 {
 		set = store.NewSet([]*store.Store{set.Store("Books"), set.Store("Authors")}, nil)

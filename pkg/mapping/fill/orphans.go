@@ -27,17 +27,28 @@ func cascading(set *store.Set, source string) (all []*store.Mapping) {
 	return all
 }
 
+// clearing returns the references of a store that the deletion of an object clears.
+func clearing(set *store.Set, source string) []store.Referring {
+	return slices.DeleteFunc(slices.Clone(set.Following(source)), func(r store.Referring) bool {
+		return r.OnDelete != store.OnDeleteClear
+	})
+}
+
 // orphansOf begins the names of the works of orphans.
 const orphansOf = "orphans of "
 
 // orphans deletes the objects of a store whose targets were deleted by events that were missed, as the cascade would
 // have. It is done after a loss of events. It is also done once processes with different cascades have the same: until
 // then events could go to a worker that deletes nothing. Then since is when a process had these cascades first: one
-// that is new deletes nothing for earlier deletions.
-func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.Reconciler) *work {
+// that is new deletes nothing for earlier deletions. References that a deletion clears are cleared in the same way.
+func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, clears []store.Referring,
+	r *mapping.Reconciler) *work {
 	var definition []any
 	for _, m := range maps {
 		definition = append(definition, m.Target, m.Key, m.SourceOwner, m.TargetOwner)
+	}
+	for _, c := range clears {
+		definition = append(definition, c.Target, c.Field, c.OnDelete)
 	}
 	there, from := &targets{}, uint64(0)
 	return &work{
@@ -53,20 +64,22 @@ func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.R
 		does:   "deleting the objects that cascades have left", done: "the objects that cascades have left are deleted",
 		definition: hashOf(definition...), together: true, onEvents: true, onlyAgain: true,
 		needs: func(o store.Stored) bool {
-			return slices.ContainsFunc(maps, func(m *store.Mapping) bool { return len(targetsOf(m, o)) > 0 })
+			return slices.ContainsFunc(maps, func(m *store.Mapping) bool { return len(targetsOf(m.Key, o)) > 0 }) ||
+				slices.ContainsFunc(clears, func(c store.Referring) bool { return len(targetsOf(c.Field, o)) > 0 })
 		},
 		fill: func(ctx context.Context, o store.Stored, read func(objects int) error) error {
-			for _, m := range maps {
-				for _, target := range targetsOf(m, o) {
-					if there.has(m.Target, target) {
+			// each calls repair for the targets that were deleted.
+			each := func(name, key string, repair func(target string, t store.Tombstone) error) error {
+				for _, target := range targetsOf(key, o) {
+					if there.has(name, target) {
 						continue
 					}
-					t, deleted, err := set.Store(m.Target).Deleted(ctx, target)
+					t, deleted, err := set.Store(name).Deleted(ctx, target)
 					if err == nil && !deleted {
-						there.add(m.Target, target)
+						there.add(name, target)
 					}
-					if err == nil && deleted && t.Revision >= from && mapping.IsOrphan(m, o, target, t) {
-						err = r.Reconcile(ctx, m, target, []string{o.UUID}) // which reads it again
+					if err == nil && deleted && t.Revision >= from {
+						err = repair(target, t)
 					}
 					if err == nil {
 						err = read(1)
@@ -74,6 +87,26 @@ func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, r *mapping.R
 					if err != nil {
 						return err
 					}
+				}
+				return nil
+			}
+			for _, m := range maps {
+				err := each(m.Target, m.Key, func(target string, t store.Tombstone) error {
+					if !mapping.IsOrphan(m, o, target, t) {
+						return nil
+					}
+					return r.Reconcile(ctx, m, target, []string{o.UUID}) // which reads it again
+				})
+				if err != nil {
+					return err
+				}
+			}
+			for _, c := range clears {
+				err := each(c.Target, c.Field, func(target string, _ store.Tombstone) error {
+					return r.Follow(ctx, &c, target, o.UUID)
+				})
+				if err != nil {
+					return err
 				}
 			}
 			return nil
@@ -113,6 +146,6 @@ func (t *targets) add(store, uuid string) {
 	t.all[[2]string{store, uuid}] = struct{}{}
 }
 
-func targetsOf(m *store.Mapping, o store.Stored) []string {
-	return store.KeyTargets(object.Field(o.Body, m.Key))
+func targetsOf(key string, o store.Stored) []string {
+	return store.KeyTargets(object.Field(o.Body, key))
 }

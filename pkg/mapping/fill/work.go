@@ -117,8 +117,8 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 		if len(s.ComputedFields()) > 0 {
 			all["computed of "+name] = computed(s)
 		}
-		if maps := cascading(set, name); len(maps) > 0 {
-			all[orphansOf+name] = orphans(set, s, maps, reconciler)
+		if maps, clears := cascading(set, name), clearing(set, name); len(maps)+len(clears) > 0 {
+			all[orphansOf+name] = orphans(set, s, maps, clears, reconciler)
 		}
 	}
 	return newWorks("MAPPINGS", all)

@@ -31,6 +31,7 @@ const (
 	Duplicate Kind = "duplicate" // an object has a second entry
 	Malformed Kind = "malformed" // the property is not an array, or has an element that is not an entry
 	Undeleted Kind = "undeleted" // a cascade should have deleted the object
+	Broken    Kind = "dangling"  // a reference names an object that does not exist, and must not
 	Stale     Kind = "stale"     // a computed field, or a copy of a referenced object, differs from its source
 )
 
@@ -81,6 +82,7 @@ type Report struct {
 	Full        []Full       `json:"overfull,omitempty"`
 	TooLarge    []TooLarge   `json:"tooLarge,omitempty"` // at most MaxDifferences
 	Unnamed     []Unnamed    `json:"unnamed,omitempty"`  // of mappings that have such objects
+	Dangling    []Dangling   `json:"dangling,omitempty"` // of references that have such objects
 	// targets, and objects with computed fields, that were corrected
 	Repaired int   `json:"repaired,omitempty"`
 	Pending  int64 `json:"pending"` // events not yet published
@@ -163,6 +165,9 @@ func (v *verification) run(ctx context.Context) (deleted bool, err error) {
 		return false, err
 	}
 	if err := v.copies(ctx); err != nil {
+		return false, err
+	}
+	if err := v.references(ctx); err != nil {
 		return false, err
 	}
 	var candidates []*candidate

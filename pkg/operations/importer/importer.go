@@ -57,6 +57,11 @@ type Options struct {
 	// would ignore them. nil: none.
 	Omit func(field string) bool
 
+	// Refers reports whether a field, given by its JSON pointer, names objects of the same store. An object that is
+	// refused for such fields alone is sent again at the end: the objects that it names may come later in the input.
+	// nil: none does.
+	Refers func(pointer string) bool
+
 	// Checks of a dry run besides JSON and UUIDs.
 	Schema  Validator // nil: nothing
 	MaxSize int       // maximum size of an object; 0: unlimited
@@ -93,6 +98,9 @@ type Import struct {
 	progress Progress
 	inFlight []int64 // number of the item of each worker; 0 for none
 	stopped  bool
+
+	deferred      []deferred
+	deferredBytes int
 
 	reporting sync.Mutex // serializes OnFailure
 }
@@ -134,6 +142,9 @@ func (i *Import) Progress() Progress {
 			p.Complete = min(p.Complete, n-1)
 		}
 	}
+	for _, d := range i.deferred {
+		p.Complete = min(p.Complete, d.n-1)
+	}
 	return p
 }
 
@@ -172,6 +183,11 @@ func (i *Import) run(parent context.Context) error {
 		})
 	}
 	workers.Wait()
+	if errors.Is(i.ended, io.EOF) && ctx.Err() == nil {
+		if err := i.sendDeferred(ctx, request); err != nil {
+			return err
+		}
+	}
 	p := i.Progress()
 	switch {
 	case ctx.Err() != nil && (i.ended == nil || p.Complete < p.Read):
@@ -254,12 +270,20 @@ func (i *Import) handle(ctx, request context.Context, it *item) error {
 	var refusal *reply
 	switch {
 	case errors.As(err, &refusal):
-		i.recordFailure(refusal.failure(it, uuid))
+		if !i.deferItem(it, uuid, body, refusal) {
+			i.recordFailure(refusal.failure(it, uuid))
+		}
 		return nil
 	case err != nil:
 		return err
 	}
-	switch result {
+	i.countResult(result)
+	return nil
+}
+
+// countResult counts an object that was imported.
+func (i *Import) countResult(r outcome) {
+	switch r {
 	case created:
 		i.count(&i.progress.Created)
 	case updated:
@@ -267,7 +291,6 @@ func (i *Import) handle(ctx, request context.Context, it *item) error {
 	case existing:
 		i.count(&i.progress.Existing)
 	}
-	return nil
 }
 
 func (i *Import) count(what *int64) {

@@ -53,7 +53,7 @@ func (s *Flow) Enabled() bool { return s.Config != nil }
 // nothing changes.
 //
 // Errors: Unauthenticated with a step; Denied for an API key, a wrong password, or by the rule of the store of users
-// for deletions; Conflict for an admin; NotFound if users can't delete their accounts; Limited.
+// for deletions; Conflict for an admin, and for a user whom objects name that restrict the deletion; NotFound if users can't delete their accounts; Limited.
 func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) (Plan, sessions.Issued, error) {
 	me := from.Session
 	if s.Config == nil {
@@ -100,6 +100,9 @@ func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) 
 	if s.Config.Grace == 0 {
 		// If this fails, DeleteDue deletes the account, which is already closed.
 		_, err := s.deleteDue(context.WithoutCancel(ctx), user.UUID)
+		if errors.Is(err, store.ErrRestricted) { // by an object that was written since the check
+			err = nil
+		}
 		return plan, sessions.Issued{}, err
 	}
 	session, err := s.Sessions.Save(ctx, user, next, from)
@@ -107,15 +110,19 @@ func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) 
 }
 
 // mayDelete evaluates the rule of the store of users: if it does not allow users to delete themselves, they can't plan
-// a deletion either.
+// a deletion either, nor while objects name them by a reference that restricts deletions.
 func (s *Flow) mayDelete(ctx context.Context, me *sessions.Session) error {
 	call := store.CallOf(ctx)
 	call.Client, call.User, call.Session, call.Origin = true, me.Visible, me.ForRules(), event.OriginHTTP
-	_, err := s.DB.Users.Store.GetAuthorized(store.WithCall(ctx, call), me.User.UUID, policy.Delete, nil)
+	ctx = store.WithCall(ctx, call)
+	_, err := s.DB.Users.Store.GetAuthorized(ctx, me.User.UUID, policy.Delete, nil)
 	if errors.Is(err, errs.NotFound) {
 		return sessions.EndedError()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.DB.Users.Store.CheckNamed(ctx, me.User.UUID)
 }
 
 // successorOf returns a session that continues one of the user: with the same proof, of the same application.
