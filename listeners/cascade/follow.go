@@ -51,8 +51,8 @@ func (w *Worker) follow(ctx context.Context, e *event.Envelope) error {
 	return nil
 }
 
-// named returns what an event's object names by a field since the event. The object is read if the event lacks the field:
-// it may be private, or the event too large.
+// named returns what an event's object names by a field since the event. The object is read if the event lacks the
+// field: it may be private, or the event too large.
 func (w *Worker) named(ctx context.Context, field string, e *event.Envelope) ([]string, error) {
 	if e.Event == event.StoreUpdated && !slices.Contains(e.Changed, field) {
 		return nil, nil

@@ -102,12 +102,6 @@ type Array struct {
 	Some    bool // the mapping has a condition: not every object that refers to the target has an entry
 }
 
-// Key is a property with the uuid of an object of another store, or with several.
-type Key struct {
-	Name, Target string
-	Required     bool // it names objects that exist
-}
-
 // Of returns the contract of a configuration, with the methods by which its users authenticate.
 func Of(c *config.Config, methods []about.Configured, version, baseURL string) (*Contract, error) {
 	k := &Contract{Version: version, BaseURL: strings.TrimRight(baseURL, "/"), Bus: busAddresses(c), Events: true,
@@ -212,12 +206,6 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 		out.Files = append(out.Files, c.Binaries[service].Map[s.Name]...)
 	}
 	return out
-}
-
-// keyOf returns a key of a store, which a reference may require.
-func keyOf(s *config.Store, property, target string) Key {
-	r := s.References[property]
-	return Key{Name: property, Target: target, Required: r.Required && r.Store == target}
 }
 
 func filesOf(c *config.Config, name string) Files {

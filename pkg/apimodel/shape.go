@@ -270,31 +270,6 @@ func (s *Store) output(v view, k *Contract) *ordered.Object {
 	return s.rest(others(out, seen))
 }
 
-// addKeys adds the properties that mappings and references use and the schema lacks, and says of the others what they
-// name.
-func (s *Store) addKeys(properties *ordered.Object, without map[string]bool, closed bool) {
-	for _, key := range s.Keys {
-		known, _ := properties.Get(key.Name).(*ordered.Object)
-		switch {
-		case known != nil && !known.Has("description") && !known.Has("$ref") && !known.Has("readOnly"):
-			known = known.Clone()
-			known.Set("description", key.description())
-			properties.Set(key.Name, known)
-		case !closed && !without[key.Name] && !properties.Has(key.Name):
-			properties.Set(key.Name, ordered.Of("description", key.description()))
-		}
-	}
-}
-
-// description says what a key names.
-func (k Key) description() string {
-	text := "The uuid of an object of " + k.Target + ", or an array of them."
-	if k.Required {
-		text += " Required: the object exists, and the client may get it."
-	}
-	return text
-}
-
 // list returns a value that is an array, and nil otherwise.
 func list(v any) []any {
 	all, _ := v.([]any)

@@ -10,8 +10,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// ClearIf removes the uuid of a target from what an object names by a field, given as it was read, if cond holds for the
-// object, and reports whether it did. It evaluates cond as DeleteIf does.
+// ClearIf removes the uuid of a target from what an object names by a field, given as it was read, if cond holds for
+// the object, and reports whether it did. It evaluates cond as DeleteIf does.
 func ClearIf(ctx context.Context, s *store.Store, field, target string, x store.Stored,
 	cond func(context.Context, store.Stored) (bool, error)) (bool, error) {
 	return actIf(ctx, s, x, cond, func(x store.Stored) error {

@@ -79,3 +79,19 @@ func (r *Reconciler) confirmed(ctx context.Context, s *round) (bool, error) {
 	}
 	return true, nil
 }
+
+// Existing returns which of some objects exist, by one request if the backend can.
+func Existing(ctx context.Context, s *store.Store, uuids []string) (map[string]bool, error) {
+	uuids = slices.DeleteFunc(slices.Clone(uuids), func(uuid string) bool { return !object.ValidUUID(uuid) })
+	exist := make(map[string]bool, len(uuids))
+	found, ok, err := store.NewWorker(s).GetMany(ctx, uuids)
+	for _, uuid := range uuids {
+		if err != nil {
+			return nil, err
+		}
+		if _, exist[uuid] = found[uuid]; !ok {
+			exist[uuid], err = s.Exists(ctx, uuid)
+		}
+	}
+	return exist, err
+}

@@ -21,11 +21,11 @@ type mark struct {
 	made     time.Time
 }
 
-// markLife is for how long a mark has writes refused that newly name the object. A deletion that a crash ended leaves its
-// mark: the next such write removes it, or the next deletion.
+// markLife is for how long a mark has writes refused that newly name the object. A deletion that a crash ended leaves
+// its mark: the next such write removes it, or the next deletion.
 const markLife = 10 * time.Second
 
-// markOf returns the mark of an encoded object; the zero mark if it has none.
+// markOf returns the mark of an encoded object; the zero mark if it is not marked.
 func markOf(body []byte) mark {
 	value := object.Field(body, DeletingField)
 	if value == nil {
@@ -81,7 +81,7 @@ func (w *writer) unmark(ctx context.Context, uuid string, m mark) error {
 	return w.contended(uuid)
 }
 
-// hold removes the mark of an object, whoever made it: the deletion then looks again for objects that name it, and finds
+// hold removes the mark of an object, by any deletion. That deletion then re-reads the objects that name it, and finds
 // the one that was written before. It reports whether the object exists; an object that never existed is no reason to
 // undo a write, unless it is required.
 func (w *writer) hold(ctx context.Context, uuid string, required bool) (bool, error) {

@@ -88,8 +88,8 @@ func (s *Store) Reply(ctx context.Context, w WriteStatus) Stored {
 	return s.reader.reply(ctx, w.record)
 }
 
-// WriteStatus reads the evidence of a record for the write with an ID. Invalid when the write was applied, and an object
-// that it names has been deleted before the write was acknowledged.
+// WriteStatus reads the evidence of a record for the write with an ID. Invalid when the write was applied, and an
+// object that it names has been deleted before the write was acknowledged.
 func (s *Store) WriteStatus(ctx context.Context, uuid, id string) (WriteStatus, error) {
 	status, err := s.reader.writeStatus(ctx, uuid, id)
 	if err == nil && status.Applied {

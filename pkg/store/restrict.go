@@ -23,15 +23,15 @@ var ErrRestricted = errors.New("restricted")
 // errUnmarked is that an object no longer has the mark of its deletion.
 var errUnmarked = errors.New("another write has removed the mark of the deletion")
 
-// restrictions are the references that restrict deletions in a store: there are no transactions, so a deletion marks its
-// object, looks for objects that name it, and then deletes it, unless another write has removed the mark.
+// restrictions are the references that restrict deletions in a store. Without transactions, a deletion marks its object,
+// looks for objects that name it, and then deletes it, unless another write has removed the mark.
 type restrictions struct {
 	*writer
 	references []Referring
 	call       Call
 }
 
-// restricting returns the restrictions of the deletions of a call; nil if there are none. A cascade overrides them.
+// restricting returns the restrictions of the deletions of a call; nil without any. A cascade overrides them.
 func (w *writer) restricting(call Call) *restrictions {
 	set := w.peers.set.Load()
 	if set == nil || call.Origin == event.OriginCascade {

@@ -85,7 +85,7 @@ func Declared(stores []Options, mappings []Mapping) *Set {
 	return s
 }
 
-// LinkOf returns the cascade of a reference that has no array; nil if there is none. The worker of mappings handles the
+// LinkOf returns the cascade of a reference that has no array; otherwise nil. The worker of mappings handles the
 // events of objects with an array.
 func (s *Set) LinkOf(r *Referring) *Mapping {
 	all := s.cascades[r.Target]
@@ -105,7 +105,8 @@ func (s *Set) Following(source string) []Referring { return s.following[source] 
 // References returns the references of all stores. They must not be modified.
 func (s *Set) References() []Referring { return s.references }
 
-// Referring returns the references to objects of a store that do the same when one is deleted. They must not be modified.
+// Referring returns the references to objects of a store that do the same when one is deleted. They must not be
+// modified.
 func (s *Set) Referring(target, does string) []Referring { return s.referring[onDelete{target, does}] }
 
 // CopiesOf returns the copies that stores with these options have, by their references.

@@ -84,8 +84,8 @@ func (p *Plan) AggregateSpec() listener.Spec {
 // CascadeSpec returns the listener that deletes with targets, without its handler.
 func (p *Plan) CascadeSpec() listener.Spec {
 	return listener.Spec{
-		Name: cascade.Name, Filters: cascade.Filters(store.Declared(p.Stores, p.Mappings)), Concurrency: cascadeConcurrency,
-		Prefetch: -1, Start: listener.StartAll(), AckWait: WorkerAckWait,
+		Name: cascade.Name, Filters: cascade.Filters(store.Declared(p.Stores, p.Mappings)),
+		Concurrency: cascadeConcurrency, Prefetch: -1, Start: listener.StartAll(), AckWait: WorkerAckWait,
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Dangling is how often objects name, by a reference, an object that does not exist. That is a difference only where the
-// reference says that it can't be.
+// Dangling is how often objects name, by a reference, an object that does not exist. That is a difference only where
+// the reference says that it can't be.
 type Dangling struct {
 	Source   string `json:"source"`
 	Field    string `json:"field"`
@@ -161,20 +161,14 @@ func (c *referenceCheck) missing(ctx context.Context, name string, uuids []strin
 	return missing, g.Wait()
 }
 
-// readChunk notes which objects exist, by one request where the backend has such requests.
+// readChunk notes which objects exist.
 func readChunk(ctx context.Context, s *store.Store, uuids []string, note func(uuid string, exists bool)) error {
-	found, ok, err := store.NewWorker(s).GetMany(ctx, uuids)
+	exist, err := mapping.Existing(ctx, s, uuids)
 	if err != nil {
 		return err
 	}
 	for _, uuid := range uuids {
-		_, exists := found[uuid]
-		if !ok && object.CheckUUID(uuid) == nil {
-			if exists, err = s.Exists(ctx, uuid); err != nil {
-				return err
-			}
-		}
-		note(uuid, exists)
+		note(uuid, exist[uuid])
 	}
 	return nil
 }

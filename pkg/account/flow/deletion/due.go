@@ -28,8 +28,8 @@ func (s *Flow) DeleteDue(ctx context.Context, limit int) (deleted int, err error
 		for _, found := range list.Objects {
 			gone, err := s.deleteDue(ctx, found.UUID)
 			if errors.Is(err, store.ErrRestricted) { // it does not keep others from being deleted
-				s.Log.WarnContext(ctx, "auth: a user whose deletion is due stays, because objects name the user: delete "+
-					"them, or change what they name", "user", found.UUID, "error", err)
+				s.Log.WarnContext(ctx, "auth: a user whose deletion is due stays, because objects name the user: "+
+					"delete them, or change what they name", "user", found.UUID, "error", err)
 				continue
 			}
 			if err != nil {
