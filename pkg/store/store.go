@@ -275,7 +275,9 @@ func newStore(o Options, made opened, p *peers) *Store {
 	if links != nil {
 		rules.Links = links
 	}
-	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p, links: links}
+	c := &core{
+		name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p, links: links,
+	}
 	x := newIndexing(&o, made.indexes)
 	checked := newChecks(&o, c.rules, x, newRequirements(&o, p))
 	*r = reader{
