@@ -38,9 +38,11 @@ func clearing(set *store.Set, source string) []store.Referring {
 const orphansOf = "orphans of "
 
 // orphans deletes the objects of a store whose targets were deleted by events that were missed, as the cascade would
-// have. It is done after a loss of events. It is also done once processes with different cascades have the same: until
+// have. References that a deletion clears are cleared in the same way.
+//
+// It is done after a loss of events. It is also done once processes with different cascades have the same: until
 // then events could go to a worker that deletes nothing. Then since is when a process had these cascades first: one
-// that is new deletes nothing for earlier deletions. References that a deletion clears are cleared in the same way.
+// that is new deletes nothing for earlier deletions.
 func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, clears []store.Referring,
 	r *mapping.Reconciler) *work {
 	var definition []any

@@ -53,7 +53,7 @@ func (s *Flow) Enabled() bool { return s.Config != nil }
 // nothing changes.
 //
 // Errors: Unauthenticated with a step; Denied for an API key, a wrong password, or by the rule of the store of users
-// for deletions; Conflict for an admin, and while references restrict the deletion; NotFound if users
+// for deletions. Conflict for an admin, and while references restrict the deletion; NotFound if users
 // can't delete their accounts; Limited.
 func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) (Plan, sessions.Issued, error) {
 	me := from.Session
