@@ -126,6 +126,10 @@ type Envelope struct {
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
 
+	// Added are the names of the top-level fields of an updated Object that were absent before. With Previous
+	// they tell the object as it was. Nil if Object is.
+	Added []string `json:"added,omitempty"`
+
 	// Binaries maps the properties of the object that hold records of binaries
 	// to their service: {"photos":"files"}.
 	Binaries json.RawMessage `json:"binaries,omitempty"`

@@ -333,7 +333,8 @@ func TestEventsCarryPreviousValues(t *testing.T) {
 	if got := strings.Join(e.Previous.Names(), " "); got != "n updated" || string(e.Previous["n"]) != "1" {
 		t.Errorf("previous holds %s: %+v", got, e)
 	}
-	if e.Event != event.StoreUpdated || string(e.Object) != string(updated.Body) {
+	if e.Event != event.StoreUpdated || string(e.Object) != string(updated.Body) ||
+		strings.Join(e.Added, " ") != "new" {
 		t.Errorf("updated: %+v", e)
 	}
 }
