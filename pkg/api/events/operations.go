@@ -42,7 +42,7 @@ func Operations(set *op.Set, h *Handler) {
 			"The object has the fields that the client may read. `left`, with `store`, `uuid` and `revision`, says that " +
 			"an object no longer meets `filter`, or that the client may no longer get it; only with `uuid` or " +
 			"`filter`. Events `Auth.*` have `actor`, `origin`, `auth` and " +
-			"`ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a " +
+			"`ctx` and no object. `dropped` says why the stream ends, `reset` why to read the objects again; both have a " +
 			"`reason`.",
 		Parameters: []any{
 			query("store", "Only these stores; all without it.", streamedStores(set.Contract)),
@@ -94,8 +94,8 @@ func eventStream(k *apimodel.Contract) *ordered.Object {
 
 // streamNotice is the data of a message about the stream itself.
 func streamNotice() *ordered.Object {
-	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events "+
-		"were missed.", 1, "reason", op.Text(""))
+	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why to read "+
+		"the objects again: events were missed, or rights have changed.", 1, "reason", op.Text(""))
 }
 
 // streamLeft is the data of a message about an object that a stream no longer has.
