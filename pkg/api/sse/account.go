@@ -52,5 +52,5 @@ func (h *Hub) accountEntry(e *entry, log uint64, name event.Name, storeName, uui
 	e.idSize = len(out)
 	out = append(append(append(out, "event: "...), name...), "\ndata: "...)
 	e.frame = append(append(out, data...), "\n\n"...)
-	e.objectAt = len(e.frame) // it has none
+	e.objectAt = len(e.frame) // there is no object
 }

@@ -32,7 +32,7 @@ type entry struct {
 	previous []byte         // former values of the changed fields, encoded; nil: none
 	added    []string       // the fields that were absent before
 	partial  bool           // previous lacks some
-	present  *authorization // reads the present object, where the event has none; else nil
+	present  *authorization // reads the present object for an event without one; else nil
 }
 
 // size is the approximate memory of an entry in the window, in bytes.

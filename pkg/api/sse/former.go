@@ -47,7 +47,7 @@ func (e *entry) object() []byte { return e.frame[e.objectAt : e.objectAt+e.objec
 // isFile reports whether the event is about a binary. The same write has an event about the object.
 func (e *entry) isFile() bool { return e.property != "" }
 
-// former returns the object as it was before the write; nil if there was none. A deletion has the last state.
+// former returns the object as it was before the write; nil for a new one. A deletion has the last state.
 func (e *entry) former() (o object.Object, known bool, err error) {
 	switch {
 	case e.name == event.StoreSaved:

@@ -25,8 +25,8 @@ const Left = "left"
 
 // selected decides what a stream that selects objects is sent for an event of one of them, by the decision of the rules.
 //
-// The stream has an object if the viewer may get it and it meets the filter. What decides is the state after the write;
-// if the stream does not have that, it is sent left, unless it did not have the state before either.
+// The stream has an object if the viewer may get it and it meets the filter. The state after the write decides. If the
+// stream does not have that, it is sent left, unless it did not have the state before either.
 //
 // For an object that the viewer may get, left reveals no more than the object itself and, if the rules held for the
 // state before, that state; events of both could be sent. Otherwise see proof.

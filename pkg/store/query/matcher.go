@@ -33,7 +33,7 @@ func (f *Filter) Fields() []string { return f.fields }
 // Match reports whether an object meets the filter. It reads no other fields than Fields.
 func (f *Filter) Match(o object.Object) bool { return f.node.match(o) }
 
-// What takes as long as one unit of Cost.
+// Work that takes as long as one unit of Cost.
 const (
 	elementBytes    = 4 // of an array that is searched
 	scannedBytes    = 64
