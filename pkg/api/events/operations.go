@@ -39,19 +39,19 @@ func Operations(set *op.Set, h *Handler) {
 			"JSON object: " +
 			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, " +
 			"`index` and `record`. " +
-			"The object has the fields that the client may read. `left`, with `store`, `uuid` and `revision`, says that " +
-			"an object no longer meets `filter`, or that the client may no longer get it; only with `uuid` or " +
+			"The object has the fields that the client may read. `left`, with `store`, `uuid` and `revision`, says " +
+			"that an object no longer meets `filter`, or that the client may no longer get it; only with `uuid` or " +
 			"`filter`. Events `Auth.*` have `actor`, `origin`, `auth` and " +
-			"`ctx` and no object. `dropped` says why the stream ends, `reset` why to read the objects again; both have a " +
-			"`reason`.",
+			"`ctx` and no object. `dropped` says why the stream ends, `reset` why to read the objects again; both " +
+			"have a `reason`.",
 		Parameters: []any{
 			query("store", "Only these stores; all without it.", streamedStores(set.Contract)),
 			query("event", "Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security "+
 				"of accounts, and only users that `authentication.audit` names receive them.", names),
 			query("uuid", "Only events of these objects, at most 100.", nil),
 			ordered.Of("name", "filter", "in", "query", "schema", op.Text(""), "description",
-				"Only objects that meet this filter, as in a list. `store` names their store, and no other. It needs no "+
-					"index."),
+				"Only objects that meet this filter, as in a list. `store` names their store, and no other. It needs "+
+					"no index."),
 			ordered.Of("name", "fields", "in", "query", "schema", op.Text(""), "description",
 				"Only these fields of objects, separated by commas, and the uuid, as in a list."),
 			ordered.Of("name", "lastEventId", "in", "query", "schema", last,

@@ -166,7 +166,9 @@ func (s *source) needsEventObject() bool {
 // decisionFor returns the part of the event that a viewer may receive, errs.Unavailable when the
 // store is unavailable, and exhausted when the rules for the viewer have cost too much. With former, which is the entry
 // of the event, it also decides about the object as it was before.
-func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *allowance, former *entry) (decision, error) {
+func (a *authorization) decisionFor(
+	ctx context.Context, v *Viewer, allowed *allowance, former *entry,
+) (decision, error) {
 	now, err := a.state(ctx)
 	if err != nil {
 		return decision{}, err

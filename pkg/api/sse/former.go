@@ -37,7 +37,9 @@ func (e *entry) setFormer(sequence uint64, of *event.Envelope) {
 	case e.auth != nil && e.source.needsObject():
 		e.present = e.auth
 	default:
-		e.present = &authorization{source: e.source, sequence: sequence, uuid: of.UUID, revision: of.Revision, always: true}
+		e.present = &authorization{
+			source: e.source, sequence: sequence, uuid: of.UUID, revision: of.Revision, always: true,
+		}
 	}
 }
 

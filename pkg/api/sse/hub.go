@@ -53,8 +53,8 @@ type Options struct {
 	// name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
 	Accounts string
 
-	// Rules are texts that identify the rules of stores, by their names. A stream of some objects resumes without a reset
-	// only under the same rules.
+	// Rules are texts that identify the rules of stores, by their names. A stream of some objects resumes without a
+	// reset only under the same rules.
 	Rules map[string]string
 
 	Sealer   *seal.Sealer         // of ids; processes with the same sealer open each other's ids. nil: one of its own

@@ -195,7 +195,8 @@ func TestAFilterReadsOnlyWhatTheUserMay(t *testing.T) {
 	e.receives("Store.Saved Notes a", "Store.Saved Notes c")
 	id := e.sentID()
 	e.leave()
-	if err := w.connect(sse.Subscription{Stores: notes, Filter: `wage > 1`, After: id}, graded("ada", 1, 2)).refused(); err == nil {
+	if err := w.connect(sse.Subscription{Stores: notes, Filter: `wage > 1`, After: id}, graded("ada", 1,
+		2)).refused(); err == nil {
 		t.Error("it resumes")
 	}
 }
@@ -204,7 +205,8 @@ func TestAFilterReadsOnlyWhatTheUserMay(t *testing.T) {
 func TestAStreamEndsWhenAFieldOfItsFilterIsHidden(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	fields, problems := policy.CompileFields(policy.Rules{}, map[string]policy.FieldRule{"wage": {Read: `user.grade > 1`}})
+	fields, problems := policy.CompileFields(policy.Rules{},
+		map[string]policy.FieldRule{"wage": {Read: `user.grade > 1`}})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -238,14 +240,15 @@ func TestASelectionOfObjectsIsValidated(t *testing.T) {
 	}
 	notes := []string{"Notes"}
 	for says, s := range map[string]sse.Subscription{
-		"more than 100":                {UUIDs: many},
-		"not a uuid":                   {UUIDs: []string{"a/b"}},
-		"name the store":               {Filter: "a == 1"},
-		"and no other":                 {Filter: "a == 1", Stores: []string{"Notes", "Books"}},
-		"have no object":               {Filter: "a == 1", Stores: notes, Events: []string{"Auth.*"}},
-		"longer than":                  {Filter: `a == "` + strings.Repeat("x", 5000) + `"`, Stores: notes},
-		"more than 100 conditions":     {Filter: strings.Repeat("a==1||", 120) + "a==1", Stores: notes},
-		"levels deep":                  {Filter: strings.Repeat("!(", 60) + "a==1" + strings.Repeat(")", 60), Stores: notes},
+		"more than 100":            {UUIDs: many},
+		"not a uuid":               {UUIDs: []string{"a/b"}},
+		"name the store":           {Filter: "a == 1"},
+		"and no other":             {Filter: "a == 1", Stores: []string{"Notes", "Books"}},
+		"have no object":           {Filter: "a == 1", Stores: notes, Events: []string{"Auth.*"}},
+		"longer than":              {Filter: `a == "` + strings.Repeat("x", 5000) + `"`, Stores: notes},
+		"more than 100 conditions": {Filter: strings.Repeat("a==1||", 120) + "a==1", Stores: notes},
+		"levels deep": {Filter: strings.Repeat("!(", 60) + "a==1" + strings.Repeat(")", 60),
+			Stores: notes},
 		"a condition is expected":      {Filter: "a", Stores: notes},
 		"fields: a name is missing":    {Fields: "a,,b"},
 		"only one level below a field": {Fields: "a.b.c"},

@@ -23,7 +23,7 @@ const (
 // Left is the name of the message about an object that a stream no longer has.
 const Left = "left"
 
-// selected decides what a stream that selects objects is sent for an event of one of them, by the decision of the rules.
+// selected decides what a stream that selects objects is sent for an event, by the decision of the rules.
 //
 // The stream has an object if the viewer may get it and it meets the filter. The state after the write decides. If the
 // stream does not have that, it is sent left, unless it did not have the state before either.

@@ -27,11 +27,12 @@ const (
 	stopped     = "stop"
 	retired     = "reload"
 
-	slowText        = "too slow: the next events are no longer in the memory of the server; connect again with the last id"
+	slowText    = "too slow: the next events are no longer in the memory of the server; connect again with the last id"
+	endedText   = "your session has ended: log in again"
+	stoppedText = "the server stops"
+	retiredText = "the configuration of the server has changed: connect again with the last id"
+
 	hiddenFieldText = "you may no longer read a field that the filter names"
-	endedText       = "your session has ended: log in again"
-	stoppedText     = "the server stops"
-	retiredText     = "the configuration of the server has changed: connect again with the last id"
 )
 
 // Texts that a client is sent when it may have missed events.
@@ -44,7 +45,8 @@ const (
 		"The stream continues with the first event in the log"
 	otherText = "your last id is of an event that is not in the log: it has been created again, or has lost its " +
 		"newest events; read the objects again. The stream continues with the first event in the log"
-	rightsText  = "your rights, or the rules, have changed; read the objects again. The stream continues after your last id"
+	rightsText = "your rights, or the rules, have changed; read the objects again. The stream continues after your " +
+		"last id"
 	unknownText = "your last id is not known here: it is from an earlier release, or from other data; read the " +
 		"objects again. The stream continues with the next event"
 )
