@@ -73,6 +73,15 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 			e.Changed = append(e.Changed, name)
 			return ok
 		})
+	case "added":
+		object.Elements(value, func(element []byte) bool {
+			name, ok := object.Text(element)
+			if !ok {
+				err = errs.New(errs.Invalid, "an event's added has a value that is not a string")
+			}
+			e.Added = append(e.Added, name)
+			return ok
+		})
 	case "binaries":
 		e.Binaries = value
 	case "user":

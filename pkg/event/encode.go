@@ -51,6 +51,16 @@ func (e *Envelope) Append(dst []byte) []byte {
 	if len(e.Changed) > 0 {
 		dst = append(dst, ']')
 	}
+	if len(e.Added) > 0 {
+		dst = append(dst, `,"added":[`...)
+		for i, name := range e.Added {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = object.AppendString(dst, name)
+		}
+		dst = append(dst, ']')
+	}
 	if len(e.Binaries) > 0 {
 		dst = append(dst, `,"binaries":`...)
 		dst = append(dst, e.Binaries...)

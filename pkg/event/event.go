@@ -137,6 +137,9 @@ type Envelope struct {
 
 	// Changed are the names of the fields that an update changed, of those on which copies of references depend.
 	Changed []string `json:"changed,omitempty"`
+	// Added are the names of the top-level fields of an updated Object that were absent before. With Previous
+	// they tell the object as it was. Nil if Object is.
+	Added []string `json:"added,omitempty"`
 
 	// Binaries maps the properties of the object that hold records of binaries
 	// to their service: {"photos":"files"}.

@@ -19,6 +19,7 @@ func TestAppendIsWhatEncodingJSONReads(t *testing.T) {
 			Revision: 1<<63 + 1, Actor: &actor, Origin: event.OriginHTTP,
 			Object:   json.RawMessage(`{"uuid":"b.1","n":1.50}`),
 			Previous: object.Object{"n": json.RawMessage(`1.25`), "t": json.RawMessage(`null`)},
+			Added:    []string{"new", "q\"u"},
 			Binaries: json.RawMessage(`{"photos":"files"}`), User: json.RawMessage(`{"uuid":"u"}`),
 			Datas:    json.RawMessage(`[1]`),
 			Property: "photos", Index: new(int), Record: json.RawMessage(`{"hash":"h"}`),

@@ -75,8 +75,20 @@ func (m *events) envelope(call Call, w *write, now time.Time, revision uint64, b
 				e.Changed = append(e.Changed, name)
 			}
 		}
+		e.Added = m.added(w.stored, w.next)
 	}
 	return e
+}
+
+// added returns the names of the fields that an update added, without those that never leave the server.
+func (m *events) added(former, next object.Object) (names []string) {
+	for name := range next {
+		if _, had := former[name]; !had && !m.rules.Hidden(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // previous returns the former values of the fields that changed, without those
@@ -111,7 +123,7 @@ func (m *events) encode(e *event.Envelope) []byte {
 			}
 		}
 	}
-	e.Object, e.ObjectOmitted = nil, true
+	e.Object, e.ObjectOmitted, e.Added = nil, true, nil
 	names := e.Previous.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return len(e.Previous[b]) - len(e.Previous[a]) })
 	for _, name := range names {

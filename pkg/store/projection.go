@@ -98,6 +98,11 @@ func (p *Projection) withWhole(field string) *Projection {
 	return changed
 }
 
+// Has reports whether the projection keeps a field, or a part of it.
+func (p *Projection) Has(field string) bool {
+	return p == nil || slices.ContainsFunc(p.fields, func(f projectedField) bool { return f.name == field })
+}
+
 // Apply returns an encoded object with the chosen fields alone.
 func (p *Projection) Apply(body []byte) []byte {
 	if p == nil {

@@ -312,7 +312,7 @@ func TestReadOnlyFieldsAreSetByTrustedClientsOnly(t *testing.T) {
 }
 
 func TestEventsCarryPreviousValues(t *testing.T) {
-	s, out := open(t, store.Options{})
+	s, out := open(t, store.Options{Private: []string{"secret"}})
 	user := parse(t, `{"uuid":"u1"}`)
 	ctx := store.WithCall(t.Context(),
 		store.Call{Client: true, Origin: event.OriginHTTP, User: user, Ctx: event.Ctx{Request: "r1"}})
@@ -335,8 +335,15 @@ func TestEventsCarryPreviousValues(t *testing.T) {
 	if got := strings.Join(e.Previous.Names(), " "); got != "n updated" || string(e.Previous["n"]) != "1" {
 		t.Errorf("previous holds %s: %+v", got, e)
 	}
-	if e.Event != event.StoreUpdated || string(e.Object) != string(updated.Body) {
+	if e.Event != event.StoreUpdated || string(e.Object) != string(updated.Body) ||
+		strings.Join(e.Added, " ") != "new" {
 		t.Errorf("updated: %+v", e)
+	}
+	if _, err := s.Update(t.Context(), parse(t, `{"secret":1,"last":1}`), store.UpdateOptions{UUID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if e = out.last(); strings.Join(e.Added, " ") != "last" {
+		t.Errorf("added are %v", e.Added)
 	}
 }
 

@@ -698,7 +698,7 @@ export interface paths {
         };
         /**
          * Receive events (Server-Sent Events)
-         * @description A message for each event: its id is opaque, its event the event's name, and its data a JSON object: `id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a `reason`.
+         * @description A message for each event: its id is opaque, its event the event's name, and its data a JSON object: `id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, `index` and `record`. The object has the fields that the client may read. `left`, with `store`, `uuid` and `revision`, says that an object no longer meets `filter`, or that the client may no longer get it; only with `uuid` or `filter`. Events `Auth.*` have `actor`, `origin`, `auth` and `ctx` and no object. `dropped` says why the stream ends, `reset` why to read the objects again; both have a `reason`.
          */
         get: operations["listenToEvents"];
         put?: never;
@@ -1266,7 +1266,16 @@ export interface components {
             revision?: number;
             problem?: components["schemas"]["Problem"];
         };
-        /** @description The data of `dropped`, which says why the stream ends, and of `reset`, which says why events were missed. */
+        /** @description The data of `left`: an object that no longer meets the filter of the stream, or that the client may no longer get. It may be one that the client never had. */
+        StreamLeft: {
+            /** @description The name of the store. */
+            store: string;
+            /** @description The object's uuid. */
+            uuid: string;
+            /** @description The object's revision after the write: ignore the message if you have a later one. */
+            revision: string;
+        };
+        /** @description The data of `dropped`, which says why the stream ends, and of `reset`, which says why to read the objects again: events were missed, or rights have changed. */
         StreamNotice: {
             reason: string;
         };
@@ -4977,6 +4986,12 @@ export interface operations {
                 store?: "Notes"[];
                 /** @description Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them. */
                 event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
+                /** @description Only events of these objects, at most 100. */
+                uuid?: string[];
+                /** @description Only objects that meet this filter, as in a list. `store` names their store, and no other. It needs no index. */
+                filter?: string;
+                /** @description Only these fields of objects, separated by commas, and the uuid, as in a list. */
+                fields?: string;
                 /** @description The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log. */
                 lastEventId?: string;
             };
@@ -5016,6 +5031,12 @@ export interface operations {
                 store?: "Notes"[];
                 /** @description Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them. */
                 event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
+                /** @description Only events of these objects, at most 100. */
+                uuid?: string[];
+                /** @description Only objects that meet this filter, as in a list. `store` names their store, and no other. It needs no index. */
+                filter?: string;
+                /** @description Only these fields of objects, separated by commas, and the uuid, as in a list. */
+                fields?: string;
                 /** @description The id of the last received event, for clients that can't set the header. 0 starts with the oldest event in the log. */
                 lastEventId?: string;
             };

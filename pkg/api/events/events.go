@@ -61,7 +61,7 @@ func (h *Handler) serve(x *httpkit.Exchange) error {
 	if x.Request.Method == http.MethodHead {
 		viewer, err := s.identify(x.Request.Context())
 		if err == nil {
-			err = h.hub.RequireAudit(subscription, viewer)
+			err = h.hub.Authorize(x.Request.Context(), subscription, viewer)
 		}
 		if err != nil {
 			return err
@@ -83,46 +83,55 @@ func parseSubscription(r *http.Request) (sse.Subscription, error) {
 	if err != nil {
 		return s, err
 	}
-	last := query["lastEventId"]
 	for name, values := range query {
 		switch name {
 		case "store":
-			s.Stores, err = splitNames(name, values)
+			s.Stores, err = splitNames(name, values, maxNames)
 		case "event":
-			s.Events, err = splitNames(name, values)
+			s.Events, err = splitNames(name, values, maxNames)
+		case "uuid":
+			s.UUIDs, err = splitNames(name, values, sse.MaxUUIDs)
+		case "filter":
+			s.Filter, err = once(name, values)
+		case "fields":
+			s.Fields, err = once(name, values)
 		case "lastEventId":
+			s.After, err = once(name, values)
 		default:
-			err = errs.New(errs.Invalid, "the query parameter %q is unknown; store, event and lastEventId are known",
+			err = errs.New(errs.Invalid,
+				"the query parameter %q is unknown; store, event, uuid, filter, fields and lastEventId are known",
 				httpkit.Truncate(name, 64))
 		}
 		if err != nil {
 			return s, err
 		}
 	}
-	if len(last) > 1 {
-		return s, errs.New(errs.Invalid, "the query parameter lastEventId occurs more than once")
-	}
 	// A browser that reconnects sends the header and repeats the query.
 	if header := r.Header.Values("Last-Event-Id"); len(header) > 0 {
-		last = header[:1]
-	}
-	if len(last) > 0 {
-		s.After = last[0]
+		s.After = header[0]
 	}
 	return s, nil
 }
 
+// once returns the value of a parameter that may not be repeated.
+func once(name string, values []string) (string, error) {
+	if len(values) > 1 {
+		return "", errs.New(errs.Invalid, "the query parameter %s occurs more than once", name)
+	}
+	return values[0], nil
+}
+
 // splitNames returns the names in the values of a parameter that may be repeated,
 // each a list separated by commas.
-func splitNames(name string, values []string) ([]string, error) {
+func splitNames(name string, values []string, most int) ([]string, error) {
 	var all []string
 	for _, value := range values {
 		for one := range strings.SplitSeq(value, ",") {
 			if one = strings.TrimSpace(one); one == "" {
 				return nil, errs.New(errs.Invalid, "the query parameter %s contains an empty name", name)
 			}
-			if len(all) == maxNames {
-				return nil, errs.New(errs.Invalid, "the query parameter %s contains more than %d names", name, maxNames)
+			if len(all) == most {
+				return nil, errs.New(errs.Invalid, "the query parameter %s contains more than %d names", name, most)
 			}
 			all = append(all, one)
 		}
@@ -178,8 +187,8 @@ func (s *stream) identify(ctx context.Context) (*sse.Viewer, error) {
 	}
 	s.user = true
 	return &sse.Viewer{
-		Audit: s.handler.calls.MayAudit(ctx, session),
-		User:  session.Visible, UUID: session.User.UUID, Session: session.ID, Rules: session.ForRules().WithoutStepUp(),
+		Revision: session.User.Revision, Audit: s.handler.calls.MayAudit(ctx, session),
+		User: session.Visible, UUID: session.User.UUID, Session: session.ID, Rules: session.ForRules().WithoutStepUp(),
 		Key: session.User.UUID + " " + strconv.FormatUint(session.User.Revision, 10) + " " + strconv.Itoa(session.AAL) +
 			" " + strconv.FormatInt(session.AuthenticatedAt.UnixMicro(), 10),
 	}, nil

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -162,7 +163,13 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 	for says, query := range map[string]string{
 		`store "Nope" has no event stream`:   "?store=Books,Nope",
-		`event "Store.Save" is not streamed`: "?event=Store.Save", `parameter "filter" is unknown`: "?filter=x",
+		`event "Store.Save" is not streamed`: "?event=Store.Save", `parameter "filters" is unknown`: "?filters=x",
+		"name the store whose objects": "?filter=has(title)", "filter: ": "?store=Books&filter=title",
+		"filter occurs more than once": "?store=Books&filter=n==1&filter=n==2",
+		"fields occurs more than once": "?fields=a&fields=b", "fields: a name is missing": "?fields=a,,b",
+		"uuid contains more than 100 names": "?uuid=" + strings.Repeat("a,", 100) + "a",
+		`"a/b" is not a uuid`:               "?uuid=a%2Fb", "uuid contains an empty name": "?uuid=",
+		"longer than 4096 bytes":                 "?store=Books&filter=" + strings.Repeat("x", 5000),
 		`parameter store contains an empty name`: "?store=", `event contains an empty name`: "?event=Store.Saved,,",
 		"store contains more than 1000 names": "?store=" + strings.Repeat("Books,", 1000) + "Books",
 		"event contains more than 1000 names": "?event=" + strings.Repeat("Store.Saved,", 1000) + "Store.Saved",
@@ -175,6 +182,41 @@ func TestEventsOverHTTP(t *testing.T) {
 	f.Do("GET", "/events", "", "Last-Event-ID", first+"x").Want(400)
 	f.Do("POST", "/events", "").Want(405)
 	apitest.Start(t).Do("GET", "/events", "").Want(404)
+}
+
+// A page of one object receives its events alone, and a page with a filter what enters, stays and leaves.
+func TestEventsOfWhatAPageShows(t *testing.T) {
+	t.Parallel()
+	f := apitest.Start(t, newBell(t).option(0))
+	one := listen(f, "?uuid=emma&uuid=a,b&fields=title")
+	some := listen(f, "?store=Books&filter="+url.QueryEscape(`title == "Emma"`))
+	f.Create("persuasion")
+	f.Create("emma")
+	f.Do("PATCH", "/books/emma", `{"title":"Ema"}`, "Content-Type", "application/merge-patch+json").Want(200)
+	f.Do("DELETE", "/books/emma", "").Want(204)
+	f.Create("end")
+	for _, want := range []string{"event: Store.Saved\n", "event: Store.Updated\n", "event: Store.Deleted\n"} {
+		if got := one.until("event: "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if got := one.until("data: "); !strings.Contains(got, `"uuid":"emma"`) || strings.Contains(got, `"created"`) {
+			t.Error(got)
+		}
+	}
+	for _, want := range []string{"event: Store.Saved\n", "event: Store.Saved\n", "event: left\n"} {
+		if got := some.until("event: "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := some.until("data: "); !strings.HasPrefix(got, `data: {"store":"Books","uuid":"emma","revision":"`) ||
+		strings.Contains(got, "title\":") {
+		t.Error(got)
+	}
+	if got := some.until("data: "); !strings.Contains(got, `"uuid":"end"`) {
+		t.Error(got)
+	}
+	f.Do("HEAD", "/events?store=Books&filter="+url.QueryEscape(`title == "x"`), "").Want(200)
+	f.Do("HEAD", "/events?store=Books&filter=title", "").Want(400)
 }
 
 // The server's timeouts don't apply to streams.

@@ -17,6 +17,7 @@ func Operations(set *op.Set, h *Handler) {
 	}
 	set.Component("StreamNotice", streamNotice())
 	set.Component("StreamSecurityEvent", securityEvent())
+	set.Component("StreamLeft", streamLeft())
 	set.Tag("Events", "Events in real time.")
 	query := func(name, description string, values []string) *ordered.Object {
 		items := op.Text("")
@@ -38,13 +39,21 @@ func Operations(set *op.Set, h *Handler) {
 			"JSON object: " +
 			"`id`, `event`, `time`, `store`, `uuid`, `revision`, `object` (or `objectOmitted`), of files `property`, " +
 			"`index` and `record`. " +
-			"The object has the fields that the client may read. Events `Auth.*` have `actor`, `origin`, `auth` and " +
-			"`ctx` and no object. `dropped` says why the stream ends, `reset` that events were missed; both have a " +
-			"`reason`.",
+			"The object has the fields that the client may read. `left`, with `store`, `uuid` and `revision`, says " +
+			"that an object no longer meets `filter`, or that the client may no longer get it; only with `uuid` or " +
+			"`filter`. Events `Auth.*` have `actor`, `origin`, `auth` and " +
+			"`ctx` and no object. `dropped` says why the stream ends, `reset` why to read the objects again; both " +
+			"have a `reason`.",
 		Parameters: []any{
 			query("store", "Only these stores; all without it.", streamedStores(set.Contract)),
 			query("event", "Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security "+
 				"of accounts, and only users that `authentication.audit` names receive them.", names),
+			query("uuid", "Only events of these objects, at most 100.", nil),
+			ordered.Of("name", "filter", "in", "query", "schema", op.Text(""), "description",
+				"Only objects that meet this filter, as in a list. `store` names their store, and no other. It needs "+
+					"no index."),
+			ordered.Of("name", "fields", "in", "query", "schema", op.Text(""), "description",
+				"Only these fields of objects, separated by commas, and the uuid, as in a list."),
 			ordered.Of("name", "lastEventId", "in", "query", "schema", last,
 				"description", "The id of the last received event, for clients that can't set the header. 0 starts "+
 					"with the oldest event in the log."),
@@ -77,7 +86,7 @@ func eventStream(k *apimodel.Contract) *ordered.Object {
 	for _, name := range streamedStores(k) {
 		all = append(all, apimodel.Ref(k.Store(name).EventName()))
 	}
-	all = append(all, apimodel.Ref("StreamSecurityEvent"), apimodel.Ref("StreamNotice"))
+	all = append(all, apimodel.Ref("StreamSecurityEvent"), apimodel.Ref("StreamLeft"), apimodel.Ref("StreamNotice"))
 	return op.Content("text/event-stream",
 		ordered.Of("type", "string", "description", "contentSchema is the schema of the data of each message.",
 			"contentMediaType", "text/event-stream", "contentSchema", ordered.Of("anyOf", all)))
@@ -85,8 +94,17 @@ func eventStream(k *apimodel.Contract) *ordered.Object {
 
 // streamNotice is the data of a message about the stream itself.
 func streamNotice() *ordered.Object {
-	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why events "+
-		"were missed.", 1, "reason", op.Text(""))
+	return op.Object("The data of `dropped`, which says why the stream ends, and of `reset`, which says why to read "+
+		"the objects again: events were missed, or rights have changed.", 1, "reason", op.Text(""))
+}
+
+// streamLeft is the data of a message about an object that a stream no longer has.
+func streamLeft() *ordered.Object {
+	return op.Object("The data of `left`: an object that no longer meets the filter of the stream, or that the client "+
+		"may no longer get. It may be one that the client never had.", 3,
+		"store", op.Text("The name of the store."),
+		"uuid", apimodel.UUID("The object's uuid."),
+		"revision", op.Text("The object's revision after the write: ignore the message if you have a later one."))
 }
 
 // securityEvent is the data of an event about the security of an account.

@@ -47,8 +47,10 @@ func (h *Hub) accountEntry(e *entry, log uint64, name event.Name, storeName, uui
 	if err != nil {
 		return // its details are no JSON
 	}
-	e.name, e.source = name, h.sources[storeName]
-	out := h.appendID(make([]byte, 0, frameSize+len(data)), place{in.Sequence, log, e.mark})
+	e.name, e.source, e.uuid = name, h.sources[storeName], uuid
+	out := h.appendID(make([]byte, 0, frameSize+len(data)), place{sequence: in.Sequence, log: log, event: e.mark})
+	e.idSize = len(out)
 	out = append(append(append(out, "event: "...), name...), "\ndata: "...)
 	e.frame = append(append(out, data...), "\n\n"...)
+	e.objectAt = len(e.frame) // there is no object
 }

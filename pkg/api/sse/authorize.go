@@ -25,6 +25,8 @@ type Viewer struct {
 	Session string          // id of the session
 	Rules   *policy.Session // as rules see it; nil for an anonymous client
 	Audit   bool            // may receive the events about the security of accounts
+
+	Revision uint64 // of the user: their rights have not changed since, as far as they depend on it
 }
 
 // source is a store whose events are streamed.
@@ -36,7 +38,8 @@ type source struct {
 	fields      fieldRules
 	shared      *authorization // of all events, where the rule does not depend on the object
 	lastState   lastState
-	endOf       endOf // nil: clients can't choose uuids, so they create no deleted object again
+	rules       string // identifies the rules: see Options.Rules
+	endOf       endOf  // nil: clients can't choose uuids, so they create no deleted object again
 
 	mu     sync.Mutex
 	states []heldState // the oldest first
@@ -107,6 +110,7 @@ type state struct {
 type decision struct {
 	allowed bool
 	hidden  []string // the fields of the object that the viewer may not read
+	former  ruling   // about the object as it was before; undecided where no stream has asked
 }
 
 // authorization decides who may receive an event of a store with rules. A viewer has to pass the rules with
@@ -133,6 +137,7 @@ type authorization struct {
 	revision uint64
 	object   object.Object // of the event; nil if it was left out
 	deletion bool
+	always   bool // the present object is read although no rule depends on it
 
 	current atomic.Pointer[state] // nil: not read, or released
 }
@@ -162,8 +167,11 @@ func (s *source) needsEventObject() bool {
 }
 
 // decisionFor returns the part of the event that a viewer may receive, errs.Unavailable when the
-// store is unavailable, and exhausted when the rules for the viewer have cost too much.
-func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *allowance) (decision, error) {
+// store is unavailable, and exhausted when the rules for the viewer have cost too much. With former, which is the entry
+// of the event, it also decides about the object as it was before.
+func (a *authorization) decisionFor(
+	ctx context.Context, v *Viewer, allowed *allowance, former *entry,
+) (decision, error) {
 	now, err := a.state(ctx)
 	if err != nil {
 		return decision{}, err
@@ -171,7 +179,7 @@ func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *all
 	now.mu.Lock()
 	d, known := now.decisions[v.Key]
 	now.mu.Unlock()
-	if known {
+	if known && (former == nil || d.former != undecided) {
 		return d, nil
 	}
 	if err := allowed.check(); err != nil {
@@ -179,10 +187,16 @@ func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *all
 	}
 	cost := policy.NewMeter()
 	ctx = now.linked.In(ctx)
-	if d.allowed, err = a.decide(ctx, v, now, cost); err == nil && d.allowed {
-		d.hidden, err = a.hiddenFields(ctx, v, now, cost)
+	if !known {
+		if d.allowed, err = a.decide(ctx, v, now, cost); err == nil && d.allowed {
+			d.hidden, err = a.hiddenFields(ctx, v, now, cost)
+		}
 	}
-	allowed.charge(cost)
+	if err == nil && former != nil {
+		d.former, err = a.decideFormer(ctx, v, former, d.allowed, cost)
+		allowed.charge(uint64(len(former.frame) / decodedBytes))
+	}
+	allowed.charge(cost.Spent())
 	if err != nil {
 		return decision{}, err
 	}
@@ -246,7 +260,7 @@ func (s *source) hold(of *authorization, next *state) {
 
 // read reads the object as it is now, if the rule needs it.
 func (a *authorization) read(ctx context.Context, now *state) error {
-	if !a.source.needsObject() {
+	if !a.source.needsObject() && !a.always {
 		return nil
 	}
 	// The call has an origin of its own, so that this get is not announced.
@@ -300,26 +314,30 @@ func (a *authorization) states(now *state, readsHidden bool) (states []object.Ob
 
 func (a *authorization) decide(ctx context.Context, v *Viewer, now *state, cost *policy.Budget) (bool, error) {
 	if !a.source.byObject {
-		return a.evaluate(ctx, v, nil, cost)
+		return a.evaluate(ctx, v, nil, a.source.store.Now(), cost)
 	}
 	states, known := a.states(now, a.source.readsHidden)
 	if !known {
 		return false, nil
 	}
 	for _, o := range states {
-		if ok, err := a.evaluate(ctx, v, o, cost); !ok || err != nil {
+		if ok, err := a.evaluate(ctx, v, o, a.source.store.Now(), cost); !ok || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// evaluate evaluates the rules.
-func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object, cost *policy.Budget) (bool, error) {
+// evaluate evaluates the rules as at a time.
+func (a *authorization) evaluate(
+	ctx context.Context, v *Viewer, o object.Object, at time.Time, cost *policy.Budget,
+) (bool, error) {
 	s := a.source.store
 	for _, op := range a.source.ops {
 		caller := access.Caller{Client: true, User: v.User, Session: v.Rules, Budget: cost}
-		err := s.Rules().Policy().Allow(ctx, op, s.Rules().Input(caller, o, nil))
+		in := s.Rules().Input(caller, o, nil)
+		in.Now = at
+		err := s.Rules().Policy().Allow(ctx, op, in)
 		if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 			return false, nil
 		}

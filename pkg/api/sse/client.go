@@ -48,15 +48,20 @@ func (h *Hub) Serve(ctx context.Context, c Client) error {
 	if s.viewer, err = c.Identify(ctx); err != nil {
 		return err
 	}
-	if err := h.RequireAudit(c.Subscription, s.viewer); err != nil {
+	if err := h.Authorize(ctx, c.Subscription, s.viewer); err != nil {
 		return err
 	}
+	s.checkRights()
 	s.allowance = h.costs.of(s.viewer, c.Address, time.Now())
 	release, err := h.admit(c.Address)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if s.parsed != nil {
+		s.objects = h.filters.use(c.Filter, s.parsed)
+		defer h.filters.release(c.Filter)
+	}
 	h.reader.start()
 	if err := h.reader.ready(ctx, readyTimeout); errors.Is(err, errs.Denied) {
 		// Only an operator can change that: the log has the reason.

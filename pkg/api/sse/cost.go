@@ -4,11 +4,10 @@ import (
 	"time"
 
 	"belfry/internal/ratelimit"
-	"belfry/pkg/store/policy"
 )
 
 // Rules are evaluated for each event and viewer, and an object can be made on which a rule
-// is slow. So rule cost, in the units of package policy, is bounded for each user and each
+// is slow. So is a filter. So their cost, in the units of package policy, is bounded for each user and each
 // network address, whose streams share it: a million units are about 50 ms of a processor.
 // A stream that has used it up waits. It loses no event: it continues where it was, or
 // resumes from the log.
@@ -72,13 +71,13 @@ func (a *allowance) check() error {
 	return exhausted{max(wait, costPause)}
 }
 
-// charge records the cost of the rules of a decision. It can be more than was left: that
-// is a debt, up to the size of a bucket.
-func (a *allowance) charge(cost *policy.Budget) {
+// charge records the cost of a decision, in the units of package policy. It can be more than was left: that is a debt,
+// up to the size of a bucket.
+func (a *allowance) charge(units uint64) {
 	if a == nil {
 		return
 	}
-	if a.unpaid += cost.Spent(); a.unpaid >= a.settleAt {
+	if a.unpaid += units; a.unpaid >= a.settleAt {
 		a.settle()
 	}
 }

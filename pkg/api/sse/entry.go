@@ -23,12 +23,24 @@ type entry struct {
 	identity string         // uuid of a session or a user whose object this is about
 	gap      string         // the reason to send if the log no longer has the events up to sequence; "" for an event
 
+	idSize               int // of the id at the beginning of frame
 	objectAt, objectSize int // where the object is in frame
+
+	// For streams that select objects:
+	uuid     string
+	revision uint64
+	previous []byte         // former values of the changed fields, encoded; nil: none
+	added    []string       // the fields that were absent before
+	partial  bool           // previous lacks some
+	present  *authorization // reads the present object for an event without one; else nil
 }
 
 // size is the approximate memory of an entry in the window, in bytes.
 func (e *entry) size() int64 {
-	size := 200 + len(e.frame) + len(e.identity)
+	size := 300 + len(e.frame) + len(e.identity) + len(e.previous)
+	for _, name := range e.added {
+		size += 16 + len(name)
+	}
 	if e.auth != nil {
 		size += 400 + 2*len(e.frame) // the decoded object
 	}
@@ -62,9 +74,11 @@ func (h *Hub) entry(log uint64, in *eventlog.Entry) *entry {
 	// A field that is private now may not have been private when the event was written.
 	envelope.Object = from.store.Rules().Visible(envelope.Object)
 	id := h.appendID(make([]byte, 0, frameSize+len(envelope.Object)+len(envelope.Record)),
-		place{in.Sequence, log, e.mark})
+		place{sequence: in.Sequence, log: log, event: e.mark})
+	e.idSize = len(id)
 	e.frame, e.objectAt = frame(id, &envelope)
 	e.objectSize = len(envelope.Object)
+	e.setFormer(in.Sequence, &envelope)
 	return e
 }
 

@@ -15,7 +15,7 @@ import (
 const StateTTL = stateTTL
 
 func (a *authorization) allows(ctx context.Context, v *Viewer) (bool, error) {
-	d, err := a.decisionFor(ctx, v, nil)
+	d, err := a.decisionFor(ctx, v, nil, nil)
 	return d.allowed, err
 }
 
@@ -73,3 +73,15 @@ func Authorizer(b *testing.B, rules policy.Rules, body []byte) func(next bool, v
 
 // LimitRuleCost sets what the rules of each user may cost a second, and those of each address twice that.
 func LimitRuleCost(h *Hub, perSecond int) { h.costs = newCosts(perSecond, 2*perSecond) }
+
+// FilterResults returns how many results each filter of objects holds.
+func FilterResults(h *Hub) (held []int) {
+	h.filters.mu.Lock()
+	defer h.filters.mu.Unlock()
+	for _, f := range h.filters.all {
+		f.mu.Lock()
+		held = append(held, len(f.results))
+		f.mu.Unlock()
+	}
+	return held
+}

@@ -53,6 +53,10 @@ type Options struct {
 	// name of the store of users, whose events event.Auth are streamed to permitted users; "": to nobody
 	Accounts string
 
+	// Rules are texts that identify the rules of stores, by their names. A stream of some objects resumes without a
+	// reset only under the same rules.
+	Rules map[string]string
+
 	Sealer   *seal.Sealer         // of ids; processes with the same sealer open each other's ids. nil: one of its own
 	Registry *prometheus.Registry // nil: one of its own
 	Logger   *slog.Logger         // nil: nothing is logged
@@ -67,6 +71,7 @@ type Hub struct {
 	scan    *scan
 	metrics *metrics
 	costs   costs
+	filters objectFilters
 
 	ctx    context.Context // of the reader
 	cancel context.CancelFunc
@@ -102,6 +107,7 @@ func New(o Options) *Hub {
 	}
 	for _, s := range o.Stores {
 		h.sources[s.Name()] = newSource(s, slices.Contains(o.GetOnly, s.Name()), h.lastState, h.endOf)
+		h.sources[s.Name()].rules = o.Rules[s.Name()]
 		h.names = append(h.names, s.Name())
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())

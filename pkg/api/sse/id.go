@@ -2,6 +2,7 @@ package sse
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 
 	"belfry/internal/seal"
@@ -14,10 +15,13 @@ import (
 //
 // A position names the log and the event, in addition to the sequence. After a power cut, or with another log, another
 // event can have the same sequence, and the client may not have seen the events before it.
+//
+// The ids of a stream that selects objects have its proof as well: see proof.
 const (
-	idPurpose = "events"
-	idSize    = 24
-	oldIDSize = 8 // of the release before: only a sequence, which is not trusted
+	idPurpose  = "events"
+	idSize     = 24
+	provenSize = idSize + 16
+	oldIDSize  = 8 // of the release before: only a sequence, which is not trusted
 
 	// oldestID begins with the oldest event in the log.
 	oldestID = "0"
@@ -28,14 +32,19 @@ type place struct {
 	sequence uint64
 	log      uint64 // the mark of the log
 	event    uint64 // the mark of the event at the sequence; 0: it is not known
+	proof    proof
 }
 
 // appendID begins a frame with the id from which the client would resume. A frame with
 // nothing else is not delivered to a listener in the browser.
 func (h *Hub) appendID(out []byte, at place) []byte {
-	content := make([]byte, 0, idSize)
+	content := make([]byte, 0, provenSize)
 	for _, n := range [...]uint64{at.sequence, at.log, at.event} {
 		content = binary.BigEndian.AppendUint64(content, n)
+	}
+	if at.proof != (proof{}) {
+		content = binary.BigEndian.AppendUint64(content, at.proof.rights)
+		content = binary.BigEndian.AppendUint64(content, at.proof.since)
 	}
 	return append(append(append(out, "id: "...), h.opts.Sealer.Seal(idPurpose, content)...), '\n')
 }
@@ -50,13 +59,18 @@ func (h *Hub) parseID(id string, into *filter) error {
 		into.after = &place{}
 		return nil
 	}
-	if content, ok := h.opts.Sealer.Open(idPurpose, id); ok && len(content) == idSize {
-		into.after = &place{binary.BigEndian.Uint64(content), binary.BigEndian.Uint64(content[8:]),
-			binary.BigEndian.Uint64(content[16:])}
+	content, ok := h.opts.Sealer.Open(idPurpose, id)
+	if ok && (len(content) == idSize || len(content) == provenSize) {
+		number := func(i int) uint64 { return binary.BigEndian.Uint64(content[8*i:]) }
+		into.after = &place{sequence: number(0), log: number(1), event: number(2)}
+		if len(content) == provenSize {
+			into.after.proof = proof{rights: number(3), since: number(4)}
+		}
 		return nil
 	}
 	number := strings.Trim(id, "0123456789") == "" && len(id) <= 20
-	sealed := len(id) == seal.EncodedLen(idSize) || len(id) == seal.EncodedLen(oldIDSize)
+	sealed := slices.Contains([]int{seal.EncodedLen(idSize), seal.EncodedLen(provenSize), seal.EncodedLen(oldIDSize)},
+		len(id))
 	if !number && (!sealed || strings.Trim(id, seal.Letters) != "") {
 		return errs.New(errs.Invalid, "the last event id must be the id of an event of this stream, as it was sent; "+
 			"0 starts with the oldest event in the log")

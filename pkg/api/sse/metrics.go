@@ -39,7 +39,7 @@ func newMetrics(h *Hub) *metrics {
 	r := h.opts.Registry
 	m.sent, m.dropped, m.catching = prom.Register(r, m.sent), prom.Register(r, m.dropped), prom.Register(r, m.catching)
 	m.pages, m.ruleWaits = prom.Register(r, m.pages), prom.Register(r, m.ruleWaits)
-	for _, reason := range []string{slow, ended, stopped, retired} {
+	for _, reason := range []string{slow, ended, stopped, retired, hiddenField} {
 		m.dropped.WithLabelValues(reason)
 	}
 	for _, gauge := range h.gauges() {

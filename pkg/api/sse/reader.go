@@ -326,7 +326,7 @@ func (r *reader) advance(ctx context.Context, check bool) (read int, more bool, 
 func (r *reader) at() place {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return place{r.position, r.log, r.mark}
+	return place{sequence: r.position, log: r.log, event: r.mark}
 }
 
 // add appends a page to the window and drops the oldest entries.

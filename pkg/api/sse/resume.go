@@ -8,19 +8,24 @@ import (
 
 // begin finds the client's position in a log.
 func (s *stream) begin(ctx context.Context, v view) (next, error) {
+	if (s.unknown || s.after == nil) && v.position < v.end && s.epoch == 0 {
+		return awaitEntries, nil // the end is read in a moment, and with it the present events
+	}
+	if err := s.proveFromNow(ctx); err != nil {
+		return retryLater, nil //nolint:nilerr // the bus is unavailable
+	}
 	switch {
 	case s.epoch > 0: // there was another log
 		s.hub.reader.leave(s)
 		s.restart(v, place{})
 		return proceed, s.notice("reset", beyondText)
-	case (s.unknown || s.after == nil) && v.position < v.end:
-		return awaitEntries, nil // the end is read in a moment, and with it the present events
 	case s.unknown:
 		s.unknown = false
 		s.restart(v, place{sequence: v.position, event: v.mark})
 		return proceed, s.notice("reset", unknownText)
 	case s.after == nil:
 		s.restart(v, place{sequence: v.position, event: v.mark})
+		s.proof.since = v.position
 	default:
 		lacks, err := s.lacks(ctx, v, *s.after)
 		if err != nil {
@@ -31,12 +36,19 @@ func (s *stream) begin(ctx context.Context, v view) (next, error) {
 			return proceed, s.notice("reset", lacks)
 		}
 		s.restart(v, *s.after)
+		switch {
+		case !s.selects || *s.after == (place{}):
+		case s.after.proof.rights != s.proof.rights:
+			return proceed, s.notice("reset", rightsText)
+		default:
+			s.proof.since = s.after.proof.since
+		}
 	}
 	return proceed, s.send(append(s.hub.appendID(nil, s.place()), "event: ready\ndata: {}\n\n"...))
 }
 
 // place is the position from which the client would resume.
-func (s *stream) place() place { return place{s.cursor, s.log, s.mark} }
+func (s *stream) place() place { return place{s.cursor, s.log, s.mark, s.proof} }
 
 // restart sets the position at which the stream continues in a log.
 func (s *stream) restart(v view, at place) {
@@ -46,7 +58,7 @@ func (s *stream) restart(v view, at place) {
 // lacks returns the reason to send to a client whose position is not in the log; "" if the event at the position is in
 // the log, and with it everything before.
 func (s *stream) lacks(ctx context.Context, v view, at place) (text string, err error) {
-	if at == (place{}) {
+	if at.proof = (proof{}); at == (place{}) {
 		return "", nil // the oldest event
 	}
 	if at.sequence > v.end {

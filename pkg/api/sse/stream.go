@@ -21,15 +21,18 @@ const (
 
 // Reasons for disconnecting a client, as metrics name them, and the texts that it is sent.
 const (
-	slow    = "slow"
-	ended   = "session"
-	stopped = "stop"
-	retired = "reload"
+	slow        = "slow"
+	ended       = "session"
+	hiddenField = "fields"
+	stopped     = "stop"
+	retired     = "reload"
 
 	slowText    = "too slow: the next events are no longer in the memory of the server; connect again with the last id"
 	endedText   = "your session has ended: log in again"
 	stoppedText = "the server stops"
 	retiredText = "the configuration of the server has changed: connect again with the last id"
+
+	hiddenFieldText = "you may no longer read a field that the filter names"
 )
 
 // Texts that a client is sent when it may have missed events.
@@ -42,6 +45,8 @@ const (
 		"The stream continues with the first event in the log"
 	otherText = "your last id is of an event that is not in the log: it has been created again, or has lost its " +
 		"newest events; read the objects again. The stream continues with the first event in the log"
+	rightsText = "your rights, or the rules, have changed; read the objects again. The stream continues after your " +
+		"last id"
 	unknownText = "your last id is not known here: it is from an earlier release, or from other data; read the " +
 		"objects again. The stream continues with the next event"
 )
@@ -62,6 +67,9 @@ type stream struct {
 
 	allowance *allowance    // budget of the rules
 	delay     time.Duration // of retryLater; 0: retryDelay
+
+	proof    proof // of a stream that selects objects
+	regained bool  // its rights have changed, and it has not been sent a reset
 
 	epoch        uint64 // of the log that cursor refers to; 0: not begun
 	cursor       uint64 // all entries up to this have been sent or are not for the client
@@ -176,6 +184,7 @@ func (s *stream) identify(ctx context.Context) error {
 		return nil //nolint:nilerr // step tries again
 	}
 	s.viewer, s.unidentified = viewer, false
+	s.checkRights()
 	s.allowance.settle()
 	s.allowance = s.hub.costs.of(viewer, s.Address, time.Now())
 	return nil
@@ -195,6 +204,8 @@ func (s *stream) step(ctx context.Context) (next, error) {
 		return awaitEntries, nil
 	case v.epoch != s.epoch:
 		return s.begin(ctx, v)
+	case s.regained:
+		return s.resetRights(ctx)
 	case s.cursor < v.base && s.joined:
 		return proceed, &drop{slow, slowText}
 	case s.cursor < v.base:
@@ -280,9 +291,15 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 			if s.unidentified {
 				return retryLater, nil
 			}
+			if s.regained {
+				return proceed, nil
+			}
 		}
-		ok, hidden, err := s.authorized(ctx, e)
+		what, hidden, err := s.authorized(ctx, e)
 		if err != nil {
+			if end := (*drop)(nil); errors.As(err, &end) {
+				return proceed, errors.Join(flush(), err)
+			}
 			if late := (exhausted{}); errors.As(err, &late) {
 				s.delay = late.wait
 				s.hub.metrics.ruleWaits.Inc()
@@ -293,8 +310,12 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 		if e.gap != "" {
 			out = appendNotice(s.hub.appendID(out, s.place()), "reset", e.gap)
 		}
-		if ok {
-			out = e.appendTo(out, hidden)
+		switch what {
+		case whole:
+			out = s.appendEntry(out, e, hidden)
+			count++
+		case left:
+			out = s.appendLeft(out, e)
 			count++
 		}
 		if len(out) >= sendSize {
@@ -306,30 +327,44 @@ func (s *stream) sendEntries(ctx context.Context, entries []*entry) (next, error
 	return proceed, flush()
 }
 
-// authorized reports whether the client subscribes to an entry and may receive it, and
-// without which fields. An error is that of an unavailable store, or exhausted; an entry whose rule
+// authorized decides what of an entry the client is sent: what it subscribes to and may receive, and without which
+// fields. An error is that of an unavailable store, exhausted, or the drop that ends the stream; an entry whose rule
 // fails for another reason is not sent.
-func (s *stream) authorized(ctx context.Context, e *entry) (ok bool, hidden []string, err error) {
+func (s *stream) authorized(ctx context.Context, e *entry) (what outcome, hidden []string, err error) {
 	if !s.match(e) {
-		return false, nil, nil
+		return nothing, nil, nil
 	}
 	if e.name.IsAuth() {
-		return s.viewer.Audit, nil, nil
+		if s.viewer.Audit {
+			what = whole
+		}
+		return what, nil, nil
 	}
-	if e.auth == nil {
-		return true, nil, nil
+	d := decision{allowed: true, former: allowed}
+	if e.auth != nil {
+		d, err = e.auth.decisionFor(ctx, s.viewer, s.allowance, nil)
 	}
-	d, err := e.auth.decisionFor(ctx, s.viewer, s.allowance)
+	switch {
+	case err != nil:
+	case s.selects:
+		if what, err = s.selected(ctx, e, d); what == byFormer {
+			if d, err = e.auth.decisionFor(ctx, s.viewer, s.allowance, e); err == nil {
+				what, err = s.selected(ctx, e, d)
+			}
+		}
+	case d.allowed && !slices.Contains(d.hidden, e.property) && (!e.isFile() || s.fields.Has(e.property)):
+		what = whole
+	}
 	if err == nil {
-		return d.allowed && !slices.Contains(d.hidden, e.property), d.hidden, nil
+		return what, d.hidden, nil
 	}
-	if ctx.Err() != nil || errors.As(err, new(exhausted)) || errors.Is(err, errs.Unavailable) ||
-		errs.KindOf(err) == errs.Canceled {
-		return false, nil, err
+	if ctx.Err() != nil || errors.As(err, new(exhausted)) || errors.As(err, new(*drop)) ||
+		errors.Is(err, errs.Unavailable) || errs.KindOf(err) == errs.Canceled {
+		return nothing, nil, err
 	}
 	s.hub.opts.Logger.Error("an event is not sent: the rule for it can't be evaluated", "sequence", e.sequence,
 		"error", err)
-	return false, nil, nil
+	return nothing, nil, nil
 }
 
 // send sends, unless the client has disconnected or does not read.

@@ -135,6 +135,7 @@ func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any
 		properties.Set("previous", apimodel.Ref(s.FormerName()))
 		properties.Set("previousOmitted",
 			ordered.Of("type", "boolean", "const", true, "description", "The largest former values were left out."))
+		properties.Set("added", op.Texts("The names of the properties that the object did not have before."))
 	}
 	for i := 0; i < len(optional); i += 2 {
 		properties.Set(optional[i].(string), optional[i+1])

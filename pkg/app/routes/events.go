@@ -36,6 +36,7 @@ func (s *Streams) open(g *serving.Generation) {
 		Identity: []string{config.SessionStore, g.Config.Authentication.UserStore},
 		Accounts: g.Config.Authentication.UserStore, Sealer: g.Sealer, Registry: s.Metrics, Logger: s.Log,
 	}
+	o.Rules = serving.EventRules(g.Config)
 	o.Stores, o.GetOnly = serving.EventStores(g.Config, g.Set)
 	g.Live = sse.New(o)
 }

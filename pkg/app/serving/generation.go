@@ -8,6 +8,7 @@
 package serving
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -134,4 +135,15 @@ func EventStores(c *config.Config, set *store.Set) (all []*store.Store, getOnly 
 		}
 	}
 	return all, getOnly
+}
+
+// EventRules returns texts that identify the rules of stores as far as they decide which events a client receives.
+func EventRules(c *config.Config) map[string]string {
+	all := map[string]string{}
+	for name, s := range c.Stores {
+		getOnly := s.Expose != nil && !s.Expose.EventsAsList
+		text, _ := json.Marshal([]any{s.Policy, s.Owner, s.Fields, s.Private, s.ClientUUIDs, getOnly}) // never fails
+		all[name] = string(text)
+	}
+	return all
 }

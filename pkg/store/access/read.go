@@ -169,6 +169,26 @@ func (r *Rules) ClosedFields(ctx context.Context, reader *policy.FieldReader) (m
 	return closed, nil
 }
 
+// AllowFilter refuses a filter of single objects by fields that are in no reply, or that the caller may not read of
+// every object: whether an object meets it would reveal their values.
+func (r *Rules) AllowFilter(ctx context.Context, c Caller, fields []string) error {
+	for _, name := range fields {
+		if r.Hidden(name) {
+			return errs.New(errs.Invalid, "filter: objects can't be filtered by %q, which is in no reply", name)
+		}
+	}
+	closed, err := r.ClosedFields(ctx, r.Reader(ctx, c))
+	if err != nil {
+		return err
+	}
+	for _, name := range fields {
+		if closed[name] {
+			return r.ErrClosed(c, "filter: objects can't be filtered", name)
+		}
+	}
+	return nil
+}
+
 // ErrClosed says why a request does not use a closed field.
 func (r *Rules) ErrClosed(c Caller, what, field string) error {
 	switch {
