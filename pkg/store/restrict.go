@@ -23,8 +23,8 @@ var ErrRestricted = errors.New("restricted")
 // errUnmarked is that an object no longer has the mark of its deletion.
 var errUnmarked = errors.New("another write has removed the mark of the deletion")
 
-// restrictions are the references that restrict deletions in a store. Without transactions, a deletion marks its object,
-// looks for objects that name it, and then deletes it, unless another write has removed the mark.
+// restrictions are the references that restrict deletions in a store. Without transactions, a deletion marks its
+// object, looks for objects that name it, and then deletes it, unless another write has removed the mark.
 type restrictions struct {
 	*writer
 	references []Referring

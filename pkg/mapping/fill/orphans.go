@@ -40,7 +40,9 @@ const orphansOf = "orphans of "
 // orphans deletes the objects of a store whose targets were deleted by events that were missed, as the cascade would
 // have. It is done after a loss of events. It is also done once processes with different cascades have the same: until
 // then events could go to a worker that deletes nothing. Then since is when a process had these cascades first: one
-// that is new deletes nothing for earlier deletions. References that a deletion clears are cleared in the same way.
+// that is new deletes nothing for earlier deletions.
+//
+// References that a deletion clears are cleared in the same way.
 func orphans(set *store.Set, s *store.Store, maps []*store.Mapping, clears []store.Referring,
 	r *mapping.Reconciler) *work {
 	var definition []any
