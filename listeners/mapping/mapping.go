@@ -114,8 +114,8 @@ func awaited(e *event.Envelope) bool { return e.Ctx.Wait != "" }
 func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error) {
 	var groups []group
 	for _, m := range w.set.MappingsFrom(e.Store) {
-		if (e.Origin == Name || e.Origin == event.OriginCopy) && !m.FollowsWorkers {
-			continue // a write of an array or a copy, on which no entry depends
+		if event.ByWorker(e.Origin) && !m.FollowsWorkers {
+			continue // a write of workers, on which no entry depends
 		}
 		targets, err := w.targets(ctx, m, e)
 		if err != nil {
@@ -129,9 +129,9 @@ func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error)
 }
 
 // backfill fills the arrays of an object that was created, or whose owner may have changed: whether
-// it has, the round finds. A write of an array changes neither.
+// it has, the round finds. A write of workers changes neither.
 func (w *Worker) backfill(ctx context.Context, e *event.Envelope) (err error) {
-	if e.Origin == Name || e.Origin == event.OriginCopy {
+	if event.ByWorker(e.Origin) {
 		return nil
 	}
 	for _, m := range w.set.MappingsInto(e.Store) {

@@ -87,7 +87,15 @@ const (
 	OriginAuth    = "auth"
 	OriginMail    = "mail"
 	OriginCommand = "command"
+
+	OriginAggregate = "aggregate" // counts, sums, least and greatest values of objects
 )
+
+// ByWorker reports whether an origin is a worker that derives properties of an object from other objects. Such a write
+// causes further derived properties only where the configuration says that they depend on it.
+func ByWorker(origin string) bool {
+	return origin == OriginMapping || origin == OriginAggregate || origin == OriginCopy
+}
 
 // MaxSize is the maximum size of an encoded event in bytes.
 const MaxSize = 256 << 10

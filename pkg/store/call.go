@@ -46,10 +46,11 @@ func (c Call) caller() access.Caller {
 
 type callKey struct{}
 
-// callContext carries a Call, and its attributes in the log.
+// callContext carries a Call, its attributes in the log, and what its rules have read.
 type callContext struct {
 	context.Context
-	call Call
+	call   Call
+	linked LinkedObjects
 }
 
 // Value implements context.Context.
@@ -57,6 +58,8 @@ func (c *callContext) Value(key any) any {
 	switch key.(type) {
 	case callKey:
 		return &c.call
+	case linkedKey:
+		return &c.linked
 	case logctx.Key:
 		return c
 	}
@@ -79,14 +82,14 @@ func (c *callContext) LogAttrs() []slog.Attr {
 	return attrs
 }
 
-// WithCall returns a context that carries the call.
+// WithCall returns a context that carries the call. Rules read linked objects again.
 func WithCall(ctx context.Context, c Call) context.Context {
 	if c.Actor == nil && c.User != nil {
 		if uuid, ok := c.User.Text("uuid"); ok {
 			c.Actor = &uuid
 		}
 	}
-	return &callContext{ctx, c}
+	return &callContext{Context: ctx, call: c}
 }
 
 // CallOf returns the call that a context carries.

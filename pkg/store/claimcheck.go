@@ -39,14 +39,7 @@ func (c *Claims) Renew(ctx context.Context) error {
 	if c == nil {
 		return nil
 	}
-	record, _, err := c.records.driver.Get(ctx, generationUUID)
-	if err != nil {
-		return err
-	}
-	next := newGeneration()
-	err = c.records.driver.Put(ctx, driver.Write{
-		UUID: generationUUID, IfRevision: record.Revision, Revision: record.Revision + 1, Body: []byte(next),
-	})
+	next, err := renewGeneration(ctx, c.records.driver)
 	if err == nil {
 		c.records.generation = next
 	}

@@ -25,9 +25,12 @@ const claimSuffix = ".claims"
 // generationUUID is the record of the generation. Those of claims are 64 hexadecimal digits.
 const generationUUID = "generation"
 
-// ClaimsOf returns the store whose claims a store of a backend has; false for one that has objects.
-func ClaimsOf(name string) (store string, isOf bool) {
-	return strings.CutSuffix(name, claimSuffix)
+// BelongsTo returns the store whose claims or aggregates a store of a backend has; false for one that has objects.
+func BelongsTo(name string) (store string, belongs bool) {
+	if store, belongs = strings.CutSuffix(name, claimSuffix); belongs {
+		return store, true
+	}
+	return strings.CutSuffix(name, aggregateSuffix)
 }
 
 func openClaims(ctx context.Context, backend driver.Backend, name string) (*claimRecords, error) {
@@ -35,19 +38,34 @@ func openClaims(ctx context.Context, backend driver.Backend, name string) (*clai
 	if err != nil {
 		return nil, err
 	}
+	generation, err := readGeneration(ctx, d)
+	return &claimRecords{driver: d, generation: generation, collection: newCollection()}, err
+}
+
+// readGeneration returns the generation of records, and begins the first one.
+func readGeneration(ctx context.Context, d driver.Store) (string, error) {
 	for {
 		record, found, err := d.Get(ctx, generationUUID)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			return &claimRecords{driver: d, generation: string(record.Body), collection: newCollection()}, nil
+		if err != nil || found {
+			return string(record.Body), err
 		}
 		err = d.Put(ctx, driver.Write{UUID: generationUUID, Revision: 1, Body: []byte(newGeneration())})
 		if err != nil && !errors.Is(err, errs.Mismatch) {
-			return nil, err
+			return "", err
 		}
 	}
+}
+
+// renewGeneration begins another generation of records.
+func renewGeneration(ctx context.Context, d driver.Store) (next string, err error) {
+	record, _, err := d.Get(ctx, generationUUID)
+	if err != nil {
+		return "", err
+	}
+	next = newGeneration()
+	return next, d.Put(ctx, driver.Write{
+		UUID: generationUUID, IfRevision: record.Revision, Revision: record.Revision + 1, Body: []byte(next),
+	})
 }
 
 func newGeneration() string { return `"` + object.NewUUID() + `"` }

@@ -39,6 +39,7 @@ type writer struct {
 	indexing     *indexing
 	copier       *copier
 	claims       *Claims          // nil without unique fields
+	aggregates   *Aggregates      // nil without aggregates
 	computed     *policy.Computed // fields that each write computes; nil: none
 	locker       Locker
 	outbox       Outbox // nil: none
@@ -87,6 +88,7 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 		out.ExtraEvents = append(out.ExtraEvents, w.events.pending(&extra))
 	}
 	err = w.put(ctx, out)
+	linkedIn(ctx).forget(named{w.name, made.uuid})
 	w.claims.finish(ctx, claimed, out.Revision, err)
 	if err != nil {
 		return driver.Record{}, err

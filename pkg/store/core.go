@@ -21,6 +21,7 @@ type core struct {
 	now    func() time.Time
 	log    *slog.Logger
 	peers  *peers
+	links  *linker // nil: the store has no references
 }
 
 // find returns the record of an object. It returns NotFound for a missing or deleted one.

@@ -32,6 +32,7 @@ func (w *writer) create(ctx context.Context, o object.Object, uuid string, also 
 	}
 	stamp := object.TimeValue(w.now())
 	next[access.Created], next[access.Updated] = stamp, stamp
+	w.aggregates.setEmpty(next)
 	made := write{uuid: uuid, fresh: fresh, name: event.StoreSaved, next: next, extraEvents: also}
 	if call.Idempotency != nil {
 		call.Idempotency.prepareSave(&made)
@@ -108,11 +109,12 @@ func (w *writer) prepareCreate(
 	}
 	next := w.checks.withDefaults(input)
 	if call.Client {
-		if err := w.rules.Allow(ctx, call.caller(), policy.Create, nil, next); err != nil {
+		after := w.links.after(uuid, nil, next)
+		if err := w.rules.AllowWrite(ctx, call.caller(), policy.Create, nil, next, after); err != nil {
 			return nil, err
 		}
 		// A default is no field that the client writes.
-		if err := w.rules.AllowFields(ctx, call.caller(), policy.Create, nil, input, next); err != nil {
+		if err := w.rules.AllowFields(ctx, call.caller(), policy.Create, nil, input, next, after); err != nil {
 			return nil, err
 		}
 		if chosen && !call.Trusted && !w.rules.ClientsChooseUUIDs() {

@@ -10,7 +10,7 @@ import (
 // store's objects: each source object X whose Key refers to a target T has
 // one entry in T's Array, with X's uuid and Fields.
 //
-// Without an Array it is a link: nothing is copied, and only Cascade applies.
+// Without an Array nothing is copied. With neither Array nor Aggregates it is a link, to which only Cascade applies.
 type Mapping struct {
 	Source  string   // store whose objects are copied
 	Target  string   // store whose objects hold the copies
@@ -23,9 +23,9 @@ type Mapping struct {
 	MaxBytes int // most bytes of an array; 0: any number
 	MaxEntry int // most bytes of an entry; a larger one is left out; 0: any number
 
-	Aggregates []Aggregate // functions of the source objects, in fields of a target object
+	When Condition // only objects for which it holds have an entry, or are aggregated; nil: all
 
-	When Condition // only objects for which it holds have an entry; nil: all
+	Aggregates []Aggregate // properties of a target object that are computed of all objects that name it
 
 	// FollowsWorkers says that an entry depends on computed fields, which change with the writes of workers too.
 	FollowsWorkers bool

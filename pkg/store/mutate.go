@@ -31,19 +31,19 @@ func (w *writer) mutate(ctx context.Context, uuid string, change func(Stored) (M
 		if err != nil {
 			return nil, err
 		}
+		next := withFields(stored, m.Fields)
 		if call.Client {
-			input := w.ruleInput(m.Fields)
-			if err := w.rules.Allow(ctx, call.caller(), policy.Update, record.Body, input); err != nil {
+			input, after := w.ruleInput(m.Fields), w.links.after(uuid, stored, next)
+			if err := w.rules.AllowWrite(ctx, call.caller(), policy.Update, record.Body, input, after); err != nil {
 				return nil, err
 			}
-			if err := w.rules.AllowMutation(ctx, call.caller(), record.Body, input); err != nil {
+			if err := w.rules.AllowMutation(ctx, call.caller(), record.Body, input, after); err != nil {
 				return nil, err
 			}
 		}
 		if len(m.Fields) == 0 {
 			return nil, nil
 		}
-		next := withFields(stored, m.Fields)
 		next.Canonicalize()
 		if err := w.checks.checkMutation(ctx, stored, next, m.Fields); err != nil {
 			return nil, w.rules.ConcealUpdate(ctx, call.caller(), err, stored, nil, false)

@@ -27,7 +27,7 @@ func (s *Store) GetView(ctx context.Context, uuid string, v View) (Stored, error
 // Reread is Get for the reply to another operation of the caller, such as a write
 // whose consequences it has waited for. It is not announced.
 func (s *Store) Reread(ctx context.Context, uuid string) (Stored, error) {
-	return s.reader.get(ctx, uuid, false)
+	return s.reader.get(WithCall(ctx, CallOf(ctx)), uuid, false) // rights may have been lost meanwhile
 }
 
 // GetAuthorized returns an object with all its fields, those that clients never

@@ -93,10 +93,14 @@ func (r *reader) getAuthorized(ctx context.Context, uuid string, op policy.Op, i
 		return Stored{}, err
 	}
 	if call := CallOf(ctx); call.Client {
-		if err := r.rules.Allow(ctx, call.caller(), op, record.Body, input); err != nil {
+		after, err := r.afterMutation(op, record, input)
+		if err != nil {
+			return Stored{}, err
+		}
+		if err := r.rules.AllowWrite(ctx, call.caller(), op, record.Body, input, after); err != nil {
 			return Stored{}, r.hide(ctx, call, op, record, input, err)
 		}
-		if err := r.rules.AllowMutation(ctx, call.caller(), record.Body, input); err != nil {
+		if err := r.rules.AllowMutation(ctx, call.caller(), record.Body, input, after); err != nil {
 			return Stored{}, err
 		}
 		if op == policy.Get {
@@ -106,6 +110,15 @@ func (r *reader) getAuthorized(ctx context.Context, uuid string, op policy.Op, i
 		}
 	}
 	return toStored(record), nil
+}
+
+// afterMutation returns the object after an update to this input; nil for another operation.
+func (r *reader) afterMutation(op policy.Op, record driver.Record, input object.Object) (policy.After, error) {
+	if op != policy.Update || r.links == nil {
+		return nil, nil
+	}
+	stored, err := object.Decode(record.Body)
+	return r.links.after(record.UUID, stored, withFields(stored, input)), err
 }
 
 // project returns a record, for a client without the fields that never leave the server.
@@ -176,7 +189,16 @@ func (r *reader) explain(
 			return access.Explanation{}, err
 		}
 	}
-	return r.rules.Explain(ctx, CallOf(ctx).caller(), op, stored, input)
+	// The objects after the write that rules see are made of what the caller can set.
+	e, err := r.rules.Explain(ctx, CallOf(ctx).caller(), op, stored, input, func(next object.Object) policy.After {
+		return r.links.after(uuid, stored, next)
+	})
+	for reference, target := range r.links.all() {
+		if named := r.peers.store(target); named != nil {
+			e.Hide(named.core.rules.Hidden, policy.LinkedVariable+"."+reference)
+		}
+	}
+	return e, err
 }
 
 // hide returns NotFound in place of an error about an object that a client may know nothing of: see Rules.Hides.

@@ -14,6 +14,7 @@ type Set struct {
 	stores   map[string]*Store
 	copies   map[string][]*Copies // by the store of the sources
 	mappings []Mapping
+	counts   []Mapping             // those with aggregates
 	cascades map[string][]*Mapping // by target, links included
 
 	references []Referring
@@ -63,6 +64,9 @@ func Declared(stores []Options, mappings []Mapping) *Set {
 	for _, m := range mappings {
 		if m.Array != "" {
 			s.mappings = append(s.mappings, m)
+		}
+		if len(m.Aggregates) > 0 {
+			s.counts = append(s.counts, m)
 		}
 		if m.Cascade {
 			s.cascades[m.Target] = append(s.cascades[m.Target], &m)
@@ -157,11 +161,26 @@ func (s *Set) MappingsInto(target string) []*Mapping {
 	return s.filter(func(m *Mapping) bool { return m.Target == target })
 }
 
-func (s *Set) filter(take func(*Mapping) bool) []*Mapping {
+// Aggregating returns every mapping that has aggregates. They must not be modified.
+func (s *Set) Aggregating() []Mapping { return s.counts }
+
+// AggregatesFrom returns the mappings that aggregate objects of a store.
+func (s *Set) AggregatesFrom(source string) []*Mapping {
+	return selected(s.counts, func(m *Mapping) bool { return m.Source == source })
+}
+
+// AggregatesInto returns the mappings whose aggregates are in objects of a store.
+func (s *Set) AggregatesInto(target string) []*Mapping {
+	return selected(s.counts, func(m *Mapping) bool { return m.Target == target })
+}
+
+func (s *Set) filter(take func(*Mapping) bool) []*Mapping { return selected(s.mappings, take) }
+
+func selected(all []Mapping, take func(*Mapping) bool) []*Mapping {
 	var found []*Mapping
-	for i := range s.mappings {
-		if take(&s.mappings[i]) {
-			found = append(found, &s.mappings[i])
+	for i := range all {
+		if take(&all[i]) {
+			found = append(found, &all[i])
 		}
 	}
 	return found
@@ -186,18 +205,22 @@ func (s *Set) Purge(ctx context.Context, before uint64, limit int) (int, error) 
 // Workers returns the built-in listeners that handle an event: those that a
 // request waits for when it waits until its write has been applied.
 func (s *Set) Workers(c Cause) []string {
-	if c.Origin == event.OriginMapping || c.Origin == event.OriginCopy {
+	if event.ByWorker(c.Origin) {
 		return nil // a request waits for what its own write causes
 	}
 	var workers []string
 	if len(s.copies[c.Store]) > 0 || s.HasCopies(c.Store) && c.Event != event.StoreDeleted {
 		workers = append(workers, event.OriginCopy)
 	}
-	into := s.MappingsInto(c.Store)
-	changes := c.Event == event.StoreSaved && len(into) > 0 ||
-		c.Event == event.StoreUpdated && slices.ContainsFunc(into, (*Mapping).OwnerChanges)
-	if len(s.MappingsFrom(c.Store)) > 0 || changes {
+	changes := func(into []*Mapping) bool {
+		return c.Event == event.StoreSaved && len(into) > 0 ||
+			c.Event == event.StoreUpdated && slices.ContainsFunc(into, (*Mapping).OwnerChanges)
+	}
+	if len(s.MappingsFrom(c.Store)) > 0 || changes(s.MappingsInto(c.Store)) {
 		workers = append(workers, event.OriginMapping)
+	}
+	if len(s.AggregatesFrom(c.Store)) > 0 || changes(s.AggregatesInto(c.Store)) {
+		workers = append(workers, event.OriginAggregate)
 	}
 	deleted := c.Event == event.StoreDeleted
 	clears := len(s.Referring(c.Store, OnDeleteClear)) > 0

@@ -97,7 +97,7 @@ type Options struct {
 	MaxSize       int              // 0: MaxObjectSize
 	Maps          []Mapping        // those whose Source this store is
 	Arrays        []string         // arrays of this store that mappings maintain
-	Aggregates    []string         // fields of this store that aggregates of mappings maintain
+	Aggregated    []Mapping        // those into this store that have aggregates
 	References    []Reference      // fields that name objects
 	Copies        []Copy           // fields that have values of referenced objects, in the order in which they are set
 	CopiedFrom    []string         // fields of this store that objects of other stores have copies of
@@ -116,6 +116,10 @@ type Options struct {
 	Announce      Announcer   // nil: no announcements
 	Interceptor   Interceptor // nil: none
 	InterceptsGet bool        // the Interceptor amends what clients read
+
+	// SeenByRules says that rules of other stores see the objects without what never leaves the server, as clients
+	// would, and sets further fields of that; stored is the whole object. nil: they see the objects as stored.
+	SeenByRules func(seen, stored object.Object)
 
 	BeforeDelete func(ctx context.Context, o Stored) error // asked last before a client deletes an object; nil: nothing
 
@@ -140,7 +144,7 @@ type Options struct {
 
 // normalized returns the options with their defaults, and with slices of their own.
 func (o Options) normalized() Options {
-	o.Maps, o.Indexes = slices.Clone(o.Maps), slices.Clone(o.Indexes)
+	o.Maps, o.Indexes, o.Aggregated = slices.Clone(o.Maps), slices.Clone(o.Indexes), slices.Clone(o.Aggregated)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -168,7 +172,12 @@ func (o *Options) rules() access.Options {
 
 // derived returns the fields that have values of other objects, but for arrays.
 func (o *Options) derived() []string {
-	derived := slices.Clone(o.Aggregates)
+	var derived []string
+	for _, m := range o.Aggregated {
+		for _, a := range m.Aggregates {
+			derived = append(derived, a.Property)
+		}
+	}
 	for i := range o.Copies {
 		derived = append(derived, o.Copies[i].Field)
 	}
@@ -190,6 +199,8 @@ type Store struct {
 	reader   *reader
 	writer   *writer
 	lister   *lister
+
+	aggregates *Aggregates // nil without aggregates
 }
 
 // opened is what Open made of the backend, which stores with other options share.
@@ -199,6 +210,7 @@ type opened struct {
 	indexes   []query.Index       // of lists: every write has their keys
 	state     *Indexes            // which are complete
 	claims    *claimRecords       // nil without unique fields
+	aggregate *aggregateRecords   // nil without aggregates
 	expanding *semaphore.Weighted // of those that read objects for expansions
 }
 
@@ -222,6 +234,11 @@ func open(ctx context.Context, backend driver.Backend, o Options, online bool) (
 	}
 	if len(o.Unique) > 0 {
 		if err := made.openClaims(ctx, backend, o.Name); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.Aggregated) > 0 {
+		if err := made.openAggregates(ctx, backend, o.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -253,7 +270,14 @@ func newStore(o Options, made opened, p *peers) *Store {
 	if o.Interceptor != nil && o.InterceptsGet {
 		rules.Amended = r.amendedBody
 	}
-	c := &core{name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p}
+	copier := &copier{store: o.Name, copies: o.Copies, peers: p}
+	links := newLinker(&o, p, copier)
+	if links != nil {
+		rules.Links = links
+	}
+	c := &core{
+		name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p, links: links,
+	}
 	x := newIndexing(&o, made.indexes)
 	checked := newChecks(&o, c.rules, x, newRequirements(&o, p))
 	*r = reader{
@@ -262,14 +286,14 @@ func newStore(o Options, made opened, p *peers) *Store {
 			store: o.Name, arrays: o.Arrays, interceptor: o.Interceptor, rules: c.rules, checks: checked,
 		},
 	}
-	claims := newClaims(&o, c, made.claims, x)
+	claims, aggregates := newClaims(&o, c, made.claims, x), newAggregates(&o, made.aggregate)
 	return &Store{
-		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r,
+		opts: o, opened: made, core: c, checks: checked, indexing: x, claims: claims, reader: r, aggregates: aggregates,
 		lister: newLister(&o, c, r, made.state),
 		writer: &writer{
 			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x,
-			claims:   claims,
-			copier:   &copier{store: o.Name, copies: o.Copies, peers: p},
+			claims: claims, aggregates: aggregates,
+			copier:   copier,
 			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents,
 			beforeDelete: o.BeforeDelete,
 		},
@@ -293,11 +317,12 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.Policy, now.SearchRule, now.ClientUUIDs, now.Fields = o.Policy, o.SearchRule, o.ClientUUIDs, o.Fields
 	now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
 	now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
-	now.Aggregates, now.References, now.Copies, now.CopiedFrom = o.Aggregates, o.References, o.Copies, o.CopiedFrom
+	now.Aggregated, now.References, now.Copies, now.CopiedFrom = o.Aggregated, o.References, o.Copies, o.CopiedFrom
 	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 	now.Unique, now.CompleteClaims, now.IndexBinaries = o.Unique, o.CompleteClaims, o.IndexBinaries
 	now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
+	now.SeenByRules = o.SeenByRules
 
 	made.indexes = now.Indexes
 	if !sameIndexes(newIndexing(&now, made.indexes).spec(now.Name).Indexes, made.spec) {
@@ -310,6 +335,11 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 		made.claims = nil
 	case !slices.Equal(constraintNames(s.opts.Unique), constraintNames(now.Unique)):
 		if err := made.openClaims(ctx, backend, now.Name); err != nil {
+			return nil, err
+		}
+	}
+	if len(now.Aggregated) > 0 && made.aggregate == nil {
+		if err := made.openAggregates(ctx, backend, now.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -330,10 +360,14 @@ func sameIndexes(a, b []driver.Index) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(i driver.Index) bool { return !slices.Contains(b, i) })
 }
 
-// drivers returns the driver's stores of the objects and of the claims.
+// drivers returns the driver's stores of the objects, of the claims and of the aggregates.
 func (s *Store) drivers() []driver.Store {
-	if s.opened.claims == nil {
-		return []driver.Store{s.core.driver}
+	all := []driver.Store{s.core.driver}
+	if s.opened.claims != nil {
+		all = append(all, s.opened.claims.driver)
 	}
-	return []driver.Store{s.core.driver, s.opened.claims.driver}
+	if s.opened.aggregate != nil {
+		all = append(all, s.opened.aggregate.driver)
+	}
+	return all
 }

@@ -215,7 +215,9 @@ func TestTimesAndTombstonesFollowTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(t, updated.Body, map[string]string{
-		"created": `"` + object.FormatTime(start.Add(time.Hour)) + `"`, "updated": `"` + object.FormatTime(start) + `"`,
+		"created": `"` + object.FormatTime(start.Add(time.Hour)) + `"`,
+		// later than the revision before, although the clock was set back
+		"updated": `"` + object.FormatTime(start.Add(time.Hour+time.Microsecond)) + `"`,
 	})
 	if err := s.Delete(t.Context(), "a", 0); err != nil {
 		t.Fatal(err)

@@ -78,10 +78,11 @@ func (w *writer) prepareUpdate(
 		w.indexing.keepNames(stored, next)
 	}
 	if call.Client {
-		if err := w.rules.Allow(ctx, call.caller(), policy.Update, record.Body, input); err != nil {
+		after := w.links.after(record.UUID, stored, next)
+		if err := w.rules.AllowWrite(ctx, call.caller(), policy.Update, record.Body, input, after); err != nil {
 			return nil, nil, err
 		}
-		if err := w.rules.AllowFields(ctx, call.caller(), policy.Update, stored, input, next); err != nil {
+		if err := w.rules.AllowFields(ctx, call.caller(), policy.Update, stored, input, next, after); err != nil {
 			return nil, nil, err
 		}
 	}

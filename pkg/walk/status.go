@@ -15,6 +15,8 @@ const (
 	Cascade  Kind = "cascade"  // objects of a store that a cascade should have deleted, after missed events
 	Index    Kind = "index"    // the indexes of a store in its backend
 	Upgrade  Kind = "upgrade"  // what a release before did not do
+
+	Aggregates Kind = "aggregates" // the aggregates of a mapping
 )
 
 // Status is how far something is that is derived from all objects of a store: by the last walk, or the one in progress.

@@ -92,6 +92,8 @@ type Fault struct {
 	// writes for the request.
 	LostReports bool
 
+	Unconditional func(store, uuid string) bool // writes of handlers whose preconditions are ignored
+
 	RewritePut func(w *driver.Write)        // changes each write
 	DropEvent  func(e *event.Envelope) bool // events that are never delivered
 }
@@ -230,8 +232,11 @@ func OpenSet(ctx context.Context, backend driver.Backend, mappings []store.Mappi
 			if m.Source == name {
 				o.Maps = append(o.Maps, m)
 			}
-			if m.Target == name {
+			if m.Target == name && m.Array != "" {
 				o.Arrays = append(o.Arrays, m.Array)
+			}
+			if m.Target == name && len(m.Aggregates) > 0 {
+				o.Aggregated = append(o.Aggregated, m)
 			}
 		}
 		if field := ownerField(mappings, name); field != "" {

@@ -268,9 +268,10 @@ func (c *Checker) prepare(w *write) error {
 	}
 	// Workers acknowledge the events of their own writes without handling them, but for what follows from computed
 	// fields.
-	followed := slices.ContainsFunc(c.set.MappingsFrom(e.Store),
+	followed := slices.ContainsFunc(append(c.set.MappingsFrom(e.Store), c.set.AggregatesFrom(e.Store)...),
 		func(m *store.Mapping) bool { return m.FollowsWorkers })
-	dropped := e.Origin == event.OriginMapping && !followed ||
+	derives := e.Origin == event.OriginMapping || e.Origin == event.OriginAggregate // copies can be copied onward
+	dropped := derives && !followed ||
 		c.scenario.Fault.DropEvent != nil && c.scenario.Fault.DropEvent(e)
 	for i := range c.consumers {
 		if !dropped && c.consumers[i].wants(w.Event.Subject) {
@@ -289,6 +290,9 @@ func (c *Checker) prepare(w *write) error {
 
 // write makes a write and delivers its event to the consumers.
 func (c *Checker) write(s *memoryTable, w *write) error {
+	if is := c.scenario.Fault.Unconditional; is != nil && c.handler != nil && is(s.name, w.UUID) {
+		w = c.unconditional(s, w)
+	}
 	if err := s.check(w.Write); err != nil {
 		return err
 	}
@@ -316,6 +320,19 @@ func (c *Checker) write(s *memoryTable, w *write) error {
 		c.deliver(w.deliveries)
 	}
 	return nil
+}
+
+// unconditional returns a write that succeeds in any state.
+func (c *Checker) unconditional(s *memoryTable, w *write) *write {
+	other := *w
+	other.IfRevision = 0
+	if r := s.rows[w.UUID]; r != nil {
+		if other.Revision = max(w.Revision, r.Revision+1); !r.Deleted {
+			other.IfRevision = r.Revision
+		}
+	}
+	other.row = newRow(other.Write)
+	return &other
 }
 
 // deliver makes events available to their consumers.

@@ -176,9 +176,9 @@ func (s *state) report(h *handler) {
 }
 
 // loseReport is what the crash of a handler does to a wait: the waiter notices that an attempt is
-// missing whose writes it does not know. Reports of the mapping worker name no writes.
+// missing whose writes it does not know. Reports of workers that derive properties name no writes.
 func (s *state) loseReport(h *handler, ignored bool) {
-	if ignored || h.delivery.name == event.OriginMapping {
+	if ignored || event.ByWorker(h.delivery.name) {
 		return
 	}
 	s.changeWait(h.delivery, func(w *wait) { w.lost = true })

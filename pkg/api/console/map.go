@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"belfry/internal/count"
-	"belfry/pkg/mapping/verify"
 	"belfry/pkg/store"
 )
 
@@ -61,8 +60,9 @@ func (f Fill) Text() string {
 
 // Names of the workers that apply mappings.
 const (
-	mappingWorker = "mapping"
-	cascadeWorker = "cascade"
+	mappingWorker   = "mapping"
+	cascadeWorker   = "cascade"
+	aggregateWorker = "aggregate"
 )
 
 func (c *Console) graph(g *Graph, verification *Operation) view {
@@ -77,28 +77,6 @@ type mapView struct {
 	g            *Graph
 	verification *Operation // whose result has Copies; may be nil
 	places       drawing
-}
-
-// mapEdge is a mapping with its state.
-type mapEdge struct {
-	store.Mapping
-	Worker   string
-	Lag      uint64
-	LagKnown bool
-	Overflow uint64
-	Fill     Fill
-	Here     bool   // this process applies the mapping, and counts the overflow
-	Verified string // of the last run: "", or what it found
-	Differs  int
-	Full     int // arrays that were at their limit then, as far as the run lists them
-}
-
-// Label names a mapping.
-func (e mapEdge) Label() string {
-	if e.Array == "" {
-		return "deleted with " + e.Target
-	}
-	return e.Target + "." + e.Array
 }
 
 func (v mapView) show(r *request) error {
@@ -117,14 +95,16 @@ func (v mapView) show(r *request) error {
 	edges := make([]mapEdge, len(v.g.Mappings))
 	for i, m := range v.g.Mappings {
 		e := mapEdge{Mapping: m, Worker: mappingWorker, LagKnown: noLag == nil}
-		if m.Array == "" {
+		switch {
+		case len(m.Aggregates) > 0 && (m.Array == "" || lag[aggregateWorker] > lag[mappingWorker]):
+			e.Worker = aggregateWorker
+		case m.Array == "":
 			e.Worker = cascadeWorker
-		} else if e.Here = v.g.Overflow != nil; e.Here {
+		}
+		if e.Here = m.Array != "" && v.g.Overflow != nil; e.Here {
 			e.Overflow = v.g.Overflow(m.Source, m.Target, m.Array)
 		}
-		if m.Array != "" && v.g.Fill != nil {
-			e.Fill = v.g.Fill(m.Source, m.Target, m.Array)
-		}
+		e.Fill = v.fillOf(m)
 		e.Lag = lag[e.Worker]
 		e.verified(copiesOf(run))
 		edges[i] = e
@@ -142,40 +122,6 @@ func (v mapView) show(r *request) error {
 		Problem string
 		Run     *Run
 	}{d, edges, problem, run})
-}
-
-// copiesOf returns what a verification has found; nil while it is in progress, and after an error.
-func copiesOf(run *Run) *verify.Report {
-	if run == nil {
-		return nil
-	}
-	if found, ok := run.Out.(interface{ Copies() *verify.Report }); ok {
-		return found.Copies()
-	}
-	return nil
-}
-
-// verified adds the findings of the last run.
-func (e *mapEdge) verified(found *verify.Report) {
-	switch {
-	case found == nil:
-		return
-	case found.More > 0:
-		e.Verified = "with others at least "
-	}
-	for _, full := range found.Full {
-		if full.Target == e.Target && full.Array == e.Array {
-			e.Full++
-		}
-	}
-	for _, d := range found.Differences {
-		if d.Source == e.Source && d.Target == e.Target && d.Array == e.Array {
-			e.Differs++
-		}
-	}
-	if e.Verified += count.Of(e.Differs, "difference"); e.Differs == 0 && found.More == 0 {
-		e.Verified = "no differences"
-	}
 }
 
 // drawing is a graph in layers: each store is to the right of the stores that are copied into it, unless they form a
@@ -348,7 +294,8 @@ func (d *drawing) draw(g *Graph, at map[string]node) {
 		pair := strings.Join(slices.Sorted(slices.Values([]string{m.Source, m.Target})), " ")
 		n := pairs[pair]
 		pairs[pair]++
-		e := edge{Cascade: m.Array == "", Text: m.Array}
+		properties := derivedBy(m)
+		e := edge{Cascade: len(properties) == 0, Text: strings.Join(properties, ", ")}
 		if e.Cascade {
 			e.Text = "cascade"
 		}

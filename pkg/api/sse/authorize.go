@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/event"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -96,6 +97,8 @@ type state struct {
 	ended     *ending   // of the event's incarnation; nil: it has not ended, or clients choose no uuids
 	at        time.Time // when reading began
 
+	linked store.LinkedObjects // that rules have read
+
 	mu        sync.Mutex
 	decisions map[string]decision // by the viewers' keys
 }
@@ -175,6 +178,7 @@ func (a *authorization) decisionFor(ctx context.Context, v *Viewer, allowed *all
 		return decision{}, err
 	}
 	cost := policy.NewMeter()
+	ctx = now.linked.In(ctx)
 	if d.allowed, err = a.decide(ctx, v, now, cost); err == nil && d.allowed {
 		d.hidden, err = a.hiddenFields(ctx, v, now, cost)
 	}
@@ -314,8 +318,8 @@ func (a *authorization) decide(ctx context.Context, v *Viewer, now *state, cost 
 func (a *authorization) evaluate(ctx context.Context, v *Viewer, o object.Object, cost *policy.Budget) (bool, error) {
 	s := a.source.store
 	for _, op := range a.source.ops {
-		err := s.Rules().Policy().Allow(ctx, op,
-			policy.Input{User: v.User, Session: v.Rules, Object: o, Now: s.Now(), Budget: cost})
+		caller := access.Caller{Client: true, User: v.User, Session: v.Rules, Budget: cost}
+		err := s.Rules().Policy().Allow(ctx, op, s.Rules().Input(caller, o, nil))
 		if errors.Is(err, errs.Denied) || errors.Is(err, errs.Unauthenticated) {
 			return false, nil
 		}

@@ -31,9 +31,9 @@ func UnusedStores(ctx context.Context, c *config.Config, backends map[string]dri
 			return nil, err
 		}
 		stores = slices.DeleteFunc(stores, func(s string) bool {
-			_, claims := store.ClaimsOf(s)
+			_, belongs := store.BelongsTo(s)
 			of := c.Stores[s]
-			return claims || of != nil && of.Backend == name
+			return belongs || of != nil && of.Backend == name
 		})
 		if len(stores) > 0 {
 			slices.Sort(stores)

@@ -8,6 +8,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/computed"
 	"belfry/pkg/store"
+	"belfry/pkg/store/aggregate"
 	"belfry/pkg/store/policy"
 )
 
@@ -65,6 +66,19 @@ func (p *Plan) compileWhen(s *config.Store, target string, m config.Mapping) (*p
 		}
 	}
 	return when, problems
+}
+
+// checkOrdered refuses a mapping with more least and greatest values than there are indexes for.
+func (p *Plan) checkOrdered() (problems config.Problems) {
+	for i := range p.Mappings {
+		m := &p.Mappings[i]
+		if fields := m.Ordered(); len(fields) > aggregate.MaxOrdered {
+			problems = append(problems, p.Config.Problem("stores."+m.Source+".map."+m.Target+".aggregates",
+				"min and max are of %d properties (%s), and can be of %d: leave some out", len(fields),
+				strings.Join(fields, ", "), aggregate.MaxOrdered))
+		}
+	}
+	return problems
 }
 
 // revealed returns a problem for each property of the target that reveals something about a hidden field of the sources

@@ -103,6 +103,9 @@ func (n *nameCheck) store(s *config.Store) {
 		n.note(at+".copies."+property, source, field, "", n.files[source])
 	}
 	variables := map[string]string{"object": s.Name, "input": s.Name, "user": n.config.Authentication.UserStore}
+	for name, r := range s.References {
+		variables[policy.LinkedVariable+"."+name] = r.Store
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Fields)) {
 		n.note(at+".fields."+name, s.Name, name, "", n.files[s.Name])
 		n.expression(at+".fields."+name+".read", s.Fields[name].Read, variables)

@@ -14,6 +14,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/account"
+	"belfry/pkg/account/record"
 	"belfry/pkg/api/pages"
 	"belfry/pkg/app/certificate"
 	"belfry/pkg/bus"
@@ -145,6 +146,7 @@ func Compile(c *config.Config) (*Plan, error) {
 		}
 	}
 	problems = append(problems, p.followDerived()...)
+	problems = append(problems, p.checkOrdered()...)
 	problems = append(problems, p.compileTrust()...)
 	problems = append(problems, p.compileAuth()...)
 	problems = append(problems, p.compilePages()...)
@@ -167,10 +169,8 @@ func Compile(c *config.Config) (*Plan, error) {
 			if m.Target == o.Name && m.Array != "" {
 				o.Arrays = append(o.Arrays, m.Array)
 			}
-			for _, a := range m.Aggregates {
-				if m.Target == o.Name {
-					o.Aggregates = append(o.Aggregates, a.Property)
-				}
+			if m.Target == o.Name && len(m.Aggregates) > 0 {
+				o.Aggregated = append(o.Aggregated, m)
 			}
 		}
 	}
@@ -187,6 +187,9 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 	// Uuids of idents are addresses, so they can be guessed.
 	o.HideForbidden = s.Name == c.Authentication.IdentStore
 	o.Unique, o.Search, o.Maintained = s.Unique, s.Search.Fields, maintainedFields(c, s.Name)
+	if s.Name == c.Authentication.UserStore {
+		o.SeenByRules = record.SetReserved
+	}
 	// Rules compare properties of users: with the name of another user, one could do what only that user may.
 	o.CompleteClaims = s.Name == c.Authentication.UserStore || s.Name == c.Authentication.IdentStore
 	o.References, o.Copies = compileReferences(s)
@@ -212,16 +215,20 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 		Owner: s.Policy.Owner, OwnerField: s.Owner, Create: s.Policy.Create, Get: s.Policy.Get,
 		Update: s.Policy.Update, Delete: s.Policy.Delete, List: s.Policy.List,
 	}
-	restricted := rules != (policy.Rules{})
 	rules.Users = s.Name == c.Authentication.UserStore
-	if restricted {
+	rules.References = slices.Sorted(maps.Keys(s.References))
+	unlisted := p.checkLinked(s)
+	problems = append(problems, unlisted...)
+	if s.Ruled() {
 		compiled, found := policy.Compile(rules)
 		for _, f := range found {
 			problems = append(problems,
 				c.Problem(at+".policy."+string(f.Op), "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 		}
 		o.Policy = compiled
-		problems = append(problems, p.compileSearch(s, &o)...)
+		if len(unlisted) == 0 {
+			problems = append(problems, p.compileSearch(s, &o)...)
+		}
 	}
 	fields := make(map[string]policy.FieldRule, len(s.Fields))
 	for name, f := range s.Fields {

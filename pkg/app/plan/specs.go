@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/listeners/aggregate"
 	"belfry/listeners/cascade"
 	"belfry/listeners/copies"
 	"belfry/listeners/mail"
@@ -29,11 +30,11 @@ func (p *Plan) OnBus() []string {
 }
 
 // BuiltIn lists the names of all built-in listeners.
-var BuiltIn = []string{mapping.Name, copies.Name, cascade.Name, mail.Name, sweep.Name}
+var BuiltIn = []string{mapping.Name, copies.Name, aggregate.Name, cascade.Name, mail.Name, sweep.Name}
 
 // RoleOf returns the role of the processes that run a built-in listener.
 func RoleOf(listener string) string {
-	if listener == copies.Name { // they keep derived data, too
+	if listener == copies.Name || listener == aggregate.Name { // they keep derived data, too
 		return mapping.Name
 	}
 	return listener
@@ -42,12 +43,18 @@ func RoleOf(listener string) string {
 // Specs returns the built-in listeners that the configuration enables, without their handlers.
 func (p *Plan) Specs() []listener.Spec {
 	var all []listener.Spec
-	for _, spec := range []listener.Spec{p.MappingSpec(), p.CopySpec(), p.CascadeSpec(), p.MailSpec(), p.SweepSpec()} {
+	for _, spec := range append(p.WorkerSpecs(), p.MailSpec(), p.SweepSpec()) {
 		if len(spec.Filters) > 0 {
 			all = append(all, spec)
 		}
 	}
 	return all
+}
+
+// WorkerSpecs returns the listeners whose work follows from objects alone, without their handlers. Those that the
+// configuration does not need select no events.
+func (p *Plan) WorkerSpecs() []listener.Spec {
+	return []listener.Spec{p.MappingSpec(), p.CopySpec(), p.AggregateSpec(), p.CascadeSpec()}
 }
 
 // MappingSpec returns the listener that maintains arrays, without its handler.
@@ -63,6 +70,14 @@ func (p *Plan) CopySpec() listener.Spec {
 	return listener.Spec{
 		Name: copies.Name, Filters: copies.Filters(store.CopiesOf(p.Stores)), Concurrency: copyConcurrency,
 		Prefetch: -1, Start: listener.StartAll(), AckWait: WorkerAckWait,
+	}
+}
+
+// AggregateSpec returns the listener that maintains aggregates, without its handler.
+func (p *Plan) AggregateSpec() listener.Spec {
+	return listener.Spec{
+		Name: aggregate.Name, Filters: aggregate.Filters(store.NewSet(nil, p.Mappings)),
+		Concurrency: mappingConcurrency, Start: listener.StartAll(), AckWait: WorkerAckWait,
 	}
 }
 

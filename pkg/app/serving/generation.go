@@ -16,6 +16,7 @@ import (
 	"belfry/config"
 	"belfry/internal/baseurl"
 	"belfry/internal/seal"
+	"belfry/listeners/aggregate"
 	"belfry/listeners/cascade"
 	"belfry/listeners/copies"
 	"belfry/listeners/mapping"
@@ -76,6 +77,7 @@ type Generation struct {
 	Sharing        *route.Group // nil: the mapping worker shares no targets
 	Mapper         *mapping.Worker
 	Copier         *copies.Worker
+	Aggregator     *aggregate.Worker
 	Cascader       *cascade.Worker
 	Sweeper        *sweep.Worker // nil without binaries
 

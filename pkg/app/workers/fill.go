@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,7 +78,7 @@ func (f *Filling) reload(ctx context.Context, _, next *serving.Generation) (part
 
 // prepare makes the consumers of the workers receive the events of all mappings and cascades.
 func (f *Filling) prepare(ctx context.Context, g *serving.Generation) error {
-	for _, spec := range []listener.Spec{g.Plan.MappingSpec(), g.Plan.CopySpec(), g.Plan.CascadeSpec()} {
+	for _, spec := range g.Plan.WorkerSpecs() {
 		if len(spec.Filters) == 0 || !f.Roles.Has(plan.RoleOf(spec.Name)) {
 			continue // the permissions on the bus may not allow it
 		}
@@ -97,7 +98,7 @@ func (f *Filling) Again(ctx context.Context, loss string) error {
 // once the targets that are named by integers are filled, too. Other upgrades from a previous release have no status.
 func merged(all []walk.Status) (out []walk.Status) {
 	for _, s := range all {
-		if s.Kind != walk.Mapping && s.Kind != walk.Computed && s.Kind != walk.Copies {
+		if !slices.Contains([]walk.Kind{walk.Mapping, walk.Computed, walk.Copies, walk.Aggregates}, s.Kind) {
 			continue
 		}
 		for _, n := range all {

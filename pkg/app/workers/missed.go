@@ -9,6 +9,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/prom"
+	"belfry/listeners/aggregate"
 	"belfry/listeners/cascade"
 	"belfry/listeners/copies"
 	"belfry/listeners/mail"
@@ -54,7 +55,7 @@ func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err erro
 	var repairs []missed.Repair
 	if w.Roles.Has(mapping.Name) || w.Roles.Has(cascade.Name) {
 		repairs = append(repairs, missed.Repair{
-			Consumers: []string{mapping.Name, copies.Name, cascade.Name}, Do: w.RepairAll,
+			Consumers: []string{mapping.Name, copies.Name, aggregate.Name, cascade.Name}, Do: w.RepairAll,
 		})
 	}
 	if w.Roles.Has(mail.Name) {
@@ -116,7 +117,7 @@ func (w *LogWatch) missedEvents() []string {
 		// Without the number of events, which would reveal the activity to strangers.
 		text := "listener " + s.Consumer + " has missed events: the log is " + string(s.Reason)
 		switch s.Consumer {
-		case mapping.Name, copies.Name, cascade.Name:
+		case mapping.Name, copies.Name, aggregate.Name, cascade.Name:
 			text += "; what it maintains is being repaired"
 		case mail.Name:
 			text += "; mails that it has not sent are being sent"

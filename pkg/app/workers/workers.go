@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"belfry/internal/prom"
+	"belfry/listeners/aggregate"
 	"belfry/listeners/cascade"
 	"belfry/listeners/copies"
 	"belfry/listeners/mapping"
@@ -35,6 +36,8 @@ type Workers struct {
 	onFull   func(m *store.Mapping, target string)
 	mapper   *mapping.Worker
 	copier   *copies.Worker
+	counter  *aggregate.Worker
+	onAbsent func(m *store.Mapping, property string)
 	sharing  *route.Group
 }
 
@@ -48,13 +51,14 @@ func (w *Workers) make(g *serving.Generation, sharing *route.Group) {
 	g.Sharing = sharing
 	g.Mapper = mapping.NewWorker(g.Set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
 	g.Copier = copies.NewWorker(g.Set, protocol.CopierOptions{Pace: w.copyPace(g)})
+	g.Aggregator = aggregate.NewWorker(g.Set, aggregate.Options{OnAbsent: w.onAbsent})
 	g.Cascader = cascade.NewWorker(g.Set, cascade.Options{})
 }
 
 func (w *Workers) start(_ context.Context, first *serving.Generation) error {
-	w.onFull, w.pace = w.countFull(), protocol.NewPace(0)
+	w.onFull, w.onAbsent, w.pace = w.countFull(), w.countAbsent(), protocol.NewPace(0)
 	w.make(first, w.newSharing(first))
-	w.mapper, w.copier, w.sharing = first.Mapper, first.Copier, first.Sharing
+	w.mapper, w.copier, w.counter, w.sharing = first.Mapper, first.Copier, first.Aggregator, first.Sharing
 	if w.sharing != nil {
 		w.sharing.Start()
 	}
@@ -77,7 +81,7 @@ func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) 
 	}
 	listen := change.Apply
 	change.Apply = func() {
-		w.mapper, w.copier, w.sharing = next.Mapper, next.Copier, sharing
+		w.mapper, w.copier, w.counter, w.sharing = next.Mapper, next.Copier, next.Aggregator, sharing
 		if another && sharing != nil {
 			sharing.Start()
 		}
@@ -90,6 +94,7 @@ func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) 
 		}
 		closeMapper(ctx, before.Mapper, former)
 		before.Copier.Close()
+		before.Aggregator.Close()
 	}
 	return change, nil
 }
@@ -99,6 +104,7 @@ func (w *Workers) stop(ctx context.Context) error {
 	if w.mapper != nil {
 		closeMapper(ctx, w.mapper, w.sharing)
 		w.copier.Close()
+		w.counter.Close()
 	}
 	return err
 }
@@ -106,6 +112,7 @@ func (w *Workers) stop(ctx context.Context) error {
 // specs are the listeners of the roles of this process.
 func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 	maps, copied, cascades := g.Plan.MappingSpec(), g.Plan.CopySpec(), g.Plan.CascadeSpec()
+	aggregates := g.Plan.AggregateSpec()
 	applyMaps := applied.Reporting(g.Bus.Conn(), mapping.Name, func(ctx context.Context, e *event.Envelope) error {
 		now, done := w.Served.Use()
 		defer done()
@@ -119,6 +126,15 @@ func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 		return now.Copier.Handle(ctx, e)
 	})
 	copied.Handler = func(ctx context.Context, e *listener.Event) error { return applyCopies(ctx, &e.Envelope, 0) }
+	applyAggregates := applied.Reporting(g.Bus.Conn(), aggregate.Name,
+		func(ctx context.Context, e *event.Envelope) error {
+			now, done := w.Served.Use()
+			defer done()
+			return now.Aggregator.Handle(ctx, e)
+		})
+	aggregates.Handler = func(ctx context.Context, e *listener.Event) error {
+		return applyAggregates(ctx, &e.Envelope, 0)
+	}
 	applyCascades := applied.Reporting(g.Bus.Conn(), cascade.Name, func(ctx context.Context, e *event.Envelope) error {
 		now, done := w.Served.Use()
 		defer done()
@@ -127,7 +143,7 @@ func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 	cascades.Handler = func(ctx context.Context, e *listener.Event) error {
 		return applyCascades(ctx, &e.Envelope, e.Attempt)
 	}
-	for _, spec := range []listener.Spec{maps, copied, cascades} {
+	for _, spec := range []listener.Spec{maps, copied, aggregates, cascades} {
 		if w.Roles.Has(plan.RoleOf(spec.Name)) {
 			mine = append(mine, spec)
 		}
@@ -146,6 +162,19 @@ func (w *Workers) countFull() func(*store.Mapping, string) {
 		full.WithLabelValues(m.Source, m.Target, m.Array).Inc()
 		w.overflow.add(m.Source, m.Target, m.Array)
 		w.Log.Debug("a mapped array is full", "store", m.Target, "uuid", target, "array", m.Array, "limit", m.Limit)
+	}
+}
+
+// countAbsent counts aggregates that were left out.
+func (w *Workers) countAbsent() func(*store.Mapping, string) {
+	absent := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "belfry_aggregate_absent_total",
+		Help: "Times an aggregate was left out because its exact value has more than 34 digits, or depends on a " +
+			"number or a text that is too long.",
+	}, []string{"source", "target", "property"})
+	w.Metrics.Registry.MustRegister(absent)
+	return func(m *store.Mapping, property string) {
+		absent.WithLabelValues(m.Source, m.Target, property).Inc()
 	}
 }
 
@@ -182,7 +211,7 @@ var lagDesc = prometheus.NewDesc("belfry_listener_pending", "Events that a liste
 func (w *Workers) lag() prometheus.Collector {
 	return prom.Computed(func(ctx context.Context, values prom.Values) {
 		now := w.Served.Now()
-		for _, spec := range []listener.Spec{now.Plan.MappingSpec(), now.Plan.CopySpec(), now.Plan.CascadeSpec()} {
+		for _, spec := range now.Plan.WorkerSpecs() {
 			if len(spec.Filters) == 0 || !w.Roles.Has(plan.RoleOf(spec.Name)) {
 				continue // the permissions on the bus may not allow it
 			}

@@ -15,6 +15,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
+	"belfry/pkg/mapping/aggregates"
 	"belfry/pkg/store"
 	"belfry/pkg/walk"
 )
@@ -81,9 +82,9 @@ func newWorks(state string, byName map[string]*work) Works {
 	return Works{state: state, byName: byName}
 }
 
-// Derived returns the arrays of mappings, the keys of stores that are numbers, the computed fields of stores, and the
-// objects that a cascade should have deleted. Few of their objects are read at once, so that a fill slows down when the
-// backend does.
+// Derived returns the arrays and aggregates of mappings, the keys of stores that are numbers, the computed fields of
+// stores, and the objects that a cascade should have deleted. Few of their objects are read at once, so that a fill
+// slows down when the backend does.
 //
 // ownKeys reports whether only belfry writes the keys of a store: it has always written them as strings.
 func Derived(set *store.Set, ownKeys func(store string) bool) Works {
@@ -97,6 +98,11 @@ func Derived(set *store.Set, ownKeys func(store string) bool) Works {
 				all["numbers of "+name] = numbers(set.Store(m.Source), set.Store(m.Target), m, reconciler)
 			}
 		}
+	}
+	engine := aggregates.New(set, aggregates.Options{})
+	for i := range set.Aggregating() {
+		m := &set.Aggregating()[i]
+		all[m.Source+" aggregated in "+m.Target] = aggregated(set.Store(m.Source), set.Store(m.Target), m, engine)
 	}
 	for name, s := range set.Stores() {
 		if len(s.Maps()) > 0 && !ownKeys(name) {
@@ -132,6 +138,26 @@ func arrays(source, target *store.Store, m *store.Mapping, reconciler *mapping.R
 		readyFrom: func(ctx context.Context) (bool, error) { return source.FindsLinked(ctx, m.Key) },
 		fill: func(ctx context.Context, o store.Stored, read func(objects int) error) error {
 			return reconciler.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginMapping}), m, o.UUID, read)
+		},
+	}
+}
+
+// aggregated computes the aggregates of every target of all objects that name it. Until a target is done, events of its
+// objects are counted and leave its properties as they are.
+func aggregated(source, target *store.Store, m *store.Mapping, engine *aggregates.Engine) *work {
+	definition := target.Aggregates().Definition(m.Source) // with the generation of its records
+	when := ""
+	if m.When != nil {
+		when = fmt.Sprint(m.When)
+	}
+	return &work{
+		store: target, mapping: m, page: 100, atOnce: targetsAtOnce, kind: walk.Aggregates, called: "mapping",
+		what: "the aggregates of a mapping", onEvents: true,
+		begins:     "aggregates are new or have changed: computing them from the objects that there are",
+		definition: hashOf(append([]any{definition}, rulesOf(when)...)...),
+		readyFrom:  func(ctx context.Context) (bool, error) { return source.FindsLinked(ctx, m.Key) },
+		fill: func(ctx context.Context, o store.Stored, read func(objects int) error) error {
+			return engine.Fill(store.WithCall(ctx, store.Call{Origin: event.OriginAggregate}), m, o.UUID, read)
 		},
 	}
 }

@@ -1,5 +1,5 @@
-// Package verify recomputes every computed field, and every mapped array from the
-// objects it copies, compares the values of unique fields with their claims, and reports
+// Package verify recomputes every computed field, and every mapped array and aggregate from the
+// objects it is derived from, compares the values of unique fields with their claims, and reports
 // the differences. It checks that copies converge, in tests and in
 // production. With Repair it corrects them.
 //
@@ -25,7 +25,7 @@ type Kind string
 // The kinds of differences.
 const (
 	Missing Kind = "missing" // an object names the target and has no entry
-	Wrong   Kind = "wrong"   // an entry differs from its object
+	Wrong   Kind = "wrong"   // an entry differs from its object, or an aggregate from its objects
 	// an entry's object is deleted or no longer names the target, or there are more than the limit
 	Extra     Kind = "extra"
 	Duplicate Kind = "duplicate" // an object has a second entry
@@ -41,7 +41,7 @@ type Difference struct {
 	Source string `json:"source"`           // store of the copied object
 	UUID   string `json:"uuid,omitempty"`   // the copied object; "" for a difference of the whole array
 	Target string `json:"target"`           // store of the array's object
-	Holder string `json:"holder"`           // the array's object, or that of the computed field
+	Holder string `json:"holder"`           // the array's object, or that of the computed field or aggregate
 	Array  string `json:"array"`            // its property; "" for a cascade without an array
 	Detail string `json:"detail,omitempty"` // for people
 }
@@ -186,6 +186,9 @@ func (v *verification) run(ctx context.Context) (deleted bool, err error) {
 		}
 	}
 	if deleted, err = v.settle(ctx, candidates); err != nil {
+		return false, err
+	}
+	if err := v.aggregates(ctx); err != nil {
 		return false, err
 	}
 	if err := v.unique(ctx); err != nil {

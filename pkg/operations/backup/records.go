@@ -172,6 +172,9 @@ func (r *restore) records(ctx context.Context, of Records, to *store.Store) erro
 	if err := to.Claims().Renew(ctx); err != nil { // a backup has no claims: they are made again
 		return err
 	}
+	if err := to.Aggregates().Renew(ctx); err != nil { // nor what aggregates are computed of
+		return err
+	}
 	done := int64(0)
 	for _, p := range of.Chunks {
 		var records []driver.Record

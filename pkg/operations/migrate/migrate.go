@@ -59,8 +59,9 @@ func (r *Result) differs(format string, args ...any) {
 func Store(ctx context.Context, from, to *store.Store, progress func(Progress)) (*Result, error) {
 	m := &storeMigration{from: from, to: to, result: &Result{Name: from.Name(), Differences: []string{}},
 		progress: progress}
-	for _, step := range []func(context.Context) error{to.Claims().Renew, m.readPending, m.copyLive, m.copyTombstones,
-		m.compare} {
+	for _, step := range []func(context.Context) error{
+		to.Claims().Renew, to.Aggregates().Renew, m.readPending, m.copyLive, m.copyTombstones, m.compare,
+	} {
 		if err := step(ctx); err != nil {
 			return nil, errs.Wrap(err, errs.KindOf(err), "copying %s", from.Name())
 		}

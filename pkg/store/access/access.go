@@ -58,6 +58,8 @@ type Options struct {
 
 	HideForbidden bool // a client that may not get an object gets NotFound
 
+	Links policy.Links // of rules with linked; nil: the store has no references
+
 	// Amended returns a stored object as the caller of ctx reads it once an interceptor has amended it, or the error by
 	// which that refuses. nil: no interceptor amends objects that are read.
 	Amended func(ctx context.Context, stored object.Object) (body []byte, err error)
@@ -132,11 +134,20 @@ func (r *Rules) VariesByCaller() bool { return len(r.fields.Readers()) > 0 || r.
 func (r *Rules) Input(c Caller, stored, input object.Object) policy.Input {
 	return policy.Input{
 		User: c.User, Session: c.Session, Object: stored, Input: input, Now: r.opts.Now(), Budget: c.Budget,
+		Links: r.opts.Links,
 	}
 }
 
-// Allow evaluates the policy of an operation on a stored and an incoming object.
+// Allow is AllowWrite of an operation that writes nothing, or that deletes the object.
 func (r *Rules) Allow(ctx context.Context, c Caller, op policy.Op, stored []byte, input object.Object) error {
+	return r.AllowWrite(ctx, c, op, stored, input, nil)
+}
+
+// AllowWrite evaluates the policy of an operation on a stored and an incoming object. after is the object after a
+// creation or an update; without it linked objects do not exist.
+func (r *Rules) AllowWrite(
+	ctx context.Context, c Caller, op policy.Op, stored []byte, input object.Object, after policy.After,
+) error {
 	rules := r.opts.Policy
 	if rules == nil || c.Trusted || rules.Open(op) {
 		return nil
@@ -148,7 +159,9 @@ func (r *Rules) Allow(ctx context.Context, c Caller, op policy.Op, stored []byte
 			return err
 		}
 	}
-	return r.Evaluate(ctx, op, r.Input(c, decoded, input))
+	in := r.Input(c, decoded, input)
+	in.After = after
+	return r.Evaluate(ctx, op, in)
 }
 
 // Evaluate evaluates the rule of an operation. There has to be a policy.

@@ -38,15 +38,21 @@ func (f FieldAccess) Refused() bool {
 }
 
 // Explain explains the decision of the rules about an operation of the caller on a stored object, nil for a creation;
-// input is the input of a creation or an update. Values of private fields are left out.
-func (r *Rules) Explain(ctx context.Context, c Caller, op policy.Op, stored, input object.Object) (Explanation, error) {
-	in := policy.Input{User: c.User, Session: c.Session, Object: stored, Now: r.opts.Now()}
+// input is the input of a creation or an update, and after returns what that makes. Values of private fields of the
+// store are left out.
+func (r *Rules) Explain(
+	ctx context.Context, c Caller, op policy.Op, stored, input object.Object,
+	after func(next object.Object) policy.After,
+) (Explanation, error) {
+	in := r.Input(Caller{User: c.User, Session: c.Session}, stored, nil)
 	switch op {
 	case policy.Create:
 		in.Input = r.Settable(c, input)
 		r.SetOwner(c, in.Input)
+		in.After = after(in.Input)
 	case policy.Update:
 		in.Input = WithoutBinaries(r.Settable(c, input), stored)
+		in.After = after(stored.Merge(in.Input))
 	}
 	d, err := r.opts.Policy.Explain(ctx, op, in)
 	if err != nil {

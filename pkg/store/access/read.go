@@ -56,7 +56,7 @@ func (r *Rules) Reader(ctx context.Context, c Caller) *policy.FieldReader {
 func (r *Rules) FieldReader(
 	ctx context.Context, user object.Object, session *policy.Session, budget *policy.Budget,
 ) *policy.FieldReader {
-	in := policy.Input{User: user, Session: session, Now: r.opts.Now(), Budget: budget}
+	in := policy.Input{User: user, Session: session, Now: r.opts.Now(), Budget: budget, Links: r.opts.Links}
 	return r.fields.For(in, func(failed *policy.Denial) {
 		r.opts.Logger.DebugContext(ctx, "a read rule of a field could not be evaluated, so the field is hidden",
 			"store", r.opts.Store, "error", failed)

@@ -15,11 +15,14 @@ import (
 // An unchanged value is no change, but only for a client who may read the field: others would learn its value by
 // trying. If the rule does not hold, next keeps the stored text, even if the client has written an equal value
 // differently: the text of a number decides whether a key names an object.
-func (r *Rules) AllowFields(ctx context.Context, c Caller, op policy.Op, stored, input, next object.Object) error {
+func (r *Rules) AllowFields(
+	ctx context.Context, c Caller, op policy.Op, stored, input, next object.Object, after policy.After,
+) error {
 	if !c.isRestricted() {
 		return nil
 	}
 	in := r.Input(c, stored, input)
+	in.After = after
 	for _, name := range r.fields.Writers() {
 		if _, given := input[name]; !given {
 			continue
@@ -47,7 +50,9 @@ func (r *Rules) AllowFields(ctx context.Context, c Caller, op policy.Op, stored,
 }
 
 // AllowMutation evaluates the write rules of the fields that a client has the server change.
-func (r *Rules) AllowMutation(ctx context.Context, c Caller, stored []byte, input object.Object) error {
+func (r *Rules) AllowMutation(
+	ctx context.Context, c Caller, stored []byte, input object.Object, after policy.After,
+) error {
 	if !c.isRestricted() || len(r.fields.Writers()) == 0 || len(input) == 0 {
 		return nil
 	}
@@ -55,7 +60,7 @@ func (r *Rules) AllowMutation(ctx context.Context, c Caller, stored []byte, inpu
 	if err != nil {
 		return err
 	}
-	return r.AllowFields(ctx, c, policy.Update, decoded, input, nil)
+	return r.AllowFields(ctx, c, policy.Update, decoded, input, nil, after)
 }
 
 // allowField evaluates the write rule of a field.

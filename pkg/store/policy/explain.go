@@ -23,7 +23,7 @@ type Decision struct {
 
 // Read is a field that an expression names.
 type Read struct {
-	Variable string `json:"variable"` // user, object or input
+	Variable string `json:"variable"` // user, session, object, input, or linked. and a reference
 	Field    string `json:"field"`
 	JSON     string `json:"json,omitempty"`    // its value; "" for none
 	Private  bool   `json:"private,omitempty"` // the value is left out
@@ -98,6 +98,10 @@ func (p *Policy) Explain(ctx context.Context, op Op, in Input) (Decision, error)
 	case r != nil:
 		d.Rule = r.expression
 		d.Values = append(d.Values, r.reads(in)...)
+		linked, failed := r.readsLinked(ctx, op, in)
+		if d.Values = append(d.Values, linked...); err == nil {
+			err = failed
+		}
 	case op == Get || op == List:
 		d.Values = append(d.Values, readOf(in.Object, "object", "public"))
 	}

@@ -12,7 +12,7 @@ import (
 
 // FieldRule has the rules of one field as configured; "" is no rule.
 type FieldRule struct {
-	Read  string // over user, object, isOwner, now
+	Read  string // over user, object, isOwner, linked, now
 	Write string // and input
 }
 
@@ -42,10 +42,10 @@ type field struct {
 	read, write *rule
 }
 
-// CompileFields compiles the rules of fields. Of r, only the settings of the owner matter. The result is nil
+// CompileFields compiles the rules of fields. Of r, only the owner and the references matter. The result is nil
 // when there are problems.
 func CompileFields(r Rules, all map[string]FieldRule) (*Fields, []FieldProblem) {
-	p, _ := Compile(Rules{Owner: r.Owner, OwnerField: r.OwnerField, Users: r.Users})
+	p, _ := Compile(Rules{Owner: r.Owner, OwnerField: r.OwnerField, Users: r.Users, References: r.References})
 	f := &Fields{rules: *p, all: map[string]field{}, byObject: map[string]bool{}}
 	var problems []FieldProblem
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -103,7 +103,7 @@ func (f *Fields) index() {
 		of := f.all[name]
 		if of.read != nil {
 			f.readers = append(f.readers, name)
-			f.byObject[name] = of.read.object || of.read.isOwner
+			f.byObject[name] = of.read.dependsOnObject()
 		}
 		if of.write != nil && !of.ignored {
 			f.writers = append(f.writers, name)
@@ -181,7 +181,8 @@ type FieldReader struct {
 // rule that could not be evaluated, which hides its field.
 func (f *Fields) For(in Input, failed func(*Denial)) *FieldReader {
 	return &FieldReader{fields: f,
-		in:     Input{User: in.User, Session: in.Session, Now: in.Now, Budget: in.Budget, UserValues: &UserValues{}},
+		in: Input{User: in.User, Session: in.Session, Now: in.Now, Budget: in.Budget, Links: in.Links,
+			UserValues: &UserValues{}},
 		failed: failed}
 }
 

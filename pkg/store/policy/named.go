@@ -9,10 +9,12 @@ import (
 )
 
 // NamedField is a field of a variable that an expression names, where it does: of object in object.title,
-// has(object.title), object["title"] and "title" in object.
+// has(object.title), object["title"] and "title" in object; of linked.author in linked.author.name.
 type NamedField struct {
 	Variable, Field string
 	Line, Column    int
+
+	of int64 // the id of the variable in the expression
 }
 
 // NamedFields returns the fields that an expression of a rule or a condition names, in the order of the expression;
@@ -38,13 +40,18 @@ func NamedFields(expression string) []NamedField {
 }
 
 type naming struct {
-	tree  *ast.AST
-	found []NamedField
+	tree   *ast.AST
+	found  []NamedField
+	linked []int64 // the ids of the variable linked
 }
 
 // walk finds the fields in an expression within which some names are variables of loops.
 func (n *naming) walk(e ast.Expr, loops []string) {
 	switch e.Kind() {
+	case ast.IdentKind:
+		if e.AsIdent() == LinkedVariable && !slices.Contains(loops, LinkedVariable) {
+			n.linked = append(n.linked, e.ID())
+		}
 	case ast.SelectKind:
 		s := e.AsSelect()
 		n.add(e, s.Operand(), s.FieldName(), loops)
@@ -82,7 +89,7 @@ func (n *naming) walk(e ast.Expr, loops []string) {
 		n.walk(c.LoopCondition(), inner)
 		n.walk(c.LoopStep(), inner)
 		n.walk(c.Result(), inner)
-	default: // names and literals
+	default: // literals
 	}
 }
 
@@ -96,15 +103,22 @@ func (n *naming) addLiteral(name, of ast.Expr, loops []string) {
 }
 
 func (n *naming) add(at, of ast.Expr, field string, loops []string) {
-	if of.Kind() != ast.IdentKind || slices.Contains(loops, of.AsIdent()) {
+	variable, root := "", of
+	if reference, ok := linkedReference(of); ok {
+		variable, root = LinkedVariable+"."+reference, linkedVariableOf(of)
+	} else if of.Kind() == ast.IdentKind {
+		variable = of.AsIdent()
+	}
+	if variable == "" || slices.Contains(loops, root.AsIdent()) {
 		return
 	}
 	start := n.tree.SourceInfo().GetStartLocation(at.ID())
 	if at.Kind() == ast.SelectKind { // whose place is that of the dot, or of has
-		if before := n.tree.SourceInfo().GetStartLocation(of.ID()); before.Line() > 0 {
+		if before := n.tree.SourceInfo().GetStartLocation(root.ID()); before.Line() > 0 {
 			start = before
 		}
 	}
-	n.found = append(n.found,
-		NamedField{Variable: of.AsIdent(), Field: field, Line: start.Line(), Column: start.Column() + 1})
+	n.found = append(n.found, NamedField{
+		Variable: variable, Field: field, Line: start.Line(), Column: start.Column() + 1, of: root.ID(),
+	})
 }

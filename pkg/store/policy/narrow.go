@@ -151,7 +151,7 @@ func (n *narrower) equality(field, other ast.Expr) (neededValue, bool) {
 func (n *narrower) withoutObject(e ast.Expr) (cel.Program, bool) {
 	for _, name := range ast.MatchDescendants(ast.NavigateExpr(n.tree, e), ast.KindMatcher(ast.IdentKind)) {
 		switch name.AsIdent() {
-		case "object", "input", isOwner:
+		case "object", "input", isOwner, LinkedVariable:
 			return nil, false
 		}
 	}
@@ -162,7 +162,8 @@ func (n *narrower) withoutObject(e ast.Expr) (cel.Program, bool) {
 
 // isVariable reports whether rules know a variable of this name outside of loops.
 func isVariable(name string) bool {
-	return slices.Contains([]string{"user", "object", "input", "now", sessionVariable, isOwner}, name)
+	return slices.Contains([]string{"user", "object", "input", "now", sessionVariable, isOwner, LinkedVariable},
+		name)
 }
 
 // fieldOf returns the field that an expression selects from a variable.

@@ -38,6 +38,8 @@ type Rules struct {
 	OwnerField string
 	// Users says that the objects are the users: each is its own owner, and there is no owner field.
 	Users bool
+	// References are the fields that name objects, which rules read as linked.
+	References []string
 }
 
 // Input is the input of a rule.
@@ -49,6 +51,9 @@ type Input struct {
 	Now     time.Time
 	Budget  *Budget // of the request; nil: no limit
 
+	Links Links // of linked; nil: references name nothing
+	After After // of a creation and an update, whose references linked follows; nil: they name nothing
+
 	UserValues *UserValues // of User and Session, for several objects; may be nil
 }
 
@@ -56,6 +61,7 @@ type Input struct {
 type Policy struct {
 	ownersRules bool
 	owner       string       // the field with the owner's uuid; "" for none
+	references  []string     // the fields that name objects
 	rules       map[Op]*rule // those with an expression
 }
 
@@ -74,7 +80,7 @@ func (p *Policy) ListsApart() bool { return p.rules[List] != nil }
 // object.
 func (p *Policy) NeedsObject(op Op) bool {
 	if r := p.ruleFor(op); r != nil {
-		return r.object || r.isOwner && op != Create
+		return op != Create && r.dependsOnObject() || r.object
 	}
 	return p.ownersRules && op != Create
 }
@@ -98,6 +104,7 @@ func (p *Policy) ruleOp(op Op) Op {
 //	errs.Denied            the rule denies, or can't be evaluated: a field is missing, a type does not fit, the
 //	                       cost limit is exceeded
 //	errs.Limited           with ErrBudget: the budget of the request is spent
+//	errs.Unavailable       a linked object can't be read, and the evaluation needs it
 //
 // The first two wrap a Denial. When ctx has ended, Allow returns its error.
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
@@ -119,12 +126,16 @@ func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {
 	return denied(op, in, denial)
 }
 
-// evaluate evaluates a rule. Without a denial it holds; an error is that of an ended context or a spent budget.
+// evaluate evaluates a rule. Without a denial it holds; an error is that of an ended context, a spent budget or an
+// object that can't be read.
 func (p *Policy) evaluate(ctx context.Context, r *rule, op Op, in Input) (*Denial, error) {
-	holds, err := r.allows(ctx, in, r.isOwner && p.isOwner(op, in))
+	holds, err := r.allows(ctx, op, in, r.isOwner && p.isOwner(op, in))
+	var unread *unreadError
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case errors.As(err, &unread):
+		return nil, unread.error
 	case errors.Is(err, ErrBudget):
 		return nil, err
 	case err != nil:

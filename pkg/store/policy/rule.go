@@ -24,7 +24,7 @@ type Problem struct {
 // Compile compiles and type-checks rules. The policy is nil when there are
 // problems.
 func Compile(r Rules) (*Policy, []Problem) {
-	p := &Policy{ownersRules: r.Owner, owner: r.OwnerField, rules: map[Op]*rule{}}
+	p := &Policy{ownersRules: r.Owner, owner: r.OwnerField, references: r.References, rules: map[Op]*rule{}}
 	switch {
 	case r.Users:
 		p.owner = "uuid"
@@ -65,6 +65,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("now", cel.TimestampType),
 		cel.Variable(sessionVariable, cel.DynType),
 		cel.Variable(isOwner, cel.BoolType),
+		cel.Variable(LinkedVariable, cel.DynType),
 		cel.CrossTypeNumericComparisons(true),
 		cel.RegexProgramSizeLimit(patternSize),
 	)
@@ -129,6 +130,7 @@ type rule struct {
 	input        bool        // it refers to the incoming object
 	isOwner      bool        // it asks for the owner
 	session      bool        // it refers to the session
+	linked       []string    // the references that it follows
 	fields       fields
 	neededValues []neededValue // if isNarrow, each object that the rule allows has one of these values
 	isNarrow     bool
@@ -136,6 +138,9 @@ type rule struct {
 	rest  cel.Program // in which parts are variables; nil without parts
 	parts []*userPart
 }
+
+// dependsOnObject reports whether a rule about a stored object depends on it.
+func (r *rule) dependsOnObject() bool { return r.object || r.isOwner || len(r.linked) > 0 }
 
 func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if strings.TrimSpace(expression) == isOwner && p.owner != "" {
@@ -154,6 +159,10 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 	if problems := slices.Concat(dynamicPatterns(op, tree), unknownSessionFields(op, tree)); len(problems) > 0 {
 		return nil, problems
 	}
+	linked, problems := linksOf(op, tree, p.references)
+	if len(problems) > 0 {
+		return nil, problems
+	}
 	asks := mentions(tree, isOwner)
 	if asks && p.owner == "" {
 		return nil, []Problem{{Op: op, Line: 1,
@@ -165,7 +174,9 @@ func (p *Policy) compile(op Op, expression string) (*rule, []Problem) {
 		return nil, problems
 	}
 	r := &rule{expression: expression, program: compiled, object: mentions(tree, "object"),
-		input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), fields: fieldsOf(tree)}
+		input: mentions(tree, "input"), isOwner: asks, session: mentions(tree, sessionVariable), linked: linked,
+		fields: fieldsOf(tree)}
+	r.fields.names = append(r.fields.names, linked...)
 	r.tree = tree.NativeRep()
 	n := narrower{policy: p, env: env, tree: r.tree}
 	r.neededValues, r.isNarrow = n.neededBy(n.tree.Expr())
@@ -203,7 +214,7 @@ func mentions(tree *cel.Ast, variable string) bool {
 }
 
 // allows evaluates the rule.
-func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
+func (r *rule) allows(ctx context.Context, op Op, in Input, owner bool) (bool, error) {
 	if err := in.Budget.Check(); err != nil {
 		return false, err
 	}
@@ -218,6 +229,9 @@ func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
 		now:     types.Timestamp{Time: in.Now},
 		owner:   types.Bool(owner),
 	}
+	if len(r.linked) > 0 {
+		v.linked = newLinkedObjects(ctx, op, in)
+	}
 	program := r.program
 	if in.UserValues != nil && r.rest != nil {
 		program, v.ctx, v.parts, v.values = r.rest, ctx, r.parts, in.UserValues
@@ -225,6 +239,9 @@ func (r *rule) allows(ctx context.Context, in Input, owner bool) (bool, error) {
 	out, details, err := program.ContextEval(ctx, v)
 	in.Budget.spend(details.ActualCost())
 	in.Budget.spend(&v.partsCost)
+	if v.linked != nil && v.linked.failed != nil { // the result may depend on it
+		return false, &unreadError{v.linked.failed}
+	}
 	if err != nil {
 		return false, err
 	}
@@ -241,6 +258,7 @@ type variables struct {
 	session             *Session
 	now                 types.Timestamp
 	owner               types.Bool
+	linked              *linkedObjects // nil: the rule reads none
 
 	ctx       context.Context // of parts
 	parts     []*userPart
@@ -263,6 +281,10 @@ func (v *variables) ResolveName(name string) (any, bool) {
 		return v.session.value(), true
 	case isOwner:
 		return v.owner, true
+	case LinkedVariable:
+		if v.linked != nil {
+			return v.linked, true
+		}
 	}
 	for _, p := range v.parts {
 		if p.variable == name {

@@ -27,6 +27,8 @@ func (p *Policy) Selector(op Op) (*Selector, *Problem) {
 	case r == nil && p.ownersRules:
 		public := s.add(origin{field: "public"})
 		s.allowed = anySelection(c.owner().ifTrue, c.has(public, constant(types.True)).ifTrue)
+	case r != nil && len(r.linked) > 0:
+		return nil, &Problem{Op: p.ruleOp(op), Line: 1, Column: 1, Message: "an index has no terms for linked objects"}
 	case r == nil:
 		s.allowed = func(*collector) (Selection, error) { return selectEvery(true), nil }
 	case r.tree == nil:

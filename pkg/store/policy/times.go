@@ -76,7 +76,11 @@ func (c *timeComparer) isTimeOfObject(e ast.Expr) bool {
 }
 
 func isTime(of ast.Expr, field string) bool {
-	return slices.Contains(times, field) && of.Kind() == ast.IdentKind && slices.Contains(withTimes, of.AsIdent())
+	if !slices.Contains(times, field) {
+		return false
+	}
+	_, linked := linkedReference(of)
+	return linked || of.Kind() == ast.IdentKind && slices.Contains(withTimes, of.AsIdent())
 }
 
 // selects changes object["created"] to object.created. CEL takes the former for a timestamp where it is the argument of

@@ -1,0 +1,98 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"belfry/config"
+	"belfry/pkg/app/command"
+	"belfry/pkg/app/plan"
+	"belfry/test/kit"
+)
+
+const aggregated = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Recipes: {expose: {list: true}, uuid: client, policy: {default: allow}, indexes: [ratings]}
+  Ratings: {expose: {}, uuid: client, policy: {default: allow}, map: {Recipes: {key: recipe, aggregates: {ratings: count()}}}}
+`
+
+// Aggregates are there with the reply of a request that waits, and clients can't set them. A reload adds others over
+// existing objects, and a restart keeps all.
+func TestAggregates(t *testing.T) {
+	p := newPlace(t, aggregated)
+	a, _ := p.reloadable()
+	p.want(a, "POST", "/recipes", `{"uuid":"waffles","ratings":7}`, http.StatusCreated)
+	p.recipe(a, "waffles", `"ratings":0`)
+	for i := range 20 {
+		p.want(a, "POST", "/ratings", fmt.Sprintf(`{"uuid":"r%d","recipe":"waffles","stars":%d.5}`, i, i%5),
+			http.StatusCreated)
+	}
+	p.recipe(a, "waffles", `"ratings":20`)
+	p.want(a, "PUT", "/recipes/waffles", `{"ratings":3,"title":"Waffles"}`, http.StatusOK)
+	p.recipe(a, "waffles", `"ratings":20`)
+	if status, text := p.do(a, "GET", "/recipes?sort=-ratings", ""); status != http.StatusOK ||
+		!strings.Contains(text, `"ratings":20`) {
+		t.Errorf("%d %s", status, text)
+	}
+
+	more := strings.Replace(aggregated, "ratings: count()",
+		"ratings: count(), stars: sum(stars), best: max(stars), worst: min(stars), last: max(created)", 1)
+	p.reload(a, more)
+	p.recipe(a, "waffles", `"best":4.5`)
+	p.recipe(a, "waffles", `"stars":50`)
+	kit.WaitFor(t, "the aggregates are filled", func() bool {
+		for _, s := range a.wiring.filling.Status() {
+			if s.Source == "Ratings" && !s.Filled {
+				return false
+			}
+		}
+		return true
+	})
+	p.want(a, "DELETE", "/ratings/r4", "", http.StatusNoContent)
+	p.recipe(a, "waffles", `"ratings":19`)
+	p.stop(a)
+
+	p.config = p.load(more)
+	a = p.start()
+	p.want(a, "POST", "/ratings", `{"recipe":"waffles","stars":9}`, http.StatusCreated)
+	p.recipe(a, "waffles", `"ratings":20`)
+	p.recipe(a, "waffles", `"best":9`)
+	p.stop(a)
+	report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
+	if err != nil || !report.Clean() || report.Pending != 0 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+// A mapping has an index for each property with a least or a greatest value, and can have four of them.
+func TestCheckReportsTooManyLeastAndGreatestValues(t *testing.T) {
+	functions := "a: min(a), b: max(b), c: min(c), d: max(d), dd: min(d)"
+	text := func(functions string) string {
+		return "stores:\n  Recipes: {}\n  Ratings: {map: {Recipes: {key: recipe, aggregates: {" + functions + "}}}}\n"
+	}
+	if err := plan.Check(newPlace(t, "").load(text(functions))); err != nil {
+		t.Error(err)
+	}
+	var problems config.Problems
+	err := plan.Check(newPlace(t, "").load(text(functions + ", e: min(e)")))
+	if !errors.As(err, &problems) || !strings.Contains(problems.Error(),
+		"stores.Ratings.map.Recipes.aggregates: min and max are of 5 properties (a, b, c, d, e), and can be of 4") {
+		t.Errorf("%v", err)
+	}
+}
+
+// recipe waits until a recipe has a text.
+func (p *place) recipe(a *App, uuid, text string) {
+	p.Helper()
+	kit.WaitUntil(p, func() error {
+		if _, body := p.do(a, "GET", "/recipes/"+uuid, ""); !strings.Contains(body, text) {
+			return fmt.Errorf("no %s in %s", text, body)
+		}
+		return nil
+	})
+}
