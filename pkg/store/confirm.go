@@ -53,8 +53,7 @@ func (w *writer) confirmApplied(ctx context.Context, record driver.Record) error
 }
 
 // deletedTarget returns a reference that restricts deletions and newly names an object that has been deleted, otherwise
-// nil.
-// Then no deletion of the objects succeeds that has not seen the write.
+// nil. Then no deletion of the objects succeeds that has not seen the write.
 func (w *writer) deletedTarget(ctx context.Context, stored, next object.Object) (*Reference, error) {
 	r := w.checks.required
 	self, _ := next.Text("uuid")

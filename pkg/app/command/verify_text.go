@@ -42,8 +42,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	for _, d := range r.Dangling {
 		fmt.Fprintf(w, "named     %s.%s names objects of %s that do not exist (onDelete: %s): "+
-			"%s, the first in %s: %s\n", d.Source, d.Field, d.Target, d.OnDelete, count.Of(d.Named, "time"), d.UUID,
-			d.Holder)
+			"%s, the first in %s: %s\n", d.Source, d.Field, d.Target, d.OnDelete, count.Of(d.Named, "time"),
+			d.UUID, d.Holder)
 	}
 	if r.Repaired > 0 {
 		fmt.Fprintf(w, "repaired  %d\n", r.Repaired)

@@ -52,9 +52,8 @@ func (s *Flow) Enabled() bool { return s.Config != nil }
 // the request. It has no token if the account is deleted at once, or if the deletion was already planned, so that
 // nothing changes.
 //
-// Errors: Unauthenticated with a step; Denied for an API key, a wrong password, or by the rule of the store of users
-// for deletions. Conflict for an admin, and while references restrict the deletion; NotFound if users
-// can't delete their accounts; Limited.
+// Errors: Unauthenticated with a step; Denied for an API key, a wrong password, or by the rule of the store of users;
+// Conflict for an admin, or while references restrict it; NotFound if users can't delete their accounts; Limited.
 func (s *Flow) Plan(ctx context.Context, password string, from sessions.Client) (Plan, sessions.Issued, error) {
 	me := from.Session
 	if s.Config == nil {
