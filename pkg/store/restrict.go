@@ -108,7 +108,7 @@ func (r *restrictions) mark(ctx context.Context, uuid string, ifRevision uint64)
 	}
 	if once := r.call.Idempotency; once != nil {
 		if done, err := once.check(r.name, uuid, record, found); done || err != nil {
-			return driver.Record{}, nil
+			return driver.Record{}, nil //nolint:nilerr // removing the object returns the error
 		}
 		if once.Revision != 0 && record.Revision+1 >= once.Revision {
 			return driver.Record{}, errStale(r.name, uuid)
