@@ -35,6 +35,7 @@ type source struct {
 	ops         []policy.Op // whose rules a viewer has to pass; none: everyone may receive its events
 	byObject    bool        // one of them depends on the object
 	readsHidden bool        // one of them may read fields that no event has
+	follows     bool        // one of them reads linked objects
 	fields      fieldRules
 	shared      *authorization // of all events, where the rule does not depend on the object
 	lastState   lastState
@@ -75,6 +76,7 @@ func newSource(s *store.Store, getOnly bool, last lastState, end endOf) *source 
 		}
 		from.ops = append(from.ops, op)
 		from.byObject = from.byObject || rules.NeedsObject(op)
+		from.follows = from.follows || rules.FollowsReferences(op)
 		from.readsHidden = from.readsHidden || rules.MayRead(op, from.hides)
 	}
 	return from

@@ -20,7 +20,7 @@ const (
 	undecided ruling = iota
 	allowed          // the viewer could get it
 	denied
-	unknown // the event lacks values that the rules may read
+	unknown // values that the rules may read are not known
 )
 
 // setFormer keeps what an event says about the object before the write.
@@ -95,7 +95,8 @@ func (a *authorization) decideFormer(
 	if !a.source.byObject {
 		return allowed, nil
 	}
-	if a.source.readsHidden {
+	// Linked objects are known as they are now, so whether a rule over them held at the time of the write is not.
+	if a.source.readsHidden || a.source.follows && !gets {
 		return unknown, nil
 	}
 	former, known, err := e.former()

@@ -23,6 +23,12 @@ func (p *Policy) MayRead(op Op, matches func(field string) bool) bool {
 	return p.ownersRules && (matches("public") || matches(p.owner))
 }
 
+// FollowsReferences reports whether the rule of an operation reads linked objects.
+func (p *Policy) FollowsReferences(op Op) bool {
+	r := p.ruleFor(op)
+	return r != nil && len(r.linked) > 0
+}
+
 func (p *Policy) mayRead(r *rule, matches func(field string) bool) bool {
 	return r.fields.all || r.isOwner && matches(p.owner) || slices.ContainsFunc(r.fields.names, matches)
 }
