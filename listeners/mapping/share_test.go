@@ -492,6 +492,8 @@ func TestEachFieldOfAMappingIsInTheDefinition(t *testing.T) {
 			f.SetInt(77)
 		case []string:
 			f.Set(reflect.ValueOf([]string{"title", "year"}))
+		case []store.Aggregate:
+			f.Set(reflect.ValueOf([]store.Aggregate{{Property: "count", Function: "count"}}))
 		default:
 			changed.When = publishedBooks(0)[0].When
 		}

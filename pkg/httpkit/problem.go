@@ -40,7 +40,7 @@ type Problem struct {
 	Flow    string   `json:"flow,omitempty"`
 
 	// Of a write that expected the object at another revision.
-	Revision    string `json:"revision,omitempty"`    // where the object is
+	Revision    string `json:"currentRevision,omitempty"`
 	OnlyWorkers *bool  `json:"onlyWorkers,omitempty"` // nobody but belfry's workers has written it since
 }
 

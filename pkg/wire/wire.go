@@ -98,6 +98,6 @@ type Problem struct {
 
 	// Of a write that expected the object at another revision: where it is, and whether nobody but belfry's workers has
 	// written it since.
-	Revision    uint64 `json:"revision,omitempty"`
+	Revision    uint64 `json:"currentRevision,omitempty"`
 	OnlyWorkers *bool  `json:"onlyWorkers,omitempty"`
 }

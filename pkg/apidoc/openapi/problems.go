@@ -109,7 +109,7 @@ func problem() *ordered.Object {
 				"Only of a login whose second factor is missing: the types that can be used."),
 			"flow", op.Text("Only of such a login, with `Prefer: return=representation`: the secret for `POST "+
 				"/auth/second-factor`, instead of the cookie."),
-			"revision", op.Text("Only of mismatch, of an object: its present revision."),
+			"currentRevision", op.Text("Only of mismatch, of an object: its present revision."),
 			"onlyWorkers", ordered.Of("type", "boolean", "description", "Only of mismatch, of an object: nobody but "+
 				"belfry's workers has written it since, so the write can be repeated with this revision."),
 			"errors", ordered.Of("type", "array", "description", "The invalid places of the body.", "items",
