@@ -45,6 +45,11 @@ backends:
   dynamo: {type: dynamodb, region: eu-north-1, endpoint: "http://127.0.0.1:1"}
 stores:
   Authors: {expose: {list: true}, owner: by, policy: {default: allow}}
+  Shelves: {}
+  Prices:
+    references: {author: {store: Authors}}
+    copies: {authorName: {from: author.name, read: "true"}}
+    map: {Shelves: {key: shelf, aggregates: {prices: count()}}}
   Users: {intercept: {register: [{name: a}]}}
   Books:
     expose: {list: true, url: /tomes, restrict: {get: true}}
@@ -182,7 +187,14 @@ var reloadValues = map[string]string{
 	"static.folder":          "{folder: front2}",
 	"stores.*.computed.*":    `{label: "object.title + '?'"}`,
 	"stores.*.schema":        "{schema: other.json}",
-	"tracing.endpoint":       "{endpoint: 'http://127.0.0.1:2'}",
+
+	"stores.*.copies.*.from":         "{from: author.first}",
+	"stores.*.copies.*.read":         "{read: user != null}",
+	"stores.*.map.*.aggregates.*":    "{prices: max(price)}",
+	"stores.*.references.*.onDelete": "{onDelete: restrict}",
+	"stores.*.references.*.required": "{required: true}",
+	"stores.*.references.*.store":    "{store: Shelves}",
+	"tracing.endpoint":               "{endpoint: 'http://127.0.0.1:2'}",
 }
 
 // schemaKey is a key of the JSON Schema: its path, with A for a name that is chosen and [] for an item, and the type of

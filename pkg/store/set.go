@@ -49,8 +49,17 @@ func NewSet(stores []*Store, mappings []Mapping) *Set {
 	for _, st := range stores {
 		s.stores[st.Name()] = st
 	}
+	referred := map[string]bool{}
 	for _, st := range stores {
-		st.core.peers.set.Store(s)
+		for i := range st.opts.References {
+			referred[st.opts.References[i].Target] = true
+		}
+	}
+	// Other stores know no set: parts that keep one of them over a reload would keep the former configuration.
+	for _, st := range stores {
+		if len(st.opts.References) > 0 || referred[st.Name()] {
+			st.core.peers.set.Store(s)
+		}
 	}
 	return s
 }
