@@ -33,6 +33,16 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 			err = errs.New(errs.Invalid, "an event's %s is not a string", name)
 		}
 	}
+	texts := func(into *[]string) {
+		object.Elements(value, func(element []byte) bool {
+			one, ok := object.Text(element)
+			if !ok {
+				err = errs.New(errs.Invalid, "an event's %s has an element that is not a string", name)
+			}
+			*into = append(*into, one)
+			return ok
+		})
+	}
 	switch name {
 	case "id":
 		text(&e.ID)
@@ -65,23 +75,9 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 	case "previousOmitted":
 		e.PreviousOmitted = string(value) == "true"
 	case "changed":
-		object.Elements(value, func(element []byte) bool {
-			name, ok := object.Text(element)
-			if !ok {
-				err = errs.New(errs.Invalid, "an event's changed has an element that is not a string")
-			}
-			e.Changed = append(e.Changed, name)
-			return ok
-		})
+		texts(&e.Changed)
 	case "added":
-		object.Elements(value, func(element []byte) bool {
-			name, ok := object.Text(element)
-			if !ok {
-				err = errs.New(errs.Invalid, "an event's added has a value that is not a string")
-			}
-			e.Added = append(e.Added, name)
-			return ok
-		})
+		texts(&e.Added)
 	case "binaries":
 		e.Binaries = value
 	case "user":

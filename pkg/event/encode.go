@@ -13,6 +13,17 @@ func (e *Envelope) Append(dst []byte) []byte {
 		dst = append(dst, name...)
 		dst = object.AppendString(dst, value)
 	}
+	texts := func(begins string, all []string) {
+		for i, one := range all {
+			if i > 0 {
+				begins = ","
+			}
+			dst = object.AppendString(append(dst, begins...), one)
+		}
+		if len(all) > 0 {
+			dst = append(dst, ']')
+		}
+	}
 	str(`{"id":`, e.ID)
 	str(`,"event":`, string(e.Event))
 	str(`,"time":`, e.Time)
@@ -40,27 +51,8 @@ func (e *Envelope) Append(dst []byte) []byte {
 	if e.PreviousOmitted {
 		dst = append(dst, `,"previousOmitted":true`...)
 	}
-	for i, name := range e.Changed {
-		if i == 0 {
-			dst = append(dst, `,"changed":[`...)
-		} else {
-			dst = append(dst, ',')
-		}
-		dst = object.AppendString(dst, name)
-	}
-	if len(e.Changed) > 0 {
-		dst = append(dst, ']')
-	}
-	if len(e.Added) > 0 {
-		dst = append(dst, `,"added":[`...)
-		for i, name := range e.Added {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = object.AppendString(dst, name)
-		}
-		dst = append(dst, ']')
-	}
+	texts(`,"changed":[`, e.Changed)
+	texts(`,"added":[`, e.Added)
 	if len(e.Binaries) > 0 {
 		dst = append(dst, `,"binaries":`...)
 		dst = append(dst, e.Binaries...)
