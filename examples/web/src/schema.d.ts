@@ -1266,15 +1266,6 @@ export interface components {
             revision?: number;
             problem?: components["schemas"]["Problem"];
         };
-        /** @description The data of `left`: an object that no longer meets the filter of the stream, or that the client may no longer get. It may be one that the client never had. */
-        StreamLeft: {
-            /** @description The name of the store. */
-            store: string;
-            /** @description The object's uuid. */
-            uuid: string;
-            /** @description The object's revision after the write: ignore the message if you have a later one. */
-            revision: string;
-        };
         /** @description The data of `dropped`, which says why the stream ends, and of `reset`, which says why to read the objects again: events were missed, or rights have changed. */
         StreamNotice: {
             reason: string;
@@ -1410,6 +1401,10 @@ export interface components {
             factors?: string[];
             /** @description Only of such a login, with `Prefer: return=representation`: the secret for `POST /auth/second-factor`, instead of the cookie. */
             flow?: string;
+            /** @description Only of mismatch, of an object: its present revision. */
+            currentRevision?: string;
+            /** @description Only of mismatch, of an object: nobody but belfry's workers has written it since, so the write can be repeated with this revision. */
+            onlyWorkers?: boolean;
             /** @description The invalid places of the body. */
             errors?: components["schemas"]["ProblemField"][];
             /** @description The rule that denies; only with `development: true`. */
@@ -1518,6 +1513,15 @@ export interface components {
             type?: "urn:belfry:problem:unavailable";
             /** @constant */
             status?: 503;
+        };
+        /** @description The data of `left`: an object that no longer meets the filter of the stream, or that the client may no longer get. It may be one that the client never had. */
+        StreamLeft: {
+            /** @description The name of the store. */
+            store: string;
+            /** @description The object's uuid. */
+            uuid: string;
+            /** @description The object's revision after the write: ignore the message if you have a later one. */
+            revision: string;
         };
     };
     responses: {
