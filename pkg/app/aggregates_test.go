@@ -80,13 +80,16 @@ stores:
   Ratings: {expose: {}, map: {Recipes: {key: recipe, target: all, fields: stars, aggregates: {ratings: count()}}}}
 `)
 	a := p.start()
-	text := p.metrics(a)
-	for _, array := range []string{"", "all"} {
-		line := fmt.Sprintf(`belfry_mapping_filled{array=%q,source="Ratings",target="Recipes"} 1`, array)
-		if !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("the metrics lack %s:\n%.500s", line, text)
+	kit.WaitUntil(p, func() error {
+		text := p.metrics(a)
+		for _, array := range []string{"", "all"} {
+			line := fmt.Sprintf(`belfry_mapping_filled{array=%q,source="Ratings",target="Recipes"} 1`, array)
+			if !strings.Contains(text, "\n"+line+"\n") {
+				return fmt.Errorf("the metrics lack %s:\n%.500s", line, text)
+			}
 		}
-	}
+		return nil
+	})
 	p.stop(a)
 }
 

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"belfry/test/chaos/world"
@@ -175,6 +176,13 @@ func StoreOf(name string) Store {
 		}
 	}
 	return Store{}
+}
+
+// Copied reports whether other objects have copies of the titles of a store's objects.
+func Copied(name string) bool {
+	return slices.ContainsFunc(All(), func(s Store) bool {
+		return slices.ContainsFunc(s.Copies, func(c Copy) bool { return c.Source == name })
+	})
 }
 
 // Named returns the object of a number in a store. tag is the same for all objects of a run.
