@@ -36,26 +36,19 @@ func (t titlesSet) allow(o history.Object, title string) {
 	}
 }
 
-// copiedTitle checks a copy in an object that was read: a write has set it as the title of its source, which is the
-// named object or, over a chain, another one of the store at its end.
-func (t titlesSet) copiedTitle(r *Report, op history.Op, c history.Copy) {
+// copied checks a copy in an object that was read: a write has set it as the title of some object of the store at the
+// end of its chain. It may be another object than the named one, while processes have no such copy after a reload.
+func (t titlesSet) copied(r *Report, op history.Op, c history.Copy) {
 	title := history.Text(op.Body, c.Field)
-	if title == "" {
-		return
-	}
-	source, chained := history.Object{Store: c.Source}, false
 	for c.From != "title" {
 		all := history.StoreOf(c.Source).Copies
 		next := slices.IndexFunc(all, func(n history.Copy) bool { return n.Field == c.From })
 		if next < 0 {
 			return // no title
 		}
-		c, source.Store, chained = all[next], all[next].Source, true
+		c.Source, c.From = all[next].Source, all[next].From
 	}
-	if named := history.Targets(op.Body, c.Reference); !chained && len(named) == 1 {
-		source.UUID = named[0]
-	}
-	if !t[source][title] {
-		r.add(DirtyRead, op.Object, "%s has in %s the title %q of %s, which no write set", op, c.Field, title, source)
+	if title != "" && !t[history.Object{Store: c.Source}][title] {
+		r.add(DirtyRead, op.Object, "%s has in %s the title %q, which no write set in %s", op, c.Field, title, c.Source)
 	}
 }

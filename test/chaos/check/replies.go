@@ -93,7 +93,7 @@ func tokens(s *history.Segment, r *Report) {
 			r.add(DirtyRead, op.Object, "%s has the title %q, which no write set", op, title)
 		}
 		for _, c := range history.StoreOf(op.Object.Store).Copies {
-			allowed.copiedTitle(r, op, c)
+			allowed.copied(r, op, c)
 		}
 		for _, source := range history.All() {
 			if source.Target != op.Object.Store || source.Array == "" {
