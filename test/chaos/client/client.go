@@ -199,6 +199,9 @@ func (c *client) burst(ctx context.Context, store history.Store, o history.Objec
 
 // missing does something with an object that is believed not to exist.
 func (c *client) missing(ctx context.Context, store history.Store, o history.Object) bool {
+	if c.rand.IntN(3) == 0 && !c.orphan(ctx, o) {
+		return false
+	}
 	op := history.Op{Object: o, Kind: history.Create, Fields: c.fields(store, true)}
 	switch c.rand.IntN(10) {
 	case 0:
@@ -212,6 +215,26 @@ func (c *client) missing(ctx context.Context, store history.Store, o history.Obj
 	}
 	_, ok := c.do(ctx, op)
 	return ok
+}
+
+// orphan has another object name one that does not exist, from which it would have copies.
+func (c *client) orphan(ctx context.Context, named history.Object) bool {
+	for _, store := range history.All() {
+		for _, one := range store.Copies {
+			if one.Source != named.Store || store.Required {
+				continue
+			}
+			o := history.Named(c.Tag, store.Name, c.rand.IntN(store.Objects))
+			op := history.Op{Object: o, Kind: history.Put, Fields: c.fields(store, true)}
+			if !c.view.get(o).exists {
+				op.Kind = history.Create
+			}
+			op.Fields[one.Reference] = strconv.Quote(named.UUID)
+			_, ok := c.do(ctx, op)
+			return ok
+		}
+	}
+	return true
 }
 
 // conditional reads an object and writes it if it is still at that revision, or at one that was read
