@@ -96,3 +96,21 @@ func (p *place) recipe(a *App, uuid, text string) {
 		return nil
 	})
 }
+
+// A mapping with an array and aggregates has two walks over existing objects. /metrics shows both.
+func TestMetricsOfAMappingWithAnArrayAndAggregates(t *testing.T) {
+	p := newPlace(t, strings.Replace(aggregated, "key: recipe,", "key: recipe, target: all,", 1)+
+		"metrics: {listen: '127.0.0.1:0'}\n")
+	a := p.start()
+	kit.WaitUntil(p, func() error {
+		text := p.metrics(a)
+		for _, array := range []string{"", "all"} {
+			line := fmt.Sprintf(`belfry_mapping_filled{array=%q,source="Ratings",target="Recipes"} 1`, array)
+			if !strings.Contains(text, "\n"+line+"\n") {
+				return fmt.Errorf("no %s in %s", line, text)
+			}
+		}
+		return nil
+	})
+	p.stop(a)
+}
