@@ -97,7 +97,7 @@ func (p *place) recipe(a *App, uuid, text string) {
 	})
 }
 
-// A mapping with an array and aggregates has two walks over existing objects. /metrics shows both.
+// A mapping with an array and aggregates has two walks over existing objects. /metrics and the console show both.
 func TestMetricsOfAMappingWithAnArrayAndAggregates(t *testing.T) {
 	p := newPlace(t, strings.Replace(aggregated, "key: recipe,", "key: recipe, target: all,", 1)+
 		"metrics: {listen: '127.0.0.1:0'}\n")
@@ -112,5 +112,10 @@ func TestMetricsOfAMappingWithAnArrayAndAggregates(t *testing.T) {
 		}
 		return nil
 	})
+	for _, array := range []string{"", "all"} {
+		if f := a.console().Graph.Fill("Ratings", "Recipes", array); !f.Known || !f.Done {
+			t.Errorf("the console says of the array %q %+v", array, f)
+		}
+	}
 	p.stop(a)
 }

@@ -145,8 +145,6 @@ func (f *Filling) collector() prometheus.Collector {
 			case walk.Copies:
 				values.Gauge(copiesDesc, prom.OneIf(s.Filled), s.Store)
 				continue
-			case walk.Aggregates:
-				s.Array = "" // a mapping with an array has another status for that
 			}
 			values.Gauge(filledDesc, prom.OneIf(s.Filled), s.Source, s.Store, s.Array)
 		}

@@ -16,7 +16,10 @@ func (f *Filler) Status() []walk.Status {
 		st := walk.Status{Kind: w.kind, Name: w.shown, Store: w.store.Name(), Waiting: s.disputed(name),
 			Others: f.disputed(s, name), Refuses: w.refuses}
 		if w.mapping != nil {
-			st.Source, st.Array = w.mapping.Source, w.mapping.Array
+			st.Source = w.mapping.Source
+			if w.kind != walk.Aggregates { // an array of the same mapping has a status of its own
+				st.Array = w.mapping.Array
+			}
 		}
 		if r := s.Works[name]; r != nil {
 			st.Repairing, st.Running = r.Again != "", r.Fill != nil
