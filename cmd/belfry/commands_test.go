@@ -73,6 +73,12 @@ func TestWrongConfiguration(t *testing.T) {
 	}
 	belfry(t, 0, "good.yaml: good: 2 stores, 1 mapping\nAuthors.books has an object of Books only when source.public\n",
 		"config", "check", good)
+	sized := filepath.Join(folder, "sized.yaml")
+	if err := os.WriteFile(sized, []byte("stores:\n  Authors: {computed: {n: size(books)}}\n  Books: {map: {Authors: "+
+		"{key: a, target: books}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	belfry(t, 0, "sized.yaml:2:24: stores.Authors.computed.n: ", "config", "check", sized)
 	belfry(t, 2, "not \"nonsense\": correct --listen or BELFRY_LISTEN", "serve", "-c", good, "--listen", "nonsense")
 	belfry(t, 2, "correct --metrics-listen", "serve", "-c", good, "--metrics-listen", "nonsense")
 	belfry(t, 2, "the data folder has no data yet", "verify", "-c", good)

@@ -94,6 +94,11 @@ func (c *configCheckCmd) Run(s streams) error {
 			return err
 		}
 	}
+	for _, note := range plan.Notes(loaded) {
+		if _, err := fmt.Fprintf(s.out, "note: %s\n", note); err != nil {
+			return err
+		}
+	}
 	if err := writeConditions(s.out, loaded); err != nil {
 		return err
 	}

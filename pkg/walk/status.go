@@ -25,7 +25,7 @@ type Status struct {
 	Name string // unique among those of a kind
 
 	Store         string // whose objects a walk passes over
-	Source, Array string // of a mapping, whose target the store is
+	Source, Array string // of a mapping, whose target the store is; without Array: of its aggregates
 
 	Filled    bool // it has what all objects make of it
 	Repairing bool // it is filled again, as events were missed

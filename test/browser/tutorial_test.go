@@ -76,21 +76,25 @@ func TestTutorial(t *testing.T) {
 
 	tt.follow(t, "## 4. Add comments")
 	tt.load(t)
+	tt.rename(t, "Emma")
 	tt.publish(t, "Waffles", "")
+	tt.shows(t, "by Emma")
 	tt.shows(t, "Account")
 
 	tt.follow(t, "## 5. Add pictures")
 	tt.load(t)
 	tt.comment(t, "Waffles", "With syrup")
+	tt.click(t, ".rate:nth-of-type(4)")
 	tt.until(t, func() error {
 		if reply := tt.sh(t, "curl -s http://localhost:"+tt.port+"/recipes"); !strings.Contains(reply,
-			`"text":"With syrup"`) {
-			return fmt.Errorf("the recipe lacks its comment: %s", reply)
+			`"author":"Emma","text":"With syrup"`) || !strings.Contains(reply, `"ratings":1,"stars":4`) {
+			return fmt.Errorf("the recipe lacks its comment or its rating: %s", reply)
 		}
 		return nil
 	})
 	tt.load(t)
-	tt.shows(t, "With syrup")
+	tt.shows(t, "Emma: With syrup")
+	tt.shows(t, "4.0 stars of 1")
 
 	tt.follow(t, "## 6. Make it live")
 	tt.load(t)
@@ -115,7 +119,12 @@ func TestTutorial(t *testing.T) {
 	tt.load(t)
 	tt.comment(t, "Pancakes", "Thin ones")
 	tt.tab = first
-	tt.shows(t, "Thin ones")
+	tt.shows(t, "Emma: Thin ones")
+	tt.tab = other
+	tt.rename(t, "Emma Stone")
+	tt.tab = first
+	tt.shows(t, "by Emma Stone")
+	tt.shows(t, "Emma Stone: Thin ones")
 	tt.checkComplaints(t)
 
 	// A command of the page: it waits for the workers.
@@ -220,6 +229,21 @@ func (tt *tutorial) serve(t *testing.T) {
 func (tt *tutorial) load(t *testing.T) {
 	t.Helper()
 	tt.run(t, chromedp.Navigate(tt.URL+"/"), chromedp.WaitVisible(chromedp.CSS("#account a")))
+}
+
+// rename saves the name of the user, and waits until belfry has it.
+func (tt *tutorial) rename(t *testing.T, name string) {
+	t.Helper()
+	tt.fill(t, "#name [name=name]", name)
+	tt.click(t, "#name button")
+	tt.until(t, func() error {
+		saved, err := attempt[string](tt.fixture, `fetch("/auth/me").then(r => r.json()).then(me => me.name)`,
+			chromedp.EvalAwaitPromise)
+		if err == nil && saved != name {
+			err = fmt.Errorf("the name is %q", saved)
+		}
+		return err
+	})
 }
 
 // publish fills in the form for a recipe, with a picture if there is a file.

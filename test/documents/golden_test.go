@@ -119,8 +119,8 @@ func TestGoldenDocuments(t *testing.T) {
 // The routes of a process stay as they are.
 func TestGoldenRoutes(t *testing.T) {
 	var lines []string
-	for _, name := range []string{"init blog", "init todo", "init chat", "everything.yaml", "passkeys.yaml",
-		"small.yaml", "conditions.yaml"} {
+	for _, name := range []string{"init blog", "init todo", "init chat", "init recipes",
+		"everything.yaml", "passkeys.yaml", "small.yaml", "conditions.yaml"} {
 		c := shipped(t)[name]
 		c.Listen = "127.0.0.1:0"
 		if c.Bus.Listen != "" {

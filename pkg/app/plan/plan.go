@@ -108,7 +108,8 @@ func stayingObjects(c *config.Config) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		m, mapped := s.Map[c.Authentication.UserStore]
-		if s.Owner != "" && name != c.Authentication.IdentStore && (!mapped || !m.Cascade || m.Key != s.Owner) {
+		deleted := mapped && m.Cascade && m.Key == s.Owner || s.OnDelete(s.Owner) == config.OnDeleteCascade
+		if s.Owner != "" && name != c.Authentication.IdentStore && !deleted {
 			all = append(all, name)
 		}
 	}

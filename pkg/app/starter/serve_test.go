@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"belfry/config"
 	"belfry/pkg/app"
@@ -163,6 +164,25 @@ func (s *served) do(steps ...step) {
 			}
 			s.named[want.name] = o.UUID
 		}
+	}
+}
+
+// until repeats a step until its reply is as expected: a request waits for the copies of its own object, and not for
+// copies of these.
+func (s *served) until(want step) {
+	s.Helper()
+	method, path, _ := strings.Cut(want.request, " ")
+	if err := kit.Await(time.Minute, func() error {
+		status, text := s.ask(want.as, method, path, want.body)
+		for _, part := range want.texts {
+			part, absent := strings.CutPrefix(s.uuids().Replace(part), "!")
+			if status != want.status || strings.Contains(text, part) == absent {
+				return fmt.Errorf("%s by %s: %q: %d %s", want.request, want.as, part, status, text)
+			}
+		}
+		return nil
+	}); err != nil {
+		s.Fatal(err)
 	}
 }
 
@@ -333,4 +353,63 @@ func TestMessagesAreForWhoIsInTheRoom(t *testing.T) {
 		step{"ann", "DELETE /rooms/{room}", "", 204, "", nil},
 		step{"bob", "GET /messages/{message}", "", 404, "", nil},
 	)
+}
+
+func TestARecipeSiteKeepsNamesAndNumbers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "recipes")
+	s.do(
+		step{"nobody", "POST /recipes", `{"title":"Spam"}`, 401, "", []string{"user != null"}},
+		step{"ann", "POST /recipes", `{"steps":"no title"}`, 400, "", []string{"title"}},
+		step{"ann", "POST /recipes", `{"title":"Soup","user":"{bob}","author":"Bob"}`, 201, "soup",
+			[]string{`"author":"ann"`, `"user":"{ann}"`, `"ratings":0`, `"comments_count":0`, "!average"}},
+		step{"bob", "GET /recipes/{soup}", "", 403, "", nil},
+		step{"bob", "GET /users/{ann}", "", 403, "", nil},
+		// drafts take no comments, and who may not get one can't name it
+		step{"ann", "POST /comments", `{"recipe":"{soup}","text":"Early"}`, 403, "", []string{"linked.recipe"}},
+		step{"bob", "POST /ratings", `{"recipe":"{soup}","stars":1}`, 400, "", []string{"recipe"}},
+		step{"bob", "POST /comments", `{"text":"On nothing"}`, 403, "", nil},
+
+		step{"ann", "PUT /recipes/{soup}", `{"published":true}`, 200, "", nil},
+		step{"bob", "POST /comments", `{"recipe":"{soup}","text":"Great!"}`, 201, "great",
+			[]string{`"author":"bob"`, `"published":true`}},
+		step{"eve", "POST /comments", `{"recipe":"{soup}","text":"Thin."}`, 201, "thin", nil},
+		step{"bob", "POST /ratings", `{"recipe":"{soup}","stars":6}`, 400, "", []string{"stars"}},
+		step{"bob", "POST /ratings", `{"recipe":"{soup}","stars":5}`, 201, "five", nil},
+		step{"bob", "POST /ratings", `{"recipe":"{soup}","stars":4}`, 409, "", []string{"recipe"}},
+		step{"eve", "POST /ratings", `{"recipe":"{soup}","stars":4}`, 201, "four", nil},
+		step{"nobody", "GET /recipes/{soup}", "", 200, "", []string{
+			`"author":"ann"`, `"average":4.5`, `"best":5`, `"comments_count":2`, `"ratings":2`, `"stars":9`, `"last":"2`,
+			`{"uuid":"{great}","author":"bob","text":"Great!"}`, "!example.com",
+		}},
+		step{"nobody", "GET /recipes?sort=-average", "", 200, "", []string{"Soup"}},
+		step{"nobody", "GET /recipes?filter=author+==+%22ann%22", "", 200, "", []string{"Soup"}},
+		step{"nobody", "GET /comments?filter=recipe+==+%22{soup}%22&sort=-created", "", 200, "",
+			[]string{"Great!", "Thin."}},
+		step{"eve", "GET /ratings?filter=recipe+==+%22{soup}%22", "", 200, "", []string{`"stars":4`, `!"stars":5`}},
+		step{"nobody", "GET /ratings/{five}", "", 401, "", nil},
+		step{"bob", "PUT /comments/{great}", `{"recipe":"{bob}"}`, 403, "", []string{"recipe"}},
+		step{"eve", "PUT /comments/{great}", `{"text":"Mine"}`, 403, "", nil},
+
+		// a new name is in each recipe, in each comment, and from there in the recipe of the comment
+		step{"bob", "PUT /users/{bob}", `{"name":"Robert"}`, 200, "", nil},
+		step{"nobody", "GET /comments/{great}", "", 200, "", []string{`"author":"Robert"`}},
+		step{"ann", "PUT /users/{ann}", `{"name":"Annette"}`, 200, "", nil},
+		step{"nobody", "GET /recipes/{soup}", "", 200, "", []string{`"author":"Annette"`}},
+	)
+	s.until(step{"nobody", "GET /recipes/{soup}", "", 200, "", []string{`"author":"Robert","text":"Great!"}`}})
+
+	// what is withdrawn takes its comments along, but from those who wrote them
+	s.do(step{"ann", "PUT /recipes/{soup}", `{"published":false}`, 200, "", nil},
+		step{"nobody", "GET /recipes", "", 200, "", []string{"!Soup", "!Great!"}},
+		step{"nobody", "GET /comments/{great}", "", 401, "", nil},
+		step{"eve", "GET /comments", "", 200, "", []string{"!Great!", "Thin."}},
+		step{"eve", "POST /comments", `{"recipe":"{soup}","text":"Still thin."}`, 403, "", nil},
+		step{"ann", "PUT /recipes/{soup}", `{"published":true}`, 200, "", nil},
+
+		step{"eve", "DELETE /users/{eve}", "", 204, "", nil})
+	s.until(step{"nobody", "GET /recipes/{soup}", "", 200, "", []string{"!Thin.", `"ratings":1`, `"comments_count":1`}})
+	s.do(step{"ann", "DELETE /recipes/{soup}", "", 204, "", nil},
+		step{"bob", "GET /comments/{great}", "", 404, "", nil},
+		step{"bob", "GET /ratings/{five}", "", 404, "", nil})
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // Templates returns the names of the templates.
-func Templates() []string { return []string{"blog", "todo", "chat"} }
+func Templates() []string { return []string{"blog", "todo", "chat", "recipes"} }
 
 // Result is the result of Write. Names are relative to the folder, with slashes.
 type Result struct {

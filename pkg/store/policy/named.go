@@ -20,16 +20,7 @@ type NamedField struct {
 // NamedFields returns the fields that an expression of a rule or a condition names, in the order of the expression;
 // nil if it can't be parsed.
 func NamedFields(expression string) []NamedField {
-	env, err := environment()
-	if err != nil {
-		return nil
-	}
-	tree, issues := env.Parse(expression)
-	if issues.Err() != nil {
-		return nil
-	}
-	n := &naming{tree: tree.NativeRep()}
-	n.walk(n.tree.Expr(), nil)
+	n := namesIn(expression)
 	slices.SortStableFunc(n.found, func(a, b NamedField) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
@@ -39,10 +30,26 @@ func NamedFields(expression string) []NamedField {
 	return n.found
 }
 
+// namesIn finds the names in an expression: none if it can't be parsed.
+func namesIn(expression string) *naming {
+	n := &naming{}
+	env, err := environment()
+	if err != nil {
+		return n
+	}
+	tree, issues := env.Parse(expression)
+	if issues.Err() == nil {
+		n.tree = tree.NativeRep()
+		n.walk(n.tree.Expr(), nil)
+	}
+	return n
+}
+
 type naming struct {
 	tree   *ast.AST
 	found  []NamedField
-	linked []int64 // the ids of the variable linked
+	linked []int64      // the ids of the variable linked
+	sized  []NamedField // see SizedFields
 }
 
 // walk finds the fields in an expression within which some names are variables of loops.
@@ -58,6 +65,7 @@ func (n *naming) walk(e ast.Expr, loops []string) {
 		n.walk(s.Operand(), loops)
 	case ast.CallKind:
 		call := e.AsCall()
+		n.addSize(call, loops)
 		if args := call.Args(); len(args) == 2 {
 			switch call.FunctionName() {
 			case operators.Index:
@@ -94,21 +102,22 @@ func (n *naming) walk(e ast.Expr, loops []string) {
 }
 
 func (n *naming) addLiteral(name, of ast.Expr, loops []string) {
-	if name.Kind() != ast.LiteralKind {
-		return
-	}
-	if text, ok := name.AsLiteral().(types.String); ok {
-		n.add(name, of, string(text), loops)
+	if field, ok := literalName(name); ok {
+		n.add(name, of, field, loops)
 	}
 }
 
-func (n *naming) add(at, of ast.Expr, field string, loops []string) {
-	variable, root := "", of
-	if reference, ok := linkedReference(of); ok {
-		variable, root = LinkedVariable+"."+reference, linkedVariableOf(of)
-	} else if of.Kind() == ast.IdentKind {
-		variable = of.AsIdent()
+// literalName returns the name in object["title"] and "title" in object.
+func literalName(e ast.Expr) (name string, ok bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
 	}
+	text, ok := e.AsLiteral().(types.String)
+	return string(text), ok
+}
+
+func (n *naming) add(at, of ast.Expr, field string, loops []string) {
+	variable, root := variableOf(of)
 	if variable == "" || slices.Contains(loops, root.AsIdent()) {
 		return
 	}
@@ -121,4 +130,15 @@ func (n *naming) add(at, of ast.Expr, field string, loops []string) {
 	n.found = append(n.found, NamedField{
 		Variable: variable, Field: field, Line: start.Line(), Column: start.Column() + 1, of: root.ID(),
 	})
+}
+
+// variableOf returns the variable that an expression is, object or linked.author, and its first name in the expression.
+func variableOf(e ast.Expr) (variable string, root ast.Expr) {
+	if reference, ok := linkedReference(e); ok {
+		return LinkedVariable + "." + reference, linkedVariableOf(e)
+	}
+	if e.Kind() == ast.IdentKind {
+		return e.AsIdent(), e
+	}
+	return "", e
 }
