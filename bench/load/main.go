@@ -24,7 +24,7 @@ func main() {
 			"of growth; 0 skips these")
 	only := flag.String("only",
 		"", "run one part: rates, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, "+
-			"listener, backends, console, costs, growth, arrays, scale, scale-mongodb")
+			"listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	points := flag.String("json", "", "file for what the parts scale and growth have measured, as JSON")
@@ -111,6 +111,7 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 		{"costs", func() error { return b.costs(ctx) }},
 		{"growth", func() error { return b.growth(ctx, million) }},
 		{"arrays", func() error { return b.arrays(ctx, parents) }},
+		{"copies", func() error { return b.copies(ctx, million) }},
 		{"scale", func() error { return b.scales(ctx, requests, scaleDynamo) }},
 		{"scale-mongodb", func() error { return b.scales(ctx, requests, scaleMongo) }},
 	} {

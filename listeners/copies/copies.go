@@ -11,9 +11,7 @@ package copies
 import (
 	"context"
 	"slices"
-	"sync"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
 	"belfry/pkg/store"
@@ -37,48 +35,67 @@ func Filters(all []*store.Copies) []string {
 	return slices.Compact(filters)
 }
 
+// Options configure a Worker.
+type Options struct {
+	mapping.CopierOptions
+
+	// HandOver delivers an event to the listener again, see listener.HandOver. It is needed with CopierOptions.Most.
+	HandOver func(ctx context.Context, e *event.Envelope) error
+}
+
 // Worker handles events. Events of one source that are in flight together are handled together.
 type Worker struct {
-	set    *store.Set
-	copier *mapping.Copier
+	set      *store.Set
+	copier   *mapping.Copier
+	handOver func(ctx context.Context, e *event.Envelope) error
 	rounds
 }
 
 // NewWorker returns a worker for the stores of a set. Close stops it.
-func NewWorker(set *store.Set, o mapping.CopierOptions) *Worker {
-	w := &Worker{set: set, copier: mapping.NewCopier(set, o)}
+func NewWorker(set *store.Set, o Options) *Worker {
+	w := &Worker{set: set, copier: mapping.NewCopier(set, o.CopierOptions), handOver: o.HandOver}
 	w.rounds.ctx, w.rounds.cancel = context.WithCancel(context.Background())
 	w.rounds.next = map[source]*round{}
-	w.rounds.run = func(ctx context.Context, s source) error {
-		return w.copier.Spread(store.WithCall(ctx, store.Call{Origin: Name}), s.copies, s.uuid)
+	w.rounds.run = func(ctx context.Context, s source) (*mapping.Rest, error) {
+		return w.copier.Spread(store.WithCall(ctx, store.Call{Origin: Name}), s.copies, s.uuid, mapping.Rest{})
 	}
 	return w
 }
 
-// Handle applies an event. When it returns nil the copies match what the event reported, or something later.
+// Handle applies an event. When it returns nil the copies match what the event reported, or something later. Of long
+// work it does a part, and returns Unfinished.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
-	if err := w.correct(ctx, e); err != nil {
-		return err
-	}
-	for _, k := range w.following(e) {
-		if err := w.rounds.join(source{k, e.UUID}).wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.handle(ctx, e, func(k *store.Copies) (*mapping.Rest, error) {
+		return w.rounds.join(source{k, e.UUID}, e.Ctx.Wait != "").wait(ctx)
+	})
 }
 
-// HandleSerially is Handle without rounds that events share, in the caller's goroutine.
+// HandleSerially is Handle and HandOver without rounds that events share, in the caller's goroutine.
 func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
+	return w.HandOver(ctx, w.handle(ctx, e, func(k *store.Copies) (*mapping.Rest, error) {
+		return w.copier.Spread(ctx, k, e.UUID, mapping.Rest{})
+	}))
+}
+
+// handle applies an event. spread begins a pass over the objects that name its object.
+func (w *Worker) handle(
+	ctx context.Context, e *event.Envelope, spread func(k *store.Copies) (*mapping.Rest, error),
+) error {
+	if e.Ctx.Rest != "" {
+		return w.resume(ctx, e)
+	}
 	if err := w.correct(ctx, e); err != nil {
 		return err
 	}
+	left := Unfinished{}
 	for _, k := range w.following(e) {
-		if err := w.copier.Spread(ctx, k, e.UUID); err != nil {
+		rest, err := spread(k)
+		if err != nil {
 			return err
 		}
+		left.add(e, k, rest)
 	}
-	return nil
+	return left.orNil()
 }
 
 // correct corrects the copies of an event's object if its references are new. While they are the same, the events of
@@ -110,81 +127,4 @@ func (w *Worker) following(e *event.Envelope) (all []*store.Copies) {
 type source struct {
 	copies *store.Copies
 	uuid   string
-}
-
-// round is one pass over the objects that name a source, for all events that had arrived when it began.
-type round struct {
-	done chan struct{} // closed when err is set
-	err  error
-	used bool // an event waits for it
-}
-
-func (r *round) wait(ctx context.Context) error {
-	select {
-	case <-r.done:
-		return r.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// rounds runs one pass at a time for each source. Each page of a pass has the latest values of the source. An event
-// that arrives during a pass waits for the next one, which all such events share.
-type rounds struct {
-	run     func(ctx context.Context, s source) error
-	ctx     context.Context // canceled by Close
-	cancel  context.CancelFunc
-	runners sync.WaitGroup
-
-	mu     sync.Mutex
-	next   map[source]*round // of every source that has a runner
-	closed bool
-}
-
-// Close cancels the passes in flight and waits for them to return. Events that arrive later fail.
-func (r *rounds) Close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.cancel()
-	r.runners.Wait()
-}
-
-// join returns the next round of a source.
-func (r *rounds) join(s source) *round {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		closed := &round{done: make(chan struct{}), err: errs.New(errs.Canceled, "the worker of copies has stopped")}
-		close(closed.done)
-		return closed
-	}
-	next, running := r.next[s]
-	if !running {
-		next = &round{done: make(chan struct{})}
-		r.next[s] = next
-		r.runners.Go(func() { r.runAll(s) })
-	}
-	next.used = true
-	return next
-}
-
-// take returns the round that begins now; nil if no event waits for one, and then the runner must return.
-func (r *rounds) take(s source) *round {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.next[s]
-	if !now.used {
-		delete(r.next, s)
-		return nil
-	}
-	r.next[s] = &round{done: make(chan struct{})}
-	return now
-}
-
-func (r *rounds) runAll(s source) {
-	for now := r.take(s); now != nil; now = r.take(s) {
-		now.err = r.run(r.ctx, s)
-		close(now.done)
-	}
 }

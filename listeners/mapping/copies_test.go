@@ -10,6 +10,7 @@ import (
 
 	"belfry/pkg/event"
 	"belfry/pkg/store"
+	"belfry/test/kit"
 	"belfry/test/model"
 )
 
@@ -40,6 +41,9 @@ func copied(setup []model.Op, clients ...[]model.Op) model.Scenario {
 		Clients:       clients,
 	}
 }
+
+// ofTwo is handled in two parts.
+const ofTwo = "a source of two objects changes"
 
 func ann() []model.Op { return []model.Op{model.Save("Authors", "a", `{"name":"Ann"}`)} }
 
@@ -92,6 +96,9 @@ func copyScenarios() map[string]model.Scenario {
 			[]model.Op{model.Save("Recipes", "r", `{"author":"a"}`)},
 			[]model.Op{model.Save("Authors", "a", `{"name":"Ann"}`)},
 		),
+		ofTwo: copied(join(soup(), model.Save("Recipes", "s", `{"author":"a"}`)),
+			[]model.Op{model.Update("Authors", "a", `{"name":"Bea"}`)},
+		),
 		"a chain of two": copied(join(soup(), model.Save("Comments", "c", `{"recipe":"r"}`)),
 			[]model.Op{model.Update("Authors", "a", `{"name":"Bea"}`)},
 		),
@@ -120,6 +127,8 @@ func faultyCopies() map[string]model.Scenario {
 	}
 	chain := all["a chain of two"]
 	chain.Fault.DropEvent = func(e *event.Envelope) bool { return e.Origin == event.OriginCopy }
+	parts := all[ofTwo]
+	parts.Fault.DropEvent = func(e *event.Envelope) bool { return e.Ctx.Rest != "" }
 	onward := all["both directions"]
 	onward.Fault.DropEvent = func(e *event.Envelope) bool { return e.Origin == event.OriginCopy }
 	return map[string]model.Scenario{
@@ -130,7 +139,26 @@ func faultyCopies() map[string]model.Scenario {
 		"copies: the creation of a source is lost":                          created,
 		"copies: the events of copies are lost to further copies":           chain,
 		"copies: the events of copies are lost to mappings":                 onward,
+		"copies: what is left of a pass is lost":                            parts,
 	}
+}
+
+// twoOfTwice is handled in parts while another change begins a pass of its own.
+func twoOfTwice() model.Scenario {
+	s := copied(join(soup(), model.Save("Recipes", "s", `{"author":"a"}`)),
+		[]model.Op{model.Update("Authors", "a", `{"name":"Bea"}`), model.Update("Authors", "a", `{"name":"Ann"}`)},
+	)
+	s.MaxInFlight, s.Crash = 2, true
+	return s
+}
+
+// A soak run explores any number of crashes, with 19 million states.
+func TestSoakModelOfPassesInParts(t *testing.T) {
+	s := twoOfTwice()
+	if !kit.Soak(t, 1).Long() {
+		s.MaxCrashes = 1
+	}
+	explore(t, s)
 }
 
 func TestModelOfCopies(t *testing.T) {

@@ -1,6 +1,7 @@
 package mapping_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -22,8 +23,14 @@ func workers(set *store.Set) []model.Consumer {
 		all = append(all, model.Consumer{Name: "cascade", Filters: filters, Handle: cascader.Handle})
 	}
 	if filters := copies.Filters(copiesOf(set)); len(filters) > 0 {
-		copier := copies.NewWorker(set, protocol.CopierOptions{Concurrency: 1})
-		all = append(all, model.Consumer{Name: "copy", Filters: filters, Handle: copier.HandleSerially})
+		over := &model.Over{}
+		copier := copies.NewWorker(set, copies.Options{
+			CopierOptions: protocol.CopierOptions{
+				Concurrency: 1, Page: 1, Most: func(context.Context) int { return 1 },
+			},
+			HandOver: over.To,
+		})
+		all = append(all, model.Consumer{Name: "copy", Filters: filters, Handle: copier.HandleSerially, Over: over})
 	}
 	return all
 }

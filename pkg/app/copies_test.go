@@ -9,6 +9,7 @@ import (
 
 	"belfry/config"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/bus"
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -220,4 +221,43 @@ func TestVerifyComparesAndRepairsCopies(t *testing.T) {
 	}
 	p.wantBody(a, "/recipes/r", `"chef":"Ann"`)
 	p.wantBody(a, "/authors/a", `"recipes":[{"uuid":"r","label":"Ann!"}]`)
+}
+
+// The copies of many objects are made in parts of a hundredth of the log, so that no event stays in it until all are
+// made. A request that waits, waits for all of them.
+func TestCopiesOfManyObjectsAreMadeInParts(t *testing.T) {
+	p := newPlace(t, strings.Replace(copiesConfig, `bus: {listen: ""}`,
+		`bus: {listen: "", events: {maxMessages: 10000}}`, 1))
+	a := p.start()
+	p.want(a, "POST", "/teams", `{"uuid":"t","name":"Red"}`, http.StatusCreated)
+	const authors = 500
+	for i := range authors {
+		p.want(a, "POST", "/authors", fmt.Sprintf(`{"uuid":"a%04d","team":"t"}`, i), http.StatusCreated)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "PATCH", "http://"+a.HTTPAddress()+"/teams/t",
+		strings.NewReader(`{"name":"Blue"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/merge-patch+json")
+	req.Header.Set("Prefer", "wait=60")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the team's name is not changed: %s %v", res.Status, err)
+	}
+	for i := range authors {
+		if _, body := p.do(a, "GET", fmt.Sprintf("/authors/a%04d", i), ""); !strings.Contains(body, `"Blue"`) {
+			t.Fatalf("author %d, after the wait, is %s", i, body)
+		}
+	}
+	retries, err := a.now().Bus.JetStream().Stream(t.Context(), bus.StreamRetry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parts := retries.CachedInfo().State.LastSeq; parts < authors/100-1 {
+		t.Errorf("the listener has handed over %d events, want one for each hundred of %d objects", parts, authors)
+	}
 }

@@ -113,6 +113,8 @@ func (c *Ctx) decode(data []byte) error {
 			c.Trace, valid = object.Text(value)
 		case "wait":
 			c.Wait, valid = object.Text(value)
+		case "rest":
+			c.Rest, valid = object.Text(value)
 		}
 		return valid
 	})

@@ -90,7 +90,7 @@ func (c Ctx) append(dst []byte) []byte {
 	first := true
 	for _, f := range [...]struct{ name, value string }{
 		{"request", c.Request}, {"address", c.Address}, {"userAgent", c.UserAgent},
-		{"trace", c.Trace}, {"wait", c.Wait},
+		{"trace", c.Trace}, {"wait", c.Wait}, {"rest", c.Rest},
 	} {
 		if f.value == "" {
 			continue

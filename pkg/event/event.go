@@ -110,6 +110,10 @@ type Ctx struct {
 	// Wait is the subject on which workers report that they have applied the
 	// event, so that a request can wait for the work that its write caused.
 	Wait string `json:"wait,omitempty"`
+
+	// Rest is what is left of a worker's work on the event, in the copy of the event that the worker has handed over to
+	// itself.
+	Rest string `json:"rest,omitempty"`
 }
 
 // Envelope is the form of every event.

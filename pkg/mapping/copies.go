@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -24,20 +25,28 @@ type Copier struct {
 
 // CopierOptions configure a Copier.
 type CopierOptions struct {
-	// Pace is called before each page of objects, and waits while other work has to come first; nil: none does.
-	Pace func(ctx context.Context) error
+	// Pace is called before some objects get their copies at once, and waits while other work has to come first. took is
+	// the time that it took for those before. nil: no other work has to.
+	Pace func(ctx context.Context, took time.Duration) error
 
-	// Concurrency is how many objects of a page get their copies at once, so that they share the syncs of the backend.
-	// 0 means 64.
+	// Most is how many objects one call of Spread handles, about; nil: any number.
+	Most func(ctx context.Context) int
+
+	// Concurrency is how many objects get their copies at once, so that they share the syncs of the backend. 0: 64.
 	Concurrency int
+
+	Page int // objects that are read at once; 0: 500
 }
 
 // NewCopier returns a copier for the stores of a set.
 func NewCopier(set *store.Set, o CopierOptions) *Copier {
 	if o.Pace == nil {
-		o.Pace = func(context.Context) error { return nil }
+		o.Pace = func(context.Context, time.Duration) error { return nil }
 	}
-	o.Concurrency = cmp.Or(o.Concurrency, 64)
+	if o.Most == nil {
+		o.Most = func(context.Context) int { return math.MaxInt }
+	}
+	o.Concurrency, o.Page = cmp.Or(o.Concurrency, 64), cmp.Or(o.Page, pageSize)
 	return &Copier{set: set, opts: o}
 }
 
@@ -71,37 +80,7 @@ func (c *Copier) Correct(ctx context.Context, s *store.Store, uuid string) error
 	}
 }
 
-// Spread makes the copies in all objects that name a source match it. It reads the source again for each page of
-// objects, so that the copies are those of its latest change.
-func (c *Copier) Spread(ctx context.Context, k *store.Copies, source string) error {
-	ctx = withOrigin(ctx, event.OriginCopy)
-	holders := c.set.Store(k.Store)
-	if err := backoff.Sleep(ctx, holders.IndexLag()); err != nil {
-		return err
-	}
-	page := make([]store.Stored, 0, pageSize)
-	for o, err := range holders.Linked(ctx, k.Reference, source, pageSize) {
-		if err != nil {
-			return err
-		}
-		if page = append(page, o); len(page) < pageSize {
-			continue
-		}
-		if err := c.spreadPage(ctx, k, source, page); err != nil {
-			return err
-		}
-		page = page[:0]
-	}
-	return c.spreadPage(ctx, k, source, page)
-}
-
 func (c *Copier) spreadPage(ctx context.Context, k *store.Copies, source string, page []store.Stored) error {
-	if len(page) == 0 {
-		return nil
-	}
-	if err := c.opts.Pace(ctx); err != nil {
-		return err
-	}
 	holders := c.set.Store(k.Store)
 	before, err := c.read(ctx, k, source)
 	if err != nil {

@@ -3,6 +3,9 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"belfry/pkg/object"
@@ -179,6 +182,16 @@ func (w *writer) follow(ctx context.Context, made *write) {
 		w.log.WarnContext(ctx, "a copy is left out until its source can be read", "store", w.name, "uuid", made.uuid,
 			"error", err)
 	}
+}
+
+// Values identifies what is copied of a source with this body; nil: it does not exist.
+func (c *Copies) Values(body []byte) string {
+	h := sha256.New()
+	for _, name := range c.From {
+		value := object.Field(body, name)
+		_, _ = fmt.Fprintf(h, "%d:%s", len(value), value)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Same reports whether copies are the same of a source with one body and with another; nil: it does not exist.

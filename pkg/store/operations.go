@@ -200,6 +200,39 @@ func (s *Store) Linked(ctx context.Context, key, target string, pageSize int) it
 	}))
 }
 
+// LinkedPage is a page of Linked, in the order of the objects' uuids.
+type LinkedPage struct {
+	Objects   []Stored
+	Positions [][]byte // of each object: where a page begins that follows it
+	Next      []byte   // where the next page begins; nil after the last one
+}
+
+// LinkedFrom returns the page of Linked at a position; nil: the first one.
+func (s *Store) LinkedFrom(ctx context.Context, key, target string, at []byte, limit int) (p LinkedPage, err error) {
+	page, err := s.core.driver.Query(ctx, driver.Query{
+		Index: mapIndex(key), Equal: [][]byte{[]byte(target)}, Limit: limit, After: at,
+	})
+	if err != nil {
+		return LinkedPage{}, err
+	}
+	p.Positions, p.Next = page.Positions, page.Next
+	for o, err := range s.opened.state.complete(ctx, mapIndex(key), false, toStoredSeq(func(
+		yield func(driver.Record, error) bool,
+	) {
+		for _, r := range page.Records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})) {
+		if err != nil {
+			return LinkedPage{}, err
+		}
+		p.Objects = append(p.Objects, o)
+	}
+	return p, nil
+}
+
 // WithBinary iterates over the objects that hold a binary of a service, reading pages of pageSize objects. The index
 // may lag: read the object again where it matters. It needs Options.IndexBinaries, and ends after the first error:
 // Unavailable while the index is being built, also after all that it has. If it ends without one, all objects that held

@@ -34,6 +34,9 @@ const (
 	OnDeleteCascade  = "cascade"  // the objects are deleted, too
 )
 
+// References returns the references of the objects of the store. They must not be modified.
+func (s *Store) References() []Reference { return s.opts.References }
+
 // Referring is a reference of the objects of a store.
 type Referring struct {
 	Source string // the store

@@ -14,6 +14,8 @@ import (
 	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"belfry/internal/schedule"
+	"belfry/pkg/app/plan"
+	"belfry/pkg/event"
 )
 
 // deployed is a process of a deployment: its environment, and the secrets that are in it.
@@ -185,13 +187,17 @@ func checkGrants(t *testing.T, p deployed, u *natsserver.User) {
 	}
 	publish, subscribe := u.Permissions.Publish, u.Permissions.Subscribe
 	roles := strings.Split(p.env["BELFRY_ROLE"], ",")
-	for _, role := range []string{"mapping", "cascade", "mail", "sweep"} {
-		has := slices.Contains(roles, role)
-		for _, subject := range []string{"$JS.API.CONSUMER.MSG.NEXT.EVENTS." + role, "$JS.ACK.EVENTS." + role + ".1",
-			"$JS.ACK.RETRY." + role + ".1", "dead." + role} {
+	for _, listener := range plan.BuiltIn {
+		has := slices.Contains(roles, plan.RoleOf(listener))
+		subjects := []string{"$JS.API.CONSUMER.MSG.NEXT.EVENTS." + listener, "$JS.ACK.EVENTS." + listener + ".1",
+			"$JS.API.CONSUMER.MSG.NEXT.RETRY." + listener, "$JS.ACK.RETRY." + listener + ".1", "dead." + listener}
+		if listener == event.OriginCopy {
+			subjects = append(subjects, "retry."+listener)
+		}
+		for _, subject := range subjects {
 			if may(publish, subject) != has {
-				t.Errorf("%s: its role has %s: %v, and %s may publish %s: %v", p.where, role, has, u.Username, subject,
-					!has)
+				t.Errorf("%s: its role has %s: %v, and %s may publish %s: %v", p.where, listener, has, u.Username,
+					subject, !has)
 			}
 		}
 	}

@@ -71,6 +71,11 @@ func New(ctx context.Context, s Scenario, consumers func(*store.Set) []Consumer,
 		return nil, err
 	}
 	c.set, c.consumers = set, consumers(set)
+	for i := range c.consumers {
+		if over := c.consumers[i].Over; over != nil {
+			over.c, over.consumer = c, i
+		}
+	}
 	for name := range c.memory.tables {
 		c.stores = append(c.stores, c.memory.tables[name])
 	}

@@ -196,6 +196,27 @@ type Consumer struct {
 	Name    string
 	Filters []string // see event.Filter
 	Handle  func(ctx context.Context, e *event.Envelope) error
+	Over    *Over // by which Handle hands events over to the consumer; may be nil
+}
+
+// Over hands events over to a consumer.
+type Over struct {
+	c        *Checker
+	consumer int
+}
+
+// To delivers an event to the consumer, in a step of its own.
+func (o *Over) To(_ context.Context, e *event.Envelope) error {
+	return o.c.call(step{"hand over", e.Store, e.UUID + e.Ctx.Rest}, func() answer {
+		if drop := o.c.scenario.Fault.DropEvent; drop != nil && drop(e) {
+			return answer{}
+		}
+		d := newDelivery(o.consumer, o.c.consumers[o.consumer].Name, e)
+		if !slices.ContainsFunc(o.c.state.unacked, func(held *delivery) bool { return held.hash == d.hash }) {
+			o.c.deliver([]delivery{d}) // the bus drops an event that it has
+		}
+		return answer{}
+	}).err
 }
 
 func (c *Consumer) wants(subject string) bool {

@@ -24,6 +24,7 @@ type objectPage struct {
 	Computed               string // what each write computes, as JSON; "" for nothing
 	Request                string // of the API; "" when the store is not exposed
 	Into, From             []copies
+	References             []reference
 	Files                  []fileList
 	History                bool
 	Check                  checked
@@ -45,6 +46,13 @@ type copies struct {
 	More         int
 	Hidden       bool // the condition of the mapping does not hold, so there is no copy
 	Linked       bool // the store is shown
+}
+
+// reference is what a reference of an object names.
+type reference struct {
+	copies
+	OnDelete string   // what the deletion of a named object does with this one
+	Copied   []string // the fields that have their values from there
 }
 
 // maxCopies is how many copies of one mapping a page shows.
@@ -109,8 +117,27 @@ func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, f
 		c := v.copies(m.Source, m.Array, m.Key, uuidsOf(object.Field(shown.Body, m.Array)))
 		p.From = append(p.From, c)
 	}
+	p.References = v.references(st, shown)
 	p.Files, err = v.filesOf(info, st, shown)
 	return p, err
+}
+
+// references returns what an object names by its references.
+func (v *objectsView) references(st *store.Store, shown store.Stored) (all []reference) {
+	for _, r := range st.References() {
+		named := v.copies(r.Target, "", r.Field, store.KeyTargets(object.Field(shown.Body, r.Field)))
+		if len(named.Objects) == 0 {
+			continue
+		}
+		one := reference{copies: named, OnDelete: r.OnDelete}
+		for _, c := range st.Copies() {
+			if c.Reference == r.Field {
+				one.Copied = append(one.Copied, c.Field)
+			}
+		}
+		all = append(all, one)
+	}
+	return all
 }
 
 func (v *objectsView) copies(other, array, key string, uuids []string) copies {

@@ -151,6 +151,7 @@ func (d *document) common() {
 			"request", op.Text("The request's id."), "address", op.Text("Where the request came from."),
 			"userAgent", op.Text("The client's User-Agent."), "trace", op.Text("Its traceparent (W3C)."),
 			"wait", op.Text("Used by belfry and its workers."),
+			"rest", op.Text("Used by belfry and its workers."),
 		)))
 	d.schemas.Set("Problem", ordered.Of("type", "object", "description", "The problem, in the form of RFC 9457.",
 		"required", []string{"type", "title", "status"},

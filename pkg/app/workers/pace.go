@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -9,44 +10,77 @@ import (
 	"belfry/listeners/copies"
 	"belfry/pkg/app/serving"
 	"belfry/pkg/bus"
+	"belfry/pkg/event"
 	"belfry/pkg/listener"
+	protocol "belfry/pkg/mapping"
 )
 
 // A change of an object can change a million copies, and each is an event in the log, which keeps a limited number. The
 // copies wait while belfry's own listeners have more events to handle than this part of the log.
 const logShare = 10
 
+// partShare is the part of those events that one part of a pass may cause: the event that begins the pass stays in the
+// log for so long.
+const partShare = 10
+
 const (
 	paceEvery = 200 * time.Millisecond // how often the lag is read at most
 	ownWait   = time.Second            // for the listener of copies itself, which is needed for its progress
+	restMost  = time.Second            // between objects that get their copies at once
+	queued    = 16                     // events that may wait to be published before those of more copies
 )
 
-// pace delays copies while listeners do not keep up.
+// pace delays copies for the sake of other work.
 type pace struct {
 	generation *serving.Generation
 
 	mu     sync.Mutex
 	read   time.Time
+	limit  int  // of the events that a listener may have to handle; 0: any number
 	behind bool // another listener has too many events
 	own    bool // the listener of copies has
 }
 
-// copyPace returns what the copies of a generation wait for before each page.
-func (w *Workers) copyPace(g *serving.Generation) func(ctx context.Context) error {
+// newCopier returns the worker of copies of a generation.
+func (w *Workers) newCopier(g *serving.Generation) *copies.Worker {
 	p := &pace{generation: g}
-	return p.wait
+	return copies.NewWorker(g.Set, copies.Options{
+		CopierOptions: protocol.CopierOptions{Pace: p.wait, Most: p.most},
+		HandOver: func(ctx context.Context, e *event.Envelope) error {
+			return listener.HandOver(ctx, g.Bus, copies.Name, e)
+		},
+	})
 }
 
-func (p *pace) wait(ctx context.Context) error {
+// wait delays the next copies after those that took some time. They share the machine and the bus with the requests of
+// clients and the work that these cause: they rest as long as they have worked, and do not queue events before theirs.
+func (p *pace) wait(ctx context.Context, took time.Duration) error {
 	for began := time.Now(); ; {
 		behind, own := p.lagging(ctx)
-		if !behind && (!own || time.Since(began) > ownWait) {
-			return nil
+		waited := time.Since(began)
+		full := took > 0 && p.generation.Relay.Stats().Events > queued
+		if !behind && (!own && !full || waited > ownWait) {
+			return backoff.Sleep(ctx, min(took+waited, restMost))
 		}
-		if err := backoff.Sleep(ctx, paceEvery); err != nil {
+		pause := paceEvery
+		if !behind && !own {
+			pause = time.Millisecond
+		}
+		if err := backoff.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// most is how many objects a part of a pass has, about.
+func (p *pace) most(ctx context.Context) int {
+	p.lagging(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limit == 0 {
+		return math.MaxInt
+	}
+	return p.limit / partShare
 }
 
 // lagging reports which listeners have too many events. If that can't be read, nothing waits.
@@ -57,13 +91,13 @@ func (p *pace) lagging(ctx context.Context) (behind, own bool) {
 		return p.behind, p.own
 	}
 	p.behind, p.own = false, false
-	limit := p.limit(ctx)
+	p.limit = p.readLimit(ctx)
 	for _, spec := range p.generation.Plan.Specs() {
-		if limit == 0 {
+		if p.limit == 0 {
 			break
 		}
 		pending, unacked, err := listener.Lag(ctx, p.generation.Bus, spec.Name)
-		if err != nil || pending+unacked <= limit {
+		if err != nil || pending+unacked <= uint64(p.limit) { //nolint:gosec // positive
 			continue
 		}
 		if spec.Name == copies.Name {
@@ -76,23 +110,23 @@ func (p *pace) lagging(ctx context.Context) (behind, own bool) {
 	return p.behind, p.own
 }
 
-// limit returns how many events a listener may have to handle: a share of those that the log can keep, by its messages
+// readLimit returns how many events a listener may have to handle: a share of those that the log can keep, by its messages
 // and by its bytes; 0: any number.
-func (p *pace) limit(ctx context.Context) uint64 {
+func (p *pace) readLimit(ctx context.Context) int {
 	stream, err := p.generation.Bus.JetStream().Stream(ctx, bus.StreamEvents)
 	if err != nil {
 		return 0
 	}
 	info := stream.CachedInfo()
-	limit := uint64(0)
+	limit := int64(0)
 	if most := info.Config.MaxMsgs; most > 0 {
-		limit = uint64(most) / logShare
+		limit = max(1, most/logShare)
 	}
 	if most := info.Config.MaxBytes; most > 0 && info.State.Msgs > 0 {
-		average := max(1, info.State.Bytes/info.State.Msgs)
-		if byBytes := uint64(most) / average / logShare; limit == 0 || byBytes < limit {
+		average := max(1, int64(info.State.Bytes/info.State.Msgs)) //nolint:gosec // bytes of an event
+		if byBytes := most / average / logShare; limit == 0 || byBytes < limit {
 			limit = max(1, byBytes)
 		}
 	}
-	return limit
+	return int(limit)
 }

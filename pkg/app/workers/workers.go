@@ -50,7 +50,7 @@ func (w *Workers) Part() serving.Part {
 func (w *Workers) make(g *serving.Generation, sharing *route.Group) {
 	g.Sharing = sharing
 	g.Mapper = mapping.NewWorker(g.Set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
-	g.Copier = copies.NewWorker(g.Set, protocol.CopierOptions{Pace: w.copyPace(g)})
+	g.Copier = w.newCopier(g)
 	g.Aggregator = aggregate.NewWorker(g.Set, aggregate.Options{OnAbsent: w.onAbsent})
 	g.Cascader = cascade.NewWorker(g.Set, cascade.Options{})
 }
@@ -125,7 +125,9 @@ func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 		defer done()
 		return now.Copier.Handle(ctx, e)
 	})
-	copied.Handler = func(ctx context.Context, e *listener.Event) error { return applyCopies(ctx, &e.Envelope, 0) }
+	copied.Handler = func(ctx context.Context, e *listener.Event) error {
+		return g.Copier.HandOver(ctx, applyCopies(ctx, &e.Envelope, 0))
+	}
 	applyAggregates := applied.Reporting(g.Bus.Conn(), aggregate.Name,
 		func(ctx context.Context, e *event.Envelope) error {
 			now, done := w.Served.Use()

@@ -17,7 +17,7 @@ func (f *Filler) Status() []walk.Status {
 			Others: f.disputed(s, name), Refuses: w.refuses}
 		if w.mapping != nil {
 			st.Source = w.mapping.Source
-			if w.kind != walk.Aggregates { // an array of the same mapping has a status of its own
+			if w.kind != walk.Aggregates { // which a mapping can have beside an array
 				st.Array = w.mapping.Array
 			}
 		}

@@ -9,7 +9,7 @@ import (
 // arrays computes every mapped array from the objects and compares.
 func arrays(s *history.Segment, r *Report) {
 	for _, m := range history.All() {
-		if m.Target == "" {
+		if m.Array == "" {
 			continue
 		}
 		named := map[string][]string{} // sources by the uuid of the target that they name

@@ -30,6 +30,10 @@ const (
 	WrongArray      Kind = "wrong array"         // a copy differs from its object
 	Undeleted       Kind = "cascade incomplete"  // an object was not deleted with its target
 	WronglyDeleted  Kind = "wrongly deleted"     // a cascade deleted an object that it should not have
+	WrongCopy       Kind = "wrong copy"          // a copy of a referenced object differs from its source
+	WrongAggregate  Kind = "wrong aggregate"     // an aggregate differs from the objects that name its target
+	Dangling        Kind = "dangling reference"  // an object names a deleted one, and its reference says that it can't
+	WronglyCleared  Kind = "wrongly cleared"     // a reference was cleared whose object was not deleted
 	WrongList       Kind = "wrong list"          // a list differs from the objects
 	WrongFile       Kind = "wrong file"          // a file is lost, or its content is not what was uploaded
 	WrongAccount    Kind = "wrong account"       // a user is lost, or there are two
@@ -55,9 +59,12 @@ type Report struct {
 	Events     int // of the log, those that came again left out
 	Repeated   int // events that came again with the same id
 	Reordered  int // events that came after one of a later revision, where order is not promised
-	Entries    int // copies that were compared
+	Entries    int // copies in arrays that were compared
+	Copies     int // of referenced objects that were compared
+	Aggregates int // that were compared
 	Objects    int // objects that existed at the end
 	Cascaded   int // objects that were deleted with their target
+	Cleared    int // references that were cleared, since their object was deleted
 	Overflows  int // arrays at their limit with more objects than entries
 }
 
@@ -81,6 +88,9 @@ func Segment(s *history.Segment) *Report {
 	tokens(s, r)
 	linear(s, r)
 	arrays(s, r)
+	copies(s, r)
+	aggregates(s, r)
+	references(s, r)
 	lists(s, r)
 	files(s, r)
 	return r

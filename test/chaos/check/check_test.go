@@ -249,7 +249,7 @@ func TestAnIncompleteCascadeIsFound(t *testing.T) {
 	s.drop(s.find(orphan))
 	s.Ops = s.Ops[:len(s.Ops)-1] // the read that did not find it
 	s.Final[orphan] = history.State{Revision: s.Events[s.find(orphan)].Revision, Body: e.Envelope.Object}
-	expect(t, s, Undeleted)
+	expect(t, s, Undeleted, WrongCopy)
 }
 
 func TestAnIncompleteCascadeOfATargetThatWasCreatedAgainIsFound(t *testing.T) {

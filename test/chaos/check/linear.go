@@ -27,7 +27,7 @@ func linear(s *history.Segment, r *Report) {
 			continue
 		}
 		requests := resolve(s, ops[o], logged[o])
-		switch search(model(store, s.Start[o], unseenCascade(s, o)), requests, s.Loss != nil) {
+		switch search(model(store, s.Start[o], unseenCascade(s, o), s.Loss != nil), requests, s.Loss != nil) {
 		case porcupine.Illegal:
 			r.add(NotLinearizable, o, "from %s on, no order explains:%s", stateOf(s.Start[o]), describe(requests))
 		case porcupine.Unknown:
@@ -99,6 +99,12 @@ func resolve(s *history.Segment, ops []history.Op, c *chain) []history.Op {
 				requests = append(requests, history.Op{
 					Object: e.Object(), Kind: history.Cascade, Return: history.Never, Outcome: history.Done,
 					Revision: e.Revision,
+				})
+			case clears(e):
+				requests = append(requests, history.Op{
+					Object: e.Object(), Kind: history.Clear, Return: history.Never, Outcome: history.Done,
+					Revision: e.Revision,
+					Fields:   history.Fields{history.StoreOf(e.Store).Cleared: "null"},
 				})
 			}
 		}
@@ -174,6 +180,7 @@ type object struct {
 	revision uint64 // of the last write that is known
 	exact    bool   // the object is at that revision, not at a later one
 	unseen   bool   // a worker may have deleted it without an event that is known
+	ignored  string // a field that a worker may have cleared without an event that is known; "" for none
 }
 
 func stateOf(s history.State) object {
@@ -183,6 +190,13 @@ func stateOf(s history.State) object {
 	return object{exists: true, fields: history.FieldsOf(s.Body).String(), revision: s.Revision, exact: true}
 }
 
+// fieldsOf returns the fields of an object that clients set, without the ignored one.
+func (o object) fieldsOf(body []byte) string {
+	f := history.FieldsOf(body)
+	delete(f, o.ignored)
+	return f.String()
+}
+
 func (o object) String() string {
 	if !o.exists {
 		return "nothing"
@@ -190,9 +204,14 @@ func (o object) String() string {
 	return fmt.Sprintf("%s at revision %d", o.fields, o.revision)
 }
 
-func model(store history.Store, start history.State, unseen bool) porcupine.Model {
+func model(store history.Store, start history.State, unseen, lost bool) porcupine.Model {
 	first := stateOf(start)
 	first.unseen = unseen
+	if lost && store.Cleared != "" {
+		if first.ignored = store.Cleared; first.exists {
+			first.fields = first.fieldsOf(start.Body)
+		}
+	}
 	first.exact = first.exact && !store.Shared
 	return porcupine.Model{
 		Init: func() any { return first },
@@ -208,7 +227,7 @@ func model(store history.Store, start history.State, unseen bool) porcupine.Mode
 // step reports whether a request can have its reply in a state, and returns the state after it.
 func (o object) step(op history.Op) (bool, object) {
 	if o.unseen && o.exists && showsAbsence(op) {
-		o = object{revision: o.revision, unseen: true}
+		o = object{revision: o.revision, unseen: true, ignored: o.ignored}
 	}
 	switch op.Outcome {
 	case history.Unknown:
@@ -229,7 +248,7 @@ func (o object) step(op history.Op) (bool, object) {
 		return false, o
 	}
 	next := o.after(op)
-	if op.Body != nil && next.exists && history.FieldsOf(op.Body).String() != next.fields {
+	if op.Body != nil && next.exists && next.fieldsOf(op.Body) != next.fields {
 		return false, o
 	}
 	return true, next
@@ -273,7 +292,7 @@ func (o object) shows(op history.Op) (bool, object) {
 	if op.Revision < o.revision || o.exact && op.Revision != o.revision {
 		return false, o
 	}
-	if op.Body != nil && history.FieldsOf(op.Body).String() != o.fields {
+	if op.Body != nil && o.fieldsOf(op.Body) != o.fields {
 		return false, o
 	}
 	o.revision, o.exact = op.Revision, true
@@ -282,7 +301,8 @@ func (o object) shows(op history.Op) (bool, object) {
 
 // after returns the state after a write.
 func (o object) after(op history.Op) object {
-	next := object{exists: true, fields: o.fields, revision: op.Revision, exact: true, unseen: o.unseen}
+	next := object{exists: true, fields: o.fields, revision: op.Revision, exact: true, unseen: o.unseen,
+		ignored: o.ignored}
 	if op.Revision == 0 {
 		next.revision, next.exact = max(o.revision, op.IfMatch)+1, false
 	}
@@ -291,7 +311,7 @@ func (o object) after(op history.Op) object {
 		next.exists, next.fields, next.exact = false, "", false
 	case history.Attach, history.Remove:
 	default:
-		next.fields = merged(o.fields, op)
+		next.fields = o.fieldsOf([]byte(merged(o.fields, op)))
 	}
 	return next
 }

@@ -88,6 +88,7 @@ func TestACascadeThatIsLostWithTheLogIsFound(t *testing.T) {
 	s.do(history.Create, child, map[string]any{"title": "c", "parent": parent.UUID})
 	s.do(history.Delete, parent, nil)
 	s.loseReceived()
+	s.settle()
 	expect(t, s, Undeleted)
 	s.happen(child, event.StoreDeleted, event.OriginCascade, "", nil)
 	expect(t, s)

@@ -76,19 +76,13 @@ func stale(s *history.Segment, r *Report) {
 // tokens checks that every title that was read, in an object or in a copy of it, was set by a write that
 // was not refused.
 func tokens(s *history.Segment, r *Report) {
-	allowed := map[history.Object]map[string]bool{}
-	allow := func(o history.Object, title string) {
-		if allowed[o] == nil {
-			allowed[o] = map[string]bool{}
-		}
-		allowed[o][title] = true
-	}
+	allowed := titlesSet{}
 	for o, state := range s.Start {
-		allow(o, history.FieldsOf(state.Body).Text("title"))
+		allowed.allow(o, history.FieldsOf(state.Body).Text("title"))
 	}
 	for _, op := range slices.Concat(s.Ops, s.Carried) {
 		if op.Kind.Writes() && op.Outcome != history.Refused {
-			allow(op.Object, op.Token())
+			allowed.allow(op.Object, op.Token())
 		}
 	}
 	for _, op := range s.Ops {
@@ -98,8 +92,11 @@ func tokens(s *history.Segment, r *Report) {
 		if title := history.FieldsOf(op.Body).Text("title"); !allowed[op.Object][title] {
 			r.add(DirtyRead, op.Object, "%s has the title %q, which no write set", op, title)
 		}
+		for _, c := range history.StoreOf(op.Object.Store).Copies {
+			allowed.copied(r, op, c)
+		}
 		for _, source := range history.All() {
-			if source.Target != op.Object.Store {
+			if source.Target != op.Object.Store || source.Array == "" {
 				continue
 			}
 			entries, err := history.Entries(op.Body, source.Array)

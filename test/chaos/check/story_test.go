@@ -65,9 +65,11 @@ func (s *story) happen(o history.Object, name event.Name, origin, request string
 		next = map[string]any{"uuid": o.UUID, "created": timeOf(s.revision)}
 	}
 	maps.Copy(next, change)
-	if origin != event.OriginMapping {
+	if !event.ByWorker(origin) {
 		next["updated"] = timeOf(s.revision)
+		maps.Copy(next, s.derived(o, next, name == event.StoreSaved))
 	}
+	maps.DeleteFunc(next, func(_ string, value any) bool { return value == nil })
 	s.objects[o] = next
 	e := history.Event{Sequence: uint64(len(s.Events) + 1)}
 	e.ID, e.Event, e.Store, e.UUID = fmt.Sprintf("event-%d", len(s.Events)), name, o.Store, o.UUID
@@ -198,6 +200,7 @@ func good(t *testing.T) *story {
 			map[string]any{"title": fmt.Sprint("s", n), "value": n, "parent": parent.UUID})
 	}
 	s.array(parent, history.StoreOf(history.Smalls), small, obj(history.Smalls, 2), obj(history.Smalls, 3))
+	s.settle()
 	s.get(parent)
 	other, orphan := obj(history.Parents, 1), obj(history.Children, 1)
 	s.do(history.Create, other, map[string]any{"title": "q"})

@@ -162,6 +162,8 @@ func (c *client) step(ctx context.Context) bool {
 		op.Kind = history.Get
 	case kind < 28:
 		op.Kind, op.IfNoneMatch = history.Get, b.revision
+	case kind < 42 && c.rand.IntN(4) == 0 && history.Copied(o.Store):
+		return c.burst(ctx, store, o)
 	case kind < 42: // one field
 		op.Kind, op.Fields = history.Put, c.fields(store, false)
 		op.Bus = c.rand.IntN(8) == 0
@@ -185,8 +187,21 @@ func (c *client) step(ctx context.Context) bool {
 	return ok
 }
 
+// burst changes what is copied into other objects again and again.
+func (c *client) burst(ctx context.Context, store history.Store, o history.Object) (ok bool) {
+	for range 2 + c.rand.IntN(5) {
+		if _, ok = c.do(ctx, history.Op{Object: o, Kind: history.Put, Fields: c.fields(store, false)}); !ok {
+			break
+		}
+	}
+	return ok
+}
+
 // missing does something with an object that is believed not to exist.
 func (c *client) missing(ctx context.Context, store history.Store, o history.Object) bool {
+	if c.rand.IntN(3) == 0 && !c.orphan(ctx, o) {
+		return false
+	}
 	op := history.Op{Object: o, Kind: history.Create, Fields: c.fields(store, true)}
 	switch c.rand.IntN(10) {
 	case 0:
@@ -200,6 +215,26 @@ func (c *client) missing(ctx context.Context, store history.Store, o history.Obj
 	}
 	_, ok := c.do(ctx, op)
 	return ok
+}
+
+// orphan has another object name one that does not exist, from which it would have copies.
+func (c *client) orphan(ctx context.Context, named history.Object) bool {
+	for _, store := range history.All() {
+		for _, one := range store.Copies {
+			if one.Source != named.Store || store.Required {
+				continue
+			}
+			o := history.Named(c.Tag, store.Name, c.rand.IntN(store.Objects))
+			op := history.Op{Object: o, Kind: history.Put, Fields: c.fields(store, true)}
+			if !c.view.get(o).exists {
+				op.Kind = history.Create
+			}
+			op.Fields[one.Reference] = strconv.Quote(named.UUID)
+			_, ok := c.do(ctx, op)
+			return ok
+		}
+	}
+	return true
 }
 
 // conditional reads an object and writes it if it is still at that revision, or at one that was read
@@ -229,11 +264,15 @@ func (c *client) conditional(ctx context.Context, store history.Store, o history
 // someObject picks an object. Sources whose array has a limit are picked most often.
 func (c *client) someObject() history.Object {
 	names := [...]string{
-		history.Registers, history.Registers, history.Parents, history.Children, history.Children,
+		history.Registers, history.Registers, history.Parents, history.Parents, history.Children, history.Children,
 		history.Toys, history.Toys, history.Smalls, history.Smalls, history.Smalls, history.Tags, history.Tags,
+		history.Ratings, history.Ratings, history.Ratings,
 	}
-	name := names[c.rand.IntN(len(names))]
-	return history.Named(c.Tag, name, c.rand.IntN(history.StoreOf(name).Objects))
+	store := history.StoreOf(names[c.rand.IntN(len(names))])
+	if store.Name == "" { // the last release does not have it
+		store = history.StoreOf(history.Registers)
+	}
+	return history.Named(c.Tag, store.Name, c.rand.IntN(store.Objects))
 }
 
 // fields returns the title, and with all the value and the key too.
@@ -242,9 +281,13 @@ func (c *client) fields(store history.Store, all bool) history.Fields {
 	if !all {
 		return f
 	}
-	f["value"] = strconv.Itoa(c.rand.IntN(100))
+	f["value"] = c.decimal()
 	if store.Key == "" {
 		return f
+	}
+	if store.Cleared != "" && c.rand.IntN(2) == 0 {
+		n := c.rand.IntN(history.StoreOf(store.Clears).Objects)
+		f[store.Cleared] = strconv.Quote(history.Named(c.Tag, store.Clears, n).UUID)
 	}
 	var targets []string
 	for range 1 + c.rand.IntN(3) {
@@ -259,12 +302,24 @@ func (c *client) fields(store history.Store, all bool) history.Fields {
 	return f
 }
 
+// decimal returns a whole number, or one that binary fractions can't represent.
+func (c *client) decimal() string {
+	if c.rand.IntN(2) == 0 {
+		return strconv.Itoa(c.rand.IntN(100))
+	}
+	return fmt.Sprintf("%d.%d1", c.rand.IntN(200)-100, c.rand.IntN(100))
+}
+
 // patch returns fields of which some are removed.
 func (c *client) patch(store history.Store) history.Fields {
 	f := c.fields(store, c.rand.IntN(3) == 0)
-	switch c.rand.IntN(4) {
+	switch c.rand.IntN(5) {
 	case 0:
 		f["note"] = "null"
+	case 3:
+		if store.Cleared != "" {
+			f[store.Cleared] = "null"
+		}
 	case 1:
 		f["note"] = strconv.Itoa(c.rand.IntN(100))
 	case 2:

@@ -120,7 +120,7 @@ func conclude(op *history.Op, r *reply, err error) (wrong string) {
 		}
 	default:
 		op.Outcome, op.Problem = history.Refused, problemOf(r.body)
-		if !expected(op.Kind, r.status) {
+		if !expected(op) {
 			return fmt.Sprintf("status %d", r.status)
 		}
 		if isTaken(op) {
@@ -137,9 +137,15 @@ const noOther = "no other object has its title"
 // isTaken reports whether a write was refused because of a unique value.
 func isTaken(op *history.Op) bool { return strings.HasPrefix(op.Problem, "taken") }
 
+// unnamed ends the problem of a write that names no object, where it has to.
+const unnamed = "the object has a reference that names no object"
+
 // expected reports whether a status is one that the requests of the clients can be refused with.
-func expected(kind history.Kind, status int) bool {
-	switch status {
+func expected(op *history.Op) bool {
+	kind := op.Kind
+	switch op.Status {
+	case http.StatusBadRequest: // its target does not exist
+		return history.StoreOf(op.Object.Store).Required && strings.HasSuffix(op.Problem, unnamed)
 	case http.StatusNotFound:
 		return kind != history.Create
 	case http.StatusConflict:

@@ -274,7 +274,7 @@ func (l *Log) handled(ctx context.Context) (last uint64, err error) {
 		if c.Config.Durable == "" || strings.HasPrefix(c.Config.Durable, durablePrefix) {
 			continue // readers of the log, such as this program
 		}
-		if c.Name == "mapping" || c.Name == "cascade" {
+		if slices.Contains(history.Workers(), c.Name) {
 			workers++
 		}
 		if c.NumPending > 0 || c.NumAckPending > 0 {
@@ -286,8 +286,8 @@ func (l *Log) handled(ctx context.Context) (last uint64, err error) {
 	if err := errors.Join(err, consumers.Err()); err != nil {
 		return 0, err
 	}
-	if workers < 2 {
-		return 0, errors.New("the workers mapping and cascade have no consumers")
+	if len(history.Workers()) > workers {
+		return 0, fmt.Errorf("of the workers %v only %d have consumers", history.Workers(), workers)
 	}
 	return stream.CachedInfo().State.LastSeq, nil
 }

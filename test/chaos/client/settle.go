@@ -14,7 +14,7 @@ import (
 )
 
 // Settle waits until nothing is pending: no request is in flight, no event is unpublished, every worker has handled
-// every event, and no array of a mapping is being filled. It returns an error when ctx ends first.
+// every event, and nothing that is derived from existing objects is being filled. It returns an error when ctx ends first.
 func (p *Pool) Settle(ctx context.Context, l *Log) error {
 	var last uint64
 	idle := false // the observation before was idle
@@ -64,7 +64,7 @@ func (p *Pool) observe(ctx context.Context, l *Log, limit time.Duration) (last u
 		if err != nil {
 			return 0, err
 		}
-		for _, name := range []string{"belfry_mapping_filled", "belfry_computed_filled"} {
+		for _, name := range []string{"belfry_mapping_filled", "belfry_computed_filled", "belfry_copies_filled"} {
 			if filled, all := m.Sum(name), float64(len(m[name])); filled < all {
 				return 0, fmt.Errorf("%s: %v of %v are 1, says %s", name, filled, all, process)
 			}

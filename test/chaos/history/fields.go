@@ -14,7 +14,7 @@ import (
 type Fields map[string]string
 
 // owned are the fields that clients set.
-var owned = []string{"title", "value", "note", "parent", "parents", "child"}
+var owned = []string{"title", "value", "note", "parent", "parents", "child", "register"}
 
 // FieldsOf returns the fields of an object that clients set.
 func FieldsOf(body []byte) Fields {
@@ -47,7 +47,7 @@ func (f Fields) Merge(kind Kind, sent Fields) Fields {
 		next = Fields{}
 	}
 	for name, value := range sent {
-		if kind == Patch && value == "null" {
+		if (kind == Patch || kind == Clear) && value == "null" {
 			delete(next, name)
 		} else {
 			next[name] = value
@@ -143,6 +143,12 @@ func Project(uuid string, body []byte, fields []string) string {
 	}
 	return string(append(b, '}'))
 }
+
+// Value returns the JSON of a property; "" when the object does not have it.
+func Value(body []byte, name string) string { return string(decode(body)[name]) }
+
+// Text returns a property that is a string, or "".
+func Text(body []byte, name string) string { return Fields{name: Value(body, name)}.Text(name) }
 
 // Micros returns a time of an object, created or updated, in microseconds, so that it compares with
 // revisions; 0 when the object has none.

@@ -16,7 +16,7 @@ func (o Object) String() string { return o.Store + " " + o.UUID }
 // Kind is what a request does.
 type Kind string
 
-// The kinds of requests, and one of writes that clients learn from the log.
+// The kinds of requests, and those of writes that clients learn from the log.
 const (
 	Create  Kind = "create"
 	Put     Kind = "put"   // replaces the fields that it has
@@ -26,6 +26,7 @@ const (
 	Attach  Kind = "attach"  // adds a file
 	Remove  Kind = "remove"  // removes a file
 	Cascade Kind = "cascade" // a worker deleted the object with its target
+	Clear   Kind = "clear"   // a worker removed a reference to an object that was deleted
 )
 
 // Writes reports whether a request of this kind changes something.

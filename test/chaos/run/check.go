@@ -13,7 +13,8 @@ import (
 )
 
 // transient are the kinds of violations that pending work may explain. They count only if they persist.
-var transient = []check.Kind{check.WrongArray, check.WrongList, check.Undeleted}
+var transient = []check.Kind{check.WrongArray, check.WrongCopy, check.WrongAggregate,
+	check.Dangling, check.WrongList, check.Undeleted}
 
 // They may persist so long, on a processor that does nothing else, and for so many checks.
 const (

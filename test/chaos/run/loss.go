@@ -7,11 +7,9 @@ import (
 
 	"belfry/pkg/missed"
 	"belfry/test/chaos/check"
+	"belfry/test/chaos/history"
 	"belfry/test/kit"
 )
-
-// repaired are the listeners whose missed events belfry makes up for by itself.
-var repaired = []string{"mapping", "cascade"}
 
 // checkLoss remembers what belfry reports, and checks that it has reported and repaired a loss of the log.
 func (r *Run) checkLoss(ctx context.Context, found *check.Report) error {
@@ -82,7 +80,7 @@ func (r *Run) listed(ctx context.Context, found *check.Report) error {
 	var err error
 	_ = kit.Await(patience, func() error {
 		now = &check.Report{}
-		if err = r.commands().Missed(ctx, repaired, now); err == nil && len(now.Violations) > 0 {
+		if err = r.commands().Missed(ctx, history.Workers(), now); err == nil && len(now.Violations) > 0 {
 			return errPersists
 		}
 		return nil
@@ -96,7 +94,7 @@ func (r *Run) listed(ctx context.Context, found *check.Report) error {
 // unreported says what is not reported or repaired yet.
 func (r *Run) unreported(now map[string]missed.Status) error {
 	var all []error
-	for _, name := range append([]string{r.log.Durable()}, repaired...) {
+	for _, name := range append([]string{r.log.Durable()}, history.Workers()...) {
 		s, there := now[name]
 		switch before, known := r.reported[name]; {
 		case name == r.log.Durable() && !known && !there:

@@ -27,15 +27,18 @@ type Report struct {
 	Losses    int `json:"losses"`    // of the log that were reported and repaired
 	Confirmed int `json:"confirmed"` // of these, reported for the listener of the run too
 
-	Checks    int `json:"checks"`
-	Events    int `json:"events"`    // of the log, each once
-	Repeated  int `json:"repeated"`  // events that came again
-	Reordered int `json:"reordered"` // events after one of a later revision, where that is allowed
-	Objects   int `json:"objects"`   // compared at the checks
-	Entries   int `json:"entries"`   // copies that were compared
-	Overflows int `json:"overflows"` // arrays at their limit
-	Cascaded  int `json:"cascaded"`  // objects that were deleted with their target
-	Late      int `json:"late"`      // checks that had to be repeated, since copies were not right at once
+	Checks     int `json:"checks"`
+	Events     int `json:"events"`     // of the log, each once
+	Repeated   int `json:"repeated"`   // events that came again
+	Reordered  int `json:"reordered"`  // events after one of a later revision, where that is allowed
+	Objects    int `json:"objects"`    // compared at the checks
+	Entries    int `json:"entries"`    // copies in arrays that were compared
+	Copies     int `json:"copies"`     // of referenced objects that were compared
+	Aggregates int `json:"aggregates"` // that were compared
+	Overflows  int `json:"overflows"`  // arrays at their limit
+	Cascaded   int `json:"cascaded"`   // objects that were deleted with their target
+	Cleared    int `json:"cleared"`    // references that were cleared, since their object was deleted
+	Late       int `json:"late"`       // checks that had to be repeated, since copies were not right at once
 
 	Kinds      map[check.Kind]int `json:"kinds"` // violations
 	Violations []string           `json:"violations"`
@@ -51,8 +54,11 @@ func (r *Report) add(found *check.Report) {
 	r.Reordered += found.Reordered
 	r.Objects += found.Objects
 	r.Entries += found.Entries
+	r.Copies += found.Copies
+	r.Aggregates += found.Aggregates
 	r.Overflows += found.Overflows
 	r.Cascaded += found.Cascaded
+	r.Cleared += found.Cleared
 	r.violations(found)
 }
 
@@ -117,9 +123,12 @@ func (r Report) Text() string {
 	row("  that came again", r.Repeated)
 	row("  after a later one", r.Reordered)
 	row("objects compared", r.Objects)
-	row("copies compared", r.Entries)
+	row("entries compared", r.Entries)
 	row("  arrays at their limit", r.Overflows)
+	row("copies of references compared", r.Copies)
+	row("aggregates compared", r.Aggregates)
 	row("objects deleted by cascades", r.Cascaded)
+	row("references cleared", r.Cleared)
 	row("checks that were repeated", r.Late)
 	row("violations", r.Broken())
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {

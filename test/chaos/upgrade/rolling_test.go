@@ -14,6 +14,9 @@ import (
 	"belfry/test/process"
 )
 
+// released is the configuration of the stores that the release has, too.
+var released = history.Release()
+
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": backing.AccessKey,
 		"AWS_SECRET_ACCESS_KEY": backing.SecretKey} {
@@ -36,7 +39,7 @@ func replaces(t *testing.T, kind world.Kind) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := world.StartWith(t, kind, history.Stores, release)
+	w := world.StartWith(t, kind, released, release)
 	soak := kit.Soak(t, 1)
 	t.Cleanup(func() {
 		if t.Failed() {

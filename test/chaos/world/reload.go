@@ -145,8 +145,14 @@ var models = [][2]string{
 	{`    map: {Parents: {key: parents, target: tags, fields: "title, parents", limit: 3}}`, ""},
 	{`target: smalls, fields: "title, value", limit: 3`, "target: smalls, fields: title, limit: 3"},
 	{`target: smalls, fields: "title, value", limit: 3`, `target: smalls, fields: "title, value", limit: 2`},
-	{`target: children, fields: "title, value"`, `target: children, fields: "title, note"`},
-	{`target: toys, fields: title`, `target: playthings, fields: title`},
+	{`target: children, fields: "title, value, `, `target: children, fields: "title, note, `},
+	{`target: toys, fields: "title, grandTitle, registerTitle"`, `target: playthings, fields: "title, registerTitle"`},
+	// Copies and aggregates are others, or are gone and not kept meanwhile.
+	{`copies: {parentTitle: parent.title, parentRatings: parent.ratings}`, `copies: {parentRatings: parent.best}`},
+	{`    copies: {grandTitle: child.parentTitle, registerTitle: register.title}
+`, ""},
+	{`aggregates: {smallCount: count(), smallSum: sum(value)}, `, ""},
+	{`best: max(value), worst: min(value)`, `best: max(note), least: min(note)`},
 	// There are further ones.
 	{"stores:\n", "stores:\n  Extras: {expose: {list: true}, map: {Parents: {key: parent, target: extras}}}\n"},
 	{"stores:\n", "stores:\n  Others: {unique: [title], search: {fields: [title]}}\n"},
