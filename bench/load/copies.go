@@ -152,7 +152,8 @@ func (b *bench) spreadTo(ctx context.Context, s *server, total int, creates floa
 		return err
 	}
 	rate := float64(total) / took.Seconds()
-	fmt.Printf("  %d books have the new name, their events published, after %s: %.0f/s, %.2f times the rate of creates (goal %.1f): %s",
+	fmt.Printf("  %d books have the new name, their events published, after %s: %.0f/s, %.2f times the rate of "+
+		"creates (goal %.1f): %s",
 		total, short(took), rate, rate/creates, copyShare, verdict(rate/creates >= copyShare))
 	if total >= 1_000_000 {
 		fmt.Printf("; within %s: %s", copyMost, verdict(took <= copyMost))
@@ -161,8 +162,10 @@ func (b *bench) spreadTo(ctx context.Context, s *server, total int, creates floa
 	if total >= copyBeside {
 		times := beside.percentile(0.5).Seconds() / alone.percentile(0.5).Seconds()
 		fmt.Printf("    an entry of another store, at %d updates/s: p50 %s, p99 %s; without copies p50 %s, p99 %s: "+
-			"%.1f times (goal %.0f): %s\n", besideCopies, short(beside.percentile(0.5)), short(beside.percentile(0.99)),
-			short(alone.percentile(0.5)), short(alone.percentile(0.99)), times, copyLagged, verdict(times <= copyLagged))
+			"%.1f times (goal %.0f): %s\n",
+			besideCopies, short(beside.percentile(0.5)), short(beside.percentile(0.99)),
+			short(alone.percentile(0.5)), short(alone.percentile(0.99)), times, copyLagged,
+			verdict(times <= copyLagged))
 	}
 	return handled(s, "copy")
 }

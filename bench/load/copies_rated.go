@@ -81,9 +81,10 @@ func (b *bench) rate(ctx context.Context, s *server, total int, filled float64) 
 	}
 	slices.Sort(lags)
 	p99 := percentile(lags, 0.99)
-	fmt.Printf("  ratings of a recipe that has %d (created and counted at %.0f/s): %.0f/s of %d; in its aggregates p50 "+
-		"%s, p99 %s after the request was sent (goal %s): %s; all after %s; the generator was late by p99 %s\n",
-		total, filled, float64(load.requests)/took.Seconds(), ratedRate, short(percentile(lags, 0.5)), short(p99),
+	fmt.Printf("  ratings of a recipe that has %d (created and counted at %.0f/s): %.0f/s of %d; in its aggregates "+
+		"p50 %s, p99 %s after the request was sent (goal %s): %s; all after %s; the generator was late by p99 %s\n",
+		total, filled, float64(load.requests)/took.Seconds(), ratedRate, short(percentile(lags, 0.5)),
+		short(p99),
 		short(ratedLag), verdict(p99 <= ratedLag), short(time.Since(began)), short(percentile(load.late, 0.99)))
 	return nil
 }

@@ -16,11 +16,11 @@ import (
 // keeps a limited number of events, and each copy that changes is one more. After a part, the listener hands the event
 // over to itself with what is left.
 
-// Unfinished are the events by which work goes on.
+// Unfinished are the events by which work continues.
 type Unfinished []*event.Envelope
 
 // Error implements error.
-func (u *Unfinished) Error() string { return "the work on an event goes on with another one" }
+func (u *Unfinished) Error() string { return "the work on an event continues with another one" }
 
 // rest is what is left of the work on an event.
 type rest struct {

@@ -22,7 +22,7 @@ type ticket struct {
 	goesOn bool // with what is left of it
 }
 
-// wait returns what is left of the round, for the event that goes on with it. The other events need not: that one is
+// wait returns what is left of the round, for the event that continues with it. The other events need not: that one is
 // not acknowledged before.
 func (t ticket) wait(ctx context.Context) (*mapping.Rest, error) {
 	select {

@@ -14,8 +14,8 @@ import (
 )
 
 // HandOver has a listener handle an event again later, with what is left of its work in e.Ctx.Rest. The handler of the
-// event returns nil after that. So an event whose work takes long leaves the log's oldest place, and another process
-// goes on with the work after a crash.
+// event returns nil after that. So an event whose work takes long does not stay in the log, and another
+// process continues the work after a crash.
 //
 // When HandOver returns nil, the event survives a power failure. It does not depend on the log, and is handled after
 // those that were handed over before.

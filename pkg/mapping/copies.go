@@ -25,8 +25,8 @@ type Copier struct {
 
 // CopierOptions configure a Copier.
 type CopierOptions struct {
-	// Pace is called before some objects get their copies at once, and waits while other work has to come first. took is
-	// the time that it took for those before. nil: no other work has to.
+	// Pace is called before some objects get their copies at once, and waits while other work has to come first. took
+	// is the time that it took for those before. nil: no other work has to.
 	Pace func(ctx context.Context, took time.Duration) error
 
 	// Most is how many objects one call of Spread handles, about; nil: any number.

@@ -110,8 +110,8 @@ func (p *pace) lagging(ctx context.Context) (behind, own bool) {
 	return p.behind, p.own
 }
 
-// readLimit returns how many events a listener may have to handle: a share of those that the log can keep, by its messages
-// and by its bytes; 0: any number.
+// readLimit returns how many events a listener may have to handle: a share of those that the log can keep, by its
+// messages and by its bytes; 0: any number.
 func (p *pace) readLimit(ctx context.Context) int {
 	stream, err := p.generation.Bus.JetStream().Stream(ctx, bus.StreamEvents)
 	if err != nil {
