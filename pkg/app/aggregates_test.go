@@ -69,6 +69,35 @@ func TestAggregates(t *testing.T) {
 	}
 }
 
+// A mapping with an array and aggregates has a metric of each: two with the same labels would be no metrics at all.
+func TestAMappingWithAnArrayAndAggregatesHasMetricsOfBoth(t *testing.T) {
+	p := newPlace(t, `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+metrics: {listen: '127.0.0.1:0'}
+stores:
+  Recipes: {expose: {}}
+  Ratings: {expose: {}, map: {Recipes: {key: recipe, target: all, fields: stars, aggregates: {ratings: count()}}}}
+`)
+	a := p.start()
+	kit.WaitUntil(p, func() error {
+		text := p.metrics(a)
+		for _, array := range []string{"", "all"} {
+			line := fmt.Sprintf(`belfry_mapping_filled{array=%q,source="Ratings",target="Recipes"} 1`, array)
+			if !strings.Contains(text, "\n"+line+"\n") {
+				return fmt.Errorf("the metrics lack %s:\n%.500s", line, text)
+			}
+		}
+		return nil
+	})
+	for _, array := range []string{"", "all"} {
+		if f := a.console().Graph.Fill("Ratings", "Recipes", array); !f.Known || !f.Done {
+			t.Errorf("the console says of the array %q %+v", array, f)
+		}
+	}
+	p.stop(a)
+}
+
 // A mapping has an index for each property with a least or a greatest value, and can have four of them.
 func TestCheckReportsTooManyLeastAndGreatestValues(t *testing.T) {
 	functions := "a: min(a), b: max(b), c: min(c), d: max(d), dd: min(d)"
@@ -95,27 +124,4 @@ func (p *place) recipe(a *App, uuid, text string) {
 		}
 		return nil
 	})
-}
-
-// A mapping with an array and aggregates has two walks over existing objects. /metrics and the console show both.
-func TestMetricsOfAMappingWithAnArrayAndAggregates(t *testing.T) {
-	p := newPlace(t, strings.Replace(aggregated, "key: recipe,", "key: recipe, target: all,", 1)+
-		"metrics: {listen: '127.0.0.1:0'}\n")
-	a := p.start()
-	kit.WaitUntil(p, func() error {
-		text := p.metrics(a)
-		for _, array := range []string{"", "all"} {
-			line := fmt.Sprintf(`belfry_mapping_filled{array=%q,source="Ratings",target="Recipes"} 1`, array)
-			if !strings.Contains(text, "\n"+line+"\n") {
-				return fmt.Errorf("no %s in %s", line, text)
-			}
-		}
-		return nil
-	})
-	for _, array := range []string{"", "all"} {
-		if f := a.console().Graph.Fill("Ratings", "Recipes", array); !f.Known || !f.Done {
-			t.Errorf("the console says of the array %q %+v", array, f)
-		}
-	}
-	p.stop(a)
 }
