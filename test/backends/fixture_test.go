@@ -169,11 +169,11 @@ func run(t *testing.T, program string, exit int, args ...string) (out, errOut st
 func verified(t *testing.T, config string) {
 	t.Helper()
 	out, _ := belfry(t, 0, "verify", "--deep", "--json", "--config", config)
-	var report struct{ Objects, Targets, Entries int }
+	var report struct{ Objects, Targets, Entries, Copied int }
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Objects == 0 || report.Entries == 0 {
+	if report.Objects == 0 || report.Entries+report.Copied == 0 {
 		t.Errorf("belfry verify checked nothing: %s", out)
 	}
 }
