@@ -54,9 +54,9 @@ type Worker struct {
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{set: set, copier: mapping.NewCopier(set, o.CopierOptions), handOver: o.HandOver}
-	w.rounds.ctx, w.rounds.cancel = context.WithCancel(context.Background())
-	w.rounds.next = map[source]*round{}
-	w.rounds.run = func(ctx context.Context, s source) (*mapping.Rest, error) {
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.next = map[source]*round{}
+	w.run = func(ctx context.Context, s source) (*mapping.Rest, error) {
 		return w.copier.Spread(store.WithCall(ctx, store.Call{Origin: Name}), s.copies, s.uuid, mapping.Rest{})
 	}
 	return w

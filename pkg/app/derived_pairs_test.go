@@ -180,7 +180,9 @@ func TestDerivedDataSurvivesABackupAndARestore(t *testing.T) {
 	to.restore(p)
 	a = to.start()
 	to.serveInterceptor(a, "save", "Ratings", "moderation",
-		func(context.Context, interceptor.Request) interceptor.Response { return interceptor.Response{Allow: true} })
+		func(context.Context, interceptor.Request) interceptor.Response {
+			return interceptor.Response{Allow: true}
+		})
 	to.want(a, "POST", "/ratings", `{"uuid":"s","recipe":"soup","stars":1}`, 201)
 	to.wantBody(a, "/recipes/soup", `"label":"Ada: 2"`)
 	to.want(a, "PUT", "/cooks/ada", `{"name":"Ann"}`, 200)

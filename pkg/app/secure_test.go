@@ -156,19 +156,22 @@ func TestTLSByFiles(t *testing.T) {
 
 	// One that can't be used changes nothing.
 	taken := occupy(t).Addr().String()
-	for says, change := range map[string]func() string{
-		"http.tls: ": func() string {
+	for _, one := range []struct {
+		says   string
+		change func() string
+	}{
+		{"http.tls: ", func() string {
 			tlskit.WriteValid(t, p.path("x.pem"), p.path("other.key"), "x")
 			return overTLSOther(other)
-		},
-		"can't listen on": func() string {
+		}},
+		{"can't listen on", func() string {
 			tlskit.WriteValid(t, p.path("other.pem"), p.path("other.key"), "app.example.com")
 			return strings.Replace(overTLSOther(other), "127.0.0.1:0\"}", taken+"\"}", 1)
-		},
+		}}, // which has the key fit again
 	} {
-		p.write("belfry.yaml", change())
-		if _, err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", says, err)
+		p.write("belfry.yaml", one.change())
+		if _, err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), one.says) {
+			t.Errorf("%s: %v", one.says, err)
 		}
 	}
 	p.reload(a, other.Replace(overTLS))

@@ -51,22 +51,22 @@ func known(c *config.Config, s *config.Store) policy.Known {
 	for _, name := range s.Reserved {
 		known.Types[name] = "boolean"
 	}
-	declare := func(name, kind string) {
+	declare := func(name string) {
 		if _, declared := known.Types[name]; !declared {
-			known.Types[name] = kind
+			known.Types[name] = ""
 		}
 	}
 	for _, m := range s.Map {
-		declare(m.Key, "")
+		declare(m.Key)
 	}
 	for name := range s.References {
-		declare(name, "")
+		declare(name)
 	}
 	for name := range s.Copies {
-		declare(name, "")
+		declare(name)
 	}
 	for name := range Aggregates(c, s.Name) {
-		declare(name, "")
+		declare(name)
 	}
 	return known
 }

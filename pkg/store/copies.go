@@ -83,7 +83,7 @@ func (c *copier) valueOf(
 ) ([]byte, error) {
 	source, ok := object.Named(next[one.Reference])
 	switch {
-	case !ok || object.CheckUUID(source) != nil:
+	case !ok || !object.ValidUUID(source):
 		return nil, nil
 	case one.Source == c.store && source == uuid: // itself, as it will be
 		return one.value(object.Object{one.From: next[one.From]}.Encode()), nil
