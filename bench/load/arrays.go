@@ -166,7 +166,7 @@ func (b *bench) measureArrays(ctx context.Context, s *server, log *eventLog, a *
 		return err
 	}
 	peak := s.status("VmHWM")
-	lag, err := atRate(s.base, connections, arrayRate, arrayLagTurn, waiting(a.next))
+	lag, err := atRate(s.base, arrayRate, arrayLagTurn, waiting(a.next))
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func beside(s *server, name string, small *arrayed, update func(c *client, i int
 	var running sync.WaitGroup
 	began := time.Now()
 	for i, l := range loads {
-		running.Go(func() { results[i], failed[i] = atRate(s.base, connections, l.rate, besideTurn, l.one) })
+		running.Go(func() { results[i], failed[i] = atRate(s.base, l.rate, besideTurn, l.one) })
 	}
 	running.Wait()
 	err := errors.Join(append(failed, mapped(s))...)

@@ -98,11 +98,11 @@ type paced struct {
 }
 
 // atRate sends requests at a rate, as far as the connections suffice.
-func atRate(base string, conns, rate int, took time.Duration, one func(c *client, i int) error) (p paced, err error) {
+func atRate(base string, rate int, took time.Duration, one func(c *client, i int) error) (p paced, err error) {
 	var mu sync.Mutex
 	var all []time.Duration
 	began := time.Now()
-	p.result, err = closedLoop(base, conns, int(float64(rate)*took.Seconds()), func(c *client, i int) error {
+	p.result, err = closedLoop(base, connections, int(float64(rate)*took.Seconds()), func(c *client, i int) error {
 		due := began.Add(time.Duration(i) * time.Second / time.Duration(rate))
 		time.Sleep(time.Until(due))
 		sent := time.Now()

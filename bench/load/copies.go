@@ -125,7 +125,7 @@ func (b *bench) spreadTo(ctx context.Context, s *server, total int, creates floa
 	var alone, beside paced
 	if total >= copyBeside {
 		var err error
-		if alone, err = atRate(s.base, connections, besideCopies, besideCopiesTurn, waiting(small.next)); err != nil {
+		if alone, err = atRate(s.base, besideCopies, besideCopiesTurn, waiting(small.next)); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (b *bench) spreadTo(ctx context.Context, s *server, total int, creates floa
 		}
 		var err error
 		if total >= copyBeside {
-			beside, err = atRate(s.base, connections, besideCopies, besideCopiesTurn, waiting(small.next))
+			beside, err = atRate(s.base, besideCopies, besideCopiesTurn, waiting(small.next))
 		}
 		if err == nil {
 			err = named(s, book(total-1))

@@ -56,7 +56,7 @@ func (b *bench) rate(ctx context.Context, s *server, total int, filled float64) 
 	var load paced
 	began := time.Now()
 	err := b.profiled(ctx, s, fmt.Sprintf("ratings-%d", total), int(ratedTurn.Seconds()), func() (err error) {
-		load, err = atRate(s.base, connections, ratedRate, ratedTurn, func(c *client, i int) error {
+		load, err = atRate(s.base, ratedRate, ratedTurn, func(c *client, i int) error {
 			c.header = ""
 			if i%ratedSample == 0 {
 				c.header = "Prefer: wait=30\r\n"
