@@ -47,6 +47,7 @@ stores:
     references: {rating: {store: Ratings, onDelete: clear}, recipes: {store: Recipes, onDelete: clear}, dish: {store: Recipes, onDelete: restrict}}
     fields: {dish: {read: user != null}}
     computed: {of: 'rating + "!"'}
+    unique: ["rating, by"]
   Albums:
     expose: {list: true}
     uuid: client

@@ -284,8 +284,9 @@ func (c *cell) bus(store string) *client.Store { return client.New(c.conn).Store
 // object returns an object of a request over the bus.
 func (c *cell) object(text string) json.RawMessage { return json.RawMessage(c.own(text)) }
 
-// stream reads /events until the test ends, and returns what waits for a message with texts, after those before.
-func (c *cell) stream(query string) (wait func(says ...string)) {
+// stream reads /events until the test ends, and returns what waits for a message with texts, after those before. That
+// returns the messages until then.
+func (c *cell) stream(query string) (wait func(says ...string) string) {
 	c.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	res := c.request(ctx, c.tokens[c.user], "GET", c.own("/events?"+query), "")
@@ -304,19 +305,21 @@ func (c *cell) stream(query string) (wait func(says ...string)) {
 		}
 	}()
 	c.Cleanup(func() { cancel(); _ = res.Body.Close(); <-ended })
-	wait = func(says ...string) {
+	wait = func(says ...string) (until string) {
 		c.Helper()
 		process.Eventually(c, patience, func() error {
 			mu.Lock()
 			defer mu.Unlock()
 			for i, message := range messages[read:] {
 				if c.says(message, says) == nil {
+					until = strings.Join(messages[read:read+i+1], "\n")
 					read += i + 1
 					return nil
 				}
 			}
 			return fmt.Errorf("%s: no message with %q in %q", query, says, messages[read:])
 		})
+		return until
 	}
 	wait("ready ")
 	return wait

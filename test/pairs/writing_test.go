@@ -165,6 +165,12 @@ func uniqueReferences(c *cell) {
 	c.gone("/ratings/@1")
 	c.try(201, `POST /recipes {"uuid":"@soup","cook":"@ada","open":true}`)
 	c.try(201, `POST /ratings {"uuid":"@2","recipe":"@soup","by":"x"}`)
+	c.try(201, `POST /likes {"uuid":"@like","rating":"@2","by":"x"}`)
+	c.try(409, `POST /likes {"uuid":"@other","rating":"@2","by":"x"}`, "taken")
+	c.try(204, `DELETE /ratings/@2`)
+	c.until("/likes/@like", `!"rating"`)
+	c.try(201, `POST /likes {"uuid":"@other","rating":"@2","by":"x"}`)
+	c.until("/likes/@other", `!"rating"`)
 }
 
 // refused requires that a change of the configuration is a problem.
@@ -183,7 +189,7 @@ func uniqueCopies(c *cell) {
 	c.refused("which workers write", ratings, `unique: ["recipe, dish"]`)
 	c.refused("which workers write", ratings, `unique: [about]`)
 	const likes = `computed: {of: 'rating + "!"'}`
-	c.refused("which workers write", likes, likes+"\n    unique: [of]")
+	c.refused("which workers write", likes, `computed: {of: 'size(recipes)'}`+"\n    unique: [of]", `    unique: ["rating, by"]`+"\n", "")
 }
 
 func uniqueAggregates(c *cell) {
@@ -306,16 +312,19 @@ func keysAggregates(c *cell) {
 	c.until("/recipes/@soup", `"ratings":0`, `"stars":0`, `!"best"`)
 }
 
-// A right that is lost does not change the reply to a repeated request, and a new request is refused.
+// A right that is lost does not change the reply to a repeated request, and a new request is refused until it is back.
 func keysLinked(c *cell) {
 	c.kitchen()
-	c.with("Idempotency-Key", "@a").try(201, `POST /ratings {"uuid":"@1","recipe":"@soup","by":"x"}`)
+	const first, second = `POST /ratings {"uuid":"@1","recipe":"@soup"}`, `POST /ratings {"uuid":"@2","recipe":"@soup"}`
+	c.with("Idempotency-Key", "@a").try(201, first)
 	c.try(200, `PATCH /recipes/@soup {"open":false}`)
-	c.with("Idempotency-Key", "@b").try(401, `POST /ratings {"uuid":"@2","recipe":"@soup","by":"y"}`)
-	c.with("Idempotency-Key", "@a").try(201, `POST /ratings {"uuid":"@1","recipe":"@soup","by":"x"}`)
+	c.with("Idempotency-Key", "@b").try(401, second)
+	c.with("Idempotency-Key", "@a").try(201, first)
+	c.with("Idempotency-Key", "@a").try(409, second)
 	c.try(200, `PATCH /recipes/@soup {"open":true}`)
-	c.with("Idempotency-Key", "@b").try(401, `POST /ratings {"uuid":"@2","recipe":"@soup","by":"y"}`)
-	c.with("Idempotency-Key", "@c").try(201, `POST /ratings {"uuid":"@2","recipe":"@soup","by":"y"}`)
+	for range 2 {
+		c.with("Idempotency-Key", "@b").try(201, second)
+	}
 	c.until("/recipes/@soup", `"ratings":2`)
 }
 
