@@ -22,7 +22,7 @@ stores:
     computed: {label: 'chef + ": " + string(ratings)'}
     search: {fields: [title, chef]}
     indexes: [cook, chef, phone, label, ratings, "chef, ratings"]
-    policy: {create: "true", get: "true", update: object.chef != "Locked", delete: object.ratings < 3}
+    policy: {create: "true", get: "true", update: '!has(object.chef) || object.chef != "Locked"', delete: object.ratings < 3}
     intercept: {update: [{name: editor, timeout: 1m}]}
   Ratings:
     expose: {list: true}
@@ -48,6 +48,7 @@ stores:
     fields: {dish: {read: user != null}}
     computed: {of: 'rating + "!"'}
     unique: ["rating, by"]
+  Steps: {expose: {}, uuid: client, references: {after: {store: Steps, onDelete: restrict}}}
   Albums:
     expose: {list: true}
     uuid: client
@@ -77,6 +78,9 @@ var bare = func() string {
 			continue
 		}
 		skip = ""
+		if name, keys, ok := strings.Cut(line, ": {expose: {}, uuid: client"); ok && keys != "" { // of a store in one line
+			line = name + ": {expose: {}, uuid: client}\n"
+		}
 		switch key, _, _ := strings.Cut(strings.TrimSpace(line), ":"); key {
 		case "references", "copies", "computed", "map", "policy", "fields", "indexes", "unique", "intercept", "search":
 			skip = indent

@@ -27,13 +27,14 @@ import (
 	"belfry/test/process"
 )
 
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // world is one belfry with its interceptor, which cells share one after the other.
 type world struct {
 	*testing.T               // of the cell
 	whole         *testing.T // of the world
-	backend, kind string     // the backend of the configuration
+	kind, backend string     // the backend of the configuration
+	data          string     // its folder
 	folder, text  string
 	server        *process.Server // nil while it is stopped
 	conn          *nats.Conn
@@ -43,7 +44,7 @@ type world struct {
 
 func newWorld(t *testing.T, kind string) *world {
 	w := &world{T: t, whole: t, kind: kind, folder: t.TempDir(), tokens: map[string]string{"": ""}}
-	w.backend = backends[kind]("pairs")
+	w.data, w.backend = "data", backends[kind]("pairs")
 	return w
 }
 
@@ -51,7 +52,7 @@ func newWorld(t *testing.T, kind string) *world {
 func (w *world) config(text string) string {
 	w.Helper()
 	w.text = text
-	return w.write("belfry.yaml", text+"backends: {default: "+w.backend+"}\n")
+	return w.write("belfry.yaml", text+"data: ./"+w.data+"\nbackends: {default: "+w.backend+"}\n")
 }
 
 func (w *world) write(name, text string) string {
@@ -93,6 +94,12 @@ func edit(_ context.Context, r interceptor.Request) interceptor.Response {
 	return interceptor.Allow()
 }
 
+// reload has the running belfry read another configuration.
+func (w *world) reload(text string) {
+	w.Helper()
+	w.run(0, "reload", "--config", w.config(text))
+}
+
 // close ends the interceptor, and then belfry: as asked for, or as by a crash.
 func (w *world) close(crash bool) {
 	w.Helper()
@@ -130,14 +137,6 @@ func (w *world) run(exit int, args ...string) string {
 func (w *world) verified() {
 	w.Helper()
 	w.run(0, "verify", "--config", filepath.Join(w.folder, "belfry.yaml"))
-}
-
-// ended requires that what cells have left settles, and has no difference.
-func (w *world) ended() {
-	w.Helper()
-	w.settle()
-	w.close(false)
-	w.verified()
 }
 
 // login returns the token of a user, who is registered first.
