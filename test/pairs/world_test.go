@@ -35,6 +35,7 @@ type world struct {
 	whole         *testing.T // of the world
 	kind, backend string     // the backend of the configuration
 	data          string     // its folder
+	found         string     // by the verification of the cells
 	folder, text  string
 	server        *process.Server // nil while it is stopped
 	conn          *nats.Conn

@@ -258,7 +258,7 @@ func (c *referenceCheck) round(ctx context.Context) error {
 	}
 	err := g.Wait()
 	c.report.Repaired += int(repaired.Load())
-	c.options.Tracker.repaired.Add(repaired.Load())
+	c.options.Tracker.corrected(repaired.Load())
 	at := -1
 	c.left = slices.DeleteFunc(c.left, func(dangling) bool { at++; return !dangle[at] })
 	return err
