@@ -327,7 +327,8 @@ func verify(w *world) {
 	c.try(204, `DELETE /recipes/@stew`)
 	w.close(false)
 	path := w.config(configuration)
-	w.found = w.run(1, "verify", "--json", "--config", path)
+	_, w.found, _ = strings.Cut("\n"+w.run(1, "verify", "--json", "--config", path), "\n{") // after lines of progress
+	w.found = "{" + w.found
 	if w.kind != "file" { // the indexes are in the backend, and built by the process that serves
 		w.serve(configuration)
 		process.Eventually(w, patience, func() error {

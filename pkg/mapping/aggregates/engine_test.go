@@ -289,6 +289,31 @@ func TestAccumulatorsAreRemoved(t *testing.T) {
 	}
 }
 
+// What is computed after the records were begun anew, as by a restore, is current for the next process.
+func TestAggregatesThatARestoreComputesAreCurrent(t *testing.T) {
+	f := newFixture(t, ratings())
+	f.save("Recipes", "r", `{}`)
+	f.save("Ratings", "x", `{"recipe":"r","v":1}`)
+	f.apply("r", "", "x")
+	f.check("r", "n=1 sum=1 least=1 greatest=1")
+	if err := f.set.Store("Recipes").Aggregates().Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if found := f.verify(false); len(found) == 0 {
+		t.Error("aggregates of a former generation are current")
+	}
+	if found := f.verify(true); len(found) > 0 {
+		t.Errorf("a repair leaves %q", found)
+	}
+	f.open(ratings())
+	if found := f.verify(false); len(found) > 0 {
+		t.Errorf("the next process finds %q", found)
+	}
+	f.save("Ratings", "y", `{"recipe":"r","v":2}`)
+	f.apply("r", "", "y")
+	f.check("r", "n=2 sum=3 least=1 greatest=2")
+}
+
 // Clients set no aggregates, and a new object has those of no objects.
 func TestClientsSetNoAggregates(t *testing.T) {
 	f := newFixture(t, ratings())
