@@ -314,6 +314,45 @@ func TestAggregatesThatARestoreComputesAreCurrent(t *testing.T) {
 	f.check("r", "n=2 sum=3 least=1 greatest=2")
 }
 
+// unbuilt is a backend whose indexes are not complete.
+type unbuilt struct{ driver.Backend }
+
+func (b unbuilt) Open(ctx context.Context, spec driver.Spec) (driver.Store, error) {
+	s, err := b.Backend.Open(ctx, spec)
+	return unbuiltStore{s, spec.Indexes}, err
+}
+
+type unbuiltStore struct {
+	driver.Store
+	indexes []driver.Index
+}
+
+func (s unbuiltStore) Building(context.Context) (all []driver.Build, err error) {
+	for _, i := range s.indexes {
+		all = append(all, driver.Build{Index: i.Name, ID: "1"})
+	}
+	return all, nil
+}
+
+// A verification reports what it has read, also while the index is built by which objects are found again.
+func TestAggregatesAreVerifiedWithoutAnIndex(t *testing.T) {
+	f := newFixture(t, ratings())
+	f.save("Recipes", "r", `{}`)
+	f.save("Ratings", "x", `{"recipe":"r","v":1}`)
+	set, err := model.OpenSet(t.Context(), unbuilt{f.hooks}, ratings(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.set = set
+	for _, repair := range []bool{false, true} {
+		found := f.verify(repair)
+		if len(found) == 0 || !strings.Contains(found[0],
+			"is 0, and by the objects 1; it can be compared again and repaired when `belfry serve` has built the index recipe") {
+			t.Errorf("with repair %t it finds %q", repair, found)
+		}
+	}
+}
+
 // Clients set no aggregates, and a new object has those of no objects.
 func TestClientsSetNoAggregates(t *testing.T) {
 	f := newFixture(t, ratings())
