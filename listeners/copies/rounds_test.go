@@ -2,6 +2,7 @@ package copies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -32,10 +33,9 @@ func newFixture() *fixture {
 		f.mu.Unlock()
 		select {
 		case <-time.After(f.takes):
-			return nil, nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
 		}
+		return nil, ctx.Err()
 	}
 	return f
 }
@@ -160,7 +160,7 @@ func TestAStopEndsRests(t *testing.T) {
 		rests := f.join(source{uuid: "x"}, aggregates)
 		began := time.Now()
 		f.Close()
-		if _, err := rests.wait(t.Context()); errs.KindOf(err) != errs.Canceled {
+		if _, err := rests.wait(t.Context()); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		if _, err := f.join(source{uuid: "x"}, aggregates).wait(t.Context()); errs.KindOf(err) != errs.Canceled {
