@@ -10,6 +10,9 @@ import (
 
 	"belfry/pkg/app/command"
 	"belfry/pkg/object"
+	"belfry/pkg/operations/importer"
+	"belfry/pkg/store"
+	"belfry/pkg/store/driver"
 )
 
 const requiredConfig = `
@@ -125,6 +128,39 @@ func TestFieldRulesOverRequiredReferences(t *testing.T) {
 				t.Errorf("%s %s with %s: %d, want %d: %s", method, path, c.value, status, want, text)
 			}
 		}
+	}
+}
+
+// An import sends an object again that names a later one of the same input: the refusal names the reference, although a
+// rule needs the named object.
+func TestAnImportUnderRulesOverRequiredReferences(t *testing.T) {
+	p := newPlace(t, `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Nodes:
+    expose: {}
+    uuid: client
+    references: {parent: {store: Nodes, required: true}}
+    policy: {create: input.kind == "k" && linked.parent.kind == "k", get: "true"}
+`)
+	a := p.start()
+	root := driver.Record{UUID: "root", Revision: 1, Body: []byte(`{"uuid":"root","kind":"k"}`)}
+	if _, err := store.NewWorker(a.Set().Store("Nodes")).CopyRecord(t.Context(), root, nil); err != nil {
+		t.Fatal(err)
+	}
+	i := importer.New(importer.Options{URL: "http://" + a.HTTPAddress() + "/nodes",
+		Refers: func(pointer string) bool { return pointer == "/parent" }})
+	err := i.Run(t.Context(), strings.NewReader(`{"uuid":"leaf","kind":"k","parent":"branch"}
+{"uuid":"branch","kind":"k","parent":"root"}
+{"uuid":"orphan","kind":"k","parent":"none"}
+{"uuid":"other","kind":"l","parent":"root"}
+`))
+	if progress := i.Progress(); progress.Created != 2 || progress.Failed != 2 {
+		t.Errorf("%+v, %v", progress, err)
+	}
+	for uuid, status := range map[string]int{"leaf": 200, "branch": 200, "orphan": 404, "other": 404} {
+		p.want(a, "GET", "/nodes/"+uuid, "", status)
 	}
 }
 

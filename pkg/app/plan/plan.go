@@ -120,7 +120,7 @@ func stayingObjects(c *config.Config) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		m, mapped := s.Map[c.Authentication.UserStore]
-		stay := s.OnDelete(s.Owner) == config.OnDeleteKeep && !(mapped && m.Cascade && m.Key == s.Owner)
+		stay := s.OnDelete(s.Owner) == config.OnDeleteKeep && (!mapped || !m.Cascade || m.Key != s.Owner)
 		if s.Owner != "" && name != c.Authentication.IdentStore && stay {
 			all = append(all, name)
 		}
