@@ -32,7 +32,7 @@ func (w *writer) confirm(ctx context.Context, made *write, written driver.Record
 	return gone.missing()
 }
 
-// undo takes a write back, unless a caller has written the object since. What workers have written since stays.
+// undo takes a write back, unless a caller has written the object since. Changes by workers stay.
 func (w *writer) undo(ctx context.Context, made *write, written driver.Record) error {
 	now := written
 	for range maxAttempts {

@@ -115,7 +115,7 @@ func (r *requirements) checkReference(ctx context.Context, ref *Reference, store
 
 // refusal returns why a write is refused because of what a required reference names, nil if it is not. Rules have it in
 // place of the named object, so that one that does not exist and one that the caller may not get are the same for them.
-// A reference that names several objects is none that a rule can follow.
+// Rules follow no reference that names several objects.
 func (r *requirements) refusal(
 	ctx context.Context, reference string, stored, next object.Object,
 ) (refusal, err error) {

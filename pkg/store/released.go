@@ -10,9 +10,11 @@ import (
 )
 
 // A write that moves an object from one to another, by a reference that restricts deletions, is taken back if the other
-// one was deleted meanwhile. So the first must not be deleted before it is known that the write stays: the record keeps
-// what it named before. A deletion that finds an object which has moved away completes the move: it confirms what the
-// object names now, as the write itself does. Then the write stays, and the object no longer counts.
+// one was deleted meanwhile.
+//
+// So the first must not be deleted before it is known that the write stays: the record keeps what it named before. A
+// deletion that finds an object which has moved away completes the move: it confirms what the object names now, as the
+// write itself does. Then the write stays, and the object no longer counts.
 
 // ReleasedField is the internal field with the uuids that the last write no longer names, by reference, of a write that
 // newly names others.

@@ -112,7 +112,7 @@ func deleteWithOwner(s *config.Store, users string) string {
 }
 
 // stayingObjects returns the stores whose objects have owners and stay without them, if the configuration has the
-// deletion of accounts. A store that says by onDelete what becomes of them is none.
+// deletion of accounts. Other stores say by onDelete what becomes of them.
 func stayingObjects(c *config.Config) (all []string) {
 	if d := c.Authentication.Deletion; !d.Enabled || !d.Configured {
 		return nil

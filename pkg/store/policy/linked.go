@@ -36,9 +36,9 @@ type Links interface {
 type After struct {
 	Object func(ctx context.Context) (object.Object, error)
 
-	// Refused returns why the write will be refused whatever its rule says, since a reference can't name what it names;
-	// nil if it can. Such an object is unknown to the rule, whether it exists or not: a rule that needs it has the
-	// refusal in place of a denial, and so nobody learns from a rule what that object has. nil: no write is refused.
+	// Refused returns why the write will be refused even if its rule allows it, since a reference can't name what it
+	// names; nil if it can. Such an object is unknown to the rule, whether it exists or not. A rule that needs it has
+	// the refusal in place of a denial, so nobody learns from the rule what the object has. nil: no write is refused.
 	Refused func(ctx context.Context, reference string) (refusal, err error)
 }
 
