@@ -114,8 +114,8 @@ func (l *linker) after(uuid string, stored, next object.Object) *policy.After {
 	return after
 }
 
-// derived returns the object after a write: next, with the references that are copied or computed. They are read where a
-// rule needs them.
+// derived returns the object after a write: next, with the references that are copied or computed. They are read where
+// a rule needs them.
 func (l *linker) derived(uuid string, stored, next object.Object) func(context.Context) (object.Object, error) {
 	if !l.derives {
 		return func(context.Context) (object.Object, error) { return next, nil }

@@ -119,6 +119,9 @@ func resolve(s *history.Segment, ops []history.Op, c *chain) []history.Op {
 		if written {
 			e = writes[len(writes)-1]
 		}
+		if written && op.IfMatch != 0 && onlyMarkedSince(op, e, c) {
+			op.IfMatch = 0
+		}
 		if written && staysRefused(op, writes, c) {
 			op.Outcome = history.Unknown
 		}

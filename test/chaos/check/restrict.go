@@ -18,6 +18,13 @@ func mayBeUndone(op history.Op) bool {
 		op.Status == http.StatusBadRequest
 }
 
+// onlyMarkedSince reports whether nobody has written an object between the revision that its deletion expects and the
+// deletion: reads may show later ones, of its mark.
+func onlyMarkedSince(op history.Op, e history.Event, c *chain) bool {
+	return e.Deleted() && history.Restricted(op.Object.Store) && !slices.ContainsFunc(c.events,
+		func(other history.Event) bool { return other.Revision > op.IfMatch && other.Revision < e.Revision })
+}
+
 // undone is a write, and the one that takes it back.
 type undone struct{ made, back history.Event }
 

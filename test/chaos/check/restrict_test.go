@@ -139,6 +139,23 @@ func TestARefusalWithoutAReasonIsFound(t *testing.T) {
 	expect(t, s, WrongReply)
 }
 
+// A deletion at a revision is made although reads show the revision of its own mark, and not if somebody has written.
+func TestAConditionalDeletionMarksItsObject(t *testing.T) {
+	for between, want := range map[string][]Kind{"": nil, "another write": {NotLinearizable}} {
+		s := shelved(t)
+		third := obj(history.Shelves, 2)
+		s.do(history.Create, third, map[string]any{"title": "third"})
+		at := s.Final[third].Revision
+		s.mark(third)
+		s.get(third)
+		if between != "" {
+			s.do(history.Put, third, map[string]any{"title": between})
+		}
+		s.do(history.Delete, third, nil).IfMatch = at
+		expect(t, s, want...)
+	}
+}
+
 // Marks change nothing but the revision.
 func TestAVersionOfAMarkThatDiffersIsFound(t *testing.T) {
 	s := shelved(t)
