@@ -122,7 +122,7 @@ func restricts(s *history.Segment, r *Report) {
 			target := history.Object{Store: store.Target, UUID: uuid}
 			for _, n := range times {
 				if n.acknowledged {
-					deletedWhile(s, r, o, target, n, all[target], ops)
+					deletedWhile(r, o, target, n, all[target], ops)
 				}
 			}
 			last := times[len(times)-1]
@@ -140,7 +140,7 @@ func restricts(s *history.Segment, r *Report) {
 
 // deletedWhile checks that a target was not deleted from when a write was acknowledged that names it until another one
 // was requested that does not.
-func deletedWhile(s *history.Segment, r *Report, o, target history.Object, n naming, c *chain,
+func deletedWhile(r *Report, o, target history.Object, n naming, c *chain,
 	ops map[string]history.Op) {
 	if c == nil {
 		return
