@@ -19,6 +19,7 @@ type write struct {
 	next          object.Object // nil for a deletion
 	computed      bool          // next has its computed fields
 	followed      bool          // next has its copies
+	undoes        bool          // it takes another write back
 	minRevision   uint64        // the new revision is greater than this one too
 	extraEvents   []ExtraEvent
 	exactRevision uint64 // not 0: the new revision is this one, which is above that of base
@@ -60,6 +61,7 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 		out.Revision = made.exactRevision
 	}
 	if made.next != nil {
+		w.keepReleased(call, made)
 		if !made.followed {
 			w.follow(ctx, made)
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -25,14 +26,51 @@ func (w *writer) confirm(ctx context.Context, made *write, written driver.Record
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeGrace)
 	defer cancel()
-	undo := &write{uuid: made.uuid, base: written, name: event.StoreDeleted}
-	if made.stored != nil {
-		undo.name, undo.stored, undo.next = event.StoreUpdated, made.next, made.stored.Clone()
-	}
-	if _, err := w.commit(ctx, CallOf(ctx), undo); err != nil && !errors.Is(err, errs.Mismatch) {
+	if err := w.undo(ctx, made, written); err != nil {
 		return err
 	}
 	return gone.missing()
+}
+
+// undo takes a write back, unless a caller has written the object since. Changes by workers stay.
+func (w *writer) undo(ctx context.Context, made *write, written driver.Record) error {
+	now := written
+	for range maxAttempts {
+		back := &write{uuid: made.uuid, base: now, name: event.StoreDeleted}
+		if made.stored != nil {
+			o, err := object.Decode(now.Body)
+			if err != nil {
+				return err
+			}
+			back.name, back.stored, back.next, back.undoes = event.StoreUpdated, o, without(made, o), true
+		}
+		_, err := w.commit(ctx, CallOf(ctx), back)
+		if !errors.Is(err, errs.Mismatch) {
+			return err
+		}
+		record, found, err := w.driver.Get(ctx, made.uuid)
+		if err != nil || !found || record.Deleted || !onlyWorkersSince(record, written.Revision) {
+			return err
+		}
+		now = record
+	}
+	return w.contended(made.uuid)
+}
+
+// without returns an object without the changes of a write.
+func without(made *write, o object.Object) object.Object {
+	o = o.Clone()
+	for name := range made.next {
+		if made.stored[name] == nil {
+			delete(o, name)
+		}
+	}
+	for name, value := range made.stored {
+		if !slices.Equal(value, made.next[name]) {
+			o[name] = value
+		}
+	}
+	return o
 }
 
 // confirmApplied is confirm for a write that an earlier attempt may have made without acknowledging it. It undoes

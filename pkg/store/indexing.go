@@ -80,6 +80,9 @@ func (x *indexing) keys(body []byte) []driver.Key {
 	var keys []driver.Key
 	if len(x.mapped) > 0 {
 		_ = object.Each(body, func(name string, value []byte) bool {
+			if name == ReleasedField {
+				keys = append(keys, x.releasedKeys(value)...)
+			}
 			for _, key := range x.mapped {
 				if key != name {
 					continue

@@ -19,16 +19,18 @@ type linker struct {
 	peers    *peers
 	copier   *copier
 	computed *policy.Computed
+	required *requirements
 	now      func() time.Time
 }
 
 // newLinker returns nil for a store without references.
-func newLinker(o *Options, p *peers, c *copier) *linker {
+func newLinker(o *Options, p *peers, c *copier, required *requirements) *linker {
 	if len(o.References) == 0 {
 		return nil
 	}
 	l := &linker{
-		store: o.Name, targets: map[string]string{}, peers: p, copier: c, computed: o.Computed, now: o.Now,
+		store: o.Name, targets: map[string]string{}, peers: p, copier: c, computed: o.Computed, required: required,
+		now: o.Now,
 	}
 	for i := range o.References {
 		name := o.References[i].Field
@@ -88,13 +90,34 @@ func (s *Store) seenByRules(body []byte) (object.Object, error) {
 	return seen, nil
 }
 
-// after returns the object after a write whose rules are evaluated: next, with the references that are copied or
-// computed. It is nil where no rule needs it. stored is the object before, nil for a new one.
-func (l *linker) after(uuid string, stored, next object.Object) policy.After {
-	switch {
-	case l == nil:
+// after is what a write makes of an object, as its rules see it. stored is the object before, nil for a new one.
+func (l *linker) after(uuid string, stored, next object.Object) *policy.After {
+	if l == nil {
 		return nil
-	case !l.derives:
+	}
+	after := &policy.After{Object: l.derived(uuid, stored, next)}
+	refusals := map[string]error{}
+	after.Refused = func(ctx context.Context, reference string) (refusal, err error) {
+		refusal, known := refusals[reference]
+		if known {
+			return refusal, nil
+		}
+		made, err := after.Object(ctx)
+		if err == nil {
+			refusal, err = l.required.refusal(ctx, reference, stored, made)
+		}
+		if err == nil {
+			refusals[reference] = refusal
+		}
+		return refusal, err
+	}
+	return after
+}
+
+// derived returns the object after a write: next, with the references that are copied or computed. They are read where
+// a rule needs them.
+func (l *linker) derived(uuid string, stored, next object.Object) func(context.Context) (object.Object, error) {
+	if !l.derives {
 		return func(context.Context) (object.Object, error) { return next, nil }
 	}
 	var made object.Object

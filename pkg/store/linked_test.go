@@ -465,15 +465,16 @@ func TestListsFollowTheCopyOfALinkedValue(t *testing.T) {
 	}
 }
 
-// A required reference that the caller may not follow, and one to nothing, are refused alike, before a rule or after it.
+// A required reference to nothing is refused alike whether the rule needs the object or not. Who may not write whatever
+// it is, is denied.
 func TestLinkedObjectsOfRequiredReferences(t *testing.T) {
 	k := newKitchen(t, store.Options{
 		Policy: compile(t, policy.Rules{
-			Create: "user.uuid == 'bob' || linked.recipe.published", References: commentReferences,
+			Create: "user.uuid == 'bob' || user.uuid == 'ann' && linked.recipe.published", References: commentReferences,
 		}),
 		References: []store.Reference{{Field: "recipe", Target: "Recipes", Required: true}},
 	})
-	for user, want := range map[string]errs.Kind{"ann": errs.Denied, "bob": errs.Invalid} {
+	for user, want := range map[string]errs.Kind{"ann": errs.Invalid, "bob": errs.Invalid, "carl": errs.Denied} {
 		_, err := k.comments.Save(as(t.Context(), user), parse(t, `{"recipe":"gone"}`), "")
 		kind(t, err, want)
 	}

@@ -113,7 +113,7 @@ func (r *reader) getAuthorized(ctx context.Context, uuid string, op policy.Op, i
 }
 
 // afterMutation returns the object after an update to this input; nil for another operation.
-func (r *reader) afterMutation(op policy.Op, record driver.Record, input object.Object) (policy.After, error) {
+func (r *reader) afterMutation(op policy.Op, record driver.Record, input object.Object) (*policy.After, error) {
 	if op != policy.Update || r.links == nil {
 		return nil, nil
 	}
@@ -190,8 +190,12 @@ func (r *reader) explain(
 		}
 	}
 	// The objects after the write that rules see are made of what the caller can set.
-	e, err := r.rules.Explain(ctx, CallOf(ctx).caller(), op, stored, input, func(next object.Object) policy.After {
-		return r.links.after(uuid, stored, next)
+	e, err := r.rules.Explain(ctx, CallOf(ctx).caller(), op, stored, input, func(next object.Object) *policy.After {
+		after := r.links.after(uuid, stored, next)
+		if after != nil {
+			after.Refused = nil // the rule is explained, not the write
+		}
+		return after
 	})
 	for reference, target := range r.links.all() {
 		if named := r.peers.store(target); named != nil {

@@ -91,20 +91,47 @@ func (r *requirements) restrict() bool {
 // Errors: Invalid; Unavailable while the objects can't be read.
 func (r *requirements) check(ctx context.Context, stored, next object.Object) error {
 	for i := range r.references {
-		ref := &r.references[i]
-		if stored != nil && slices.Equal(stored[ref.Field], next[ref.Field]) {
-			continue
-		}
-		if err := ref.checkNamed(next[ref.Field]); err != nil {
+		if err := r.checkReference(ctx, &r.references[i], stored, next); err != nil {
 			return err
-		}
-		for _, uuid := range r.added(ref, stored, next) {
-			if err := r.checkTarget(ctx, ref, uuid); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+func (r *requirements) checkReference(ctx context.Context, ref *Reference, stored, next object.Object) error {
+	if stored != nil && slices.Equal(stored[ref.Field], next[ref.Field]) {
+		return nil
+	}
+	if err := ref.checkNamed(next[ref.Field]); err != nil {
+		return err
+	}
+	for _, uuid := range r.added(ref, stored, next) {
+		if err := r.checkTarget(ctx, ref, uuid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refusal returns why a write is refused because of what a required reference names, nil if it is not. Rules have it in
+// place of the named object, so that one that does not exist and one that the caller may not get are the same for them.
+// Rules follow no reference that names several objects.
+func (r *requirements) refusal(
+	ctx context.Context, reference string, stored, next object.Object,
+) (refusal, err error) {
+	at := slices.IndexFunc(r.references, func(ref Reference) bool { return ref.Required && ref.Field == reference })
+	if at < 0 {
+		return nil, nil
+	}
+	ref := &r.references[at]
+	if _, one := object.Named(next[reference]); !one && ref.checkNamed(next[reference]) == nil {
+		return nil, nil
+	}
+	err = r.checkReference(ctx, ref, stored, next)
+	if errors.Is(err, ErrUnnamed) {
+		return err, nil
+	}
+	return nil, err
 }
 
 // added returns the uuids that a reference names after a write, and not before it. An object that names itself is not

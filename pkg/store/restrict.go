@@ -216,7 +216,19 @@ func (r *restrictions) count(ctx context.Context, ref *Referring, uuid string, t
 	if source == nil {
 		return errs.New(errs.Internal, "the store %s is not open", ref.Source)
 	}
-	for x, err := range source.Linked(ctx, ref.Field, uuid, maxCounted) {
+	for _, key := range []string{uuid, releasedKey(uuid)} {
+		if err := r.countBy(ctx, source, ref, uuid, key, to); err != nil || to.more {
+			return err
+		}
+	}
+	return nil
+}
+
+// countBy is count of the objects with a key in the index of the reference.
+func (r *restrictions) countBy(
+	ctx context.Context, source *Store, ref *Referring, uuid, key string, to *counted,
+) error {
+	for x, err := range source.Linked(ctx, ref.Field, key, maxCounted) {
 		if err != nil {
 			return err
 		}
@@ -231,7 +243,12 @@ func (r *restrictions) count(ctx context.Context, ref *Referring, uuid string, t
 		if err != nil {
 			return err
 		}
-		if !found || record.Deleted || !slices.Contains(KeyTargets(object.Field(record.Body, ref.Field)), uuid) {
+		if !found || record.Deleted {
+			continue
+		}
+		if names, err := source.names(ctx, ref, record, uuid); err != nil {
+			return err
+		} else if !names {
 			continue
 		}
 		to.seen[x.UUID], err = r.mayCount(ctx, source, ref, record)
@@ -244,6 +261,17 @@ func (r *restrictions) count(ctx context.Context, ref *Referring, uuid string, t
 		}
 	}
 	return nil
+}
+
+// names reports whether an object names another one by a reference, or may do so again.
+func (s *Store) names(ctx context.Context, ref *Referring, record driver.Record, uuid string) (bool, error) {
+	if slices.Contains(KeyTargets(object.Field(record.Body, ref.Field)), uuid) {
+		return true, nil
+	}
+	if !slices.Contains(releasedIn(record.Body, ref.Field), uuid) {
+		return false, nil
+	}
+	return s.writer.mayReturn(ctx, record)
 }
 
 // mayCount reports whether a caller may get an object, and read by what it names another one.

@@ -61,6 +61,18 @@ func moveBook(uuid, author string) model.Op {
 	})
 }
 
+// moveBookOrNot is moveBook of a book whose creation was acknowledged: it names an author also if the move is refused.
+func moveBookOrNot(uuid, author string) model.Op {
+	return acknowledged("move", uuid, func(ctx context.Context, s *store.Store) error {
+		_, err := s.Update(ctx, object.Object{"author": object.AppendString(nil, author)},
+			store.UpdateOptions{UUID: uuid})
+		if errors.Is(err, errs.Invalid) {
+			return nil
+		}
+		return err
+	})
+}
+
 func restrictScenarios() map[string]model.Scenario {
 	author := model.Save("Authors", "a", `{}`)
 	remove := model.Delete("Authors", "a")
@@ -76,6 +88,9 @@ func restrictScenarios() map[string]model.Scenario {
 	}
 	all["a deletion has been forgotten when a book is created"] = withoutCrashes(restrictScenario(false, ops(author),
 		ops(remove), ops(model.Ahead(saveBook("x", "a"), 20_000_000))))
+	all["a book moves from an author to another, and both are deleted"] = withoutCrashes(restrictScenario(false,
+		ops(author, model.Save("Authors", "b", `{}`), model.Save("Books", "x", `{"author":"b"}`)),
+		ops(remove), ops(model.Delete("Authors", "b")), ops(moveBookOrNot("x", "a"))))
 	all["an author changes while deleted"] = withoutCrashes(restrictScenario(false, ops(author),
 		ops(remove), ops(saveBook("x", "a")), ops(model.Update("Authors", "a", `{"name":"n"}`))))
 	all["two books are created"] = withoutCrashes(restrictScenario(false, ops(author),

@@ -271,7 +271,8 @@ func newStore(o Options, made opened, p *peers) *Store {
 		rules.Amended = r.amendedBody
 	}
 	copier := &copier{store: o.Name, copies: o.Copies, peers: p}
-	links := newLinker(&o, p, copier)
+	required := newRequirements(&o, p)
+	links := newLinker(&o, p, copier, required)
 	if links != nil {
 		rules.Links = links
 	}
@@ -279,7 +280,7 @@ func newStore(o Options, made opened, p *peers) *Store {
 		name: o.Name, driver: made.driver, rules: access.New(rules), now: o.Now, log: o.Logger, peers: p, links: links,
 	}
 	x := newIndexing(&o, made.indexes)
-	checked := newChecks(&o, c.rules, x, newRequirements(&o, p))
+	checked := newChecks(&o, c.rules, x, required)
 	*r = reader{
 		core: c, events: newEvents(&o, c.rules, x), expanding: made.expanding,
 		interception: &interception{

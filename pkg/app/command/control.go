@@ -67,6 +67,8 @@ func (u *Untyped) ask(ctx context.Context, h hold.Holder, in any, report func(an
 				return out, r.refusal(h)
 			}
 			return out, nil
+		case next.Empty():
+			return nil, h.OtherVersion()
 		default:
 			return nil, next.Err()
 		}

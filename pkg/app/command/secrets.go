@@ -165,7 +165,7 @@ func importLine(ctx context.Context, s *store.Store, update bool, line []byte, r
 	}
 	// The store omits arrays and records of binaries. These fields belong to them, and to requests.
 	for _, field := range []string{mapping.OverflowField, mapping.OwnersField, store.BinariesField,
-		store.RequestsField, store.DeletingField} {
+		store.RequestsField, store.DeletingField, store.ReleasedField} {
 		delete(o, field)
 	}
 	_, err = s.Save(ctx, o, uuid)

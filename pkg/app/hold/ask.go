@@ -38,6 +38,18 @@ func (f Failure) Err() error {
 	return e
 }
 
+// Empty reports whether there is no failure.
+func (f Failure) Empty() bool { return f.Type == "" && f.Detail == "" }
+
+// OtherVersion is the error of a reply that this version does not know.
+func (h Holder) OtherVersion() error {
+	return errs.New(errs.Unavailable, "%s is of another version, whose replies this version of belfry does not know: "+
+		"use the command of the version that serves", h)
+}
+
+// unknownPath is the reply of net/http to a request that a process does not know.
+const unknownPath = "404 page not found"
+
 // Control sends a request to the control server of a process.
 func Control(ctx context.Context, h Holder, path string, body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.Control+path, body)
@@ -55,5 +67,8 @@ func Control(ctx context.Context, h Holder, path string, body io.Reader) (io.Rea
 	}
 	defer func() { _ = res.Body.Close() }()
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
+	if strings.TrimSpace(string(text)) == unknownPath {
+		return nil, h.OtherVersion()
+	}
 	return nil, errs.New(errs.Unavailable, "%s replied: %s", h, strings.TrimSpace(string(text)))
 }

@@ -92,15 +92,27 @@ func Warnings(c *config.Config) (all []string) {
 	}
 	for _, name := range stayingObjects(c) {
 		all = append(all, "stores."+name+
-			": its objects stay when their owner deletes the account (authentication.deletion): add map: {"+
-			c.Authentication.UserStore+": {key: "+c.Stores[name].Owner+", target: "+strings.ToLower(name)+
-			", cascade: true}} to delete them as well")
+			": its objects stay when their owner deletes the account (authentication.deletion): "+
+			deleteWithOwner(c.Stores[name], c.Authentication.UserStore)+" to delete them as well")
 	}
 	return all
 }
 
-// stayingObjects returns the stores whose objects have owners and are not deleted with them, if the configuration has
-// the deletion of accounts.
+// deleteWithOwner says what to change in a store so that its objects are deleted with their owner.
+func deleteWithOwner(s *config.Store, users string) string {
+	reference, declared := s.References[s.Owner]
+	switch m, mapped := s.Map[users]; {
+	case declared && reference.Store == users:
+		return "write onDelete: cascade in references." + s.Owner
+	case mapped && m.Key == s.Owner:
+		return "write cascade: true in map." + users
+	default:
+		return "add references: {" + s.Owner + ": {store: " + users + ", onDelete: cascade}}"
+	}
+}
+
+// stayingObjects returns the stores whose objects have owners and stay without them, if the configuration has the
+// deletion of accounts. Other stores say by onDelete what becomes of them.
 func stayingObjects(c *config.Config) (all []string) {
 	if d := c.Authentication.Deletion; !d.Enabled || !d.Configured {
 		return nil
@@ -108,8 +120,8 @@ func stayingObjects(c *config.Config) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		m, mapped := s.Map[c.Authentication.UserStore]
-		deleted := mapped && m.Cascade && m.Key == s.Owner || s.OnDelete(s.Owner) == config.OnDeleteCascade
-		if s.Owner != "" && name != c.Authentication.IdentStore && !deleted {
+		stay := s.OnDelete(s.Owner) == config.OnDeleteKeep && (!mapped || !m.Cascade || m.Key != s.Owner)
+		if s.Owner != "" && name != c.Authentication.IdentStore && stay {
 			all = append(all, name)
 		}
 	}

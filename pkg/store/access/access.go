@@ -146,7 +146,7 @@ func (r *Rules) Allow(ctx context.Context, c Caller, op policy.Op, stored []byte
 // AllowWrite evaluates the policy of an operation on a stored and an incoming object. after is the object after a
 // creation or an update; without it linked objects do not exist.
 func (r *Rules) AllowWrite(
-	ctx context.Context, c Caller, op policy.Op, stored []byte, input object.Object, after policy.After,
+	ctx context.Context, c Caller, op policy.Op, stored []byte, input object.Object, after *policy.After,
 ) error {
 	rules := r.opts.Policy
 	if rules == nil || c.Trusted || rules.Open(op) {

@@ -42,7 +42,7 @@ func (f FieldAccess) Refused() bool {
 // store are left out.
 func (r *Rules) Explain(
 	ctx context.Context, c Caller, op policy.Op, stored, input object.Object,
-	after func(next object.Object) policy.After,
+	after func(next object.Object) *policy.After,
 ) (Explanation, error) {
 	in := r.Input(Caller{User: c.User, Session: c.Session}, stored, nil)
 	switch op {

@@ -111,7 +111,7 @@ func (r *Rules) SettableByAnonymous(
 ) (object.Object, error) {
 	c := Caller{Client: true, Budget: budget}
 	given := r.Settable(c, o)
-	after := func(context.Context) (object.Object, error) { return given, nil }
+	after := &policy.After{Object: func(context.Context) (object.Object, error) { return given, nil }}
 	err := r.AllowFields(ctx, c, policy.Create, nil, given, given, after)
 	if e := (*errs.Error)(nil); errors.Is(err, errs.Unauthenticated) && errors.As(err, &e) {
 		err = errs.Wrap(e.Err, errs.Denied, "%s", e.Message) // they register: logging in is not the way

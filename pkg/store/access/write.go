@@ -16,7 +16,7 @@ import (
 // trying. If the rule does not hold, next keeps the stored text, even if the client has written an equal value
 // differently: the text of a number decides whether a key names an object.
 func (r *Rules) AllowFields(
-	ctx context.Context, c Caller, op policy.Op, stored, input, next object.Object, after policy.After,
+	ctx context.Context, c Caller, op policy.Op, stored, input, next object.Object, after *policy.After,
 ) error {
 	if !c.isRestricted() {
 		return nil
@@ -51,7 +51,7 @@ func (r *Rules) AllowFields(
 
 // AllowMutation evaluates the write rules of the fields that a client has the server change.
 func (r *Rules) AllowMutation(
-	ctx context.Context, c Caller, stored []byte, input object.Object, after policy.After,
+	ctx context.Context, c Caller, stored []byte, input object.Object, after *policy.After,
 ) error {
 	if !c.isRestricted() || len(r.fields.Writers()) == 0 || len(input) == 0 {
 		return nil

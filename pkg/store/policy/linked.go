@@ -32,14 +32,22 @@ type Links interface {
 	Linked(ctx context.Context, of object.Object, reference string) (found object.Object, read int, err error)
 }
 
-// After returns the object after a write.
-type After func(ctx context.Context) (object.Object, error)
+// After is what a creation or an update makes of an object.
+type After struct {
+	Object func(ctx context.Context) (object.Object, error)
+
+	// Refused returns why the write will be refused even if its rule allows it, since a reference can't name what it
+	// names; nil if it can. Such an object is unknown to the rule, whether it exists or not. A rule that needs it has
+	// the refusal in place of a denial, so nobody learns from the rule what the object has. nil: no write is refused.
+	Refused func(ctx context.Context, reference string) (refusal, err error)
+}
 
 // linkedCost is the cost of a read of a linked object, in the units of costLimit. Its size adds to that: see
 // bytesPerUnit.
 const linkedCost = 5_000
 
-// unreadError is in the error of a rule that needs an object which can't be read. It is no denial.
+// unreadError is in the error of a rule that needs an object which can't be read, or because of which the write will be
+// refused. It is no denial.
 type unreadError struct{ error }
 
 // linked returns the object that a reference names: of the object after a write, else of the stored one. nil: none.
@@ -50,7 +58,7 @@ func (in *Input) linked(ctx context.Context, op Op, reference string) (object.Ob
 			return nil, nil // a right must not follow from what was named before the write
 		}
 		var err error
-		if of, err = in.After(ctx); err != nil {
+		if of, err = in.After.Object(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -68,6 +76,17 @@ func (in *Input) linked(ctx context.Context, op Op, reference string) (object.Ob
 	return found, err
 }
 
+// refused returns why a write will be refused because of what a reference names.
+func (in *Input) refused(ctx context.Context, op Op, reference string) (refusal, err error) {
+	if op != Create && op != Update || in.After == nil || in.After.Refused == nil {
+		return nil, nil
+	}
+	if err := in.Budget.Check(); err != nil {
+		return nil, err
+	}
+	return in.After.Refused(ctx, reference)
+}
+
 // linkedObjects are the linked objects of one evaluation. Each is read when the evaluation needs it.
 type linkedObjects struct {
 	traits.Mapper // no rule uses its other methods: see unknownLinks
@@ -77,6 +96,8 @@ type linkedObjects struct {
 	in     Input
 	read   map[string]ref.Val // nil for a missing object
 	failed error              // why an object could not be read
+
+	refused error // why the write will be refused because of an object that the evaluation needed
 }
 
 var noObjects = types.NewRefValMap(types.DefaultTypeAdapter, map[ref.Val]ref.Val{})
@@ -93,10 +114,16 @@ func (l *linkedObjects) Find(key ref.Val) (ref.Val, bool) {
 	}
 	value, known := l.read[string(name)]
 	if !known {
-		found, err := l.in.linked(l.ctx, l.op, string(name))
+		var found object.Object
+		refusal, err := l.in.refused(l.ctx, l.op, string(name))
+		if refusal == nil && err == nil {
+			found, err = l.in.linked(l.ctx, l.op, string(name))
+		}
 		switch {
 		case err != nil:
 			l.failed, value = err, types.WrapErr(err)
+		case refusal != nil:
+			l.refused, value = refusal, types.WrapErr(refusal)
 		case found != nil:
 			value = recordOf(found)
 		}
@@ -111,6 +138,18 @@ func (l *linkedObjects) Get(key ref.Val) ref.Val {
 		return value
 	}
 	return types.NewErr("no such key: %v", key)
+}
+
+// explained returns the error of an evaluation. One that needed an object that does not exist says so.
+func (l *linkedObjects) explained(err error) error {
+	if l == nil {
+		return err
+	}
+	_, key, _ := strings.Cut(err.Error(), "no such key: ")
+	if value, read := l.read[key]; read && value == nil {
+		return fmt.Errorf("%s.%s: no such object", LinkedVariable, key)
+	}
+	return err
 }
 
 // Contains implements traits.Container.

@@ -30,6 +30,11 @@ func (s *shelf) Linked(_ context.Context, of object.Object, reference string) (o
 	return s.objects[uuid], max(1, s.size), nil
 }
 
+// afterwards is what a write makes of an object.
+func afterwards(o object.Object, err error) *policy.After {
+	return &policy.After{Object: func(context.Context) (object.Object, error) { return o, err }}
+}
+
 func linkedRules(rule string) policy.Rules {
 	return policy.Rules{
 		Create: rule, Get: rule, Update: rule, Delete: rule, OwnerField: "user",
@@ -88,7 +93,7 @@ func TestRulesReadLinkedObjects(t *testing.T) {
 			s.read = nil
 			in := policy.Input{User: ann, Object: stored, Now: time.Now(), Links: s}
 			if op == policy.Create || op == policy.Update {
-				in.After = func(context.Context) (object.Object, error) { return stored, nil }
+				in.After = afterwards(stored, nil)
 			}
 			want := c.want
 			if op == policy.Create && strings.HasPrefix(c.rule, "!isOwner") {
@@ -115,25 +120,66 @@ func TestRulesOfWritesFollowReferencesAfterThem(t *testing.T) {
 	p := compile(t, linkedRules("linked.recipe.open"))
 	f, _ := policy.CompileFields(linkedRules(""), map[string]policy.FieldRule{"x": {Write: "linked.recipe.open"}})
 	for _, op := range []policy.Op{policy.Create, policy.Update} {
-		for name, of := range map[string]policy.After{
+		for name, of := range map[string]*policy.After{
 			"nothing": nil,
-			"closed":  func(context.Context) (object.Object, error) { return after, nil },
+			"closed":  afterwards(after, nil),
 		} {
 			in := policy.Input{Object: before, Links: s, After: of}
 			if p.Allow(t.Context(), op, in) == nil || f.AllowWrite(t.Context(), op, "x", in) == nil {
 				t.Errorf("%s to %s is allowed by what was named before", op, name)
 			}
 		}
-		in := policy.Input{Object: after, Links: s,
-			After: func(context.Context) (object.Object, error) { return before, nil }}
+		in := policy.Input{Object: after, Links: s, After: afterwards(before, nil)}
 		if err := errors.Join(p.Allow(t.Context(), op, in), f.AllowWrite(t.Context(), op, "x", in)); err != nil {
 			t.Error(op, err)
 		}
 		failed := errs.New(errs.Unavailable, "a copy can't be read")
-		in.After = func(context.Context) (object.Object, error) { return nil, failed }
+		in.After = afterwards(nil, failed)
 		if err := p.Allow(t.Context(), op, in); !errors.Is(err, errs.Unavailable) {
 			t.Error(op, err)
 		}
+	}
+}
+
+// A write that will be refused because of what it names has that refusal if its rule needs the object, and a denial if
+// the rule denies whatever it is. Whether the object exists, and what it has, makes no difference.
+func TestRulesOfRefusedWritesDoNotDependOnTheObject(t *testing.T) {
+	s := &shelf{objects: map[string]object.Object{
+		"open": parsed(t, `{"open":true}`), "closed": parsed(t, `{"open":false}`), "empty": parsed(t, `{}`),
+	}}
+	refusal := errs.New(errs.Invalid, "it names no object")
+	for rule, want := range map[string]errs.Kind{
+		"linked.recipe.open":                       errs.Invalid,
+		"user == null && linked.recipe.open":       errs.Invalid,
+		"linked.recipe.open && user == null":       errs.Invalid,
+		"linked.recipe.open || user == null":       0, // the write is refused later
+		"user != null && linked.recipe.open":       errs.Unauthenticated,
+		"linked.recipe.open && user != null":       errs.Unauthenticated,
+		"!has(linked.recipe)":                      errs.Invalid,
+		"has(linked.recipe)":                       errs.Invalid,
+		"has(linked.recipe) && linked.recipe.open": errs.Invalid,
+		"!linked.recipe.open":                      errs.Invalid,
+		"linked.recipe.open ? true : false":        errs.Invalid,
+		"user.missing == 1 || linked.recipe.open":  errs.Invalid,
+	} {
+		p := compile(t, linkedRules(rule))
+		f, _ := policy.CompileFields(linkedRules(""), map[string]policy.FieldRule{"x": {Write: rule}})
+		for _, op := range []policy.Op{policy.Create, policy.Update} {
+			for _, uuid := range []string{"open", "closed", "empty", "gone"} {
+				after := afterwards(parsed(t, `{"recipe":"`+uuid+`"}`), nil)
+				after.Refused = func(context.Context, string) (refused, err error) { return refusal, nil }
+				in := policy.Input{Links: s, After: after}
+				for of, err := range map[string]error{"it": p.Allow(t.Context(), op, in),
+					"a field": f.AllowWrite(t.Context(), op, "x", in)} {
+					if want == 0 && err != nil || want != 0 && errs.KindOf(err) != want {
+						t.Errorf("%s of %s by %s with %s: %v, want %v", op, of, rule, uuid, err, want)
+					}
+				}
+			}
+		}
+	}
+	if len(s.read) > 0 {
+		t.Errorf("read %v", s.read)
 	}
 }
 

@@ -51,8 +51,8 @@ type Input struct {
 	Now     time.Time
 	Budget  *Budget // of the request; nil: no limit
 
-	Links Links // of linked; nil: references name nothing
-	After After // of a creation and an update, whose references linked follows; nil: they name nothing
+	Links Links  // of linked; nil: references name nothing
+	After *After // of a creation and an update, whose references linked follows; nil: they name nothing
 
 	UserValues *UserValues // of User and Session, for several objects; may be nil
 }
@@ -105,6 +105,7 @@ func (p *Policy) ruleOp(op Op) Op {
 //	                       cost limit is exceeded
 //	errs.Limited           with ErrBudget: the budget of the request is spent
 //	errs.Unavailable       a linked object can't be read, and the evaluation needs it
+//	that of After.Refused  the write will be refused because of a linked object, and the evaluation needs that
 //
 // The first two wrap a Denial. When ctx has ended, Allow returns its error.
 func (p *Policy) Allow(ctx context.Context, op Op, in Input) error {

@@ -242,8 +242,11 @@ func (r *rule) allows(ctx context.Context, op Op, in Input, owner bool) (bool, e
 	if v.linked != nil && v.linked.failed != nil { // the result may depend on it
 		return false, &unreadError{v.linked.failed}
 	}
+	if err != nil && v.linked != nil && v.linked.refused != nil { // it holds, or not, depending on what is unknown
+		return false, &unreadError{v.linked.refused}
+	}
 	if err != nil {
-		return false, err
+		return false, v.linked.explained(err)
 	}
 	allowed, ok := out.(types.Bool)
 	if !ok {

@@ -65,6 +65,9 @@ type Report struct {
 	Objects    int // objects that existed at the end
 	Cascaded   int // objects that were deleted with their target
 	Cleared    int // references that were cleared, since their object was deleted
+	Restricted int // deletions that were refused, since objects name the object
+	Named      int // writes that were refused, since they name an object that was deleted or is being deleted
+	Undone     int // of these, those that had been made before
 	Overflows  int // arrays at their limit with more objects than entries
 }
 
@@ -91,6 +94,7 @@ func Segment(s *history.Segment) *Report {
 	copies(s, r)
 	aggregates(s, r)
 	references(s, r)
+	restricts(s, r)
 	lists(s, r)
 	files(s, r)
 	return r

@@ -23,7 +23,7 @@ func linear(s *history.Segment, r *Report) {
 	ops := byObject(slices.Concat(s.Carried, s.Ops))
 	for _, o := range s.Objects() {
 		store := history.StoreOf(o.Store)
-		if len(ops[o]) == 0 || store.Name == "" {
+		if len(ops[o]) == 0 || store.Name == "" || unseenUndo(s, ops[o]) {
 			continue
 		}
 		requests := resolve(s, ops[o], logged[o])
@@ -88,13 +88,13 @@ func traced(requests []history.Op, fields []string) []history.Op {
 // resolve completes the requests with what the log says: which writes of unknown outcome were made, and
 // which deletions workers made.
 func resolve(s *history.Segment, ops []history.Op, c *chain) []history.Op {
-	made := map[string]history.Event{}
+	made := map[string][]history.Event{}
 	var requests []history.Op
 	if c != nil {
 		for _, e := range c.events {
 			switch {
 			case byClient(e):
-				made[e.Ctx.Request] = e
+				made[e.Ctx.Request] = append(made[e.Ctx.Request], e)
 			case e.Deleted():
 				requests = append(requests, history.Op{
 					Object: e.Object(), Kind: history.Cascade, Return: history.Never, Outcome: history.Done,
@@ -110,7 +110,21 @@ func resolve(s *history.Segment, ops []history.Op, c *chain) []history.Op {
 		}
 	}
 	for _, op := range ops {
-		e, written := made[op.Request]
+		taken, writes := attempts(op, made[op.Request])
+		for _, u := range taken {
+			requests = append(requests, u.requests(op)...)
+		}
+		var e history.Event
+		written := len(writes) > 0
+		if written {
+			e = writes[len(writes)-1]
+		}
+		if written && op.IfMatch != 0 && onlyMarkedSince(op, e, c) {
+			op.IfMatch = 0
+		}
+		if written && staysRefused(op, writes, c) {
+			op.Outcome = history.Unknown
+		}
 		switch {
 		case !op.Kind.Writes() && op.Outcome == history.Unknown:
 			continue
@@ -310,6 +324,8 @@ func (o object) after(op history.Op) object {
 	case history.Delete, history.Cascade:
 		next.exists, next.fields, next.exact = false, "", false
 	case history.Attach, history.Remove:
+	case history.Undo:
+		next.fields = o.fieldsOf(op.Body)
 	default:
 		next.fields = o.fieldsOf([]byte(merged(o.fields, op)))
 	}

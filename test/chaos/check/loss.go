@@ -37,7 +37,15 @@ func unseenDeletion(s *history.Segment, o history.Object) bool {
 // requestedDeletion reports whether a client's deletion of an object may have been made before the loss.
 func requestedDeletion(s *history.Segment, o history.Object) bool {
 	return slices.ContainsFunc(slices.Concat(s.Carried, s.Ops), func(op history.Op) bool {
-		return op.Object == o && op.Kind == history.Delete && op.Outcome != history.Refused && before(s, op)
+		return op.Object == o && before(s, op) && (op.Kind == history.Delete && op.Outcome != history.Refused ||
+			op.Kind == history.Create && mayBeUndone(op))
+	})
+}
+
+// unseenUndo reports whether a write may have been taken back without an event that is known: reads may have shown it.
+func unseenUndo(s *history.Segment, ops []history.Op) bool {
+	return slices.ContainsFunc(ops, func(op history.Op) bool {
+		return before(s, op) && history.StoreOf(op.Object.Store).Restrict && op.Kind.Writes() && op.Outcome != history.Done
 	})
 }
 

@@ -14,7 +14,7 @@ func references(s *history.Segment, r *Report) {
 	deletions := deletionsOf(s, s.Published())
 	for o, state := range s.Final {
 		store := history.StoreOf(o.Store)
-		if store.Required {
+		if store.Required && !store.Restrict {
 			for _, uuid := range history.Targets(state.Body, store.Key) {
 				if !s.Final[history.Object{Store: store.Target, UUID: uuid}].Exists() {
 					r.add(Dangling, o, "its %s names %s %s, which does not exist", store.Key, store.Target, uuid)
@@ -42,7 +42,7 @@ func references(s *history.Segment, r *Report) {
 		}
 	}
 	for _, op := range s.Ops {
-		if store := history.StoreOf(op.Object.Store); store.Required && len(op.Fields[store.Key]) > 0 {
+		if store := history.StoreOf(op.Object.Store); (store.Required || store.Restrict) && len(op.Fields[store.Key]) > 0 {
 			required(s, r, op, history.Object{Store: store.Target, UUID: op.Fields.Text(store.Key)})
 		}
 	}
@@ -88,7 +88,7 @@ func required(s *history.Segment, r *Report, op history.Op, target history.Objec
 		if gone {
 			r.add(WrongReply, op.Object, "%s, but %s had been deleted before", op, target)
 		}
-	case op.Outcome == history.Refused && op.Status == http.StatusBadRequest:
+	case op.Outcome == history.Refused && op.Status == http.StatusBadRequest && !mayBeDeleting(s, op, target):
 		there := s.Start[target].Exists() && !until(history.Delete, -1) ||
 			slices.ContainsFunc(about, func(other history.Op) bool {
 				return other.Kind != history.Delete && other.Outcome == history.Done && other.Status < 300 &&
@@ -98,4 +98,13 @@ func required(s *history.Segment, r *Report, op history.Op, target history.Objec
 			r.add(WrongReply, op.Object, "%s, but %s was there", op, target)
 		}
 	}
+}
+
+// mayBeDeleting reports whether a deletion of an object, even one that is refused, may have had a write refused that
+// names it.
+func mayBeDeleting(s *history.Segment, op history.Op, target history.Object) bool {
+	return history.Restricted(target.Store) && (s.Marked[target] || slices.ContainsFunc(s.Ops,
+		func(other history.Op) bool {
+			return other.Object == target && other.Kind == history.Delete && other.Call < op.Return
+		}))
 }

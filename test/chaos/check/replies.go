@@ -46,6 +46,9 @@ func mayBeDeleted(s *history.Segment, o history.Object, ops []history.Op, after 
 	if history.StoreOf(o.Store).Cascade {
 		return s.Loss == nil || unseenDeletion(s, o) || deletedLater(s, o, after.Revision) // else judged by cascades
 	}
+	if history.StoreOf(o.Store).Restrict && (deletedLater(s, o, after.Revision) || unseenDeletion(s, o)) {
+		return true
+	}
 	return slices.ContainsFunc(slices.Concat(ops, s.Carried), func(op history.Op) bool {
 		return op.Object == o && op.Kind == history.Delete && op.Outcome != history.Refused && op.Return > after.Call
 	})
@@ -81,7 +84,7 @@ func tokens(s *history.Segment, r *Report) {
 		allowed.allow(o, history.FieldsOf(state.Body).Text("title"))
 	}
 	for _, op := range slices.Concat(s.Ops, s.Carried) {
-		if op.Kind.Writes() && op.Outcome != history.Refused {
+		if op.Kind.Writes() && (op.Outcome != history.Refused || mayBeUndone(op)) {
 			allowed.allow(op.Object, op.Token())
 		}
 	}

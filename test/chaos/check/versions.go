@@ -65,7 +65,7 @@ func versions(s *history.Segment, r *Report) {
 	known := map[string]bool{}
 	for _, op := range slices.Concat(s.Ops, s.Carried) {
 		known[op.Request] = true
-		writes := made[op.Request]
+		taken, writes := attempts(op, made[op.Request])
 		if len(writes) > 1 {
 			r.add(AppliedTwice, op.Object, "%s was made at revision %d and at %d", op, writes[0].Revision,
 				writes[1].Revision)
@@ -76,8 +76,10 @@ func versions(s *history.Segment, r *Report) {
 				readVersion(s, r, all[op.Object], op)
 			}
 		case op.Outcome == history.Refused:
-			if len(writes) > 0 {
+			if len(writes) > 0 && !staysRefused(op, writes, all[op.Object]) {
 				r.add(RefusedEvent, op.Object, "%s, but revision %d has an event of it", op, writes[0].Revision)
+			} else if len(writes)+len(taken) > 0 {
+				r.Undone++
 			} else if e, written := titles[op.Object][op.Token()]; written && op.Token() != "" {
 				r.add(RefusedEvent, op.Object, "%s, but revision %d has its title", op, e.Revision)
 			}
@@ -130,6 +132,9 @@ func readVersion(s *history.Segment, r *Report, c *chain, op history.Op) {
 		if !found && lostEvent(s, op.Object, op.Revision) {
 			return
 		}
+		if !found {
+			e.Envelope.Object, found = marked(s, c, op.Object, op.Revision)
+		}
 		if !found || e.Deleted() {
 			r.add(DirtyRead, op.Object, "%s, a revision that has no event", op)
 			return
@@ -150,6 +155,7 @@ func last(s *history.Segment, r *Report, o history.Object, c *chain) {
 	if c == nil || len(c.events) == 0 {
 		switch {
 		case final.Exists() && lostEvent(s, o, final.Revision):
+		case final.Exists() && start.Exists() && history.Restricted(o.Store) && history.Same(final.Body, start.Body):
 		case final.Exists() && final.Revision > start.Revision:
 			r.add(LostEvent, o, "it is at revision %d, which has no event", final.Revision)
 		case !final.Exists() && unseenDeletion(s, o):
@@ -163,7 +169,7 @@ func last(s *history.Segment, r *Report, o history.Object, c *chain) {
 	case e.Deleted() && !final.Exists():
 	case !final.Exists() && unseenDeletion(s, o):
 	case final.Revision > e.Revision && lostEvent(s, o, final.Revision):
-	case final.Exists() && final.Revision > e.Revision:
+	case final.Exists() && final.Revision > e.Revision && !history.Restricted(o.Store):
 		r.add(LostEvent, o, "it is at revision %d, the last event at %d", final.Revision, e.Revision)
 	case e.Deleted():
 		r.add(LostWrite, o, "it is at revision %d, but was deleted at %d", final.Revision, e.Revision)

@@ -266,7 +266,8 @@ func (c *client) someObject() history.Object {
 	names := [...]string{
 		history.Registers, history.Registers, history.Parents, history.Parents, history.Children, history.Children,
 		history.Toys, history.Toys, history.Smalls, history.Smalls, history.Smalls, history.Tags, history.Tags,
-		history.Ratings, history.Ratings, history.Ratings,
+		history.Ratings, history.Ratings, history.Ratings, history.Shelves, history.Shelves, history.Boxes,
+		history.Boxes, history.Lids,
 	}
 	store := history.StoreOf(names[c.rand.IntN(len(names))])
 	if store.Name == "" { // the last release does not have it

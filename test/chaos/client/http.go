@@ -145,7 +145,8 @@ func expected(op *history.Op) bool {
 	kind := op.Kind
 	switch op.Status {
 	case http.StatusBadRequest: // its target does not exist
-		return history.StoreOf(op.Object.Store).Required && strings.HasSuffix(op.Problem, unnamed)
+		store := history.StoreOf(op.Object.Store)
+		return (store.Required || store.Restrict) && strings.HasSuffix(op.Problem, unnamed)
 	case http.StatusNotFound:
 		return kind != history.Create
 	case http.StatusConflict:

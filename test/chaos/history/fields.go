@@ -14,7 +14,7 @@ import (
 type Fields map[string]string
 
 // owned are the fields that clients set.
-var owned = []string{"title", "value", "note", "parent", "parents", "child", "register"}
+var owned = []string{"title", "value", "note", "parent", "parents", "child", "register", "shelf"}
 
 // FieldsOf returns the fields of an object that clients set.
 func FieldsOf(body []byte) Fields {

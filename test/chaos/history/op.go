@@ -27,6 +27,7 @@ const (
 	Remove  Kind = "remove"  // removes a file
 	Cascade Kind = "cascade" // a worker deleted the object with its target
 	Clear   Kind = "clear"   // a worker removed a reference to an object that was deleted
+	Undo    Kind = "undo"    // belfry took back a write that it then refused; the object is as it was before
 )
 
 // Writes reports whether a request of this kind changes something.

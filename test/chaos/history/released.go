@@ -11,7 +11,7 @@ var released bool // set before the first client
 // before anything else.
 func Release() (configuration string) {
 	released = true
-	text := strings.NewReplacer(smallAggregates, "", ratings, "").Replace(Stores)
+	text := strings.NewReplacer(smallAggregates, "", ratings, "", shelves, "").Replace(Stores)
 	var kept []string
 	for line := range strings.Lines(text) {
 		if word := strings.TrimSpace(line); !strings.HasPrefix(word, "references:") && !strings.HasPrefix(word, "copies:") {
@@ -24,7 +24,7 @@ func Release() (configuration string) {
 func releasedStores() (all []Store) {
 	for _, s := range stores() {
 		s.Required, s.Cleared, s.Clears, s.Copies, s.Aggregates = false, "", "", nil, nil
-		if s.Name != Ratings {
+		if s.Name != Ratings && s.Name != Shelves && s.Name != Boxes && s.Name != Lids {
 			all = append(all, s)
 		}
 	}

@@ -53,6 +53,9 @@ type Segment struct {
 	Loss     *Loss             // nil: the log was not lost
 	Unseen   map[Object]bool   // objects that may have been deleted before the segment by an event that was lost
 
+	// objects that a deletion before the segment may have left marked: writes that name them may be refused
+	Marked map[Object]bool
+
 	// Ordered says that one process writes all objects, so that their events are published in the order
 	// of their revisions.
 	Ordered bool

@@ -19,6 +19,8 @@ const MetricsToken = "the-metrics-of-chaos"
 // Properties are derived in both directions: the title of a parent is copied into its children, from there into their
 // toys, and from there into arrays of the children; ratings are counted in their parent, and the count is copied into
 // the children.
+//
+// A shelf can't be deleted while a box or a lid names it. A box has to name one that exists.
 const Stores = `
 metrics: {token: ` + MetricsToken + `}
 fillRate: 20000
@@ -43,7 +45,7 @@ stores:
   Tags:
     expose: {list: true}
     map: {Parents: {key: parents, target: tags, fields: "title, parents", limit: 3}}
-` + ratings + `  Users:
+` + ratings + shelves + `  Users:
     expose: {list: true}
     policy: {create: "false", get: "true", update: "true", delete: "true", list: "true"}
     fields: {idents: {read: "true"}}
@@ -67,6 +69,16 @@ const (
         key: parent
         aggregates: {ratings: count(), total: sum(value), best: max(value), worst: min(value), last: max(title)}
 `
+	shelves = `  Shelves:
+    expose: {list: true}
+  Boxes:
+    expose: {list: true}
+    references: {shelf: {store: Shelves, required: true, onDelete: restrict}}
+    copies: {shelfTitle: shelf.title}
+  Lids:
+    expose: {list: true}
+    references: {shelf: {store: Shelves, onDelete: restrict}}
+`
 )
 
 // The stores of the configuration.
@@ -78,6 +90,9 @@ const (
 	Smalls    = "Smalls"
 	Tags      = "Tags"
 	Ratings   = "Ratings"
+	Shelves   = "Shelves"
+	Boxes     = "Boxes"
+	Lids      = "Lids"
 	Users     = "Users"
 )
 
@@ -96,6 +111,7 @@ type Store struct {
 
 	Cascade  bool // objects are deleted with their target
 	Required bool // objects name a target that exists when they are created
+	Restrict bool // a target is not deleted while objects name it
 
 	Cleared    string // the field of a reference that is cleared when its object is deleted; "" for none
 	Clears     string // the store of that object
@@ -165,7 +181,17 @@ func stores() []Store {
 			Aggregates: []Aggregate{{"ratings", Count, ""}, {"total", Sum, "value"}, {"best", Max, "value"},
 				{"worst", Min, "value"}, {"last", Max, "title"}},
 		},
+		// A deletion that is refused, or that a crash ends, changes the revision of a shelf without an event.
+		{Name: Shelves, Path: "/shelves", Objects: 6, Shared: true},
+		{Name: Boxes, Path: "/boxes", Key: "shelf", Target: Shelves, Required: true, Restrict: true, Shared: true,
+			Objects: 4, Copies: []Copy{{"shelfTitle", "shelf", Shelves, "title"}}},
+		{Name: Lids, Path: "/lids", Key: "shelf", Target: Shelves, Restrict: true, Objects: 3, Shared: true},
 	}
+}
+
+// Restricted reports whether objects of other stores prevent that those of a store are deleted.
+func Restricted(name string) bool {
+	return slices.ContainsFunc(All(), func(s Store) bool { return s.Restrict && s.Target == name })
 }
 
 // StoreOf returns the store of a name; the zero Store if clients do not write it.

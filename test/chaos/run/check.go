@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ func (r *Run) Check(ctx context.Context) error {
 	s := &history.Segment{
 		Start: r.states, Carried: r.carried, Known: r.known, Deleted: r.deleted, Received: map[string]bool{},
 		Ordered: r.opts.Ordered, ClockSteps: r.opts.ClockSteps, Loss: r.loss, Unseen: r.unseen,
+		Marked: r.marked,
 	}
 	found, err := r.settled(ctx, s)
 	if err == nil && persists(found) {
@@ -107,7 +109,11 @@ func (r *Run) explain(ctx context.Context, s *history.Segment, found *check.Repo
 }
 
 func (r *Run) commands() check.Commands {
-	return check.Commands{Program: r.opts.Belfry, Config: r.opts.Deployment.Config, Env: r.opts.Deployment.Env}
+	program := r.opts.Belfry
+	if r.opts.Serving != nil {
+		program = cmp.Or(r.opts.Serving(), program)
+	}
+	return check.Commands{Program: program, Config: r.opts.Deployment.Config, Env: r.opts.Deployment.Env}
 }
 
 // Verify runs belfry verify once more, for instance after belfry has been stopped.

@@ -38,6 +38,9 @@ type Report struct {
 	Overflows  int `json:"overflows"`  // arrays at their limit
 	Cascaded   int `json:"cascaded"`   // objects that were deleted with their target
 	Cleared    int `json:"cleared"`    // references that were cleared, since their object was deleted
+	Restricted int `json:"restricted"` // deletions that were refused, since objects name the object
+	Named      int `json:"named"`      // writes that were refused, since they name a deleted object, or one being deleted
+	Undone     int `json:"undone"`     // of these, those that had been made before
 	Late       int `json:"late"`       // checks that had to be repeated, since copies were not right at once
 
 	Kinds      map[check.Kind]int `json:"kinds"` // violations
@@ -59,6 +62,9 @@ func (r *Report) add(found *check.Report) {
 	r.Overflows += found.Overflows
 	r.Cascaded += found.Cascaded
 	r.Cleared += found.Cleared
+	r.Restricted += found.Restricted
+	r.Named += found.Named
+	r.Undone += found.Undone
 	r.violations(found)
 }
 
@@ -129,6 +135,9 @@ func (r Report) Text() string {
 	row("aggregates compared", r.Aggregates)
 	row("objects deleted by cascades", r.Cascaded)
 	row("references cleared", r.Cleared)
+	row("deletions refused by references", r.Restricted)
+	row("writes refused by deletions", r.Named)
+	row("  that were made and taken back", r.Undone)
 	row("checks that were repeated", r.Late)
 	row("violations", r.Broken())
 	for _, kind := range slices.Sorted(maps.Keys(r.Kinds)) {

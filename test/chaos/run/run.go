@@ -28,6 +28,7 @@ type Options struct {
 	LossEvery  int                             // in one of so many rounds, on average, the log is lost; 0: never
 	Ready      func(ctx context.Context) error // returns when requests can be served; nil: at once
 	Belfry     string                          // the program, for its own checks
+	Serving    func() string                   // another one that serves, whose commands are used; "" or nil: Belfry
 	Seed       uint64                          // for the report
 	Tag        string                          // of everything that the run writes; a deployment has not seen it before
 	Clients    int                             // 8 by default
@@ -59,6 +60,7 @@ type Run struct {
 	known   map[string]bool
 	deleted map[history.Object]uint64
 	unseen  map[history.Object]bool
+	marked  map[history.Object]bool
 
 	loss     *history.Loss        // since the last check
 	reported map[string]time.Time // when belfry noticed what listeners had missed, as of the last check
@@ -243,6 +245,7 @@ func (r *Run) remember(s *history.Segment) {
 		}
 	}
 	maps.Copy(r.unseen, check.Unseen(s))
+	r.marked = check.Marked(s)
 	r.states = maps.Clone(s.Final)
 	for o, revision := range r.deleted {
 		if !r.states[o].Exists() {

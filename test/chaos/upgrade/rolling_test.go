@@ -48,7 +48,7 @@ func replaces(t *testing.T, kind world.Kind) {
 	})
 	r, err := run.New(t.Context(), run.Options{
 		Deployment: w.Deployment(), Nemeses: []world.Nemesis{w.Replace(release, process.Program(t))}, Ready: w.Ready,
-		Belfry: process.Commands(t), Seed: soak.Seed(),
+		Belfry: process.Commands(t), Serving: w.Serving, Seed: soak.Seed(),
 		Tag: fmt.Sprint("u", soak.Seed()), Ordered: kind == world.Files, Accounts: true, Logf: t.Logf,
 	})
 	if err != nil {

@@ -10,6 +10,21 @@ import (
 // Processes is how many processes of belfry there are.
 func (w *World) Processes() int { return len(w.belfries()) }
 
+// Serving is the program of the process that commands ask, since it holds the data folder of their configuration; "" if
+// none does. Commands of one version do not understand a process of another.
+func (w *World) Serving() string {
+	if w.kind != Files && w.kind != FilesAndBus {
+		return ""
+	}
+	u := w.fronts[0]
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.wanted {
+		return ""
+	}
+	return u.program
+}
+
 // Replace returns a fault that replaces the program of one process of belfry after the other, in a random order, by the
 // next of some programs, and then by the one after it, and so on in a circle. A process is stopped or killed before.
 // Half of the time another fault is there meanwhile: a process or a server is killed, or paused.
