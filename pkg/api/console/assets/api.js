@@ -6,21 +6,14 @@ const follow = () => document.documentElement.classList.toggle('dark-mode', dark
 follow();
 dark.addEventListener('change', follow);
 
-// The viewer has a main landmark of its own, and the page has one: that of the viewer becomes a section.
-const withoutMain = ({ createElement, cloneElement, isValidElement, Children }) => function change(node) {
-  if (Array.isArray(node)) return node.map(change);
-  if (!isValidElement(node)) return node;
-  const children = Children.count(node.props.children) ? [].concat(node.props.children).map(change) : [];
-  if (node.type !== 'main') return cloneElement(node, {}, ...children);
-  return createElement('section', { ...node.props, key: node.key, 'aria-label': 'Operations' }, ...children);
+// The viewer has a main landmark of its own, as the page does: that of the viewer becomes a section.
+const oneMain = ({ React }) => {
+  const create = React.createElement;
+  React.createElement = (type, props, ...children) => (type === 'main'
+    ? create('section', { ...props, 'aria-label': 'Operations' }, ...children)
+    : create(type, props, ...children));
+  return {};
 };
-const onePage = () => ({
-  wrapComponents: {
-    BaseLayout: (Original, { React }) => class extends Original {
-      render() { return withoutMain(React)(super.render()); }
-    },
-  },
-});
 
 document.addEventListener('DOMContentLoaded', () => {
   const place = document.getElementById('api');
@@ -38,7 +31,7 @@ document.addEventListener('DOMContentLoaded', () => {
     syntaxHighlight: false, // its colors are too weak
     validatorUrl: null,
     persistAuthorization: false,
-    plugins: [onePage],
+    plugins: [oneMain],
     supportedSubmitMethods: ['get', 'head', 'post', 'put', 'patch', 'delete'],
   });
 });
