@@ -82,7 +82,7 @@ func mongoDatabase(h *backing.Host) database {
 	if d.url == "" {
 		fmt.Println("mongodb: this is FerretDB; BELFRY_TEST_MONGODB_URL names a MongoDB, whose databases belfry-load " +
 			"and bare are written to")
-		d.url, d.requests = backing.Mongo(h)+"?maxPoolSize=1", 200
+		d.url, d.requests = backing.Mongo(h)+"?maxPoolSize=1&timeoutMS=120000", 200
 	}
 	return d
 }

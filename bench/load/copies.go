@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"belfry/test/backing"
 )
 
 // The load of the part copies.
@@ -40,20 +44,60 @@ const copyStores = serving + `  Authors: {expose: {}}
       Recipes: {key: recipe, aggregates: {ratings: count(), stars: sum(stars), best: max(stars), last: max(created)}}
 `
 
+// copied is a load of the part copies on a backend.
+type copied struct {
+	backend string // with a place for the name of what it holds; "": files
+	most    int    // children that name one object
+	creates int    // with whose rate that of changed copies is compared
+	ratings int    // a second
+	pause   time.Duration
+}
+
 // copies measures what a change of an object costs that many others copy, and what a rating costs of an object that
 // has many.
 func (b *bench) copies(ctx context.Context, most int) error {
-	return errors.Join(b.withCopies(ctx, func(ctx context.Context, s *server) error { return b.spread(ctx, s, most) }),
-		b.withCopies(ctx, func(ctx context.Context, s *server) error { return b.rated(ctx, s, most) }))
+	if err := b.copiesOf(ctx, copied{"", most, copyCreates, ratedRate, 50 * time.Millisecond}); err != nil {
+		return err
+	}
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		if err := os.Setenv(name, "belfry-load"); err != nil { // the server takes any
+			return err
+		}
+	}
+	return backing.WithHost(ctx, func(h *backing.Host) error {
+		mongo := strings.Replace(mongoDatabase(h).url, "%", "%%", -1)
+		for _, backend := range []string{
+			"{type: mongodb, url: '" + mongo + "', database: belfry-load-%s}",
+			"{type: dynamodb, region: eu-central-1, endpoint: '" + backing.Dynoxide(h).URL + "', tablePrefix: %s_}",
+		} {
+			fmt.Println(strings.Split(backend, ",")[0][1:])
+			if err := b.copiesOf(ctx, copied{backend, copyLeast, copyLeast, ratedElsewhere, metricsPause}); err != nil {
+				return fmt.Errorf("%s: %w", backend, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (b *bench) copiesOf(ctx context.Context, o copied) error {
+	return errors.Join(
+		b.withCopies(ctx, o, "copies", func(ctx context.Context, s *server) error { return b.spread(ctx, s, o) }),
+		b.withCopies(ctx, o, "ratings", func(ctx context.Context, s *server) error { return b.rated(ctx, s, o) }))
 }
 
 // withCopies starts belfry, and verifies all it keeps after what was measured.
-func (b *bench) withCopies(ctx context.Context, measure func(ctx context.Context, s *server) error) error {
-	s, err := b.serveWith(ctx, copyStores)
+func (b *bench) withCopies(
+	ctx context.Context, o copied, name string, measure func(ctx context.Context, s *server) error,
+) error {
+	text := copyStores
+	if o.backend != "" {
+		text += "backends: {default: " + fmt.Sprintf(o.backend, name) + "}\n"
+	}
+	s, err := b.serveWith(ctx, text)
 	if err != nil {
 		return err
 	}
-	s.pause = 50 * time.Millisecond
+	s.pause = o.pause
 	if err = errors.Join(measure(ctx, s), s.stop()); err != nil {
 		return err
 	}
@@ -67,7 +111,7 @@ func (b *bench) withCopies(ctx context.Context, measure func(ctx context.Context
 }
 
 // spread measures how fast a new name of an author reaches the books, for several numbers of books.
-func (b *bench) spread(ctx context.Context, s *server, most int) error {
+func (b *bench) spread(ctx context.Context, s *server, o copied) error {
 	small := &arrayed{run: "s", parents: 10, entries: 100, bytes: smallEntry}
 	if err := small.fill(ctx, s); err != nil {
 		return err
@@ -76,7 +120,7 @@ func (b *bench) spread(ctx context.Context, s *server, most int) error {
 		return err
 	}
 	made, err := timed(func() (result, error) {
-		r, err := closedLoop(s.base, connections, copyCreates, func(c *client, i int) error {
+		r, err := closedLoop(s.base, connections, o.creates, func(c *client, i int) error {
 			return expect(c, 201, "POST", "/books", object(fmt.Sprintf("n-%08d", i), `"author":"a-creates",`))
 		})
 		if err == nil {
@@ -89,7 +133,7 @@ func (b *bench) spread(ctx context.Context, s *server, most int) error {
 	}
 	fmt.Printf("copies: books with a copy of their author's name are created at %.0f/s over %d connections\n",
 		made.rate(), connections)
-	for total := copyLeast; total <= max(most, copyLeast); total *= 10 {
+	for total := copyLeast; total <= max(o.most, copyLeast); total *= 10 {
 		if err := b.spreadTo(ctx, s, total, made.rate(), small); err != nil {
 			return fmt.Errorf("%d books: %w", total, err)
 		}

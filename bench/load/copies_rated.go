@@ -10,10 +10,11 @@ import (
 
 // Ratings of one recipe.
 const (
-	ratedRate   = 1_000 // a second
-	ratedTurn   = 20 * time.Second
-	ratedSample = 20 // one of this many is awaited
-	ratedLag    = 50 * time.Millisecond
+	ratedRate      = 1_000 // a second
+	ratedElsewhere = 50    // on other backends, whose servers are stand-ins
+	ratedTurn      = 20 * time.Second
+	ratedSample    = 20 // one of this many is awaited
+	ratedLag       = 50 * time.Millisecond
 )
 
 func rating(run string, i int) []byte {
@@ -21,14 +22,14 @@ func rating(run string, i int) []byte {
 }
 
 // rated measures ratings of a recipe that has many.
-func (b *bench) rated(ctx context.Context, s *server, most int) error {
+func (b *bench) rated(ctx context.Context, s *server, o copied) error {
 	if _, err := closedLoop(s.base, 1, 1, func(c *client, _ int) error {
 		return expect(c, 201, "POST", "/recipes", []byte(`{"uuid":"r"}`))
 	}); err != nil {
 		return err
 	}
 	has := 0
-	for total := copyLeast; total <= max(most, copyLeast); total *= 10 {
+	for total := copyLeast; total <= max(o.most, copyLeast); total *= 10 {
 		began := time.Now()
 		for from := has; from < total; from += queryStream {
 			to := min(from+queryStream, total)
@@ -42,7 +43,7 @@ func (b *bench) rated(ctx context.Context, s *server, most int) error {
 		}
 		filled := float64(total-has) / time.Since(began).Seconds()
 		has = total
-		if err := b.rate(ctx, s, total, filled); err != nil {
+		if err := b.rate(ctx, s, o, total, filled); err != nil {
 			return fmt.Errorf("%d ratings: %w", total, err)
 		}
 	}
@@ -50,13 +51,13 @@ func (b *bench) rated(ctx context.Context, s *server, most int) error {
 }
 
 // rate sends ratings of a recipe that has this many, at a rate.
-func (b *bench) rate(ctx context.Context, s *server, total int, filled float64) error {
+func (b *bench) rate(ctx context.Context, s *server, o copied, total int, filled float64) error {
 	var mu sync.Mutex
 	var lags []time.Duration
 	var load paced
 	began := time.Now()
 	err := b.profiled(ctx, s, fmt.Sprintf("ratings-%d", total), int(ratedTurn.Seconds()), func() (err error) {
-		load, err = atRate(s.base, ratedRate, ratedTurn, func(c *client, i int) error {
+		load, err = atRate(s.base, o.ratings, ratedTurn, func(c *client, i int) error {
 			c.header = ""
 			if i%ratedSample == 0 {
 				c.header = "Prefer: wait=30\r\n"
@@ -83,7 +84,7 @@ func (b *bench) rate(ctx context.Context, s *server, total int, filled float64) 
 	p99 := percentile(lags, 0.99)
 	fmt.Printf("  ratings of a recipe that has %d (created and counted at %.0f/s): %.0f/s of %d; in its aggregates "+
 		"p50 %s, p99 %s after the request was sent (goal %s): %s; all after %s; the generator was late by p99 %s\n",
-		total, filled, float64(load.requests)/took.Seconds(), ratedRate, short(percentile(lags, 0.5)),
+		total, filled, float64(load.requests)/took.Seconds(), o.ratings, short(percentile(lags, 0.5)),
 		short(p99),
 		short(ratedLag), verdict(p99 <= ratedLag), short(time.Since(began)), short(percentile(load.late, 0.99)))
 	return nil

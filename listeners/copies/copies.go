@@ -20,6 +20,9 @@ import (
 // Name is the listener's durable name.
 const Name = event.OriginCopy
 
+// Concurrency is how many events are handled at once.
+const Concurrency = 256
+
 // Filters returns the subjects of the events that concern copies.
 func Filters(all []*store.Copies) []string {
 	var filters []string
@@ -55,7 +58,7 @@ type Worker struct {
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{set: set, copier: mapping.NewCopier(set, o.CopierOptions), handOver: o.HandOver}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.next = map[source]*round{}
+	w.running = map[source]*runner{}
 	w.run = func(ctx context.Context, s source) (*mapping.Rest, error) {
 		return w.copier.Spread(store.WithCall(ctx, store.Call{Origin: Name}), s.copies, s.uuid, mapping.Rest{})
 	}
@@ -65,22 +68,36 @@ func NewWorker(set *store.Set, o Options) *Worker {
 // Handle applies an event. When it returns nil the copies match what the event reported, or something later. Of long
 // work it does a part, and returns Unfinished.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
-	return w.handle(ctx, e, func(k *store.Copies) (*mapping.Rest, error) {
-		return w.rounds.join(source{k, e.UUID}, e.Ctx.Wait != "").wait(ctx)
-	})
+	if e.Ctx.Rest != "" {
+		return w.resume(ctx, e)
+	}
+	if err := w.correct(ctx, e); err != nil {
+		return err
+	}
+	all := w.following(e)
+	tickets := make([]ticket, len(all))
+	for i, k := range all {
+		tickets[i] = w.join(source{k, e.UUID}, cause{
+			aggregates: e.Origin == event.OriginAggregate, awaited: e.Ctx.Wait != "",
+		})
+	}
+	left := Unfinished{}
+	for i, k := range all {
+		rest, err := tickets[i].wait(ctx)
+		if err != nil {
+			return err
+		}
+		left.add(e, k, rest)
+	}
+	return left.orNil()
 }
 
 // HandleSerially is Handle and HandOver without rounds that events share, in the caller's goroutine.
 func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
-	return w.HandOver(ctx, w.handle(ctx, e, func(k *store.Copies) (*mapping.Rest, error) {
-		return w.copier.Spread(ctx, k, e.UUID, mapping.Rest{})
-	}))
+	return w.HandOver(ctx, w.handleSerially(ctx, e))
 }
 
-// handle applies an event. spread begins a pass over the objects that name its object.
-func (w *Worker) handle(
-	ctx context.Context, e *event.Envelope, spread func(k *store.Copies) (*mapping.Rest, error),
-) error {
+func (w *Worker) handleSerially(ctx context.Context, e *event.Envelope) error {
 	if e.Ctx.Rest != "" {
 		return w.resume(ctx, e)
 	}
@@ -89,7 +106,7 @@ func (w *Worker) handle(
 	}
 	left := Unfinished{}
 	for _, k := range w.following(e) {
-		rest, err := spread(k)
+		rest, err := w.copier.Spread(ctx, k, e.UUID, mapping.Rest{})
 		if err != nil {
 			return err
 		}

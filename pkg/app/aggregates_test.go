@@ -125,3 +125,64 @@ func (p *place) recipe(a *App, uuid, text string) {
 		return nil
 	})
 }
+
+// What is removed, by a reload or a restart, misses what changes meanwhile, and makes up for it when it is there again
+// unchanged.
+func TestDerivedPropertiesThatAreRemovedAndAddedAgain(t *testing.T) {
+	const text = `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Recipes: {expose: {}}
+  Ratings:
+    expose: {}
+    references: {recipe: Recipes}
+    copies: {title: recipe.title}
+    map: {Recipes: {key: recipe, target: list, fields: stars, aggregates: {ratings: count(), best: max(stars)}}}
+`
+	without := strings.Join(strings.Split(text, "\n")[:7], "\n") + "\n" // Ratings have nothing derived
+	changed := func(p *place, a *App) {
+		p.want(a, "DELETE", "/ratings/2", "", http.StatusNoContent)
+		p.want(a, "POST", "/ratings", `{"uuid":"3","recipe":"r","stars":3}`, http.StatusCreated)
+		p.want(a, "PATCH", "/recipes/r", `{"title":"Stew"}`, http.StatusOK)
+	}
+	for name, meanwhile := range map[string]func(p *place, a *App) *App{
+		"reload": func(p *place, a *App) *App {
+			p.reload(a, without)
+			changed(p, a)
+			p.reload(a, text)
+			return a
+		},
+		"restart": func(p *place, a *App) *App {
+			p.stop(a)
+			p.config = p.load(without)
+			a = p.start()
+			changed(p, a)
+			p.stop(a)
+			p.config = p.load(text)
+			return p.start()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, text)
+			a, _ := p.reloadable()
+			p.want(a, "POST", "/recipes", `{"uuid":"r","title":"Soup"}`, http.StatusCreated)
+			p.want(a, "POST", "/ratings", `{"uuid":"1","recipe":"r","stars":1}`, http.StatusCreated)
+			p.want(a, "POST", "/ratings", `{"uuid":"2","recipe":"r","stars":5}`, http.StatusCreated)
+			p.wantBody(a, "/recipes/r", `"ratings":2`)
+			a = meanwhile(p, a)
+			p.wantBody(a, "/recipes/r", `"list":[{"uuid":"1","stars":1},{"uuid":"3","stars":3}]`)
+			p.wantBody(a, "/recipes/r", `"best":3`)
+			p.wantBody(a, "/recipes/r", `"ratings":2`)
+			for _, rating := range []string{"1", "3"} {
+				p.wantBody(a, "/ratings/"+rating, `"title":"Stew"`)
+			}
+			p.stop(a)
+			report, err := command.Verify.Do(t.Context(), p.config, command.VerifyRequest{})
+			if err != nil || !report.Clean() || report.Pending != 0 {
+				t.Errorf("%+v, %v", report, err)
+			}
+		})
+	}
+}

@@ -65,8 +65,9 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
     fields: {phone: {read: isOwner}, hidden: {read: isOwner}}
     private: [secret]
   Books:
-    unique: [isbn, "shelf, rank", codes]
-    computed: {isbn: "code + '!'", codes: "[code]", rank: "size(pages)", total: "pages.map(p, p.total).sum()", again: "total + 1"}
+    unique: [isbn, "shelf, rank", codes, coauthored]
+    references: {writers: {store: Authors, onDelete: clear}}
+    computed: {isbn: "code + '!'", codes: "[code]", rank: "size(pages)", coauthored: "size(writers)", total: "pages.map(p, p.total).sum()", again: "total + 1"}
     map: {Pages: {key: page, target: books, fields: again}}
   Pages:
     map: {Books: {key: book, target: pages, fields: total}}
@@ -83,6 +84,7 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 		`stores.Authors.computed.ghost: reads "secret"`,
 		`stores.Books.unique: "codes" is computed, and an array; a unique value is a string, a number, true or false`,
 		`stores.Books.unique: "rank" is computed from "pages", which workers write: if another object had the value, they could not write it`,
+		`stores.Books.unique: "coauthored" is computed from "writers", which workers write: if`,
 		"stores.Books.computed.again: depends on itself: Books.again reads Books.pages reads Pages.total reads " +
 			"Pages.books reads Books.again",
 	} {
@@ -90,7 +92,7 @@ func TestCheckReportsLeaksAndCyclesOfComputedProperties(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text)
 		}
 	}
-	if len(problems) != 6 {
+	if len(problems) != 7 {
 		t.Errorf("%d problems:\n%s", len(problems), text)
 	}
 }

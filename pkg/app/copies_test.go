@@ -6,10 +6,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/config"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/bus"
+	"belfry/pkg/event"
 	"belfry/pkg/mapping/verify"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -187,38 +191,48 @@ stores:
 	p.wantBody(a, "/recipes/r", `"chef":"mine"`)
 }
 
+// The copy is changed while belfry is stopped: a worker that has not handled all events yet would correct it.
 func TestVerifyComparesAndRepairsCopies(t *testing.T) {
 	p := newPlace(t, copiesConfig)
 	a := p.start()
 	p.want(a, "POST", "/authors", `{"uuid":"a","name":"Ann"}`, http.StatusCreated)
 	p.want(a, "POST", "/recipes", `{"uuid":"r","author":"a"}`, http.StatusCreated)
 	p.wantBody(a, "/authors/a", `"recipes":[{"uuid":"r","label":"Ann!"}]`)
-	set := a.now().Set
-	report := func(repair bool) *verify.Report {
-		r, err := verify.Run(t.Context(), set, verify.Options{Repair: repair})
-		if err != nil {
-			t.Fatal(err)
+	p.stop(a)
+	err := p.withStores(func(set *store.Set) error {
+		report := func(repair bool) *verify.Report {
+			r, err := verify.Run(t.Context(), set, verify.Options{Repair: repair})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
 		}
-		return r
-	}
-	if r := report(false); !r.Clean() || r.Copied != 2 {
-		t.Fatalf("%+v", r)
-	}
-	recipes := set.Store("Recipes")
-	o, err := recipes.Get(t.Context(), "r")
+		if r := report(false); !r.Clean() || r.Copied != 2 {
+			t.Errorf("%+v", r)
+		}
+		recipes := set.Store("Recipes")
+		o, err := recipes.Get(t.Context(), "r")
+		if err != nil {
+			return err
+		}
+		_, err = store.NewWorker(recipes).CompareAndSet(t.Context(), o, object.Object{"chef": []byte(`"forged"`)})
+		if err != nil {
+			return err
+		}
+		if r := report(false); len(r.Differences) == 0 || r.Differences[0].Array != "chef" {
+			t.Errorf("%+v", r)
+		}
+		tracker := verify.Tracker{}
+		r, err := verify.Run(t.Context(), set, verify.Options{Repair: true, Tracker: &tracker})
+		if shown := tracker.Progress(); err != nil || r.Repaired == 0 || shown.Repaired > shown.Differ {
+			t.Errorf("%+v, %+v, %v", r, shown, err)
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = store.NewWorker(recipes).CompareAndSet(t.Context(), o, object.Object{"chef": []byte(`"forged"`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := report(false); len(r.Differences) == 0 || r.Differences[0].Array != "chef" {
-		t.Fatalf("%+v", r)
-	}
-	if r := report(true); r.Repaired == 0 {
-		t.Fatalf("%+v", r)
-	}
+	a = p.start()
 	p.wantBody(a, "/recipes/r", `"chef":"Ann"`)
 	p.wantBody(a, "/authors/a", `"recipes":[{"uuid":"r","label":"Ann!"}]`)
 }
@@ -259,5 +273,49 @@ func TestCopiesOfManyObjectsAreMadeInParts(t *testing.T) {
 	}
 	if parts := retries.CachedInfo().State.LastSeq; parts < authors/100-1 {
 		t.Errorf("the listener has handed over %d events, want one for each hundred of %d objects", parts, authors)
+	}
+}
+
+// Ratings change the count of a recipe again and again. Its copies follow once a second, and nothing else waits for
+// that.
+func TestCopiesOfAnAggregateAreUpdatedOnceASecond(t *testing.T) {
+	p := newPlace(t, `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+stores:
+  Recipes: {expose: {}}
+  Ratings: {expose: {}, map: {Recipes: {key: recipe, aggregates: {ratings: count()}}}}
+  Photos: {expose: {}, references: {recipe: Recipes}, copies: {ratings: recipe.ratings, title: recipe.title}}
+`)
+	a := p.start()
+	p.want(a, "POST", "/recipes", `{"uuid":"r","title":"Soup"}`, http.StatusCreated)
+	p.want(a, "POST", "/photos", `{"uuid":"p","recipe":"r"}`, http.StatusCreated)
+	began := time.Now()
+	const ratings = 200
+	for i := range ratings {
+		p.want(a, "POST", "/ratings", fmt.Sprintf(`{"uuid":"%d","recipe":"r"}`, i), http.StatusCreated)
+		if i == ratings/2 {
+			p.want(a, "PATCH", "/recipes/r", `{"title":"Stew"}`, http.StatusOK)
+		}
+	}
+	p.wantBody(a, "/photos/p", fmt.Sprintf(`"ratings":%d,`, ratings))
+	p.wantBody(a, "/photos/p", `"title":"Stew"`)
+	took := time.Since(began)
+
+	most := 4 + int(took/time.Second) // at the beginning, the title, what was counted when it was copied, the rest
+	log, err := a.now().Bus.JetStream().Stream(t.Context(), bus.StreamEvents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := log.Info(t.Context(), jetstream.WithSubjectFilter(event.Filter(event.StoreUpdated, "Photos")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, events := range info.State.Subjects {
+		n += int(events)
+	}
+	if n == 0 || n > most {
+		t.Errorf("the photo was updated %d times in %s, want at most %d", n, took, most)
 	}
 }

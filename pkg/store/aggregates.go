@@ -79,6 +79,7 @@ func (m *opened) openAggregates(ctx context.Context, backend driver.Backend, nam
 // Aggregates are the records of a store's aggregates, and say which properties they are.
 type Aggregates struct {
 	records     *aggregateRecords
+	mappings    []Mapping
 	definitions map[string]string // by source
 	empty       object.Object     // what a new object has
 }
@@ -87,10 +88,17 @@ func newAggregates(o *Options, records *aggregateRecords) *Aggregates {
 	if records == nil || len(o.Aggregated) == 0 {
 		return nil
 	}
-	a := &Aggregates{records: records, definitions: map[string]string{}, empty: object.Object{}}
-	for i := range o.Aggregated {
-		m := &o.Aggregated[i]
-		a.definitions[m.Source] = m.aggregation(records.generation)
+	a := &Aggregates{records: records, mappings: o.Aggregated}
+	a.define()
+	return a
+}
+
+// define computes what depends on the generation of the records.
+func (a *Aggregates) define() {
+	a.definitions, a.empty = map[string]string{}, object.Object{}
+	for i := range a.mappings {
+		m := &a.mappings[i]
+		a.definitions[m.Source] = m.aggregation(a.records.generation)
 		for _, each := range m.Aggregates {
 			if each.Function == CountFunction || each.Function == SumFunction {
 				a.empty[each.Property] = []byte("0")
@@ -98,7 +106,6 @@ func newAggregates(o *Options, records *aggregateRecords) *Aggregates {
 		}
 	}
 	a.empty.Set(AggregatesField, a.definitions)
-	return a
 }
 
 // aggregation identifies everything that aggregates depend on besides objects.
@@ -152,8 +159,8 @@ func (a *Aggregates) Current(body []byte, source string) []byte {
 	return all.Encode()
 }
 
-// Renew begins another generation of the records, before objects are copied without theirs. It does nothing without
-// aggregates.
+// Renew begins another generation of the records, before objects are copied without theirs, and before anything else
+// uses them. It does nothing without aggregates.
 func (a *Aggregates) Renew(ctx context.Context) error {
 	if a == nil {
 		return nil
@@ -161,6 +168,7 @@ func (a *Aggregates) Renew(ctx context.Context) error {
 	next, err := renewGeneration(ctx, a.records.driver)
 	if err == nil {
 		a.records.generation = next
+		a.define()
 	}
 	return err
 }

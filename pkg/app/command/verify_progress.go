@@ -81,13 +81,13 @@ func (d *verifyDisplay) end() {
 func (d *verifyDisplay) hint(repair bool) {
 	if repair && d.last.Differ > 0 {
 		fmt.Fprintf(d.w, "repaired %d of %s; run the command again to repair the rest\n", d.last.Repaired,
-			count.Of(d.last.Differ, "array"))
+			count.Of(d.last.Differ, "object"))
 	}
 }
 
 func describeProgress(p verify.Progress) string {
 	read := fmt.Sprintf("%s and %s read", count.Of(p.Objects, "object"), count.Of(p.Targets, "target"))
-	differing := count.Of(p.Differ, "array differs", "arrays differ")
+	differing := count.Of(p.Differ, "object differs", "objects differ")
 	switch {
 	case p.Reading != "":
 		return "reading " + p.Reading + ": " + read

@@ -55,6 +55,7 @@ func (c *Control) mux() *http.ServeMux {
 		}
 	}
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	return mux
 }

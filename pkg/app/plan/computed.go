@@ -22,7 +22,7 @@ func (p *Plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 			p.Config.Problem(at+"."+f.Field, "in the expression at %d:%d: %s", f.Line, f.Column, f.Message))
 	}
 	written := slices.Concat(computed.MappedArrays(p.Config, s.Name), slices.Collect(maps.Keys(s.Copies)),
-		slices.Collect(maps.Keys(computed.Aggregates(p.Config, s.Name))))
+		slices.Collect(maps.Keys(computed.Aggregates(p.Config, s.Name))), cleared(s))
 	for _, name := range slices.Concat(s.Unique...) {
 		if kind := compiled.Type(name); kind == "array" || kind == "object" {
 			problems = append(problems, p.Config.Problem("stores."+s.Name+".unique",
@@ -49,4 +49,14 @@ func (p *Plan) compileComputed(s *config.Store) (*policy.Computed, config.Proble
 		}
 	}
 	return compiled, problems
+}
+
+// cleared returns the references that a worker changes when an object that they name is deleted.
+func cleared(s *config.Store) (all []string) {
+	for name, r := range s.References {
+		if r.OnDelete == config.OnDeleteClear {
+			all = append(all, name)
+		}
+	}
+	return all
 }

@@ -68,7 +68,7 @@ func (p *Plan) MappingSpec() listener.Spec {
 // CopySpec returns the listener that maintains copies of referenced objects, without its handler.
 func (p *Plan) CopySpec() listener.Spec {
 	return listener.Spec{
-		Name: copies.Name, Filters: copies.Filters(store.CopiesOf(p.Stores)), Concurrency: copyConcurrency,
+		Name: copies.Name, Filters: copies.Filters(store.CopiesOf(p.Stores)), Concurrency: copies.Concurrency,
 		Prefetch: -1, Start: listener.StartAll(), AckWait: WorkerAckWait,
 	}
 }
@@ -120,7 +120,6 @@ func (p *Plan) SweepSpec() listener.Spec {
 // write.
 const (
 	mappingConcurrency = 1024
-	copyConcurrency    = 256
 	cascadeConcurrency = 16
 )
 

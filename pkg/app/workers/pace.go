@@ -64,7 +64,7 @@ func (p *pace) wait(ctx context.Context, took time.Duration) error {
 		waited := time.Since(began)
 		full := took > 0 && p.generation.Relay.Stats().Events > queued
 		if !behind && (!own && !full || waited > ownWait) {
-			return backoff.Sleep(ctx, min(took+waited, restMost))
+			return backoff.Sleep(ctx, min(took, restMost))
 		}
 		pause := paceEvery
 		if !behind && !own {

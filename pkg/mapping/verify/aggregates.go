@@ -176,9 +176,21 @@ func shown(value []byte) string {
 }
 
 // settle compares the targets that differ until they are right or RecheckFor has passed, and reports those that are
-// left. With Repair it corrects them.
+// left. With Repair it corrects them. Without the index of the key it reports them as they were read.
 func (c *aggregateCheck) settle(ctx context.Context) error {
 	c.options.Tracker.differ.Add(int64(len(c.found)))
+	if indexed, err := c.set.Store(c.m.Source).FindsLinked(ctx, c.m.Key); err != nil {
+		return err
+	} else if !indexed {
+		for _, target := range slices.Sorted(maps.Keys(c.found)) {
+			for _, d := range c.found[target] {
+				d.Detail += fmt.Sprintf("; it can be compared again and repaired when `belfry serve` has built the "+
+					"index %s of %s", c.m.Key, c.m.Source)
+				c.report.add([]Difference{d})
+			}
+		}
+		return nil
+	}
 	deadline := time.Now().Add(c.options.RecheckFor)
 	for delay := backoff.New(10*time.Millisecond, time.Second); len(c.found) > 0; {
 		last := !time.Now().Before(deadline)

@@ -44,7 +44,7 @@ func (v *verification) computeObject(ctx context.Context, s *store.Store, o stor
 		}
 		if len(fields) == 0 {
 			v.report.Repaired++
-			v.options.Tracker.repaired.Add(1)
+			v.options.Tracker.corrected(1)
 		}
 	}
 	for _, field := range fields {

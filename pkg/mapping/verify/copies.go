@@ -104,7 +104,7 @@ func (v *verification) settleCopy(ctx context.Context, copier *mapping.Copier, s
 			return false, err
 		}
 		v.report.Repaired++
-		v.options.Tracker.repaired.Add(1)
+		v.options.Tracker.corrected(1)
 		return true, nil
 	}
 	if report {

@@ -13,7 +13,7 @@ type Progress struct {
 	Repair   bool   `json:"repair,omitempty"`
 	Objects  int64  `json:"objects"`  // source objects read
 	Targets  int64  `json:"targets"`  // targets compared
-	Differ   int64  `json:"differ"`   // targets that differed when all had been read
+	Differ   int64  `json:"differ"`   // objects that differed: targets when all had been read, others when they were
 	Settled  int64  `json:"settled"`  // of those, the ones that are correct now
 	Repaired int64  `json:"repaired"` // of those, the ones that this run corrected
 }
@@ -36,6 +36,13 @@ func (t *Tracker) Progress() Progress {
 		p.Reading = describe(m)
 	}
 	return p
+}
+
+// corrected counts objects that differed, and were corrected as they were read.
+func (t *Tracker) corrected(n int64) {
+	t.differ.Add(n)
+	t.settled.Add(n)
+	t.repaired.Add(n)
 }
 
 func (t *Tracker) reading(m *store.Mapping) { t.mapping.Store(m) }

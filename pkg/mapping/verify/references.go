@@ -123,7 +123,7 @@ func (c *referenceCheck) scanPage(ctx context.Context, ref *store.Referring, pag
 				return err
 			case differs:
 				c.left = append(c.left, d)
-			case ref.OnDelete != store.OnDeleteCascade || !ref.Required:
+			case ref.OnDelete != store.OnDeleteCascade || !ref.Required || c.sparing(ref) != nil:
 				c.count(d)
 			}
 		}
@@ -178,7 +178,8 @@ func readChunk(ctx context.Context, s *store.Store, uuids []string, note func(uu
 //	keep       never
 //	restrict   the object has been deleted, or the reference is required
 //	clear      the object has been deleted
-//	cascade    the reference is required; what was deleted is compared with the mappings and links
+//	cascade    the reference is required, and the cascade deletes the object; what was deleted is compared with the
+//	           mappings and links
 //
 // A reference that is not required may name an object that nobody has created yet.
 func (c *referenceCheck) differs(ctx context.Context, d dangling) (bool, error) {
@@ -197,11 +198,27 @@ func (c *referenceCheck) differs(ctx context.Context, d dangling) (bool, error) 
 	if err != nil || exists {
 		return false, err
 	}
+	t, deleted, err := targets.Deleted(ctx, d.target)
 	if d.ref.OnDelete == store.OnDeleteCascade {
-		return d.ref.Required, nil
+		m := c.sparing(d.ref)
+		return d.ref.Required && (m == nil || m.Owned(x.UUID, x.Body, m.DeletedTarget(d.target, t))), err
 	}
-	_, deleted, err := targets.Deleted(ctx, d.target)
 	return deleted || d.ref.Required, err
+}
+
+// sparing returns the cascade of a reference if it deletes only objects of their target's owner, otherwise nil. Others
+// may name any object, and stay when it is deleted. So does, for the verification, an object whose target's owner is no
+// longer known.
+func (c *referenceCheck) sparing(ref *store.Referring) *store.Mapping {
+	for _, m := range c.set.Cascades()[ref.Target] {
+		if m.Source == ref.Source && m.Key == ref.Field {
+			if m.SourceOwner == "" {
+				return nil
+			}
+			return m
+		}
+	}
+	return nil
 }
 
 // settle reads references again, until none dangles or RecheckFor has passed, and reports those that are left.
@@ -258,7 +275,7 @@ func (c *referenceCheck) round(ctx context.Context) error {
 	}
 	err := g.Wait()
 	c.report.Repaired += int(repaired.Load())
-	c.options.Tracker.repaired.Add(repaired.Load())
+	c.options.Tracker.corrected(repaired.Load())
 	at := -1
 	c.left = slices.DeleteFunc(c.left, func(dangling) bool { at++; return !dangle[at] })
 	return err

@@ -90,6 +90,47 @@ func TestDanglingReferencesAreReported(t *testing.T) {
 	}
 }
 
+// An object of another owner stays when the object is deleted that it has to name. No difference comes of it, or any user
+// could make one.
+func TestObjectsThatACascadeSparesAreNoDifference(t *testing.T) {
+	m := store.Mapping{Source: "Books", Target: "Authors", Key: "author", Cascade: true,
+		SourceOwner: "owner", TargetOwner: "owner"}
+	set, err := model.OpenSet(t.Context(), model.NewMemory(), []store.Mapping{m}, func(o *store.Options) {
+		o.Arrays = nil
+		if o.Name == "Books" {
+			o.References = []store.Reference{{
+				Field: "author", Target: "Authors", Required: true, Indexed: true, OnDelete: store.OnDeleteCascade,
+			}}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t, set}
+	f.save("Authors", "a", `{"owner":"ann"}`)
+	f.save("Books", "mine", `{"author":"a","owner":"ann"}`)
+	f.save("Books", "strange", `{"author":"a","owner":"ben"}`)
+	f.must(set.Store("Authors").Delete(t.Context(), "a", 0))
+	for _, repair := range []bool{false, true} {
+		r, err := verify.Run(t.Context(), set, verify.Options{Repair: repair, Alone: true})
+		f.must(err)
+		if r.Clean() != repair {
+			t.Errorf("with repair %t the differences are %+v", repair, r.Differences)
+		}
+		for _, d := range r.Differences {
+			if d.UUID != "mine" {
+				t.Errorf("%+v", d)
+			}
+		}
+		if len(r.Dangling) != 1 || r.Dangling[0].UUID != "strange" && r.Dangling[0].Named == 1 {
+			t.Errorf("dangling %+v", r.Dangling)
+		}
+	}
+	if exists, err := set.Store("Books").Exists(t.Context(), "strange"); !exists || err != nil {
+		t.Errorf("a book of another owner is deleted: %v", err)
+	}
+}
+
 // A reference that is not required may name an object that does not exist yet.
 func TestObjectsThatWereNeverThereAreNoDifference(t *testing.T) {
 	for _, onDelete := range []string{store.OnDeleteRestrict, store.OnDeleteClear, store.OnDeleteCascade} {
