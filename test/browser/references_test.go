@@ -27,7 +27,7 @@ func (f *fixture) testReferences(t *testing.T) {
 		f.press(t, name)
 		f.until(t, func() error {
 			if empty, err := attempt[bool](f, `document.activeElement.value === "" &&
-				document.activeElement.id === "pick-1"`); err != nil || !empty {
+				document.activeElement.name === "q.authors"`); err != nil || !empty {
 				return fmt.Errorf("%s is not chosen yet, %v", name, err)
 			}
 			return nil

@@ -30,7 +30,7 @@ import (
 
 const (
 	lagInterval = 5 * time.Second // between two writes of a process
-	lagShown    = 2 * time.Second // how far behind copies are at least of which a process tells others
+	lagShown    = 2 * time.Second // the least lag that a process reports to others
 	lagGone     = time.Minute     // without a write until what a process has written no longer counts
 	lagTimeout  = 2 * time.Second
 )
@@ -49,7 +49,7 @@ type lagEntry struct {
 	Since map[string]time.Time `json:"since"` // by the copies
 }
 
-// CopyLag knows how far copies are behind their sources: by the work that this process has in hand, by what others have
+// CopyLag knows how far copies are behind their sources: by the work that this process has in flight, by what others have
 // written of theirs, and by the events that no process has yet.
 type CopyLag struct {
 	Served  *serving.Current
@@ -58,9 +58,9 @@ type CopyLag struct {
 	Metrics prometheus.Registerer
 	Run     string // unique
 
-	inHand  copies.InHand
-	running part.Background
-	written bool // others may read an entry of this process; used by the background work, and then by stop
+	inFlight copies.InFlight
+	running  part.Background
+	written  bool // others may read an entry of this process; used by the background work, and then by stop
 }
 
 // Part returns the functions that start and stop it.
@@ -73,7 +73,7 @@ func (l *CopyLag) Part() serving.Part {
 			l.Metrics.MustRegister(l.collector())
 			l.running.Every(lagInterval, func(ctx context.Context) bool {
 				if l.Served.Now().Plan.Shared() {
-					l.tell(ctx)
+					l.update(ctx)
 				}
 				return true
 			})
@@ -84,7 +84,7 @@ func (l *CopyLag) Part() serving.Part {
 // follow returns the handler of the listener of copies that also keeps account of its work.
 func (l *CopyLag) follow(w *copies.Worker, handle listener.Handler) listener.Handler {
 	return func(ctx context.Context, e *listener.Event) error {
-		end := l.inHand.Begin(w, &e.Envelope, e.Sequence)
+		end := l.inFlight.Begin(w, &e.Envelope, e.Sequence)
 		err := handle(ctx, e)
 		end(err)
 		return err
@@ -112,14 +112,14 @@ func (l *CopyLag) own(ctx context.Context) map[string]time.Time {
 		return since
 	}
 	log := l.position(ctx)
-	if attempts, parts := l.inHand.Waiting(); attempts || parts {
+	if attempts, parts := l.inFlight.Waiting(); attempts || parts {
 		var retries *copies.Position
 		if parts {
 			retries = l.consumer(ctx, bus.StreamRetry)
 		}
-		l.inHand.Settle(log, retries)
+		l.inFlight.Settle(log, retries)
 	}
-	for of, at := range l.inHand.Since() {
+	for of, at := range l.inFlight.Since() {
 		older(since, of.String(), at)
 	}
 	if log == nil || !log.Pending {
@@ -206,15 +206,15 @@ func (l *CopyLag) shared() store.Shared[lags] {
 		What: "which copies are behind"}
 }
 
-// tell writes which copies are behind by the work of this process, for others. Nothing is written while none is.
-func (l *CopyLag) tell(ctx context.Context) {
+// update writes which copies are behind by the work of this process, for others. Nothing is written while none is.
+func (l *CopyLag) update(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lagInterval)
 	defer cancel()
 	l.own(ctx) // without what others have done
-	l.tellOf(ctx, l.inHand.Since())
+	l.report(ctx, l.inFlight.Since())
 }
 
-func (l *CopyLag) tellOf(ctx context.Context, behind map[copies.Of]time.Time) {
+func (l *CopyLag) report(ctx context.Context, behind map[copies.Of]time.Time) {
 	since := map[string]time.Time{}
 	for of, at := range behind {
 		if time.Since(at) >= lagShown {

@@ -15,9 +15,9 @@ import (
 	"belfry/test/model"
 )
 
-// What a process has in hand is read by others, until it is done, or the process is gone. A process writes only while
+// What a process has in flight is read by others, until it is done, or the process is gone. A process writes only while
 // its copies are behind.
-func TestProcessesTellEachOtherTheLagOfTheirCopies(t *testing.T) {
+func TestProcessesReportTheLagOfTheirCopies(t *testing.T) {
 	c, err := config.Parse("belfry.yaml", []byte(`
 backends: {default: {type: mongodb, url: mongodb://127.0.0.1:1}}
 stores:
@@ -47,14 +47,14 @@ stores:
 	served, log := serving.NewCurrent(g), slog.New(slog.DiscardHandler)
 	one := &CopyLag{Served: served, Log: log, Run: "one"}
 	front := &CopyLag{Served: served, Log: log, Run: "front"}
-	one.tellOf(t.Context(), one.inHand.Since())
+	one.report(t.Context(), one.inFlight.Since())
 	if _, revision, err := one.shared().Get(t.Context()); revision != 0 || err != nil {
 		t.Errorf("a process without work has written revision %d, %v", revision, err)
 	}
 	e := &listener.Event{Envelope: event.Envelope{ID: "1", Event: event.StoreUpdated, Store: "Authors", UUID: "a",
 		Changed: []string{"name"}, Time: time.Now().Add(-time.Minute).Format(time.RFC3339Nano)}}
-	end := one.inHand.Begin(worker, &e.Envelope, 1)
-	one.tellOf(t.Context(), one.inHand.Since())
+	end := one.inFlight.Begin(worker, &e.Envelope, 1)
+	one.report(t.Context(), one.inFlight.Since())
 	since := func() time.Duration {
 		t.Helper()
 		for _, e := range front.others(t.Context()) {
@@ -69,12 +69,12 @@ stores:
 		t.Error("a process reads its own entry")
 	}
 	end(nil)
-	one.tellOf(t.Context(), one.inHand.Since())
+	one.report(t.Context(), one.inFlight.Since())
 	if lag := since(); lag != 0 {
 		t.Errorf("after it is done, another process reads %s", lag)
 	}
 	_, before, _ := one.shared().Get(t.Context())
-	one.tellOf(t.Context(), one.inHand.Since())
+	one.report(t.Context(), one.inFlight.Since())
 	if _, after, _ := one.shared().Get(t.Context()); after != before {
 		t.Error("a process whose copies are up to date has written again")
 	}

@@ -49,7 +49,7 @@ func (w *Workers) newCopier(g *serving.Generation) *copies.Worker {
 		HandOver: func(ctx context.Context, e *event.Envelope) error {
 			err := listener.HandOver(ctx, g.Bus, copies.Name, e)
 			if err == nil {
-				w.Copies.inHand.HandedOver(e)
+				w.Copies.inFlight.HandedOver(e)
 			}
 			return err
 		},

@@ -16,9 +16,9 @@ type Of struct{ Store, Reference string }
 // String is "Recipes.author".
 func (o Of) String() string { return o.Store + "." + o.Reference }
 
-// InHand has the events that a process handles, or that wait for another attempt or part of their work. So it knows how
+// InFlight has the events that a process handles, or that wait for another attempt or part of their work. So it knows how
 // far each of the copies is behind.
-type InHand struct {
+type InFlight struct {
 	mu    sync.Mutex
 	works map[workID]*work
 }
@@ -44,7 +44,7 @@ type work struct {
 }
 
 // Begin adds the work on an event, for the copies that it concerns. The caller calls end with the result.
-func (h *InHand) Begin(w *Worker, e *event.Envelope, sequence uint64) (end func(error)) {
+func (h *InFlight) Begin(w *Worker, e *event.Envelope, sequence uint64) (end func(error)) {
 	concerned := w.concerned(e)
 	if len(concerned) == 0 {
 		return func(error) {}
@@ -78,7 +78,7 @@ func (h *InHand) Begin(w *Worker, e *event.Envelope, sequence uint64) (end func(
 }
 
 // HandedOver says that an event with what is left of its work was handed over.
-func (h *InHand) HandedOver(e *event.Envelope) {
+func (h *InFlight) HandedOver(e *event.Envelope) {
 	of, ok := restOf(e)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ type Position struct {
 }
 
 // Waiting reports whether there is work that waits for another attempt, or for its next part.
-func (h *InHand) Waiting() (attempts, parts bool) {
+func (h *InFlight) Waiting() (attempts, parts bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, one := range h.works {
@@ -106,7 +106,7 @@ func (h *InHand) Waiting() (attempts, parts bool) {
 
 // Settle removes work that waited and that other processes have done, by the positions of the listener in the log and
 // in the stream of retries; nil: not known.
-func (h *InHand) Settle(log, retries *Position) {
+func (h *InFlight) Settle(log, retries *Position) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, one := range h.works {
@@ -128,7 +128,7 @@ func (h *InHand) Settle(log, retries *Position) {
 }
 
 // Since returns the times of the oldest events whose work is not done, by the copies.
-func (h *InHand) Since() map[Of]time.Time {
+func (h *InFlight) Since() map[Of]time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := map[Of]time.Time{}

@@ -13,7 +13,7 @@ import (
 )
 
 // Copies are behind from the time of an event until its work is done: here, or by another process.
-func TestWorkIsInHandUntilItIsDone(t *testing.T) {
+func TestWorkIsInFlightUntilItIsDone(t *testing.T) {
 	backend := model.NewMemory()
 	open := func(o store.Options) *store.Store {
 		s, err := store.Open(t.Context(), backend, o)
@@ -32,7 +32,7 @@ func TestWorkIsInHandUntilItIsDone(t *testing.T) {
 		{Source: "Recipes", Target: "Authors", Key: "editor"}})
 	w := NewWorker(set, Options{})
 	t.Cleanup(w.Close)
-	h := &InHand{}
+	h := &InFlight{}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	changed := func(id string, after time.Duration, fields ...string) *event.Envelope {
 		e := &event.Envelope{ID: id, Event: event.StoreUpdated, Store: "Authors", UUID: "a", Changed: fields}
