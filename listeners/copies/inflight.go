@@ -16,8 +16,8 @@ type Of struct{ Store, Reference string }
 // String is "Recipes.author".
 func (o Of) String() string { return o.Store + "." + o.Reference }
 
-// InFlight has the events that a process handles, or that wait for another attempt or part of their work. So it knows how
-// far each of the copies is behind.
+// InFlight has the events that a process handles, or that wait for another attempt or part of their work. So it knows
+// how far each of the copies is behind.
 type InFlight struct {
 	mu    sync.Mutex
 	works map[workID]*work

@@ -332,8 +332,8 @@ func (s *search) list(ctx context.Context, o store.ListOptions, match func(hit) 
 	case match == nil:
 		s.note = "There are more: type more of it."
 	default:
-		s.note = fmt.Sprintf("Only the first %d objects were searched: type a uuid, or the beginning of an indexed field.",
-			len(page.Objects))
+		s.note = fmt.Sprintf("Only the first %d objects were searched: type a uuid, or the beginning of an "+
+			"indexed field.", len(page.Objects))
 	}
 	return nil
 }

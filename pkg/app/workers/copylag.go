@@ -49,8 +49,8 @@ type lagEntry struct {
 	Since map[string]time.Time `json:"since"` // by the copies
 }
 
-// CopyLag knows how far copies are behind their sources: by the work that this process has in flight, by what others have
-// written of theirs, and by the events that no process has yet.
+// CopyLag knows how far copies are behind their sources: by the work that this process has in flight, by what others
+// have written of theirs, and by the events that no process has yet.
 type CopyLag struct {
 	Served  *serving.Current
 	Roles   serving.Roles
