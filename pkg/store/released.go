@@ -74,7 +74,7 @@ func releasedIn(body []byte, field string) []string {
 
 // releasedKey is the key in the index of a reference by which objects are found that have moved away from an object. No
 // uuid begins like this.
-func releasedKey(uuid string) string { return "_" + uuid }
+func releasedKey(uuid string) string { return "." + uuid }
 
 // releasedKeys computes these keys of an encoded object.
 func (x *indexing) releasedKeys(released []byte) (keys []driver.Key) {

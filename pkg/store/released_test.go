@@ -67,6 +67,11 @@ func TestAnObjectThatHasMovedNamesNothingMore(t *testing.T) {
 	if err != nil || strings.Contains(string(y.Body), "_released") {
 		t.Errorf("%s, %v", y.Body, err)
 	}
+	for _, other := range []string{"_b", "-b", "b_"} { // the index also has what was left
+		for x, err := range r.books.Linked(t.Context(), "author", other, 10) {
+			t.Errorf("%s names %s: %v", x.UUID, other, err)
+		}
+	}
 	if err := r.authors.Delete(t.Context(), "b", 0); err != nil {
 		t.Error(err)
 	}
