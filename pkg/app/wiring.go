@@ -38,6 +38,7 @@ type wiring struct {
 	health  *health.Health
 	filling *workers.Filling
 	missed  *workers.LogWatch
+	copies  *workers.CopyLag
 	walks   *workers.Walks
 	backups *backups.Schedule
 	views   *views.Views
@@ -69,7 +70,9 @@ func newWiring(a *App) *wiring {
 	w.front = &front.HTTP{Served: served, Startup: startup, TLS: w.tls, Log: log, Lifetime: lifetime}
 	rate := walk.NewRate(0)
 	w.filling = &workers.Filling{Roles: roles, Log: log, Metrics: asked, Rate: rate}
-	w.missed = &workers.LogWatch{Served: served, Roles: roles, Log: log, Metrics: asked, Filling: w.filling}
+	w.copies = &workers.CopyLag{Served: served, Roles: roles, Log: log, Metrics: asked, Run: run}
+	w.missed = &workers.LogWatch{Served: served, Roles: roles, Log: log, Metrics: asked, Filling: w.filling,
+		Copies: w.copies}
 	required, indexes := &data.Required{Log: log},
 		&indexing.Indexing{Served: served, Log: log, Metrics: asked, Rate: rate}
 	w.walks = &workers.Walks{Metrics: asked, Of: []func() []walk.Status{w.filling.Walks, required.Walks, indexes.Walks}}
@@ -77,13 +80,14 @@ func newWiring(a *App) *wiring {
 	folder := &data.Folder{Startup: startup, Log: log}
 	mailing := mailers.New(served, log, metrics)
 	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began}
-	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics}
+	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics, Copies: w.copies}
 	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began,
 		Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated}
 	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self,
 		Reload: a.controlReload}
 	w.views = &views.Views{
 		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow,
+		Copies: w.copies.All,
 		Filled: w.filling.Status,
 		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status,
 			Removed: w.filling.Removed, Elsewhere: processes.FailsElsewhere, Place: here.Place, Serving: here.Serving,
@@ -119,6 +123,7 @@ func newWiring(a *App) *wiring {
 				Mailers: mailing}).Part()},
 		{true, (&messaging.Narrowing{Log: log}).Part()},
 		{true, w.filling.Part()},
+		{true, w.copies.Part()},
 		{works, working.Part()},
 		{works || mails, w.missed.Part()},
 		{mails, (&workers.Mails{Runner: runner, Served: served}).Part()},

@@ -51,6 +51,9 @@ type Options struct {
 	// the permission to list all is missing. A reload may add some.
 	BuiltIn func() []string
 
+	// Copies returns how far copies are behind, for requests; nil: not known.
+	Copies func(ctx context.Context) []CopyLag
+
 	// Ignored are consumers that work without events.
 	Ignored []string
 

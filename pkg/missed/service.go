@@ -32,8 +32,9 @@ type confirmation struct {
 
 // reply is the reply to both requests.
 type reply struct {
-	Missed []Status `json:"missed"`
-	Error  string   `json:"error,omitempty"`
+	Missed []Status  `json:"missed"`
+	Copies []CopyLag `json:"copies,omitempty"` // to the first
+	Error  string    `json:"error,omitempty"`
 }
 
 func (w *Watch) subscribe() error {
@@ -41,7 +42,7 @@ func (w *Watch) subscribe() error {
 		return nil
 	}
 	for subject, answer := range map[string]func(*nats.Msg) reply{
-		SubjectList:    func(*nats.Msg) reply { return reply{Missed: w.Missed()} },
+		SubjectList:    w.list,
 		SubjectConfirm: w.confirm,
 	} {
 		sub, err := w.opts.Conn.QueueSubscribe(subject, queue, func(m *nats.Msg) {
@@ -97,7 +98,8 @@ func (w *Watch) confirm(m *nats.Msg) reply {
 // Fetch asks a belfry on the bus what listeners have missed. It reports errs.Unavailable
 // if none replies. With a context of UntilDenied for SubjectList it does not wait where the user may not ask.
 func Fetch(ctx context.Context, conn *nats.Conn) ([]Status, error) {
-	return request(ctx, conn, SubjectList, struct{}{})
+	r, err := request(ctx, conn, SubjectList, struct{}{})
+	return r.Missed, err
 }
 
 // Confirm has a belfry on the bus record that what these consumers have missed is dealt
@@ -107,32 +109,31 @@ func Confirm(ctx context.Context, conn *nats.Conn, consumers []string) error {
 	return err
 }
 
-func request(ctx context.Context, conn *nats.Conn, subject string, body any) ([]Status, error) {
+func request(ctx context.Context, conn *nats.Conn, subject string, body any) (r reply, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	m, err := conn.RequestWithContext(ctx, subject, data)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errs.Wrap(err, errs.Unavailable,
+		return r, errs.Wrap(err, errs.Unavailable,
 			"no belfry with the role mapping, cascade or mail is on the bus, or its user may not subscribe to %s",
 			subject)
 	case err != nil && errors.Is(context.Cause(ctx), bus.ErrPermissionDenied):
-		return nil, errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, what "+
+		return r, errs.New(errs.Unavailable, "the user of the bus lacks the permission for %s: with nats.conf, what "+
 			"listeners have missed is for the user admin (--user admin)", subject)
 	case err != nil:
-		return nil, errs.Wrap(err, errs.Unavailable, "no belfry replies on %s", subject)
+		return r, errs.Wrap(err, errs.Unavailable, "no belfry replies on %s", subject)
 	}
-	var r reply
 	if err := json.Unmarshal(m.Data, &r); err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "the reply on %s can't be read", subject)
+		return r, errs.Wrap(err, errs.Internal, "the reply on %s can't be read", subject)
 	}
 	if r.Error != "" {
-		return nil, errs.New(errs.Conflict, "%s", r.Error)
+		return r, errs.New(errs.Conflict, "%s", r.Error)
 	}
 	slices.SortFunc(r.Missed, func(a, b Status) int { return strings.Compare(a.Consumer, b.Consumer) })
-	return r.Missed, nil
+	return r, nil
 }

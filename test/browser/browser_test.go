@@ -30,6 +30,7 @@ func TestPages(t *testing.T) {
 		{"login", f.testLogin},
 		{"views", f.testViews},
 		{"objects", f.testObjects},
+		{"references", f.testReferences},
 		{"schemas", f.testSchemas},
 		{"users", f.testUsers},
 		{"second factor", f.testSecondFactor},

@@ -59,6 +59,8 @@ func (c *Console) objects(o *Objects) view {
 		limitedAs(httpkit.List, get("/objects/:store", v.list)),
 		get("/objects/:store/new", v.newObject), post("/objects/:store/new", v.create),
 		post("/objects/:store/check", v.check),
+		limitedAs(httpkit.List, post("/objects/:store/pick", v.pick)),
+		limitedAs(httpkit.List, post(one+"/pick", v.pick)),
 		get(one, v.object), post(one, v.update), post(one+"/check", v.check),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
 		get(one+"/history", v.objectHistory),

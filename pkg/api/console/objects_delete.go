@@ -47,6 +47,9 @@ type deletion struct {
 	More     bool
 	Files    int
 	Refused  string // why nothing can be deleted; "" where it can
+
+	Cleared    []namedBy // the references that the deletion clears
+	Restricted []namedBy // those that refuse it
 }
 
 // askDelete lists the objects that are deleted with an object, and asks for confirmation.
@@ -67,6 +70,13 @@ func (v *objectsView) askDelete(r *request) error {
 		return err
 	}
 	if err := v.cascade(ctx, info.Name, full, &d); err != nil {
+		return err
+	}
+	read := 0
+	if d.Restricted, err = v.namedBy(ctx, info.Name, full.UUID, store.OnDeleteRestrict, &read); err != nil {
+		return err
+	}
+	if d.Cleared, err = v.namedBy(ctx, info.Name, full.UUID, store.OnDeleteClear, &read); err != nil {
 		return err
 	}
 	refused := v.refuseOwn(ctx, r.Session.User.UUID, info, full)

@@ -31,11 +31,12 @@ func (c *checked) failed(err error, text string) {
 
 // newObject shows the form of a new object.
 func (v *objectsView) newObject(r *request) error {
-	info, _, err := v.writable(r)
+	info, st, err := v.writable(r)
 	if err != nil {
 		return err
 	}
-	return r.Page("objects_new", "New object of "+info.Name, objectPage{Store: info, Text: "{\n  \n}"})
+	p := v.withPickers(objectPage{Store: info, Text: "{\n  \n}"}, st, nil)
+	return r.Page("objects_new", "New object of "+info.Name, p)
 }
 
 // create saves a new object.
@@ -56,7 +57,7 @@ func (v *objectsView) create(r *request) error {
 	}
 	if err != nil {
 		return r.again(err, text, "objects_new", "New object of "+info.Name, func(c checked) any {
-			return objectPage{Store: info, Text: text, Check: c}
+			return v.withPickers(objectPage{Store: info, Text: text, Check: c}, st, form)
 		})
 	}
 	return r.Redirect(pathOf("objects", info.Name, "object", stored.UUID), "The object has been created.")
@@ -117,12 +118,12 @@ func (v *objectsView) update(r *request) error {
 	if !errors.Is(err, errs.Mismatch) {
 		return r.again(err, text, "objects_one", title, func(c checked) any {
 			p.Text, p.Check, p.Revision = text, c, revision
-			return p
+			return v.withPickers(p, st, r.Request.PostForm)
 		})
 	}
 	p.Conflict = &conflict{Current: p.Text, Diff: diff(sorted(p.Text), sorted(text))}
 	p.Text, p.Check = text, checked{}
-	return r.page(http.StatusPreconditionFailed, "objects_one", title, p)
+	return r.page(http.StatusPreconditionFailed, "objects_one", title, v.withPickers(p, st, r.Request.PostForm))
 }
 
 // sorted returns the text of an object with its fields in one order, so that texts can be compared by line.
@@ -174,7 +175,7 @@ func changes(st *store.Store, before, edited object.Object) object.Object {
 
 // check replies with the problems of a text that is being edited, of a new or an existing object.
 func (v *objectsView) check(r *request) error {
-	_, st, err := v.store(r)
+	info, st, err := v.store(r)
 	if err != nil {
 		return err
 	}
@@ -182,12 +183,12 @@ func (v *objectsView) check(r *request) error {
 	if err != nil {
 		return err
 	}
-	uuid, _ := r.PathParam("uuid")
-	c, err := checkText(ctx, st, uuid, form.Get("text"))
-	if err != nil {
+	p := objectPage{Store: info, Text: form.Get("text")}
+	p.UUID, _ = r.PathParam("uuid")
+	if p.Check, err = checkText(ctx, st, p.UUID, p.Text); err != nil {
 		return err
 	}
-	return r.Fragment("objects_new", "check", c)
+	return r.Fragment("objects_new", "checked", v.withPickers(p, st, form))
 }
 
 // checkText validates a text as a save would, without saving anything.

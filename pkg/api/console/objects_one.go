@@ -28,6 +28,7 @@ type objectPage struct {
 	Files                  []fileList
 	History                bool
 	Check                  checked
+	Pickers                []picker
 
 	Conflict *conflict // another write came first
 }
@@ -118,6 +119,9 @@ func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, f
 		p.From = append(p.From, c)
 	}
 	p.References = v.references(st, shown)
+	if !info.Fixed {
+		p = v.withPickers(p, st, nil)
+	}
 	p.Files, err = v.filesOf(info, st, shown)
 	return p, err
 }

@@ -14,12 +14,15 @@ import (
 	"belfry/pkg/httpkit"
 	"belfry/pkg/listener/deadletter"
 	"belfry/pkg/listener/replay"
+	"belfry/pkg/missed"
 )
 
 // Workers is the data of the view Workers: the listeners of the bus, belfry's own and others, and their dead letters.
 type Workers interface {
 	// Listeners returns the state of all listeners, by name.
 	Listeners(ctx context.Context) ([]Worker, error)
+	// Copies returns how far the copies of referenced objects are behind, as far as that can be read.
+	Copies(ctx context.Context) []missed.CopyLag
 	// Measured returns the listeners that History has states of, sorted. Neither sends requests to the bus.
 	Measured() []string
 	// History returns the states of a listener in the last hour, the oldest first.
@@ -100,6 +103,7 @@ type workerRow struct {
 type workersPage struct {
 	Rows    []workerRow
 	Problem string // why the bus did not reply; the rows are earlier measurements
+	Copies  []missed.CopyLag
 }
 
 func (v workersView) list(r *request) error {
@@ -120,6 +124,7 @@ func (v workersView) list(r *request) error {
 		for _, w := range all {
 			p.Rows = append(p.Rows, workerRow{Worker: w, Lag: lagLine("lag of "+w.Name, v.workers.History(w.Name))})
 		}
+		p.Copies = v.workers.Copies(ctx)
 	}
 	if r.Partial() {
 		return r.Fragment("workers", "listeners", p)

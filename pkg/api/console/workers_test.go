@@ -13,6 +13,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/listener/deadletter"
 	"belfry/pkg/listener/replay"
+	"belfry/pkg/missed"
 )
 
 // listeners are listeners in memory, and what was done with them.
@@ -30,6 +31,11 @@ func (l *listeners) Listeners(ctx context.Context) ([]console.Worker, error) {
 		return nil, ctx.Err()
 	}
 	return l.all, l.failing
+}
+
+func (l *listeners) Copies(context.Context) []missed.CopyLag {
+	return []missed.CopyLag{{Copies: "Books.author", Source: "Authors", Seconds: 83.2},
+		{Copies: "Books.press", Source: "Presses"}}
 }
 
 func (l *listeners) Measured() []string { return []string{"mapping"} }
@@ -106,6 +112,8 @@ func TestWorkersAndDeadLettersAreShown(t *testing.T) {
 		`<span class="tag bad">paused</span>`, "2026-01-02 03:04:05", "never",
 		`aria-label="lag of mapping: 7 now, at most 1,200 in the last hour"`, "/console/letters?listener=mapping")
 	part := is(t, f.get(f.Admin, "/console/workers", "Hx-Request", "true"), http.StatusOK)
+	shows(t, part, `<th scope="row">Books.author</th><td>Authors</td>`, `<span class="tag warn">1m23s</span>`,
+		`<th scope="row">Books.press</th><td>Presses</td><td class="num">0s</td>`)
 	if shows(t, part, "1234"); strings.Contains(part.Text, "<html") {
 		t.Error("htmx gets a whole page")
 	}

@@ -23,11 +23,16 @@ var ListenerList = Operation[none, ListenerRows, error]{
 		}
 		asking, done := at.Bus.UntilDenied(ctx, missed.SubjectList)
 		defer done()
-		gaps, err := missed.Fetch(asking, at.Bus.Conn())
+		found, err := missed.FetchReport(asking, at.Bus.Conn())
 		if err != nil {
 			report(err)
 		}
-		rows := listenerRows(all, gaps)
+		rows := listenerRows(all, found.Missed)
+		for i := range rows {
+			if rows[i].Name == event.OriginCopy {
+				rows[i].Copies = found.Copies
+			}
+		}
 		return &rows, nil
 	},
 	Show: func(s Streams, _ none) (func(error), func(error)) {
@@ -49,6 +54,9 @@ type ListenerRow struct {
 	*replay.Listener
 	Gone   bool           `json:"gone,omitempty"` // it no longer has a consumer, or not again yet
 	Missed *missed.Missed `json:"missed,omitempty"`
+
+	// Copies is how far each of the copies is behind that the listener keeps; nil for other listeners.
+	Copies []missed.CopyLag `json:"copies,omitempty"`
 }
 
 // listenerRows returns the listeners, and those that have missed events and have no consumer.
@@ -101,6 +109,23 @@ func writeListeners(w io.Writer, rows []ListenerRow) error {
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", name, l.Lag, l.Unacked, l.Redelivered, l.Retries, l.Letters,
 			last, describeMissed(l.Missed))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return writeCopies(w, rows)
+}
+
+// writeCopies writes how far copies are behind, if there are any.
+func writeCopies(w io.Writer, rows []ListenerRow) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range rows {
+		if len(l.Copies) > 0 {
+			fmt.Fprintln(t, "\nCOPIES\tOF\tBEHIND")
+		}
+		for _, c := range l.Copies {
+			fmt.Fprintf(t, "%s\t%s\t%s\n", c.Copies, c.Source, c.Behind())
+		}
 	}
 	return t.Flush()
 }

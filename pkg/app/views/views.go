@@ -39,6 +39,7 @@ type Views struct {
 	Missed   func() []missed.Status                    // what listeners have missed
 	Overflow func(source, target, array string) uint64 // entries that this process has not added to arrays
 	Filled   func() []walk.Status                      // the progress of filling arrays
+	Copies   func(ctx context.Context) []missed.CopyLag
 
 	measured measured
 	running  part.Background
@@ -75,7 +76,7 @@ func (v *Views) measure(relay *outbox.Relay) {
 	take := func() { h.take(time.Now(), relay.Stats().Published) }
 	take()
 	v.running.Every(historyInterval, func(context.Context) bool { take(); return true })
-	workers := newConsoleWorkers(v.Served, v.Missed)
+	workers := newConsoleWorkers(v.Served, v.Missed, v.Copies)
 	v.running.Every(sampleInterval, workers.measure)
 	var ctx context.Context
 	ctx, v.end = context.WithCancel(context.Background())

@@ -29,6 +29,7 @@ const (
 type consoleWorkers struct {
 	served *serving.Current
 	log    func() []missed.Status // what listeners have missed
+	copies func(ctx context.Context) []missed.CopyLag
 
 	mu      sync.Mutex
 	samples map[string][]console.Sample // by listener
@@ -36,8 +37,10 @@ type consoleWorkers struct {
 
 var _ console.Workers = (*consoleWorkers)(nil)
 
-func newConsoleWorkers(served *serving.Current, log func() []missed.Status) *consoleWorkers {
-	return &consoleWorkers{served: served, log: log, samples: map[string][]console.Sample{}}
+func newConsoleWorkers(
+	served *serving.Current, log func() []missed.Status, copies func(ctx context.Context) []missed.CopyLag,
+) *consoleWorkers {
+	return &consoleWorkers{served: served, log: log, copies: copies, samples: map[string][]console.Sample{}}
 }
 
 // measure adds a sample of each listener.
@@ -101,6 +104,9 @@ func (w *consoleWorkers) Listeners(ctx context.Context) ([]console.Worker, error
 	}
 	return workers, nil
 }
+
+// Copies implements console.Workers.
+func (w *consoleWorkers) Copies(ctx context.Context) []missed.CopyLag { return w.copies(ctx) }
 
 // missed returns what consumers have missed, as far as it is neither repaired nor confirmed.
 func (w *consoleWorkers) missed() map[string]string {

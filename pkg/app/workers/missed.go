@@ -28,6 +28,7 @@ type LogWatch struct {
 	Log     *slog.Logger
 	Metrics prometheus.Registerer
 	Filling *Filling
+	Copies  *CopyLag
 
 	watch *missed.Watch // nil in a process without the roles mapping, cascade and mail
 }
@@ -64,7 +65,7 @@ func (w *LogWatch) start(_ context.Context, first *serving.Generation) (err erro
 	w.watch, err = missed.Start(missed.Options{
 		Bus: first.Bus, Conn: first.Bus.Conn(), Store: first.Set.Store(config.PositionStore), Logger: w.Log,
 		BuiltIn: w.builtIn, Ignored: []string{sweep.Name},
-		Repairs: repairs,
+		Repairs: repairs, Copies: w.Copies.All,
 	})
 	if err == nil {
 		w.Metrics.MustRegister(w.collector())

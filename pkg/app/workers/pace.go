@@ -47,7 +47,11 @@ func (w *Workers) newCopier(g *serving.Generation) *copies.Worker {
 	return copies.NewWorker(g.Set, copies.Options{
 		CopierOptions: protocol.CopierOptions{Pace: p.wait, Most: p.most},
 		HandOver: func(ctx context.Context, e *event.Envelope) error {
-			return listener.HandOver(ctx, g.Bus, copies.Name, e)
+			err := listener.HandOver(ctx, g.Bus, copies.Name, e)
+			if err == nil {
+				w.Copies.inFlight.HandedOver(e)
+			}
+			return err
 		},
 	})
 }

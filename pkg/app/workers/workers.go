@@ -30,6 +30,7 @@ type Workers struct {
 	Served  *serving.Current
 	Roles   serving.Roles
 	Metrics *serving.Metrics
+	Copies  *CopyLag
 
 	pace     *protocol.Pace
 	overflow overflow
@@ -125,9 +126,9 @@ func (w *Workers) specs(g *serving.Generation) (mine []listener.Spec) {
 		defer done()
 		return now.Copier.Handle(ctx, e)
 	})
-	copied.Handler = func(ctx context.Context, e *listener.Event) error {
+	copied.Handler = w.Copies.follow(g.Copier, func(ctx context.Context, e *listener.Event) error {
 		return g.Copier.HandOver(ctx, applyCopies(ctx, &e.Envelope, 0))
-	}
+	})
 	applyAggregates := applied.Reporting(g.Bus.Conn(), aggregate.Name,
 		func(ctx context.Context, e *event.Envelope) error {
 			now, done := w.Served.Use()

@@ -37,6 +37,7 @@ type Listener struct {
 	PausedUntil time.Time `json:"pausedUntil,omitzero"` // somebody has paused it, or one of its consumers
 
 	Consumers []string `json:"-"` // its durable consumers
+	Delivered uint64   `json:"-"` // the sequence up to which the first of them has received the events
 }
 
 // List returns the listeners, by name.
@@ -76,6 +77,9 @@ func (l *Listener) add(info *jetstream.ConsumerInfo) {
 	l.Redelivered += info.NumRedelivered
 	if until := time.Now().Add(info.PauseRemaining); bus.Paused(info, l.Ordered) && until.After(l.PausedUntil) {
 		l.PausedUntil = until.UTC().Truncate(time.Second)
+	}
+	if l.Delivered == 0 {
+		l.Delivered = info.Delivered.Stream
 	}
 	l.Used = l.Used || info.Delivered.Consumer > 0
 	for _, at := range []*time.Time{info.Delivered.Last, info.AckFloor.Last} {

@@ -6,6 +6,15 @@ const follow = () => document.documentElement.classList.toggle('dark-mode', dark
 follow();
 dark.addEventListener('change', follow);
 
+// The viewer has a main landmark of its own, as the page does: that of the viewer becomes a section.
+const oneMain = ({ React }) => {
+  const create = React.createElement;
+  React.createElement = (type, props, ...children) => (type === 'main'
+    ? create('section', { ...props, 'aria-label': 'Operations' }, ...children)
+    : create(type, props, ...children));
+  return {};
+};
+
 document.addEventListener('DOMContentLoaded', () => {
   const place = document.getElementById('api');
   // The viewer gives the body of a request no label.
@@ -22,6 +31,7 @@ document.addEventListener('DOMContentLoaded', () => {
     syntaxHighlight: false, // its colors are too weak
     validatorUrl: null,
     persistAuthorization: false,
+    plugins: [oneMain],
     supportedSubmitMethods: ['get', 'head', 'post', 'put', 'patch', 'delete'],
   });
 });
