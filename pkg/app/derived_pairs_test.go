@@ -126,8 +126,8 @@ func TestPairsOfDerived(t *testing.T) {
 		"rules": func(_ *testing.T, p *place, a *App) {
 			p.exchange(a, []linkedRequest{
 				{"POST", "/ratings", `{"uuid":"r","recipe":"shut"}`, 401, ""},
-				{"POST", "/ratings", `{"uuid":"r","recipe":"none"}`, 401, ""},
-				{"POST", "/ratings", `{"uuid":"r"}`, 401, ""},
+				{"POST", "/ratings", `{"uuid":"r","recipe":"none"}`, 400, "an object of Recipes that exists"},
+				{"POST", "/ratings", `{"uuid":"r"}`, 400, "is required"},
 			})
 		},
 		"reload": func(_ *testing.T, p *place, a *App) {

@@ -59,7 +59,7 @@ func derivedOn(t *testing.T, in [3]string) {
 	config := configure("")
 	s := process.Serve(t, config)
 	must(t, s, 201, "POST", "/cooks", `{"uuid":"ada","name":"Ada"}`)
-	must(t, s, 401, "POST", "/ratings", `{"uuid":"x"}`) // the rule asks the recipe
+	must(t, s, 400, "POST", "/ratings", `{"uuid":"x"}`) // the rule needs a recipe
 	must(t, s, 201, "POST", "/recipes", `{"uuid":"shut","cook":"ada","open":false}`)
 	if r, err := ask(s, "POST", "/ratings", `{"recipe":"shut"}`); err != nil || r.status == 201 {
 		t.Errorf("a rating of a recipe that is not open: %v %d", err, r.status)
