@@ -131,7 +131,7 @@ func (r *rounds) take(s source, at *runner) (now *round, rest time.Duration) {
 		return nil, 0
 	}
 	at.next, at.until = newRound(), time.Time{}
-	if now.resting > 0 {
+	if now.resting > 0 || rest > 0 {
 		at.until = time.Now().Add(restFor)
 	}
 	r.resting -= now.resting

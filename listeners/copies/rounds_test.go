@@ -120,10 +120,13 @@ func TestOtherRoundsDoNotRest(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 				f.event(t, "x", c, 0)
 				time.Sleep(10 * time.Millisecond)
+				f.event(t, "x", c, 0)
+				time.Sleep(10 * time.Millisecond)
 				f.event(t, "x", aggregates, restFor)
 				f.idle(t)
-				if n := len(f.began["x"]); n != 3 {
-					t.Errorf("%d rounds, want 3", n)
+				began := f.began["x"]
+				if len(began) != 4 || began[3].Sub(began[2]) < restFor {
+					t.Errorf("%d rounds, want 4, the last one after a rest", len(began))
 				}
 			})
 		})
