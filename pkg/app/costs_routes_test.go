@@ -66,7 +66,8 @@ var costlyRows = []costlyRoutes{
 	{name: "forms of the console", head: 2 << 20, body: 2 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
 		routes: `
 		POST /console/first POST /console/letters POST /console/login POST /console/login/passkey POST /console/logout
-		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/object/{uuid}
+		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
+		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete
 		POST /console/objects/{store}/object/{uuid}/files/{property} POST /console/objects/{store}/object/{uuid}/files/{property}/{index}/delete
 		POST /console/second-factor POST /console/second-factor/code

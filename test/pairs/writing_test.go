@@ -72,7 +72,7 @@ func rulesLinked(c *cell) {
 	c.kitchen().rate(c.own("@1"), c.own("@soup"), 1)
 	c.try(200, `PATCH /recipes/@soup {"open":false}`)
 	c.try(401, `POST /ratings {"uuid":"@2","recipe":"@soup"}`)
-	c.try(401, `POST /ratings {"uuid":"@2"}`)
+	c.try(400, `POST /ratings {"uuid":"@2"}`)
 	c.try(401, `GET /ratings/@1`)
 
 	ann, ben := c.as("ann"), c.as("ben")

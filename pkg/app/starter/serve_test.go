@@ -368,7 +368,7 @@ func TestARecipeSiteKeepsNamesAndNumbers(t *testing.T) {
 		// drafts take no comments, and who may not get one can't name it
 		step{"ann", "POST /comments", `{"recipe":"{soup}","text":"Early"}`, 403, "", []string{"linked.recipe"}},
 		step{"bob", "POST /ratings", `{"recipe":"{soup}","stars":1}`, 400, "", []string{"recipe"}},
-		step{"bob", "POST /comments", `{"text":"On nothing"}`, 403, "", nil},
+		step{"bob", "POST /comments", `{"text":"On nothing"}`, 400, "", nil},
 
 		step{"ann", "PUT /recipes/{soup}", `{"published":true}`, 200, "", nil},
 		step{"bob", "POST /comments", `{"recipe":"{soup}","text":"Great!"}`, 201, "great",
