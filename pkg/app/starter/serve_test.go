@@ -404,7 +404,7 @@ func TestARecipeSiteKeepsNamesAndNumbers(t *testing.T) {
 		step{"nobody", "GET /recipes", "", 200, "", []string{"!Soup", "!Great!"}},
 		step{"nobody", "GET /comments/{great}", "", 401, "", nil},
 		step{"eve", "GET /comments", "", 200, "", []string{"!Great!", "Thin."}},
-		step{"eve", "POST /comments", `{"recipe":"{soup}","text":"Still thin."}`, 403, "", nil},
+		step{"eve", "POST /comments", `{"recipe":"{soup}","text":"Still thin."}`, 400, "", nil},
 		step{"ann", "PUT /recipes/{soup}", `{"published":true}`, 200, "", nil},
 
 		step{"eve", "DELETE /users/{eve}", "", 204, "", nil})
