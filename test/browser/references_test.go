@@ -26,22 +26,23 @@ func (f *fixture) testReferences(t *testing.T) {
 		f.fill(t, `[name="q.authors"]`, name[:3])
 		f.press(t, name)
 		f.until(t, func() error {
-			if empty, err := attempt[bool](f, `document.activeElement.value === "" &&
-				document.activeElement.name === "q.authors"`); err != nil || !empty {
-				return fmt.Errorf("%s is not chosen yet, %v", name, err)
+			chosen, err := attempt[bool](f, `document.activeElement.value === "" &&
+				document.activeElement.name === "q.authors"`)
+			if err == nil && !chosen {
+				err = fmt.Errorf("%s is not chosen yet", name)
 			}
-			return nil
+			return err
 		})
 	}
 	f.names(t, `"lovelace",`)
 	f.names(t, `"austen"`)
 	f.click(t, `[aria-label="Remove lovelace from authors"]`)
 	f.until(t, func() error {
-		if text, err := attempt[string](f, `document.querySelector("#text").value`); err != nil ||
-			strings.Contains(text, "lovelace") {
-			return fmt.Errorf("it is still named by %s, %v", text, err)
+		text, err := attempt[string](f, `document.querySelector("#text").value`)
+		if err == nil && strings.Contains(text, "lovelace") {
+			err = fmt.Errorf("it is still named by %s", text)
 		}
-		return nil
+		return err
 	})
 	// Enter searches, and saves nothing.
 	f.fill(t, `[name="q.authors"]`, "none of them")
