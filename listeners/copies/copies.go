@@ -68,6 +68,24 @@ func NewWorker(set *store.Set, o Options) *Worker {
 // Handle applies an event. When it returns nil the copies match what the event reported, or something later. Of long
 // work it does a part, and returns Unfinished.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
+	why := cause{aggregates: e.Origin == event.OriginAggregate, awaited: e.Ctx.Wait != ""}
+	return w.handle(ctx, e, func(k *store.Copies) pass { return w.join(source{k, e.UUID}, why).wait })
+}
+
+// HandleSerially is Handle and HandOver without rounds that events share, in the caller's goroutine.
+func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
+	return w.HandOver(ctx, w.handle(ctx, e, func(k *store.Copies) pass {
+		return func(ctx context.Context) (*mapping.Rest, error) {
+			return w.copier.Spread(ctx, k, e.UUID, mapping.Rest{})
+		}
+	}))
+}
+
+// pass waits for a pass over the objects that name an event's object, and returns what is left of it.
+type pass func(ctx context.Context) (*mapping.Rest, error)
+
+// handle applies an event. begin begins a pass; all that an event needs begin before the first one is awaited.
+func (w *Worker) handle(ctx context.Context, e *event.Envelope, begin func(k *store.Copies) pass) error {
 	if e.Ctx.Rest != "" {
 		return w.resume(ctx, e)
 	}
@@ -75,38 +93,13 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 		return err
 	}
 	all := w.following(e)
-	tickets := make([]ticket, len(all))
+	passes := make([]pass, len(all))
 	for i, k := range all {
-		tickets[i] = w.join(source{k, e.UUID}, cause{
-			aggregates: e.Origin == event.OriginAggregate, awaited: e.Ctx.Wait != "",
-		})
+		passes[i] = begin(k)
 	}
 	left := Unfinished{}
 	for i, k := range all {
-		rest, err := tickets[i].wait(ctx)
-		if err != nil {
-			return err
-		}
-		left.add(e, k, rest)
-	}
-	return left.orNil()
-}
-
-// HandleSerially is Handle and HandOver without rounds that events share, in the caller's goroutine.
-func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
-	return w.HandOver(ctx, w.handleSerially(ctx, e))
-}
-
-func (w *Worker) handleSerially(ctx context.Context, e *event.Envelope) error {
-	if e.Ctx.Rest != "" {
-		return w.resume(ctx, e)
-	}
-	if err := w.correct(ctx, e); err != nil {
-		return err
-	}
-	left := Unfinished{}
-	for _, k := range w.following(e) {
-		rest, err := w.copier.Spread(ctx, k, e.UUID, mapping.Rest{})
+		rest, err := passes[i](ctx)
 		if err != nil {
 			return err
 		}
