@@ -33,25 +33,13 @@ func (r *requirements) releasedBy(stored, next object.Object) []byte {
 			return slices.Contains(now, uuid)
 		})
 		if len(before) > 0 {
-			all[ref.Field] = arrayOf(before)
+			all.Set(ref.Field, before)
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
 	return all.Encode()
-}
-
-// arrayOf encodes texts.
-func arrayOf(all []string) []byte {
-	array := []byte("[")
-	for i, text := range all {
-		if i > 0 {
-			array = append(array, ',')
-		}
-		array = object.AppendString(array, text)
-	}
-	return append(array, ']')
 }
 
 // keepReleased sets the field in the object of a write. Workers, which name nothing new, leave it.
