@@ -39,10 +39,8 @@ type database struct {
 // backends measures each backend compared with the bare calls of its driver
 // against the same server, and counts belfry's calls.
 func (b *bench) backends(ctx context.Context, requests int) (err error) {
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
-		if err := os.Setenv(name, "belfry-load"); err != nil { // the server takes any
-			return err
-		}
+	if err := setCredentials(); err != nil {
+		return err
 	}
 	bare, err := build(ctx, ".", b.folder, "bare", "./load/bare")
 	if err != nil {
@@ -71,6 +69,11 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 		}
 		return nil
 	})
+}
+
+// setCredentials sets those of DynamoDB's stand-in, which takes any.
+func setCredentials() error {
+	return errors.Join(os.Setenv("AWS_ACCESS_KEY_ID", "belfry-load"), os.Setenv("AWS_SECRET_ACCESS_KEY", "belfry-load"))
 }
 
 // mongoDatabase returns an existing server, or starts one. The latter is

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -59,13 +58,11 @@ func (b *bench) copies(ctx context.Context, most int) error {
 	if err := b.copiesOf(ctx, copied{"", most, copyCreates, ratedRate, 50 * time.Millisecond}); err != nil {
 		return err
 	}
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
-		if err := os.Setenv(name, "belfry-load"); err != nil { // the server takes any
-			return err
-		}
+	if err := setCredentials(); err != nil {
+		return err
 	}
 	return backing.WithHost(ctx, func(h *backing.Host) error {
-		mongo := strings.Replace(mongoDatabase(h).url, "%", "%%", -1)
+		mongo := strings.ReplaceAll(mongoDatabase(h).url, "%", "%%")
 		for _, backend := range []string{
 			"{type: mongodb, url: '" + mongo + "', database: belfry-load-%s}",
 			"{type: dynamodb, region: eu-central-1, endpoint: '" + backing.Dynoxide(h).URL + "', tablePrefix: %s_}",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"belfry/test/backing"
@@ -75,10 +74,8 @@ func (b *bench) scales(ctx context.Context, requests int, of scaleBackend) error
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
-		if err := os.Setenv(name, "belfry-load"); err != nil { // the server takes any
-			return err
-		}
+	if err := setCredentials(); err != nil {
+		return err
 	}
 	s := &scale{bench: b, scaleBackend: of, operations: min(requests, of.most)}
 	fmt.Printf("%s, %d operations of each kind, %d connections:\n", s.name, s.operations, scaleConns)
