@@ -9,8 +9,8 @@ import (
 )
 
 // A deletion under a reference that restricts it marks its object, which changes the revision and has no event. A write
-// that newly names an object is made, and then taken back if the object was deleted meanwhile: it is refused, has an
-// event, and so does the write that takes it back. What was acknowledged wins: its object stays.
+// that newly names an object is made, and then taken back if the object was deleted meanwhile: it is refused and has
+// an event, as has the write that takes it back. What was acknowledged wins: its object stays.
 
 // mayBeUndone reports whether a write may have been made although it was refused.
 func mayBeUndone(op history.Op) bool {
