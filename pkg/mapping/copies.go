@@ -32,7 +32,8 @@ type CopierOptions struct {
 	// Most is how many objects one call of Spread handles, about; nil: any number.
 	Most func(ctx context.Context) int
 
-	// Concurrency is how many objects get their copies at once, so that they share the syncs of the backend. 0: 64.
+	// Concurrency is how many objects get their copies at once, so that they share the syncs of the backend. With
+	// more, the events of other writes wait longer behind theirs. 0: 20.
 	Concurrency int
 
 	Page int // objects that are read at once; 0: 500
@@ -46,7 +47,7 @@ func NewCopier(set *store.Set, o CopierOptions) *Copier {
 	if o.Most == nil {
 		o.Most = func(context.Context) int { return math.MaxInt }
 	}
-	o.Concurrency, o.Page = cmp.Or(o.Concurrency, 64), cmp.Or(o.Page, pageSize)
+	o.Concurrency, o.Page = cmp.Or(o.Concurrency, 20), cmp.Or(o.Page, pageSize)
 	return &Copier{set: set, opts: o}
 }
 

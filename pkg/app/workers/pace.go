@@ -26,8 +26,9 @@ const partShare = 10
 const (
 	paceEvery = 200 * time.Millisecond // how often the lag is read at most
 	ownWait   = time.Second            // for the listener of copies itself, which is needed for its progress
-	restMost  = time.Second            // between objects that get their copies at once
-	queued    = 16                     // events that may wait to be published before those of more copies
+	restPart  = 4                      // of the time that some objects took, before the next ones
+	restMost  = time.Second            // of a rest
+	queued    = 8                      // events that may wait to be published before those of more copies
 )
 
 // pace delays copies for the sake of other work.
@@ -57,14 +58,14 @@ func (w *Workers) newCopier(g *serving.Generation) *copies.Worker {
 }
 
 // wait delays the next copies after those that took some time. They share the machine and the bus with the requests of
-// clients and the work that these cause: they rest as long as they have worked, and do not queue events before theirs.
+// clients and the work that these cause: they rest for a part of the time, and do not queue events before theirs.
 func (p *pace) wait(ctx context.Context, took time.Duration) error {
 	for began := time.Now(); ; {
 		behind, own := p.lagging(ctx)
 		waited := time.Since(began)
 		full := took > 0 && p.generation.Relay.Stats().Events > queued
 		if !behind && (!own && !full || waited > ownWait) {
-			return backoff.Sleep(ctx, min(took, restMost))
+			return backoff.Sleep(ctx, min(took/restPart, restMost))
 		}
 		pause := paceEvery
 		if !behind && !own {
