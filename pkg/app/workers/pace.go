@@ -26,8 +26,8 @@ const partShare = 10
 const (
 	paceEvery = 200 * time.Millisecond // how often the lag is read at most
 	ownWait   = time.Second            // for the listener of copies itself, which is needed for its progress
-	restPart  = 4                      // of the time that some objects took, before the next ones
-	restMost  = time.Second            // of a rest
+	restPart  = 4                      // after some objects: this part of the time that they took
+	restMost  = time.Second            // the longest rest
 	queued    = 8                      // events that may wait to be published before those of more copies
 )
 
