@@ -39,11 +39,22 @@ func closedLoop(base string, conns, total int, one func(c *client, i int) error)
 
 // closedLoops is closedLoop with the connections spread over several servers.
 func closedLoops(bases []string, conns, total int, one func(c *client, i int) error) (result, error) {
+	return loops(bases, conns, func(i int) bool { return i < total }, one)
+}
+
+// loopsFor is closedLoop for a time, with at most this many requests.
+func loopsFor(took time.Duration, base string, conns, most int, one func(c *client, i int) error) (result, error) {
+	end := time.Now().Add(took)
+	return loops([]string{base}, conns, func(i int) bool { return i < most && time.Now().Before(end) }, one)
+}
+
+// loops sends requests over conns connections to several servers while there are more.
+func loops(bases []string, conns int, more func(i int) bool, one func(c *client, i int) error) (result, error) {
 	var next atomic.Int64
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var failed error
-	all := make([]time.Duration, 0, total)
+	var all []time.Duration
 	began := time.Now()
 	for n := range conns {
 		wg.Go(func() {
@@ -51,7 +62,7 @@ func closedLoops(bases []string, conns, total int, one func(c *client, i int) er
 			var mine []time.Duration
 			for err == nil {
 				i := int(next.Add(1)) - 1
-				if i >= total {
+				if !more(i) {
 					break
 				}
 				sent := time.Now()
@@ -70,7 +81,7 @@ func closedLoops(bases []string, conns, total int, one func(c *client, i int) er
 		})
 	}
 	wg.Wait()
-	r := result{requests: total, took: time.Since(began), latencies: all}
+	r := result{requests: len(all), took: time.Since(began), latencies: all}
 	slices.Sort(r.latencies)
 	return r, failed
 }

@@ -23,7 +23,7 @@ func main() {
 		1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and "+
 			"of growth; 0 skips these")
 	only := flag.String("only",
-		"", "run one part: rates, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, "+
+		"", "run one part: rates, peers, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, "+
 			"listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
@@ -95,6 +95,7 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 		run  func() error
 	}{
 		{"rates", func() error { return b.rates(ctx, rounds, requests) }},
+		{"peers", func() error { return b.peers(ctx) }},
 		{"streams", func() error { return b.streams(ctx, rounds, requests) }},
 		{"lag", func() error { return b.lag(ctx) }},
 		{"parent", func() error { return b.oneParent(ctx) }},

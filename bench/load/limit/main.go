@@ -40,6 +40,7 @@ func run(address, folder string) error {
 	fmt.Printf("http://%s\n", listener.Addr())
 	e := echo.New()
 	e.GET("/readyz", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
+	e.GET("/hello", func(c echo.Context) error { return c.String(http.StatusOK, "Hello, World!") })
 	e.POST("/items", func(c echo.Context) error { return create(c, db) })
 	e.POST("/hash", hash)
 	e.GET("/items/:uuid", func(c echo.Context) error { return get(c, db) })
