@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"belfry/pkg/event"
-	"belfry/test/backing"
 )
 
 // The load of cascades, beside deletions of the same objects by clients.
 const (
-	cascaded       = 100   // children of one parent
+	cascaded       = 1_000 // children of one parent
 	cascadedConns  = 32    // of the clients that delete as many
 	cascadedRounds = 3
 	cascadedMost   = 5.0         // times as long as the clients take, at most
@@ -23,7 +21,9 @@ const (
 
 // cascades measures on a backend how long a deletion takes until all children are deleted and their events are
 // published, beside clients that delete as many children themselves.
-func (b *bench) cascades(ctx context.Context, name, backend string, pause time.Duration) (err error) {
+func (b *bench) cascades(
+	ctx context.Context, name, backend string, children int, pause time.Duration,
+) (err error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (b *bench) cascades(ctx context.Context, name, backend string, pause time.D
 			del func(run string) error
 		}{
 			{fmt.Sprintf("s%d", round), &alone, func(run string) error {
-				_, err := closedLoop(s.base, cascadedConns, cascaded, func(c *client, i int) error {
+				_, err := closedLoop(s.base, cascadedConns, children, func(c *client, i int) error {
 					return expect(c, 204, "DELETE", fmt.Sprintf("/children/%s-%08d", run, i), nil)
 				})
 				return err
@@ -59,7 +59,7 @@ func (b *bench) cascades(ctx context.Context, name, backend string, pause time.D
 				return err
 			}},
 		} {
-			took, err := b.deletion(ctx, s, log, turn.run, turn.del)
+			took, err := deletion(s, log, turn.run, children, turn.del)
 			if err != nil {
 				return err
 			}
@@ -71,25 +71,24 @@ func (b *bench) cascades(ctx context.Context, name, backend string, pause time.D
 		ratios[i] = together[i].Seconds() / alone[i].Seconds()
 	}
 	fmt.Printf("%s: %d children deleted by %d clients: %s; by a cascade: %s; ratio %.1f (goal %.0f): %s\n", name,
-		cascaded, cascadedConns, span(alone), span(together), median(ratios), cascadedMost,
+		children, cascadedConns, span(alone), span(together), median(ratios), cascadedMost,
 		verdict(median(ratios) <= cascadedMost))
 	return nil
 }
 
 // deletion fills a parent with children, and measures until del has deleted them and the events of that are published.
-func (b *bench) deletion(ctx context.Context, s *server, log *eventLog, run string,
-	del func(run string) error) (time.Duration, error) {
+func deletion(s *server, log *eventLog, run string, children int, del func(run string) error) (time.Duration, error) {
 	if _, err := closedLoop(s.base, 1, 1, create("/parents", run)); err != nil {
 		return 0, err
 	}
-	if _, err := closedLoop(s.base, cascadedConns, cascaded, func(c *client, i int) error {
+	if _, err := closedLoop(s.base, cascadedConns, children, func(c *client, i int) error {
 		return expect(c, 201, "POST", "/children",
 			object(fmt.Sprintf("%s-%08d", run, i), fmt.Sprintf(`"parent":"%s-00000000",`, run)))
 	}); err != nil {
 		return 0, err
 	}
 	if err := pollUntil(s, "/parents/"+run+"-00000000",
-		func(body []byte) bool { return entries(body) == cascaded }); err != nil {
+		func(body []byte) bool { return entries(body) == children }); err != nil {
 		return 0, err
 	}
 	if err := published(s, 0); err != nil {
@@ -108,10 +107,10 @@ func (b *bench) deletion(ctx context.Context, s *server, log *eventLog, run stri
 		return 0, err
 	}
 	seen := map[string]bool{} // by subject, which has the uuid: an event may be published twice
-	for len(seen) < cascaded {
+	for len(seen) < children {
 		m, err := deleted.NextMsg(cascadedWithin)
 		if err != nil {
-			return 0, fmt.Errorf("%d of %d children are deleted: %w", len(seen), cascaded, err)
+			return 0, fmt.Errorf("%d of %d children are deleted: %w", len(seen), children, err)
 		}
 		seen[m.Subject] = true
 	}
@@ -124,29 +123,29 @@ func span(all []time.Duration) string {
 	return short(slices.Min(all)) + " to " + short(slices.Max(all))
 }
 
-// cascadeRates is the part of backends that measures cascades.
-func (b *bench) cascadeRates(ctx context.Context) error {
-	if err := setCredentials(); err != nil {
+// cascadeTrips counts the requests to the server for each child that a cascade deletes.
+func (c *counter) cascadeTrips(s *server, name string) error {
+	if _, err := closedLoop(s.base, 1, 1, create("/parents", "d")); err != nil {
 		return err
 	}
-	if err := b.cascades(ctx, "file", "{type: file}", 0); err != nil {
+	if _, err := closedLoop(s.base, 1, counted, func(c *client, i int) error {
+		return expect(c, 201, "POST", "/children", object(fmt.Sprintf("d-%08d", i), `"parent":"d-00000000",`))
+	}); err != nil {
 		return err
 	}
-	return backing.WithHost(ctx, func(h *backing.Host) error {
-		for _, d := range []struct{ name, backend string }{
-			{"dynoxide", fmt.Sprintf(onDynamo, backing.Dynoxide(h).URL)},
-			{"dynalite", fmt.Sprintf(onDynamo, backing.Dynalite(h).URL)},
-			{"mongodb", fmt.Sprintf("{type: mongodb, url: '%s', database: belfry-load}", mongoDatabase(h).url)},
-		} {
-			if only := os.Getenv("CASC"); only != "" && only != d.name {
-				continue
-			}
-			if err := b.cascades(ctx, d.name, d.backend, metricsPause); err != nil {
-				return fmt.Errorf("%s: %w", d.name, err)
-			}
-		}
-		return nil
-	})
+	if err := c.quiet(); err != nil {
+		return err
+	}
+	c.reset()
+	if _, err := closedLoop(s.base, 1, 1, func(c *client, _ int) error {
+		return expect(c, 204, "DELETE", "/parents/d-00000000", nil)
+	}); err != nil {
+		return err
+	}
+	if err := c.quiet(); err != nil {
+		return err
+	}
+	fmt.Printf("%s: requests to the server per deletion by a cascade of %d, including the work it causes: %s\n", name,
+		counted, c.per(counted))
+	return nil
 }
-
-const onDynamo = "{type: dynamodb, region: eu-central-1, endpoint: '%s'}"

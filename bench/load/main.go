@@ -24,7 +24,7 @@ func main() {
 			"of growth; 0 skips these")
 	only := flag.String("only",
 		"", "run one part: rates, peers, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, "+
-			"listener, backends, cascades, console, costs, growth, arrays, copies, scale, scale-mongodb")
+			"listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	points := flag.String("json", "", "file for what the parts scale and growth have measured, as JSON")
@@ -108,7 +108,6 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 		{"fills", func() error { return b.fills(ctx, rounds, requests/4) }},
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},
-		{"cascades", func() error { return b.cascadeRates(ctx) }},
 		{"console", func() error { return b.consoleViews(ctx, million) }},
 		{"costs", func() error { return b.costs(ctx) }},
 		{"growth", func() error { return b.growth(ctx, million) }},
