@@ -48,7 +48,7 @@ func (b *bench) cascades(
 		}{
 			{fmt.Sprintf("s%d", round), &alone, func(run string) error {
 				_, err := closedLoop(s.base, cascadedConns, children, func(c *client, i int) error {
-					return expect(c, 204, "DELETE", fmt.Sprintf("/children/%s-%08d", run, i), nil)
+					return deleteChild(c, fmt.Sprintf("/children/%s-%08d", run, i))
 				})
 				return err
 			}},
@@ -116,6 +116,19 @@ func deletion(s *server, log *eventLog, run string, children int, del func(run s
 	}
 	took := time.Since(began)
 	return took, published(s, 0)
+}
+
+// deleteChild deletes a child, and tries again while its backend is too slow for its clients.
+func deleteChild(c *client, path string) error {
+	for attempt := 0; ; attempt++ {
+		status, err := c.do("DELETE", path, nil)
+		switch {
+		case err != nil || status == 204 || status == 404 && attempt > 0:
+			return err
+		case status != 503 || attempt == 10:
+			return fmt.Errorf("DELETE %s: unexpected status: %d, want 204: %s", path, status, c.body)
+		}
+	}
 }
 
 // span is the shortest and the longest of some times.

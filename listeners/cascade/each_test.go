@@ -78,7 +78,7 @@ func (f *gated) owner(name string, pets int) func(ctx context.Context) error {
 	for i := range pets {
 		f.save("Pets", fmt.Sprintf("%s-pet%d", name, i), "owner", name)
 	}
-	e := f.fixture.delete("People", name)
+	e := f.delete("People", name)
 	return func(ctx context.Context) error { return f.worker.Handle(ctx, e) }
 }
 
@@ -235,7 +235,7 @@ func TestNestedCascadesShareASlot(t *testing.T) {
 				f.save("Pets", fmt.Sprintf("%s-pet%d", name, j), "owner", name)
 			}
 		}
-		f.fixture.delete("People", "staff0")
+		f.delete("People", "staff0")
 		for all := f.pending(); len(all) > 0; all = f.pending() {
 			g, gctx := errgroup.WithContext(ctx)
 			for _, e := range append(all, all...) { // each one is redelivered
