@@ -107,7 +107,7 @@ func (v *verification) settleCopies(ctx context.Context, copier *mapping.Copier,
 	return nil
 }
 
-// settleCopy returns the copies of an object that are wrong. With Repair it makes them right, and there are none.
+// settleCopy returns the copies of an object that are wrong, and with Repair makes them right.
 func (v *verification) settleCopy(ctx context.Context, copier *mapping.Copier, s *store.Store, uuid string,
 	repaired *atomic.Int64) (wrong []string, err error) {
 	o, err := s.Get(ctx, uuid)
