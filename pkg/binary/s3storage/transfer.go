@@ -89,8 +89,10 @@ func (t *transfer) discard() {
 		p.buffer.reset()
 	}
 	t.waiting = nil
-	t.budget.Release(int64(t.reserved) * partSize)
-	t.reserved = 0
+	if t.reserved > 0 {
+		t.budget.Release(int64(t.reserved) * partSize)
+		t.reserved = 0
+	}
 }
 
 // start sends the parts that wait.
