@@ -188,7 +188,7 @@ func TestCancellationEndsAllParts(t *testing.T) {
 		commit bool
 	}{
 		"while it waits to send another": {len(c), false},
-		"while it commits":               {4*s3storage.PartSize - 1, true},
+		"while it commits":               {4*s3storage.PartSize + 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := front(t, server, true)
