@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"belfry/config"
+	"belfry/internal/memory"
 	"belfry/pkg/app/command"
 )
 
@@ -38,7 +39,7 @@ func (c *operationCmd) Run(ctx context.Context, s streams) error {
 }
 
 func runLine(ctx context.Context, line command.Line, load func() (*config.Config, error), s streams) error {
-	limitCollector()
+	memory.TuneCommand()
 	return line.Run(ctx, load, command.Streams{
 		In: s.in, Out: s.out, Err: s.err, Terminal: isTerminal(s.err),
 		Password: func(ctx context.Context) (string, error) { return readPassword(ctx, s) },

@@ -7,14 +7,13 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"belfry/config"
+	"belfry/internal/memory"
 	"belfry/pkg/app"
 )
 
@@ -29,7 +28,7 @@ type serveCmd struct {
 func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	ctx, hangups := receiveHangups(ctx)
 	defer hangups.stop()
-	tuneCollector()                // before the start, whose heap is small: the collector would run five times
+	memory.Tune(memory.Of())       // before the start, whose heap is small: the collector would run five times
 	signal.Ignore(syscall.SIGPIPE) // the end of a program that reads the output, as of a log, is not that of belfry
 	loaded, err := c.read()
 	if err != nil {
@@ -70,9 +69,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		ready = append(ready, a.Served(firstAdmin)...)
 	}
 	log.Info("ready", ready...)
-	defer runtime.KeepAlive(newBallast())
-	debug.FreeOSMemory() // that the start needed
-	unmapProgram()
+	go memory.ReturnWhenIdle(ctx, unmapProgram)
 
 	reason, failed := serveUntil(ctx, a, hangups)
 	within, delay := current.Load().ShutdownTimeout, current.Load().ShutdownDelay

@@ -70,6 +70,7 @@ type Options struct {
 	Passkeys  *config.Passkeys // nil: no login by passkey
 	Limits    config.Limits
 	Hash      passwords.HashParams // of new passwords; zero: the default ones
+	Hashes    int                  // at once; 0: as many as there are cores
 	Passwords weak.Options
 
 	Methods []NewMethod // besides belfry's own ones
@@ -143,7 +144,7 @@ func New(o Options) *Service {
 		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, now), base: baseurl.Parse(o.BaseURL),
 		pending: &sync.WaitGroup{}, email: copyOf(o.Email),
 	}
-	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams())),
+	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams()), o.Hashes),
 		make(chan struct{}, exports.MaxExports), (*guess.Guesses)(nil)
 	if before := o.Previous; before != nil {
 		slots, guesses = before.Exports.Slots, before.guesses

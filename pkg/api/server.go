@@ -232,7 +232,7 @@ func refusalOf(o Options) httpkit.RefusalPage {
 
 // fileHandlers returns what serves the binary services of a contract, by their names.
 func fileHandlers(calls *httpkit.Calls, k *apimodel.Contract, services []files.Options) map[string]*files.Handler {
-	all, uploads := map[string]*files.Handler{}, files.NewMemory()
+	all, uploads := map[string]*files.Handler{}, files.NewMemory(0)
 	for _, o := range services {
 		o.Memory = cmp.Or(o.Memory, uploads)
 		for _, f := range k.Files {

@@ -3,16 +3,19 @@ package app
 import (
 	"time"
 
+	"belfry/internal/memory"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
 	"belfry/listeners/mapping"
 	"belfry/listeners/sweep"
+	"belfry/pkg/api/files"
 	"belfry/pkg/app/accounts"
 	"belfry/pkg/app/backups"
 	"belfry/pkg/app/control"
 	"belfry/pkg/app/data"
 	"belfry/pkg/app/front"
 	"belfry/pkg/app/health"
+	"belfry/pkg/app/holders"
 	"belfry/pkg/app/indexing"
 	"belfry/pkg/app/mailers"
 	"belfry/pkg/app/messaging"
@@ -56,7 +59,9 @@ func newWiring(a *App) *wiring {
 	served, roles, log, lifetime := a.served, a.roles, a.log, a.lifetime
 	metrics, startup := serving.NewMetrics(), &serving.Startup{}
 	counted, asked := metrics.Registry, metrics.Asked
-	run, began, pages := object.NewUUID(), time.Now(), pagememory.New(store.MaxPageBytes)
+	run, began, pages := object.NewUUID(), time.Now(), pagememory.NewOf(memory.Of().Lists, store.MaxPageBytes)
+	uploads := files.NewMemory(memory.Of().Uploads)
+	held := &holders.Holders{Served: served, Metrics: asked, Pages: pages, Uploads: uploads}
 	wait := data.Awaiter{Startup: startup, Log: log}
 	missing := &workers.Missing{}
 	runner := workers.Runner{Log: log, Missing: missing, Fail: lifetime.Fail}
@@ -82,7 +87,7 @@ func newWiring(a *App) *wiring {
 	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began}
 	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics, Copies: w.copies}
 	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began,
-		Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated}
+		Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated, Memory: held.Of}
 	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self,
 		Reload: a.controlReload}
 	w.views = &views.Views{
@@ -91,7 +96,7 @@ func newWiring(a *App) *wiring {
 		Filled: w.filling.Status,
 		System: &views.System{Roles: roles, Log: log, Health: w.health, Mailers: mailing, Walks: w.walks.Status,
 			Removed: w.filling.Removed, Elsewhere: processes.FailsElsewhere, Place: here.Place, Serving: here.Serving,
-			Began: began, LastReload: a.lastReload.Load},
+			Began: began, LastReload: a.lastReload.Load, Memory: held.Of},
 	}
 
 	clients, mails, sweeps, searches := roles.Has(plan.RoleFront), roles.Has(mail.Name), roles.Has(sweep.Name),
@@ -134,13 +139,14 @@ func newWiring(a *App) *wiring {
 		{true, (&data.FolderWatch{Served: served, Fail: lifetime.Fail}).Part()},
 		{true, (&messaging.SettingsCheck{Served: served, Roles: roles, Log: log, Metrics: asked}).Part()},
 		{true, w.backups.Part()},
+		{true, held.Part()},
 		{true, processes.Part()},
 		{true, (&control.Control{Served: served, Log: log, Folder: folder, Here: here}).Part()},
 		{clients, (&routes.Streams{Served: served, Log: log, Metrics: counted}).Part()},
 		{true, w.health.Part()},
 		{clients, w.views.Part()},
 		{true, (&routes.Routes{Roles: roles, Log: log, Metrics: metrics, Lifetime: lifetime, Health: w.health,
-			Pages: pages, Console: w.views.Options}).Part()},
+			Pages: pages, Uploads: uploads, Console: w.views.Options}).Part()},
 		{clients, (&routes.Operations{Served: served, Log: log, Metrics: counted, Pages: pages}).Part()},
 		{true, w.front.ServePart()},
 	} {

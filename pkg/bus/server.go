@@ -32,6 +32,9 @@ type Server interface {
 	// WriteError is errs.Unavailable while the server can't write its streams.
 	WriteError() error
 
+	// Subjects is how many subjects the server keeps an index of in memory; 0 when it does not run.
+	Subjects() int
+
 	// HasInterest reports whether anyone may be subscribed to a subject.
 	HasInterest(subject string) bool
 
@@ -59,6 +62,15 @@ func (b *Bus) Sync(ctx context.Context) error {
 		return nil
 	}
 	return b.opts.Server.Sync(ctx)
+}
+
+// Subjects is how many subjects of streams this process keeps an index of in memory: none unless the server is
+// embedded.
+func (b *Bus) Subjects() int {
+	if b.opts.Server == nil {
+		return 0
+	}
+	return b.opts.Server.Subjects()
 }
 
 // StopServer stops the server of Options.Server and returns once the connection

@@ -54,12 +54,53 @@ func WithoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xe
 // values are Canonical. It checks syntax only. The values refer to data, which must not change afterwards.
 func Decode(data []byte) (Object, error) { return decode(Canonical(data)) }
 
+// DecodeFields is Decode of some top-level fields, without the others. It reads no further than the last of these. The
+// object is into, whose fields it replaces; nil: a new one.
+func DecodeFields(into Object, data []byte, names []string) (Object, error) {
+	o := into
+	if o == nil {
+		o = make(Object, len(names))
+	}
+	clear(o)
+	err := members(Canonical(data), func(quoted, value []byte) bool {
+		for _, name := range names {
+			if isQuoted(quoted, name) {
+				o[name] = json.RawMessage(value)
+				break
+			}
+		}
+		return len(o) < len(names)
+	})
+	return o, err
+}
+
 func decode(data []byte) (Object, error) {
-	o := make(Object, 8)
+	// A map that grows while it is filled allocates twice as much. So the fields are counted first, if they are not too
+	// many to be remembered.
+	var first [24]struct {
+		name  string
+		value []byte
+	}
+	var o Object
+	n := 0
 	err := Each(data, func(name string, value []byte) bool {
+		if n < len(first) {
+			first[n].name, first[n].value = name, value
+			n++
+			return true
+		}
+		if o == nil {
+			o = make(Object, 2*n)
+		}
 		o[name] = json.RawMessage(value)
 		return true
 	})
+	if o == nil {
+		o = make(Object, n)
+	}
+	for _, f := range first[:n] {
+		o[f.name] = f.value
+	}
 	return o, err
 }
 

@@ -14,8 +14,8 @@ import (
 
 // Limits of the memory of lists in flight.
 const (
-	listBytes    = 24 << 20  // of all lists of the process
-	clientBytes  = 8 << 20   // of the lists of one client
+	listBytes    = 24 << 20  // of all lists of the process, by default
+	clientPart   = 3         // of them, the lists of one client
 	minPageBytes = 128 << 10 // of a page: with less memory than this a list waits
 
 	defaultPatience = 5 * time.Second // how long a list waits for memory
@@ -37,10 +37,24 @@ type Budget struct {
 // New returns the budget of a process whose pages have at most so many bytes.
 func New(maxPage int) *Budget { return NewWithPatience(maxPage, defaultPatience) }
 
+// NewOf is New with so many bytes for all lists.
+func NewOf(total, maxPage int) *Budget {
+	b := New(maxPage)
+	b.total, b.share = total, total/clientPart
+	return b
+}
+
 // NewWithPatience returns a budget in which a list waits so long for memory.
 func NewWithPatience(maxPage int, patience time.Duration) *Budget {
-	return &Budget{total: listBytes, share: clientBytes, maxPage: maxPage, patience: patience,
+	return &Budget{total: listBytes, share: listBytes / clientPart, maxPage: maxPage, patience: patience,
 		byClient: map[string]int{}, freed: make(chan struct{})}
+}
+
+// Used returns how many bytes are reserved, and how many can be.
+func (b *Budget) Used() (used, total int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used, b.total
 }
 
 // Reservation is the memory of one list in flight.

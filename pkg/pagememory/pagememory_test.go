@@ -27,7 +27,7 @@ func TestListsInFlightAreBoundedInMemory(t *testing.T) {
 		return held, nil
 	}
 	one, err := hold("a")
-	if !errors.Is(err, errs.Limited) || b.byClient["a"] > clientBytes || len(one) < 10 {
+	if !errors.Is(err, errs.Limited) || b.byClient["a"] > listBytes/clientPart || len(one) < 10 {
 		t.Fatalf("one address holds %d bytes in %d lists: %v", b.byClient["a"], len(one), err)
 	}
 	if r, _, err := b.try("b", maxPage); err != nil || r.page < 1<<20 {

@@ -48,15 +48,18 @@ type List struct {
 	Warning string // "": none; else which index to declare, see Options.Unindexed
 }
 
-// Encode writes {"<name>": [...], "cursor": "...", "before": "...", "count": {...}, "plan": {...}, "warning": "..."},
-// without what there is not.
-func (l List) Encode(name string) []byte {
+// Encode is AppendEncoded to nothing.
+func (l List) Encode(name string) []byte { return l.AppendEncoded(nil, name) }
+
+// AppendEncoded appends {"<name>": [...], "cursor": "...", "before": "...", "count": {...}, "plan": {...},
+// "warning": "..."}, without what there is not.
+func (l List) AppendEncoded(body []byte, name string) []byte {
 	const frame = `{"":[],"cursor":"","before":"","count":{"value":,"accuracy":"estimate"}}`
 	size := len(frame) + len(name) + len(l.Next) + len(l.Back) + 20
 	for _, o := range l.Objects {
 		size += len(o.Body) + 1
 	}
-	body := append(make([]byte, 0, size), `{"`+name+`":[`...)
+	body = append(slices.Grow(body, size), `{"`+name+`":[`...)
 	for i, o := range l.Objects {
 		if i > 0 {
 			body = append(body, ',')

@@ -214,7 +214,11 @@ func (p *listPage) advance(ctx context.Context) error {
 // add adds an object, unless the page would be too large.
 func (p *listPage) add(ctx context.Context, next *rangeScan) error {
 	record := next.record()
-	o, err := p.scan.lister.reader.show(ctx, p.scan.call, p.fields, record, next.head)
+	decoded := next.head
+	if len(next.fields) > 0 {
+		decoded = nil // it has only some of the fields
+	}
+	o, err := p.scan.lister.reader.show(ctx, p.scan.call, p.fields, record, decoded)
 	if err != nil {
 		return err
 	}

@@ -42,12 +42,16 @@ func (l *listScan) open() {
 		return
 	}
 	reads, most := l.plan.Reads(), 0
+	var fields []string
+	if !l.rule.perObject() {
+		fields = l.plan.TopFields()
+	}
 	if len(reads) > manyRanges && l.plan.HasPlaces() {
 		most = l.limit + 1
 	}
 	for _, r := range reads {
 		l.ranges = append(l.ranges, &rangeScan{
-			lister: l.lister, plan: l.plan, read: r, conditions: r.Conditions(), more: true,
+			lister: l.lister, plan: l.plan, read: r, fields: fields, conditions: r.Conditions(), more: true,
 			hits:  hits{selection: l.rule.selection},
 			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads), growsTo: most,
 		})
@@ -151,6 +155,9 @@ func (l *listScan) pop(record driver.Record) {
 	l.bytes += len(record.Body)
 	for _, r := range l.ranges {
 		if r.head != nil && r.record().UUID == record.UUID {
+			if len(r.fields) > 0 {
+				r.spare = l.last // nothing refers to it any more
+			}
 			l.last = r.head
 			r.pop()
 		}

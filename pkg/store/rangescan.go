@@ -15,7 +15,9 @@ type rangeScan struct {
 	read   query.Read
 	page   driver.Page
 	at     int           // of page.Records: the next one
-	head   object.Object // that one, decoded; nil: not fetched
+	head   object.Object // that one, decoded, or the fields of it that are needed; nil: not fetched
+	fields []string      // that are needed; none: all
+	spare  object.Object // to decode the next one into; nil: none
 	after  []byte        // place after the last one that was popped; nil before the first
 	more   bool          // there may be another page
 	bytes  int           // of a page
@@ -60,7 +62,12 @@ func (r *rangeScan) fetch(ctx context.Context, limit int) (err error) {
 	for r.head == nil {
 		switch r.state() {
 		case buffered:
-			r.head, err = object.Decode(r.record().Body)
+			if len(r.fields) == 0 {
+				r.head, err = object.Decode(r.record().Body)
+			} else {
+				r.head, err = object.DecodeFields(r.spare, r.record().Body, r.fields)
+				r.spare = nil
+			}
 			return err
 		case stopped:
 			if r.page.Next != nil {

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/trustelem/zxcvbn"
+
+	"belfry/pkg/account/weak/dictionaries"
 )
 
 // MaxScore is the score of the strongest passwords.
@@ -29,6 +31,7 @@ const (
 // estimate returns the score of a password: 0 to MaxScore, for fewer than 10^3, 10^6, 10^8, 10^10 guesses, and for
 // more.
 func estimate(password string, own []string) int {
+	dictionaries.Load()
 	return zxcvbn.PasswordStrength(password, own).Score
 }
 

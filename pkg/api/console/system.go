@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"belfry/internal/memory"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/walk"
 )
@@ -16,6 +17,7 @@ type System struct {
 	Config     func() string                      // the configuration as it was read, without secrets
 	Checks     func(ctx context.Context) []Check  // health, now
 	Disks      func() []Disk                      // of the folders that belfry writes
+	Memory     func() []memory.Holder             // who holds it
 	Charts     func() (charts []Chart)            // of the last hour
 	Ready      func(ctx context.Context) string   // why /readyz is 503; "" when it is not
 	Warnings   func(ctx context.Context) []string // problems that do not keep the process from serving
@@ -99,6 +101,7 @@ type systemPage struct {
 	NotReady   string // why load balancers send no requests; "" if they do
 	Warnings   []string
 	Disks      []Disk
+	Memory     []memory.Holder
 	Charts     []drawnChart
 	ConfigFile string
 	Config     string
@@ -117,6 +120,9 @@ func (v *systemView) show(r *request) error {
 	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(),
 		Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx),
 		Reload: v.Reload(), Mail: v.Mail}
+	if v.System.Memory != nil {
+		p.Memory = v.System.Memory()
+	}
 	if v.Mail != nil {
 		p.MailFails = v.Mail.Failing(ctx)
 		if v.tryMail != nil {

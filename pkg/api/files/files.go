@@ -79,7 +79,7 @@ func NewHandler(calls *httpkit.Calls, k *apimodel.Contract, f apimodel.Files, o 
 		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience), memory: o.Memory,
 	}
 	if h.memory == nil {
-		h.memory = NewMemory()
+		h.memory = NewMemory(0)
 	}
 	for _, s := range k.Stores {
 		if s.Expose != nil {

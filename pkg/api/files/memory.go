@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -11,8 +12,8 @@ import (
 // Limits of the memory of uploads in flight. A client may take hours for an upload, and the storage may hold a part of
 // it in memory all that time.
 const (
-	uploadMemory  = 256 << 20 // of all uploads of the process
-	addressMemory = 64 << 20  // of the uploads of one address
+	uploadMemory = 256 << 20 // of all uploads of the process, by default
+	addressPart  = 4         // of it, the uploads of one address
 
 	memoryPatience = 20 * time.Second // how long an upload waits for memory
 )
@@ -28,8 +29,18 @@ type Memory struct {
 	freed     chan struct{} // closed when bytes are released
 }
 
-// NewMemory returns the memory of a process.
-func NewMemory() *Memory { return newMemory(uploadMemory, addressMemory, memoryPatience) }
+// NewMemory returns the memory of a process, so many bytes of all uploads; 0: the default.
+func NewMemory(total int64) *Memory {
+	total = cmp.Or(total, uploadMemory)
+	return newMemory(total, total/addressPart, memoryPatience)
+}
+
+// Used returns how many bytes are reserved, and how many can be.
+func (m *Memory) Used() (used, total int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used, m.total
+}
 
 func newMemory(total, share int64, patience time.Duration) *Memory {
 	return &Memory{total: total, share: share, patience: patience, byAddress: map[string]int64{},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"belfry/pkg/errs"
@@ -43,7 +44,9 @@ func (r *resource) list(x *httpkit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	body := page.Encode("items")
+	buffer := pageBuffers.Get().(*[]byte)
+	body := page.AppendEncoded((*buffer)[:0], "items")
+	defer keepBuffer(buffer, body)
 	memory.Resize(len(body))
 	x.Charge(len(body))
 	r.sizes.Note(len(body), len(page.Objects))
@@ -123,6 +126,18 @@ const (
 	minReadTime = 10 * time.Second
 	minReadRate = 64 << 10
 )
+
+// pageBuffers are those of pages that were sent: most lists need no new one.
+var pageBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxKeptBuffer = 64 << 10
+
+func keepBuffer(buffer *[]byte, body []byte) {
+	if cap(body) <= maxKeptBuffer {
+		*buffer = body
+		pageBuffers.Put(buffer)
+	}
+}
 
 // sendPage sends a page to a client that has to read it at a minimal rate.
 func sendPage(x *httpkit.Exchange, body []byte) {

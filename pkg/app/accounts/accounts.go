@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/memory"
 	"belfry/pkg/account"
 	"belfry/pkg/app/data"
 	"belfry/pkg/app/mailers"
@@ -54,6 +55,7 @@ func (a *Authentication) open(g *serving.Generation, before *account.Service) {
 		email.Sender = a.Mailers.Sender(g, c.Email.Mailer)
 		o.Email = &email
 	}
+	o.Hashes = memory.Of().Hashes
 	g.Auth = account.New(o)
 }
 

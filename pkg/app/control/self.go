@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"belfry/internal/count"
+	"belfry/internal/memory"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/examine"
 	"belfry/pkg/app/health"
@@ -32,6 +33,7 @@ type Self struct {
 	Removed  func() []string // mappings whose copies objects keep
 	Waits    func() error    // the reason for which the start waits; nil once requests are served
 	Outdated func(ctx context.Context) []doctor.Finding
+	Memory   func(g *serving.Generation) []memory.Holder
 }
 
 // examine returns what only this process knows.
@@ -42,6 +44,7 @@ func (s *Self) examine(ctx context.Context) (*command.Examined, error) {
 	checks := []doctor.Check{
 		{Area: examine.AreaProcess, Ask: s.askSelf},
 		{Area: examine.AreaProcess, Subject: "parts", Ask: s.askParts},
+		{Area: examine.AreaProcess, Subject: "memory", Ask: s.askMemory},
 		{Area: examine.AreaConfig, Ask: s.Outdated},
 		{Area: examine.AreaVersion, Ask: s.List.Ask},
 	}
@@ -111,6 +114,24 @@ func (s *Self) askParts(ctx context.Context) []doctor.Finding {
 	}
 	return all
 }
+
+// askMemory says who holds the memory of the process.
+func (s *Self) askMemory(context.Context) []doctor.Finding {
+	budget := memory.Of()
+	all := []doctor.Finding{{Level: doctor.OK, Name: "process.memory",
+		Says: fmt.Sprintf("of %s that it may use, objects and what the runtime needs are to take %s",
+			mebibytes(int64(budget.Process)), mebibytes(int64(budget.Heap)))}}
+	for _, h := range s.Memory(s.Served.Now()) {
+		says := mebibytes(h.Held) + ": " + h.Says
+		if h.Most > 0 {
+			says = mebibytes(h.Held) + " of at most " + mebibytes(h.Most) + ": " + h.Says
+		}
+		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.memory", Subject: h.Part, Says: says})
+	}
+	return all
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // workRightsCheck checks the permissions that the workers of this process need.
 func (s *Self) workRightsCheck() doctor.Check {

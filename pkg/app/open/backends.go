@@ -9,14 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
-	"runtime/debug"
 	"slices"
-	"sync"
-
-	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"belfry/config"
+	"belfry/internal/memory"
 	"belfry/pkg/app/certificate"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/errs"
@@ -50,7 +46,7 @@ func Backend(ctx context.Context, b config.Backend, log *slog.Logger,
 		})
 	default:
 		return filestore.Open(b.File.Folder,
-			filestore.Options{CacheBytes: CacheBytes(b.File.Cache), AwaitSpace: awaitSpace})
+			fileOptions(b.File.Cache, awaitSpace))
 	}
 }
 
@@ -153,30 +149,12 @@ func Stores(ctx context.Context, p *plan.Plan, backends map[string]driver.Backen
 	return store.NewSet(stores, p.Mappings), nil
 }
 
-// The default cache of a backend of type file is a part of the memory that the process may use, within bounds. belfry
-// needs the rest for everything else.
-const (
-	cachePart = 8
-	minCache  = 8 << 20
-	maxCache  = 1 << 30
-)
-
-// CacheBytes is the size of the cache of a backend of type file with this configured size.
-func CacheBytes(configured int64) int64 { return cmp.Or(configured, DefaultCache(Memory())) }
-
-// DefaultCache is the size of the cache for an amount of memory.
-func DefaultCache(memory uint64) int64 { return int64(min(max(memory/cachePart, minCache), maxCache)) }
-
-// Memory returns how many bytes the process may use: GOMEMLIMIT, the limit of its control group, or the memory of the
-// machine. It is read once.
-var Memory = sync.OnceValue(func() uint64 {
-	all := uint64(math.MaxInt64)
-	for _, limit := range []func() (uint64, error){goLimit, memlimit.FromCgroup, memlimit.FromSystem} {
-		if n, err := limit(); err == nil && n > 0 {
-			all = min(all, n)
-		}
+// fileOptions are those of a backend of type file, with the configured size of its cache; 0: its part of the budget.
+func fileOptions(cache int64, awaitSpace func(error) error) filestore.Options {
+	budget := memory.Of()
+	o := filestore.Options{MemTableBytes: budget.MemTable, AwaitSpace: awaitSpace, CacheBytes: cache}
+	if cache == 0 {
+		o.CacheBytes, o.CacheMost = budget.Cache, budget.CacheMost
 	}
-	return all
-})
-
-func goLimit() (uint64, error) { return uint64(debug.SetMemoryLimit(-1)), nil }
+	return o
+}

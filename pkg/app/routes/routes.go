@@ -39,8 +39,9 @@ type Routes struct {
 	Pages    *pagememory.Budget // of lists, over HTTP and over the bus
 	Console  func(g *serving.Generation, openAPI func() ([]byte, error)) *console.Options
 
-	uploads *files.Memory    // of uploads in flight
-	kept    *idempotent.Kept // for clients of requests with a key
+	Uploads *files.Memory // of uploads in flight
+
+	kept *idempotent.Kept // for clients of requests with a key
 }
 
 // Part returns the functions that start, reload and stop it.
@@ -48,7 +49,7 @@ func (r *Routes) Part() serving.Part {
 	return serving.Part{
 		Name: "routes",
 		Start: func(_ context.Context, first *serving.Generation) error {
-			r.uploads, r.kept = files.NewMemory(), idempotent.NewKept(first.Config.Limits.Idempotency, nil)
+			r.kept = idempotent.NewKept(first.Config.Limits.Idempotency, nil)
 			return r.open(first, nil)
 		},
 		Reload: r.reload,
@@ -86,7 +87,7 @@ func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 		o.Keyed = idempotent.New(idempotent.Options{Requests: g.Set.Store(config.RequestStore),
 			TombstoneRetention: g.Config.Tombstones, Kept: r.kept})
 		o.Contract, o.Login, o.Stores, o.Files, o.Events = contract, loginOptions(g, r.Log), g.Set.Stores(),
-			fileOptions(g, r.uploads), g.Live
+			fileOptions(g, r.Uploads), g.Live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = g.Waiter, g.Config.Proxies, documents, g.Limits
 		o.Development, o.ProxyHeader = g.Config.Development, g.Config.ProxyHeader
 		o.Console = r.Console(g, documents.OpenAPI)

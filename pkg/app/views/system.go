@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"belfry/internal/count"
+	"belfry/internal/memory"
 	"belfry/internal/schedule"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
@@ -44,6 +45,7 @@ type System struct {
 	Serving    command.Serving                            // the same, which stays complete meanwhile
 	Began      time.Time
 	LastReload func() *console.Reload // nil without one
+	Memory     func(g *serving.Generation) []memory.Holder
 }
 
 // of returns the data of the view.
@@ -52,6 +54,7 @@ func (v *System) of(g *serving.Generation, h *history) *console.System {
 		Facts: v.Facts(g), ConfigFile: g.Config.File(), Config: g.Config.Shown, Charts: h.charts,
 		Checks:   func(ctx context.Context) []console.Check { return v.checks(ctx, g) },
 		Disks:    func() []console.Disk { return disks(g) },
+		Memory:   func() []memory.Holder { return v.Memory(g) },
 		Warnings: func(context.Context) []string { return v.Health.Shortcomings() },
 		Backups:  func(ctx context.Context) console.Backups { return consoleBackups(ctx, g) }, Walks: v.Walks,
 		Reload: v.LastReload, Mail: v.consoleMail(g), Ready: func(ctx context.Context) string {

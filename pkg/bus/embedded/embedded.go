@@ -234,6 +234,24 @@ func (s *Server) HasInterest(subject string) bool {
 	return account == nil || i.joined || account.Interest(subject) > 0
 }
 
+// Subjects implements bus.Server.
+func (s *Server) Subjects() (n int) {
+	i := s.current.Load()
+	if i == nil {
+		return 0
+	}
+	state, err := i.server.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+	if err != nil {
+		return 0
+	}
+	for _, account := range state.AccountDetails {
+		for _, stream := range account.Streams {
+			n += stream.State.NumSubjects
+		}
+	}
+	return n
+}
+
 // Connected implements bus.Server: it finds the account of belfry's user.
 func (s *Server) Connected(clientID uint64) error {
 	i := s.current.Load()

@@ -46,8 +46,9 @@ func (r *request) unlock() {
 // while tables are written, and forever when the disk fails: callers can thus
 // honor their contexts and never get stuck.
 type committer struct {
-	h  *health
-	db *pebble.DB
+	h     *health
+	db    *pebble.DB
+	wrote func(bytes int) // is called for each group
 
 	queue      chan *request
 	syncing    chan syncing
@@ -70,9 +71,9 @@ type syncing struct {
 	waiters []*request
 }
 
-func newCommitter(h *health, db *pebble.DB) *committer {
+func newCommitter(h *health, db *pebble.DB, wrote func(bytes int)) *committer {
 	c := &committer{
-		h: h, db: db,
+		h: h, db: db, wrote: wrote,
 		queue:        make(chan *request, groupRequests),
 		syncing:      make(chan syncing, 64),
 		quit:         make(chan struct{}),
@@ -142,7 +143,13 @@ func (c *committer) apply() {
 	for {
 		select {
 		case r := <-c.queue:
-			c.applyGroup(c.gather(r))
+			group := c.gather(r)
+			size := 0
+			for _, r := range group {
+				size += r.batch.Len() // it is closed when it is applied
+			}
+			c.applyGroup(group)
+			c.wrote(size)
 		case <-c.quit:
 			return
 		}

@@ -19,8 +19,9 @@ import (
 
 // Options configures a Backend. The zero value is valid.
 type Options struct {
-	// CacheBytes is the size of the block cache; 0 means 16 MiB.
-	CacheBytes int64
+	// CacheBytes is the size of the block cache; 0 means 16 MiB. It grows with the folder up to CacheMost, if that is
+	// more.
+	CacheBytes, CacheMost int64
 
 	// MemTableBytes is the size at which a memtable is flushed; usually up to
 	// two are in memory. 0 means 16 MiB.
@@ -61,6 +62,7 @@ type Backend struct {
 	db        *pebble.DB
 	lock      *pebble.Lock
 	keys      keyBuffers
+	cache     *growingCache
 	folder    string
 	files     vfs.FS
 
@@ -85,14 +87,20 @@ func Open(folder string, opts Options) (_ *Backend, err error) {
 	if err = removeCheckpoint(folder, opts.FS); err != nil {
 		return nil, errors.Join(openError(folder, err), b.lock.Close())
 	}
-	if b.db, err = b.openDB(folder, b.settings(opts)); err != nil {
+	b.cache = newGrowingCache(opts.CacheBytes, opts.CacheMost, 2*opts.MemTableBytes)
+	defer b.cache.cache.Unref() // the database has a reference of its own
+	settings := b.settings(opts)
+	settings.Cache = b.cache.cache
+	if b.db, err = b.openDB(folder, settings); err != nil {
 		if !b.health.halted.Load() {
 			err = errors.Join(err, b.lock.Close())
 		}
 		return nil, openError(folder, err)
 	}
 	b.health.active.Store(true)
-	b.committer = newCommitter(b.health, b.db)
+	b.cache.folder = func() int64 { return int64(b.db.Metrics().DiskSpaceUsage()) }
+	b.cache.fit()
+	b.committer = newCommitter(b.health, b.db, b.cache.wrote)
 	if err = b.checkLayout(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -151,8 +159,7 @@ func (b *Backend) settings(opts Options) *pebble.Options {
 		EventListener:      b.health.listener(),
 		FormatMajorVersion: pebble.FormatValueSeparation,
 
-		// Pebble counts memtables toward the cache size.
-		CacheSize:                   opts.CacheBytes + 2*opts.MemTableBytes,
+		CacheSize:                   opts.CacheBytes + 2*opts.MemTableBytes, // Pebble counts memtables
 		MemTableSize:                uint64(opts.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 
@@ -214,7 +221,8 @@ func (b *Backend) Close() (err error) {
 type Metrics struct {
 	DiskBytes     uint64 // size of the folder
 	MemTableBytes uint64 // size of the memtables
-	CacheBytes    int64  // size of the block cache
+	CacheBytes    int64  // in the block cache
+	CacheMost     int64  // that it has room for
 	CacheHits     int64  // blocks found in the cache
 	CacheMisses   int64  // blocks read from the disk
 	Compactions   int64  // finished since Open
@@ -227,6 +235,7 @@ func (b *Backend) Metrics() Metrics {
 		DiskBytes:     m.DiskSpaceUsage(),
 		MemTableBytes: m.MemTable.Size,
 		CacheBytes:    m.BlockCache.Size,
+		CacheMost:     b.cache.size.Load(),
 		CacheHits:     m.BlockCache.Hits,
 		CacheMisses:   m.BlockCache.Misses,
 		Compactions:   m.Compact.Count,

@@ -41,6 +41,19 @@ func (n *node) match(o object.Object) bool {
 	}
 }
 
+// eachField calls f with the field of each condition; there is none in a filter that is nil.
+func (n *node) eachField(f func(field)) {
+	if n == nil {
+		return
+	}
+	if n.kind == single {
+		f(n.condition.field)
+	}
+	for _, arg := range n.args {
+		arg.eachField(f)
+	}
+}
+
 // size returns how many conditions the filter has.
 func (n *node) size() int {
 	if n.kind == single {

@@ -91,6 +91,26 @@ func (p *Plan) indexes() []string {
 // numbers rounded.
 func (p *Plan) Match(o object.Object) bool { return p.filter == nil || p.filter.match(o) }
 
+// TopFields are the top-level fields of an object by which the plan matches and orders it.
+func (p *Plan) TopFields() []string {
+	names := []string{"uuid"}
+	add := func(f field) {
+		if !slices.Contains(names, f.top) {
+			names = append(names, f.top)
+		}
+	}
+	p.filter.eachField(add)
+	for _, conditions := range p.conjunctions {
+		for _, c := range conditions {
+			add(c.field)
+		}
+	}
+	for _, f := range p.order {
+		add(f)
+	}
+	return names
+}
+
 // InTurn reports whether the reads are made one after the other. Else they have a common order, in which they are
 // merged.
 func (p *Plan) InTurn() bool { return p.inTurn }

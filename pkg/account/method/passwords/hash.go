@@ -41,7 +41,7 @@ const (
 	MaxQueueTime = 20 * time.Second
 )
 
-// Hasher hashes passwords, as many at once as there are cores: more would not be
+// Hasher hashes passwords, at most as many at once as there are cores: more would not be
 // faster and would take memory.
 type Hasher struct {
 	Params HashParams
@@ -52,12 +52,21 @@ type Hasher struct {
 	dummy string // replaces a missing hash in comparisons
 }
 
-// NewHasher makes a Hasher, which derives keys by argon2id.
-func NewHasher(p HashParams) *Hasher {
-	h := &Hasher{Params: p, Slots: make(chan struct{}, runtime.GOMAXPROCS(0)), Wait: MaxQueueTime,
+// NewHasher makes a Hasher, which derives keys by argon2id, so many at once; 0: as many as there are cores.
+func NewHasher(p HashParams, atOnce int) *Hasher {
+	if atOnce <= 0 {
+		atOnce = runtime.GOMAXPROCS(0)
+	}
+	h := &Hasher{Params: p, Slots: make(chan struct{}, atOnce), Wait: MaxQueueTime,
 		Derive: HashParams.key}
 	h.dummy = encodeHash(p, make([]byte, saltSize), make([]byte, keySize))
 	return h
+}
+
+// Memory returns how many bytes the hashes at work take, and how many they may.
+func (h *Hasher) Memory() (used, most int64) {
+	one := int64(h.Params.Memory) << 10
+	return int64(len(h.Slots)) * one, int64(cap(h.Slots)) * one
 }
 
 // Acquire waits for a slot.
