@@ -12,13 +12,6 @@ var NewMemoryOf = newMemory
 // BudgetOf returns the memory of an address for several parts at once.
 func BudgetOf(m *Memory, address string) driver.Budget { return budget{m, address} }
 
-// Used returns how many bytes are reserved.
-func Used(m *Memory) int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.used
-}
-
 // Reserve reserves memory for an upload.
 func Reserve(ctx context.Context, m *Memory, address string, bytes int64,
 	check func() error) (release func(), err error) {

@@ -88,7 +88,7 @@ func TestPartsUseHalfOfTheMemory(t *testing.T) {
 	release()
 	files.BudgetOf(m, "ann").Release(4)
 	files.BudgetOf(m, "bob").Release(4)
-	if used := files.Used(m); used != 0 {
+	if used, _ := m.Used(); used != 0 {
 		t.Errorf("%d bytes are still reserved", used)
 	}
 }
@@ -125,7 +125,7 @@ func TestPartsOfAnUploadCountAsItsMemory(t *testing.T) {
 	m := files.NewMemoryOf(16<<20, 8<<20, time.Minute)
 	parts := &partsStorage{bytes: 1 << 20}
 	var during int64
-	parts.taken = func() { during = files.Used(m) }
+	parts.taken = func() { during, _ = m.Used() }
 	l := startLibrary(t, func(o *binary.Options, f *files.Options) {
 		parts.Storage, o.Storage, f.Memory = o.Storage, parts, m
 	})
@@ -133,7 +133,7 @@ func TestPartsOfAnUploadCountAsItsMemory(t *testing.T) {
 	if want := int64(1<<20 + 128<<10 + 1000); during != want {
 		t.Errorf("%d bytes were reserved during an upload, want %d", during, want)
 	}
-	if used := files.Used(m); used != 0 {
+	if used, _ := m.Used(); used != 0 {
 		t.Errorf("%d bytes are reserved after an upload", used)
 	}
 }
