@@ -23,8 +23,8 @@ func main() {
 		1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and "+
 			"of growth; 0 skips these")
 	only := flag.String("only",
-		"", "run one part: rates, peers, streams, lag, parent, logins, memory, lists, query, hidden, files, s3, fills, "+
-			"listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
+		"", "run one part: rates, peers, streams, lag, parent, logins, memory, lists, query, hidden, files, s3, "+
+			"fills, listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	file := flag.Int("file", 256, "size of the file of the part s3 in MiB")
