@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 )
 
 func main() {
@@ -23,8 +24,8 @@ func main() {
 		1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and "+
 			"of growth; 0 skips these")
 	only := flag.String("only",
-		"", "run one part: rates, peers, streams, lag, parent, logins, memory, lists, query, hidden, files, s3, "+
-			"fills, listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
+		"", "run one part: rates, peers, containers, streams, lag, parent, logins, memory, lists, query, hidden, "+
+			"files, s3, fills, listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	file := flag.Int("file", 256, "size of the file of the part s3 in MiB")
@@ -43,9 +44,10 @@ func main() {
 type bench struct {
 	folder, belfry, limit string
 
-	profile string // folder, or ""
-	json    string // file, or ""
-	points  []any  // of the parts scale and growth
+	profile string   // folder, or ""
+	json    string   // file, or ""
+	prefix  []string // a command in which servers run; none: they run as they are
+	points  []any    // of the parts scale and growth
 }
 
 // serving is the beginning of configurations, up to their stores.
@@ -97,6 +99,7 @@ func run(ctx context.Context, rounds, requests, million, parents, file int, only
 	}{
 		{"rates", func() error { return b.rates(ctx, rounds, requests) }},
 		{"peers", func() error { return b.peers(ctx) }},
+		{"containers", func() error { return b.containers(ctx) }},
 		{"streams", func() error { return b.streams(ctx, rounds, requests) }},
 		{"lag", func() error { return b.lag(ctx) }},
 		{"parent", func() error { return b.oneParent(ctx) }},
@@ -147,11 +150,18 @@ func (b *bench) serveIn(ctx context.Context, home, configuration string) (*serve
 	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		return nil, err
 	}
-	s, err := start(ctx, "belfry", b.belfry, "serve", "--config", path)
+	program, args := b.within(b.belfry, "serve", "--config", path)
+	s, err := start(ctx, "belfry", program, args...)
 	if s != nil {
 		s.data = filepath.Join(home, "data")
 	}
 	return s, err
+}
+
+// within is a command with the prefix.
+func (b *bench) within(program string, args ...string) (string, []string) {
+	all := append(append(slices.Clip(b.prefix), program), args...)
+	return all[0], all[1:]
 }
 
 func (b *bench) serveLimit(ctx context.Context) (*server, error) {

@@ -55,6 +55,26 @@ func peerObject(p *peer, run string, i int) []byte {
 
 const peerPocketBase = "PocketBase"
 
+// create creates an object of a turn.
+func (p *peer) create(run string) func(c *client, i int) error {
+	return func(c *client, i int) error {
+		status, err := c.do("POST", p.items, peerObject(p, run, i))
+		if err == nil && status != 200 && status != 201 {
+			err = fmt.Errorf("POST %s: %w: %d: %s", p.items, errStatus, status, c.body)
+		}
+		return err
+	}
+}
+
+// listSome lists objects of an author.
+func (p *peer) listSome(c *client) error {
+	query := queries[0].belfry
+	if p.name == peerPocketBase {
+		query = queries[0].other
+	}
+	return expect(c, 200, "GET", p.list+query(peerAuthors), nil)
+}
+
 // peers measures belfry beside PocketBase, beside a program that has only what belfry is built on, and beside echo
 // itself, in turn, and the memory of each.
 func (b *bench) peers(ctx context.Context) (err error) {
@@ -128,15 +148,7 @@ func (b *bench) comparePeers(ctx context.Context, all []*peer) error {
 	}
 	total := 0
 	acts := []act{
-		{"create, its event published", hasItems, func(p *peer, run string) func(c *client, i int) error {
-			return func(c *client, i int) error {
-				status, err := c.do("POST", p.items, peerObject(p, run, i))
-				if err == nil && status != 200 && status != 201 {
-					err = fmt.Errorf("POST %s: %w: %d: %s", p.items, errStatus, status, c.body)
-				}
-				return err
-			}
-		}, published},
+		{"create, its event published", hasItems, (*peer).create, published},
 		{"get", func(*peer) bool { return true }, func(p *peer, _ string) func(c *client, i int) error {
 			if p.items == "" {
 				return func(c *client, _ int) error { return expect(c, 200, "GET", "/hello", nil) }
@@ -148,13 +160,7 @@ func (b *bench) comparePeers(ctx context.Context, all []*peer) error {
 		}, nil},
 		{"list of 30 by an index", func(p *peer) bool { return p.list != "" },
 			func(p *peer, _ string) func(c *client, i int) error {
-				return func(c *client, _ int) error {
-					path := p.list + queries[0].belfry(peerAuthors)
-					if p.name == peerPocketBase {
-						path = p.list + queries[0].other(peerAuthors)
-					}
-					return expect(c, 200, "GET", path, nil)
-				}
+				return func(c *client, _ int) error { return p.listSome(c) }
 			}, nil},
 	}
 	results := make([]map[*peer]*peerTurns, len(acts))

@@ -296,5 +296,6 @@ func (b *bench) servePocketBase(ctx context.Context, total int) (*server, error)
 	if err := free.Close(); err != nil {
 		return nil, err
 	}
-	return startWith(ctx, "PocketBase", io.MultiReader(books(total)...), program, address, home)
+	program, args := b.within(program, address, home)
+	return startWith(ctx, peerPocketBase, io.MultiReader(books(total)...), program, args...)
 }

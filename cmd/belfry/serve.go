@@ -69,7 +69,12 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 		ready = append(ready, a.Served(firstAdmin)...)
 	}
 	log.Info("ready", ready...)
-	go memory.ReturnWhenIdle(ctx, unmapProgram)
+	go memory.ReturnWhenIdle(ctx, func() {
+		// With little memory the kernel would take the pages that no process maps first, to cache other files.
+		if memory.Of().Process >= plentyOfMemory {
+			unmapProgram()
+		}
+	})
 
 	reason, failed := serveUntil(ctx, a, hangups)
 	within, delay := current.Load().ShutdownTimeout, current.Load().ShutdownDelay
@@ -94,6 +99,8 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	log.Info("stopped", "after", took)
 	return nil
 }
+
+const plentyOfMemory = 1 << 30
 
 // read reads the configuration, and applies the flags to it.
 func (c *serveCmd) read() (*config.Config, error) {

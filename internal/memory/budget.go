@@ -32,7 +32,7 @@ const mib = 1 << 20
 // The parts of a budget.
 const (
 	heapPart       = 0.6 // of the memory of the process; the rest is for pages of the program and of files
-	mostPart       = 0.9
+	mostPart       = 0.75
 	commonHeap     = 112 * mib // that no process needs to exceed without much data, and
 	heapProcessor  = 32 * mib  // as much more for each processor
 	cacheShare     = 7

@@ -15,8 +15,8 @@ func TestTheLimitIsTheBudgetOrWhatIsLiveAndSomeRoom(t *testing.T) {
 		want uint64
 	}{
 		{"little is live", usage{live: 20 * mib, scanned: 10 * mib, other: 15 * mib}, 176},
-		{"much is live, and little of it is scanned", usage{live: 160 * mib, scanned: 20 * mib, other: 15 * mib}, 210},
-		{"much is scanned", usage{live: 160 * mib, scanned: 100 * mib, other: 20 * mib}, 280},
+		{"much is live, and little of it is scanned", usage{live: 160 * mib, scanned: 10 * mib, other: 15 * mib}, 210},
+		{"much is scanned", usage{live: 160 * mib, scanned: 60 * mib, other: 20 * mib}, 300},
 		{"more than the process may use", usage{live: 440 * mib, scanned: 400 * mib, other: 20 * mib}, 460},
 		{"all of it is live", usage{live: 600 * mib, scanned: 600 * mib, other: 20 * mib}, 460},
 	} {

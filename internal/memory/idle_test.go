@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,20 +10,33 @@ import (
 
 func TestMemoryIsReturnedOnceAProcessRests(t *testing.T) {
 	var r resting
-	total := uint64(0)
-	for i, c := range []struct {
-		allocated uint64 // since the last poll
-		want      bool
+	total, poll := uint64(0), 0
+	returned := func(allocated ...uint64) (at int) { // -1: at none of the polls
+		for i, n := range allocated {
+			total += n
+			poll++
+			if r.poll(total) {
+				return i
+			}
+		}
+		return -1
+	}
+	rest := make([]uint64, restPause)
+	for _, c := range []struct {
+		says      string
+		allocated []uint64 // in each poll
+		want      int
 	}{
-		{20 * mib, false}, {0, false}, {mib / 2, true}, // the start, then rest
-		{0, false}, {mib, false}, {0, false}, // little is not worth it
-		{30 * mib, false}, {2 * mib, false}, {0, false}, {0, true},
-		{2 * mib, false}, {2 * mib, false}, {2 * mib, false}, {2 * mib, false}, {2 * mib, false}, // it is busy
-		{mib, false}, {mib, true}, {mib / 2, false}, {mib, false}, {mib / 2, true},
+		{"the start, then rest", []uint64{20 * mib, 0, mib / 4}, 2},
+		{"load and rest follow, and it was just returned", []uint64{30 * mib, 0, 0, 0, 0}, -1},
+		{"so that it has to rest for longer", rest, restPause - 6},
+		{"little was allocated", append(rest, mib/2, mib/2, mib/2, 0, 0), -1},
+		{"what is allocated at rest adds up", []uint64{mib / 2, mib / 2}, 0},
+		{"it is busy", slices.Repeat([]uint64{2 * mib}, 2*restPause), -1},
+		{"it rests again", []uint64{0, 0}, 1},
 	} {
-		total += c.allocated
-		if got := r.poll(total); got != c.want {
-			t.Errorf("poll %d, %d bytes: %t", i, total, got)
+		if got := returned(c.allocated...); got != c.want {
+			t.Errorf("%s: at poll %d, want %d", c.says, got, c.want)
 		}
 	}
 }
