@@ -28,7 +28,7 @@ binaries:
 
 // files measures transfers: large ones one at a time and concurrently, and small ones.
 func (b *bench) files(ctx context.Context, rounds int) (err error) {
-	f := newFiles()
+	f := newFiles(largeFile)
 	var servers [2]*server // limit, belfry
 	for i, serve := range []func(context.Context) (*server, error){
 		b.serveLimit, func(ctx context.Context) (*server, error) { return b.serveWith(ctx, filesConfiguration) },
@@ -64,8 +64,8 @@ type files struct {
 	content []byte
 }
 
-func newFiles() *files {
-	f := &files{content: make([]byte, largeFile)}
+func newFiles(size int) *files {
+	f := &files{content: make([]byte, size)}
 	random := rand.NewChaCha8([32]byte{})
 	_, _ = random.Read(f.content)
 	return f

@@ -24,14 +24,15 @@ func main() {
 		1_000_000, "creates before memory is measured again, and objects of a store of the console, of queries and "+
 			"of growth; 0 skips these")
 	only := flag.String("only",
-		"", "run one part: rates, peers, containers, streams, lag, parent, logins, memory, lists, query, hidden, files, fills, "+
-			"listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
+		"", "run one part: rates, peers, containers, streams, lag, parent, logins, memory, lists, query, hidden, "+
+			"files, s3, fills, listener, backends, console, costs, growth, arrays, copies, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
+	file := flag.Int("file", 256, "size of the file of the part s3 in MiB")
 	points := flag.String("json", "", "file for what the parts scale and growth have measured, as JSON")
 	flag.Parse()
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *rounds, *requests, *million, *parents, *only, *profile, *points)
+	err := run(ctx, *rounds, *requests, *million, *parents, *file, *only, *profile, *points)
 	release()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "load:", err)
@@ -72,7 +73,7 @@ authentication:
     email: {postValidation: true, skipEmailValidation: true}
 `
 
-func run(ctx context.Context, rounds, requests, million, parents int, only, profile, points string) error {
+func run(ctx context.Context, rounds, requests, million, parents, file int, only, profile, points string) error {
 	folder, err := os.MkdirTemp("", "belfry-load-")
 	if err != nil {
 		return err
@@ -108,6 +109,7 @@ func run(ctx context.Context, rounds, requests, million, parents int, only, prof
 		{"query", func() error { return b.queryRates(ctx, million) }},
 		{"hidden", func() error { return b.hiddenSearches(ctx) }},
 		{"files", func() error { return b.files(ctx, rounds) }},
+		{"s3", func() error { return b.s3(ctx, rounds, file) }},
 		{"fills", func() error { return b.fills(ctx, rounds, requests/4) }},
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},

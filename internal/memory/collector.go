@@ -13,7 +13,7 @@ const commandRoom = 64 * mib
 // Tune has the runtime keep to a budget, for a process that serves: it collects when it has taken all of it, and not
 // when the heap has doubled. By default it does the latter: with 20 MB of live objects that is many times a second.
 //
-// What must be kept may be more than the budget. So the limit is set again after each collection, to what is live and
+// Live objects may need more than the budget. So the limit is set again after each collection, to what is live and
 // some room. GOGC in the environment switches this off.
 func Tune(b Budget) {
 	if os.Getenv("GOGC") != "" {

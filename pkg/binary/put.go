@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 
+	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -26,6 +27,10 @@ type Upload struct {
 	Metadata   object.Object
 	Digest     []byte // the announced SHA-256 of Body; nil: none
 	IfRevision uint64 // 0, or the revision that the object must have
+
+	// Budget is the memory beyond that of Memory, to send several parts at once to a
+	// storage that holds parts in memory; nil: that of the storage.
+	Budget driver.Budget
 
 	// Reauthorize is called when the content has arrived, which may take hours, and
 	// returns the context with which the record is written: that of the caller as it

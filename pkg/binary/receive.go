@@ -26,7 +26,7 @@ const bufferSize = 128 << 10
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // Memory returns how many bytes an upload of at most this size holds in memory while it
-// is in flight; a negative size is unknown.
+// is in flight, besides its budget; a negative size is unknown.
 func (s *Service) Memory(size int64) int64 {
 	memory := int64(bufferSize)
 	if b, ok := s.storage.(driver.Buffering); ok {
@@ -38,7 +38,7 @@ func (s *Service) Memory(size int64) int64 {
 // receive copies a body to a stage, and checks its size and digest. The bytes of a body of
 // unknown size are reserved as they come.
 func (s *Service) receive(ctx context.Context, up Upload, reserved *reservation) (*incoming, error) {
-	staged, err := s.storage.Stage(ctx)
+	staged, err := s.stage(ctx, up.Budget)
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +48,13 @@ func (s *Service) receive(ctx context.Context, up Upload, reserved *reservation)
 		return nil, err
 	}
 	return in, nil
+}
+
+func (s *Service) stage(ctx context.Context, budget driver.Budget) (driver.Staged, error) {
+	if b, ok := s.storage.(driver.Buffering); ok && budget != nil {
+		return b.StageWithin(ctx, budget)
+	}
+	return s.storage.Stage(ctx)
 }
 
 func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation, in *incoming) error {

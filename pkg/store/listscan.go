@@ -156,7 +156,7 @@ func (l *listScan) pop(record driver.Record) {
 	for _, r := range l.ranges {
 		if r.head != nil && r.record().UUID == record.UUID {
 			if len(r.fields) > 0 {
-				r.spare = l.last // nothing refers to it any more
+				r.spare = l.last // nothing refers to it now
 			}
 			l.last = r.head
 			r.pop()

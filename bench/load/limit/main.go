@@ -19,6 +19,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"golang.org/x/crypto/argon2"
+
+	"belfry/internal/memory"
 )
 
 func main() {
@@ -28,8 +30,11 @@ func main() {
 	}
 }
 
+// run serves with belfry's budget of memory and the cache of the same size, so that both collect as often.
 func run(address, folder string) error {
-	db, err := pebble.Open(folder, &pebble.Options{})
+	budget := memory.Of()
+	memory.Tune(budget)
+	db, err := pebble.Open(folder, &pebble.Options{CacheSize: budget.Cache, MemTableSize: uint64(budget.MemTable)})
 	if err != nil {
 		return err
 	}
@@ -55,12 +60,12 @@ func create(c echo.Context, db *pebble.DB) error {
 	if err != nil {
 		return err
 	}
-	var object map[string]any
+	var object struct{ UUID string }
 	if err := json.Unmarshal(body, &object); err != nil {
 		return c.NoContent(http.StatusBadRequest)
 	}
-	id, ok := object["uuid"].(string)
-	if !ok {
+	id := object.UUID
+	if id == "" {
 		v7, err := uuid.NewV7()
 		if err != nil {
 			return err

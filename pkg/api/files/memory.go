@@ -95,6 +95,29 @@ func (m *Memory) try(address string, bytes int64) (<-chan struct{}, error) {
 	return nil, nil
 }
 
+// budget is the memory that the uploads of an address may use besides what they have reserved, as a driver.Budget.
+// Half of each limit is left for uploads that begin, which need memory before they can send anything.
+type budget struct {
+	memory  *Memory
+	address string
+}
+
+// TryReserve implements driver.Budget.
+func (b budget) TryReserve(bytes int64) bool {
+	m := b.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byAddress[b.address]+bytes > m.share/2 || m.used+bytes > m.total/2 {
+		return false
+	}
+	m.used += bytes
+	m.byAddress[b.address] += bytes
+	return true
+}
+
+// Release implements driver.Budget.
+func (b budget) Release(bytes int64) { b.memory.free(b.address, bytes) }
+
 func (m *Memory) free(address string, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 
 	"belfry/pkg/api/files"
 	"belfry/pkg/binary"
+	"belfry/pkg/binary/driver"
 	"belfry/pkg/binary/s3storage"
 	"belfry/pkg/errs"
 	"belfry/test/kit"
@@ -58,6 +59,83 @@ func TestUploadsWaitForMemory(t *testing.T) {
 		other()
 		must(reserve("ann", 100, nil))() // larger than the share: alone
 	})
+}
+
+// Parts that are sent at once leave half of the memory to uploads that begin.
+func TestPartsUseHalfOfTheMemory(t *testing.T) {
+	m := files.NewMemoryOf(20, 12, time.Minute)
+	take := func(address string, bytes int64, want bool) {
+		t.Helper()
+		if got := files.BudgetOf(m, address).TryReserve(bytes); got != want {
+			t.Errorf("%d more bytes for %s: %v, want %v", bytes, address, got, want)
+		}
+	}
+	release, err := files.Reserve(t.Context(), m, "ann", 2, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	take("ann", 5, false) // above half of what an address may use
+	take("ann", 4, true)
+	take("ann", 1, false)
+	take("bob", 5, false) // above half of all
+	take("bob", 4, true)
+	take("eve", 1, false)
+	again, err := files.Reserve(t.Context(), m, "ann", 6, func() error { return nil })
+	if err != nil {
+		t.Errorf("an upload that begins: %v", err)
+	}
+	again()
+	release()
+	files.BudgetOf(m, "ann").Release(4)
+	files.BudgetOf(m, "bob").Release(4)
+	if used, _ := m.Used(); used != 0 {
+		t.Errorf("%d bytes are still reserved", used)
+	}
+}
+
+// partsStorage is a storage whose stages take memory from their budget.
+type partsStorage struct {
+	driver.Storage
+	bytes int64
+	taken func()
+}
+
+func (s *partsStorage) Buffered(int64) int64 { return 1000 }
+
+func (s *partsStorage) StageWithin(ctx context.Context, budget driver.Budget) (driver.Staged, error) {
+	staged, err := s.Stage(ctx)
+	if err != nil || !budget.TryReserve(s.bytes) {
+		return staged, errors.Join(err, errors.New("no memory is left"))
+	}
+	s.taken()
+	return &partsStage{staged, func() { budget.Release(s.bytes) }}, nil
+}
+
+type partsStage struct {
+	driver.Staged
+	release func()
+}
+
+func (s *partsStage) Discard() {
+	s.release()
+	s.Staged.Discard()
+}
+
+func TestPartsOfAnUploadCountAsItsMemory(t *testing.T) {
+	m := files.NewMemoryOf(16<<20, 8<<20, time.Minute)
+	parts := &partsStorage{bytes: 1 << 20}
+	var during int64
+	parts.taken = func() { during, _ = m.Used() }
+	l := startLibrary(t, func(o *binary.Options, f *files.Options) {
+		parts.Storage, o.Storage, f.Memory = o.Storage, parts, m
+	})
+	l.add("texts", "a text")
+	if want := int64(1<<20 + 128<<10 + 1000); during != want {
+		t.Errorf("%d bytes were reserved during an upload, want %d", during, want)
+	}
+	if used, _ := m.Used(); used != 0 {
+		t.Errorf("%d bytes are reserved after an upload", used)
+	}
 }
 
 // A storage of S3 has up to 5 MiB of each upload in memory until they can be sent. Here

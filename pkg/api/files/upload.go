@@ -122,13 +122,15 @@ func (h *Handler) store(ctx context.Context, a announcement, body *inflow) (bina
 	up.Body = body
 	call := store.CallOf(ctx)
 	httpkit.Reads(ctx) // the service writes with the configuration that is served when the content has arrived
-	release, err := h.memory.reserve(ctx, ratelimit.Key(call.Ctx.Address), h.memoryOf(a, body.length), func() error {
+	address := ratelimit.Key(call.Ctx.Address)
+	release, err := h.memory.reserve(ctx, address, h.memoryOf(a, body.length), func() error {
 		return h.service.Validate(ctx, up)
 	})
 	if err != nil {
 		return binary.Result{}, err
 	}
 	defer release()
+	up.Budget = budget{h.memory, address}
 	if a.form || a.match.Given {
 		if err := a.match.Attempt(func(ifRevision uint64) error {
 			up.IfRevision = ifRevision

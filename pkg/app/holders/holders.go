@@ -65,7 +65,7 @@ var (
 // Part registers the metrics.
 func (h *Holders) Part() serving.Part {
 	return serving.Part{
-		Name: "the list of who holds memory",
+		Name: "the metrics of memory",
 		Start: func(context.Context, *serving.Generation) error {
 			return h.Metrics.Register(prom.Computed(func(_ context.Context, values prom.Values) {
 				for _, one := range h.Of(h.Served.Now()) {

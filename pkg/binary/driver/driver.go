@@ -98,9 +98,22 @@ type Staged interface {
 
 // Buffering is implemented by a storage whose stages hold bytes in memory.
 type Buffering interface {
-	// Buffered returns how many bytes of a content of this size a stage holds at most;
-	// a negative size is unknown.
+	// Buffered returns how many bytes of a content of this size a stage holds at most,
+	// besides those of its budget; a negative size is unknown.
 	Buffered(size int64) int64
+
+	// StageWithin is Stage with a budget. The stage sends as many parts of its content at
+	// once as the budget has memory for. Stage uses a budget of the storage.
+	StageWithin(ctx context.Context, budget Budget) (Staged, error)
+}
+
+// Budget is memory that uploads share. It is safe for concurrent use.
+type Budget interface {
+	// TryReserve reserves bytes if they are free. It does not wait.
+	TryReserve(bytes int64) bool
+
+	// Release returns bytes that were reserved.
+	Release(bytes int64)
 }
 
 // Signer is implemented by a storage from which clients can read a content

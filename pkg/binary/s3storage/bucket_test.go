@@ -138,6 +138,7 @@ func TestGrowingStageOfAnotherProcessIsNotRemoved(t *testing.T) {
 	other, s := open(t, options(server)), open(t, p.options(server))
 	c := random("a", 3*s3storage.PartSize)
 	g := stage(t, other, c)
+	must(t, s3storage.AwaitParts(t.Context(), g))
 	if n, err := s.RemoveAbandoned(t.Context(), time.Now().Add(-time.Hour)); n != 0 || err != nil {
 		t.Fatalf("%d stages were tidied up, error %v", n, err)
 	}
@@ -146,7 +147,7 @@ func TestGrowingStageOfAnotherProcessIsNotRemoved(t *testing.T) {
 
 	// Once a segment is started, aborting deletes the earlier ones too.
 	other.SetSegmentParts(1)
-	stage(t, other, c)
+	must(t, s3storage.AwaitParts(t.Context(), stage(t, other, c)))
 	tidies(t, s, 2)
 	tidies(t, s, 0)
 }

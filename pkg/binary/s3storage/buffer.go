@@ -19,9 +19,13 @@ type chunks struct{ pool sync.Pool }
 
 func newChunks() *chunks { return &chunks{sync.Pool{New: func() any { return new(chunk) }}} }
 
-// buffer has the bytes of a content that have not been sent.
+// buffer has bytes of a content that have not been acknowledged.
 type buffer struct {
-	free   *chunks
+	free *chunks
+
+	// A request whose response came early may still be read from when the buffer is
+	// emptied. It then ends, and reads no bytes of another content.
+	mu     sync.RWMutex
 	chunks []*chunk
 	size   int
 }
@@ -40,6 +44,8 @@ func (b *buffer) write(p []byte) {
 
 // ReadAt implements io.ReaderAt.
 func (b *buffer) ReadAt(p []byte, offset int64) (n int, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	for n < len(p) && offset < int64(b.size) {
 		from := b.chunks[offset/chunkSize][offset%chunkSize:]
 		if left := int64(b.size) - offset; left < int64(len(from)) {
@@ -58,12 +64,12 @@ func (b *buffer) ReadAt(p []byte, offset int64) (n int, err error) {
 // reader returns a seekable reader of the whole buffer.
 func (b *buffer) reader() *io.SectionReader { return io.NewSectionReader(b, 0, int64(b.size)) }
 
-// crc returns the CRC-32C of some bytes followed by those of the buffer.
-func (b *buffer) crc(before uint32) uint32 {
+// crc returns the CRC of some bytes followed by those of the buffer.
+func (b *buffer) crc(before uint32, of *crc32.Table) uint32 {
 	left := b.size
 	for _, c := range b.chunks {
 		n := min(left, chunkSize)
-		before = crc32.Update(before, castagnoli, c[:n])
+		before = crc32.Update(before, of, c[:n])
 		left -= n
 	}
 	return before
@@ -71,6 +77,8 @@ func (b *buffer) crc(before uint32) uint32 {
 
 // reset empties the buffer and returns its chunks to the pool.
 func (b *buffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, c := range b.chunks {
 		b.free.pool.Put(c)
 	}

@@ -19,6 +19,14 @@ import (
 	"belfry/pkg/errs"
 )
 
+// copyContent makes a content of its segments. crc is its CRC-32C.
+func (s *Storage) copyContent(ctx context.Context, hash string, segments []segment, crc uint32) error {
+	if len(segments) == 1 && (len(segments[0].pieces) == 1 || partSums(s.partSums.Load()) == partSumsAbsent) {
+		return s.copyOne(ctx, hash, segments[0])
+	}
+	return s.copyAll(ctx, hash, segments, crc)
+}
+
 // copyOne copies a single segment to the key of its content.
 func (s *Storage) copyOne(ctx context.Context, hash string, from segment) error {
 	out, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
@@ -83,13 +91,13 @@ const (
 // errNoPartSum means that the server has copied a part without a checksum.
 var errNoPartSum = errors.New("the server has returned no checksum of a part that it copied")
 
-// copyAll joins segments under the key of their content. Each copy has a CRC-32C.
+// copyAll joins the pieces of segments under the key of their content. Each copy has a CRC-32C.
 // The segments have a CRC-32: a server could return that without reading a byte,
 // as Versity's gateway does.
 //
 // A server that computes no checksums of copied parts refuses them where an upload
-// has checksums, as MinIO does, or can't complete the upload. The content is then
-// joined without checksums, and read back.
+// has checksums, as MinIO does, or can't complete the upload. A single segment is then
+// copied as a whole. Several are joined without checksums, and the content is read back.
 func (s *Storage) copyAll(ctx context.Context, hash string, segments []segment, crc uint32) error {
 	done := s.use(hash)
 	defer done()
@@ -99,6 +107,13 @@ func (s *Storage) copyAll(ctx context.Context, hash string, segments []segment, 
 		if !errors.Is(err, errNoPartSum) && status != http.StatusBadRequest && status != http.StatusNotImplemented {
 			return err
 		}
+	}
+	if len(segments) == 1 {
+		if err := s.copyOne(ctx, hash, segments[0]); err != nil {
+			return err
+		}
+		s.partSums.Store(int32(partSumsAbsent))
+		return nil
 	}
 	if err := s.join(ctx, hash, segments, ""); err != nil {
 		return err
@@ -130,16 +145,32 @@ func (s *Storage) join(ctx context.Context, hash string, segments []segment, who
 	return err
 }
 
-// copyAll copies segments, several at once. While it is not known whether the
+// source is a piece that is copied, and where it is.
+type source struct {
+	piece
+	key   string
+	whole bool // it is all of its segment
+}
+
+func sources(segments []segment) (all []source) {
+	for _, from := range segments {
+		for _, p := range from.pieces {
+			all = append(all, source{p, from.key, len(from.pieces) == 1})
+		}
+	}
+	return all
+}
+
+// copyAll copies pieces, several at once. While it is not known whether the
 // server returns checksums, only the first one is copied.
 //
 // The first error starts no more copies, but it does not cancel those in flight:
 // S3 may finish a copy whose request was canceled after the upload has been
 // aborted, and keep that part.
 func (u *upload) copyAll(ctx context.Context, segments []segment) error {
-	first := 0
+	all, first := sources(segments), 0
 	if u.whole != "" && partSums(u.s.partSums.Load()) == partSumsUnknown {
-		if err := u.copy(ctx, 1, segments[0]); err != nil {
+		if err := u.copy(ctx, 1, all[0]); err != nil {
 			return err
 		}
 		u.s.partSums.CompareAndSwap(int32(partSumsUnknown), int32(partSumsPresent))
@@ -147,7 +178,7 @@ func (u *upload) copyAll(ctx context.Context, segments []segment) error {
 	}
 	group, failed := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
-	for i, from := range segments[first:] {
+	for i, from := range all[first:] {
 		group.Go(func() error {
 			if err := failed.Err(); err != nil {
 				return err
@@ -158,12 +189,16 @@ func (u *upload) copyAll(ctx context.Context, segments []segment) error {
 	return group.Wait()
 }
 
-// copy adds an object as a part, and compares its checksum.
-func (u *upload) copy(ctx context.Context, number int32, from segment) error {
-	out, err := u.s.client.UploadPartCopy(ctx, &s3.UploadPartCopyInput{
+// copy adds a piece as a part, and compares its checksum.
+func (u *upload) copy(ctx context.Context, number int32, from source) error {
+	in := &s3.UploadPartCopyInput{
 		Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id, PartNumber: &number,
 		CopySource: aws.String(u.s.source(from.key)),
-	}, u.s.patiently)
+	}
+	if !from.whole {
+		in.CopySourceRange = aws.String(fmt.Sprintf("bytes=%d-%d", from.offset, from.offset+from.size-1))
+	}
+	out, err := u.s.client.UploadPartCopy(ctx, in, u.s.patiently)
 	if err != nil {
 		return u.s.fail(ctx, err, fmt.Sprintf("copying part %d", number))
 	}

@@ -16,14 +16,18 @@
 // memory until Commit, which puts it under its key: one request and no copy. S3
 // verifies the SHA-256 before it stores the object.
 //
-// A larger content is sent part by part in multipart uploads, so that a stage never has
-// more than one part in memory. A multipart upload is completed after 128 parts as a
-// segment of the stage, and the next one begins. S3 limits the number of parts; with
+// A larger content is sent in parts of multipart uploads. A stage always has memory for
+// one part. It sends up to four parts at once while its budget has memory for more: see
+// transfer. A part stays in memory until S3 has acknowledged it, so it can be sent again.
+//
+// A multipart upload is completed after 896 parts as a segment of the stage, and the next
+// one begins. S3 limits the number of parts, and the size of what it copies at once; with
 // segments the limit of a content is 5 TiB although its parts are small.
 //
-// Commit lets S3 copy the segments: a single one with CopyObject, several with a
-// multipart upload whose parts are the segments. In all cases the object appears under
-// its key atomically.
+// Commit lets S3 copy a single segment with CopyObject. A content of more than 128 parts
+// is copied in pieces of so many parts, several at once, with a multipart upload. If the
+// server returns no checksums of copied parts, CopyObject copies a single segment of any
+// size. In all cases the object appears under its key atomically.
 //
 // S3 verifies a checksum of every part, and those and the size of every object that
 // it assembles from parts. CopyObject returns the SHA-256 of a single segment, which

@@ -46,10 +46,11 @@ type Options struct {
 }
 
 const (
-	partSize     = 5 << 20 // the minimum of S3
-	segmentParts = 128
-	maxSegments  = 8192 // the parts of a copy; the limit of S3 is 10,000
-	maxSize      = maxSegments * segmentParts * partSize
+	partSize     = 5 << 20        // the minimum of S3
+	pieceParts   = 128            // of a piece, which is copied as one part
+	segmentParts = 7 * pieceParts // S3 copies at most 5 GB at once
+	maxPieces    = 8192           // the parts of a copy; the limit of S3 is 10,000
+	maxSize      = maxPieces * pieceParts * partSize
 
 	maxPrefix = 800 // the limit of S3 for a key is 1,024 bytes
 )
@@ -64,8 +65,10 @@ type Storage struct {
 	where     string // for messages
 	chunks    *chunks
 
-	segmentParts int32
-	partSums     atomic.Int32 // a partSums
+	own *budget // of stages that have no other
+
+	pieceParts, segmentParts int32
+	partSums                 atomic.Int32 // a partSums
 
 	mu    sync.Mutex
 	using map[string]int // stages and copies in progress, which RemoveAbandoned ignores
@@ -94,7 +97,8 @@ func Open(ctx context.Context, o Options) (*Storage, error) {
 	o.backoff = cmp.Or(o.backoff, maxBackoff)
 	s := &Storage{
 		bucket: o.Bucket, prefix: o.Prefix,
-		chunks: newChunks(), segmentParts: segmentParts, using: map[string]int{},
+		chunks: newChunks(), own: &budget{free: ownBudget}, using: map[string]int{},
+		pieceParts: pieceParts, segmentParts: segmentParts,
 	}
 	if err := s.connect(ctx, o); err != nil {
 		return nil, err

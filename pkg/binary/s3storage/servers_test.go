@@ -52,6 +52,7 @@ func TestEveryServer(t *testing.T) {
 			t.Run("conformance", func(t *testing.T) { testConformance(t, server) })
 			for name, test := range map[string]func(*testing.T, *backing.S3Server){
 				"several segments of several parts are joined": testSegments,
+				"pieces of a segment are copied":               testPieces,
 				"copies are verified":                          testVerification,
 				"wrong copies are detected":                    testWrongCopies,
 				"prefixes may have special characters":         testPrefixes,
@@ -84,6 +85,19 @@ func testSegments(t *testing.T, server *backing.S3Server) {
 	tidies(t, s, 0)
 }
 
+// A segment is copied in pieces, or as a whole where copied pieces have no checksum.
+func testPieces(t *testing.T, server *backing.S3Server) {
+	s := open(t, prefixed(options(server), "pieces/"))
+	s.SetPieceParts(2)
+	s.SetSegmentParts(6)
+	one, two := random("a", 5*s3storage.PartSize), random("b", 8*s3storage.PartSize+100)
+	for _, c := range [][]byte{one, two, one} { // at the first the server is not known
+		must(t, put(t.Context(), s, c))
+		holds(t, s, c)
+	}
+	tidies(t, s, 0)
+}
+
 // verification is the number of requests by which a content is verified after a copy.
 type verification struct{ heads, gets int }
 
@@ -100,15 +114,17 @@ func testVerification(t *testing.T, server *backing.S3Server) {
 	s := open(t, prefixed(p.options(server), "verification/"))
 	want, known := verifications[server.Name]
 	for name, test := range map[string]struct {
-		segmentParts int32
-		c            []byte
-		want         verification
+		segmentParts, pieceParts int32
+		c                        []byte
+		want                     verification
 	}{
-		"put":              {128, random("small", 4096), verification{}},
-		"one segment":      {128, random("one", 2*s3storage.PartSize), want.one},
-		"several segments": {1, random("several", 3*s3storage.PartSize), want.several},
+		"put":              {128, 128, random("small", 4096), verification{}},
+		"one segment":      {128, 128, random("one", 2*s3storage.PartSize), want.one},
+		"several pieces":   {128, 1, random("pieces", 3*s3storage.PartSize), want.one},
+		"several segments": {1, 1, random("several", 3*s3storage.PartSize), want.several},
 	} {
 		s.SetSegmentParts(test.segmentParts)
+		s.SetPieceParts(test.pieceParts)
 		p.set(nil)
 		must(t, put(t.Context(), s, test.c))
 		got := verification{p.requests("Head"), p.requests("GetObject")}
@@ -192,18 +208,20 @@ func testWrongCopies(t *testing.T, server *backing.S3Server) {
 	flipped := bytes.Clone(c)
 	flipped[len(c)-1]++
 	for name, test := range map[string]struct {
-		segmentParts int32
-		other        []byte
-		hashed       bool
+		segmentParts, pieceParts int32
+		other                    []byte
+		hashed                   bool
 	}{
-		"one segment, with a hash":    {2, flipped, true},
-		"one segment, without a hash": {2, flipped, false},
-		"several segments":            {1, flipped[s3storage.PartSize:], false},
+		"one segment, with a hash":    {2, 2, flipped, true},
+		"one segment, without a hash": {2, 2, flipped, false},
+		"several pieces":              {2, 1, flipped[s3storage.PartSize:], false},
+		"several segments":            {1, 1, flipped[s3storage.PartSize:], false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := front(t, server, true)
 			s := open(t, prefixed(fastRetry(p.options(server)), "wrong/"+name+"/"))
 			s.SetSegmentParts(test.segmentParts)
+			s.SetPieceParts(test.pieceParts)
 			wrong := &wrongCopier{proxy: p, t: t, server: server, other: test.other, hashed: test.hashed,
 				algorithms: map[string]types.ChecksumAlgorithm{}}
 			g := stage(t, s, c)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"sync"
 
@@ -31,7 +32,7 @@ func (s *Storage) put(ctx context.Context, hash string, content *buffer) error {
 	return s.fail(ctx, err, "putting "+hash)
 }
 
-// checksum32 returns a CRC-32C in the encoding of S3.
+// checksum32 returns a CRC-32 or CRC-32C in the encoding of S3.
 func checksum32(crc uint32) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc))
 }
@@ -59,10 +60,12 @@ type upload struct {
 
 	whole string // the CRC-32C of the object, encoded; "": S3 does not compare it
 
+	begun  int32   // parts that were numbered, by the goroutine of the stage
+	pieces []piece // of these parts
+
 	mu    sync.Mutex
 	parts []types.CompletedPart
 	size  int64
-	crc   uint32 // CRC-32C of the parts that were put
 }
 
 // begin begins an upload whose parts, and the object that they become, have a
@@ -79,22 +82,30 @@ func (s *Storage) begin(ctx context.Context, key string, algorithm types.Checksu
 	return &upload{s: s, key: key, id: aws.ToString(out.UploadId)}, nil
 }
 
-// count returns the number of parts.
-func (u *upload) count() int32 { return int32(len(u.parts)) }
+// next numbers a part.
+func (u *upload) next(b *buffer) *part {
+	if u.begun%u.s.pieceParts == 0 {
+		u.pieces = append(u.pieces, piece{offset: int64(u.begun) * partSize})
+	}
+	u.begun++
+	last := &u.pieces[len(u.pieces)-1]
+	last.size += int64(b.size)
+	last.crc = b.crc(last.crc, castagnoli)
+	return &part{upload: u, number: u.begun, buffer: b}
+}
 
-// put uploads the next part.
-func (u *upload) put(ctx context.Context, part *buffer) error {
-	number := u.count() + 1
+// put uploads a part. It is safe for concurrent use.
+func (u *upload) put(ctx context.Context, number int32, b *buffer) error {
 	out, err := u.s.client.UploadPart(ctx, &s3.UploadPartInput{
 		Bucket: &u.s.bucket, Key: &u.key, UploadId: &u.id, PartNumber: &number,
-		Body: part.reader(), ContentLength: aws.Int64(int64(part.size)),
-		ChecksumAlgorithm: types.ChecksumAlgorithmCrc32,
+		Body: b.reader(), ContentLength: aws.Int64(int64(b.size)),
+		// Without it, the SDK appends a checksum to the body, which costs servers more.
+		ChecksumCRC32: aws.String(checksum32(b.crc(0, crc32.IEEETable))),
 	})
 	if err != nil {
 		return u.s.fail(ctx, err, fmt.Sprintf("putting part %d", number))
 	}
-	u.add(types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, int64(part.size))
-	u.crc = part.crc(u.crc)
+	u.add(types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, int64(b.size))
 	return nil
 }
 

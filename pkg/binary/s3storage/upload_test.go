@@ -23,6 +23,7 @@ func TestStageSurvivesRestartOfTheServer(t *testing.T) {
 	s.SetSegmentParts(2)
 	c := random("a", 5*s3storage.PartSize+100)
 	g := stage(t, s, c[:3*s3storage.PartSize+100])
+	must(t, s3storage.AwaitParts(t.Context(), g))
 	rest := bytes.NewReader(c[3*s3storage.PartSize+100:])
 
 	server.Kill()
@@ -30,6 +31,9 @@ func TestStageSurvivesRestartOfTheServer(t *testing.T) {
 	_, err := io.ReadFull(rest, piece)
 	must(t, err)
 	taken, err := g.Write(piece)
+	if err == nil {
+		err = s3storage.AwaitParts(t.Context(), g)
+	}
 	wantKind(t, err, errs.Unavailable)
 	lost := open(t, fastRetry(options(server)))
 	wantKind(t, put(t.Context(), lost, random("b", s3storage.PartSize+100)), errs.Unavailable)
@@ -104,6 +108,7 @@ func TestRemovedStageCanNotBeCommitted(t *testing.T) {
 	c := random("a", 2*s3storage.PartSize)
 
 	g := stage(t, s, c)
+	must(t, s3storage.AwaitParts(t.Context(), g))
 	tidies(t, other, 1)
 	wantKind(t, g.Commit(t.Context(), hashOf(c)), errs.Unavailable)
 	lacks(t, s, hashOf(c))

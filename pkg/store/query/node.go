@@ -41,7 +41,7 @@ func (n *node) match(o object.Object) bool {
 	}
 }
 
-// eachField calls f with the field of each condition; there is none in a filter that is nil.
+// eachField calls f with the field of each condition. A filter that is nil has no condition.
 func (n *node) eachField(f func(field)) {
 	if n == nil {
 		return
