@@ -56,7 +56,7 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 	if err := b.compare(ctx, "file", "{type: file}", requests, 0, b.serveLimit); err != nil {
 		return err
 	}
-	if err := b.cascades(ctx, "file", "{type: file}", cascaded, 0); err != nil {
+	if err := cascades(ctx, b, "file", "{type: file}", cascaded, 0); err != nil {
 		return err
 	}
 	return backing.WithHost(ctx, func(h *backing.Host) error {
@@ -72,13 +72,13 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 				err = b.roundTrips(ctx, d)
 			}
 			if err == nil {
-				err = b.cascades(ctx, d.name, fmt.Sprintf(d.apart, d.url), min(cascaded, d.requests), metricsPause)
+				err = cascades(ctx, b, d.name, fmt.Sprintf(d.apart, d.url), min(cascaded, d.requests), metricsPause)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", d.name, err)
 			}
 		}
-		return b.cascades(ctx, "dynamodb (dynalite)", fmt.Sprintf(cascadesOnDynamo, backing.Dynalite(h).URL),
+		return cascades(ctx, b, "dynamodb (dynalite)", fmt.Sprintf(cascadesOnDynamo, backing.Dynalite(h).URL),
 			cascaded, metricsPause)
 	})
 }

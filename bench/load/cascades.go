@@ -21,8 +21,8 @@ const (
 
 // cascades measures on a backend how long a deletion takes until all children are deleted and their events are
 // published, beside clients that delete as many children themselves.
-func (b *bench) cascades(
-	ctx context.Context, name, backend string, children int, pause time.Duration,
+func cascades(
+	ctx context.Context, b *bench, name, backend string, children int, pause time.Duration,
 ) (err error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
