@@ -32,9 +32,15 @@ const (
 type database struct {
 	name, url string
 	backend   string // as a configuration has it, with %s for the URL
+	apart     string // the same, with objects of its own
 	requests  int    // of a round, at most
 	count     func(url string) (*counter, error)
 }
+
+const (
+	onDynamo         = "{type: dynamodb, region: eu-central-1, endpoint: '%s'}"
+	cascadesOnDynamo = "{type: dynamodb, region: eu-central-1, endpoint: '%s', tablePrefix: cascades_}"
+)
 
 // backends measures each backend compared with the bare calls of its driver
 // against the same server, and counts belfry's calls.
@@ -50,11 +56,13 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 	if err := b.compare(ctx, "file", "{type: file}", requests, 0, b.serveLimit); err != nil {
 		return err
 	}
+	if err := b.cascades(ctx, "file", "{type: file}", cascaded, 0); err != nil {
+		return err
+	}
 	return backing.WithHost(ctx, func(h *backing.Host) error {
 		for _, d := range []database{
 			mongoDatabase(h),
-			{"dynamodb", backing.Dynoxide(h).URL, "{type: dynamodb, region: eu-central-1, endpoint: '%s'}",
-				backendRequests, countDynamo},
+			{"dynamodb", backing.Dynoxide(h).URL, onDynamo, cascadesOnDynamo, backendRequests, countDynamo},
 		} {
 			err := b.compare(ctx, d.name, fmt.Sprintf(d.backend, d.url), min(requests, d.requests), metricsPause,
 				func(ctx context.Context) (*server, error) {
@@ -63,11 +71,15 @@ func (b *bench) backends(ctx context.Context, requests int) (err error) {
 			if err == nil {
 				err = b.roundTrips(ctx, d)
 			}
+			if err == nil {
+				err = b.cascades(ctx, d.name, fmt.Sprintf(d.apart, d.url), min(cascaded, d.requests), metricsPause)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", d.name, err)
 			}
 		}
-		return nil
+		return b.cascades(ctx, "dynamodb (dynalite)", fmt.Sprintf(cascadesOnDynamo, backing.Dynalite(h).URL),
+			cascaded, metricsPause)
 	})
 }
 
@@ -81,7 +93,7 @@ func setCredentials() error {
 // connection, and scans the collection where MongoDB uses an index.
 func mongoDatabase(h *backing.Host) database {
 	d := database{"mongodb", os.Getenv("BELFRY_TEST_MONGODB_URL"), "{type: mongodb, url: '%s', database: belfry-load}",
-		backendRequests, countMongo}
+		"{type: mongodb, url: '%s', database: belfry-load-cascades}", backendRequests, countMongo}
 	if d.url == "" {
 		fmt.Println("mongodb: this is FerretDB; BELFRY_TEST_MONGODB_URL names a MongoDB, whose databases belfry-load " +
 			"and bare are written to")
@@ -241,6 +253,8 @@ func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 		{"update that an array copies", "PUT", "/children/c-%08d", 200, 1, func(i int) []byte {
 			return []byte(strings.Replace(string(child(`"parent":"p-00000000",`)(i)), "1887", "1888", 1))
 		}},
+		{"deletion of an object with an entry in an array", "DELETE", "/children/c-%08d", 204, 1,
+			func(int) []byte { return nil }},
 	} {
 		requests := counted * k.atOnce
 		if err := c.quiet(); err != nil {
@@ -265,5 +279,5 @@ func (b *bench) roundTrips(ctx context.Context, d database) (err error) {
 				c.per(requests))
 		}
 	}
-	return nil
+	return c.cascadeTrips(s, d.name)
 }

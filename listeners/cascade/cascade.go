@@ -14,10 +14,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"belfry/internal/backoff"
 	"belfry/pkg/event"
@@ -51,10 +50,13 @@ func Filters(set *store.Set) []string {
 	return slices.Compact(filters)
 }
 
+// atOnce is how many objects a worker deletes or clears at once, for all events together. A cascade that is larger than
+// that leaves the backend to others: the requests of a client wait for about as many writes as those of other clients.
+const atOnce = 16
+
 // Options configure a Worker.
 type Options struct {
-	// Concurrency is how many deletions of one event run at once, so that they
-	// share the backend's syncs. 0 means 64.
+	// Concurrency is how many objects the worker deletes or clears at once, for all events together. 0 means 16.
 	Concurrency int
 
 	Now func() time.Time // nil: time.Now
@@ -62,10 +64,10 @@ type Options struct {
 
 // Worker handles deletions. It is safe for concurrent use.
 type Worker struct {
-	set         *store.Set
-	reconciler  *mapping.Reconciler
-	concurrency int
-	now         func() time.Time
+	set        *store.Set
+	reconciler *mapping.Reconciler
+	slots      *semaphore.Weighted // one for each object that is being deleted or cleared
+	now        func() time.Time
 }
 
 // NewWorker returns a worker for the stores of a set.
@@ -74,8 +76,8 @@ func NewWorker(set *store.Set, o Options) *Worker {
 		o.Now = time.Now
 	}
 	return &Worker{
-		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{}), concurrency: cmp.Or(o.Concurrency, 64),
-		now: o.Now,
+		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{}),
+		slots: semaphore.NewWeighted(int64(cmp.Or(o.Concurrency, atOnce))), now: o.Now,
 	}
 }
 
@@ -141,32 +143,12 @@ func (w *Worker) untilNone(ctx context.Context, source string, act func() (int, 
 // deleted.
 func (w *Worker) deleteIndexed(ctx context.Context, m *store.Mapping, e *event.Envelope) (int, error) {
 	objects := w.set.Store(m.Source)
-	cond := func(ctx context.Context, x store.Stored) (bool, error) { return w.mustDelete(ctx, m, e, x) }
-	return w.each(ctx, objects, m.Key, e.UUID, func(ctx context.Context, x store.Stored) (bool, error) {
-		return mapping.DeleteIf(ctx, objects, x, cond)
-	})
-}
-
-// each acts on the objects that the index has under a target, several at once, and returns on how many it did.
-func (w *Worker) each(ctx context.Context, objects *store.Store, key, target string,
-	act func(context.Context, store.Stored) (bool, error)) (int, error) {
-	var total atomic.Int64
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(w.concurrency)
-	for x, err := range objects.Linked(gctx, key, target, pageSize) {
-		g.Go(func() error {
-			if err != nil {
-				return err
-			}
-			acted, err := act(gctx, x)
-			if acted {
-				total.Add(1)
-			}
-			return err
+	return w.each(ctx, linked{objects, m.Key, w.set.Store(m.Target), e.UUID},
+		func(ctx context.Context, x store.Stored, again again) (bool, error) {
+			return mapping.DeleteIf(ctx, objects, x, func(ctx context.Context, x store.Stored) (bool, error) {
+				return w.mustDelete(ctx, m, e, x, again)
+			})
 		})
-	}
-	err := g.Wait()
-	return int(total.Load()), err
 }
 
 // mustDelete reports whether an object is deleted with the target: when it is
@@ -177,11 +159,12 @@ func (w *Worker) each(ctx context.Context, objects *store.Store, key, target str
 // The clock may have been set back: an object whose time is later than now was created
 // before now. The revision of the deletion may be later than the deletion, because it
 // exceeds the target's last one. So the time is the event's.
-func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored) (bool, error) {
+func (w *Worker) mustDelete(ctx context.Context, m *store.Mapping, e *event.Envelope, x store.Stored,
+	again again) (bool, error) {
 	if !mapping.LinkedTo(m, x, targetOf(m, e)) {
 		return false, nil
 	}
-	recreated, err := w.set.Store(m.Target).Exists(ctx, e.UUID)
+	recreated, err := again(ctx, x)
 	if err != nil {
 		return false, err
 	}

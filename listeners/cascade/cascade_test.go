@@ -90,31 +90,41 @@ func (f *fixture) handle(e *event.Envelope) {
 // these cause, until none is left, and returns how many it handled.
 func (f *fixture) settle() (handled int) {
 	f.Helper()
-	for progress := true; progress; {
-		progress = false
-		for _, name := range []string{"People", "Pets", "Guests"} {
-			s := f.set.Store(name).Driver()
-			pending, _, err := s.Pending(f.Context(), nil, 100_000)
-			if err != nil {
+	for {
+		all := f.pending()
+		if len(all) == 0 {
+			return handled
+		}
+		for _, e := range all {
+			f.handle(e)
+		}
+		handled += len(all)
+	}
+}
+
+// pending returns the deletions that are pending in the stores, and clears their events.
+func (f *fixture) pending() (deletions []*event.Envelope) {
+	f.Helper()
+	for _, name := range []string{"People", "Pets", "Guests"} {
+		s := f.set.Store(name).Driver()
+		pending, _, err := s.Pending(f.Context(), nil, 100_000)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, p := range pending {
+			var e event.Envelope
+			if err := json.Unmarshal(p.Payload, &e); err != nil {
 				f.Fatal(err)
 			}
-			for _, p := range pending {
-				var e event.Envelope
-				if err := json.Unmarshal(p.Payload, &e); err != nil {
-					f.Fatal(err)
-				}
-				if e.Event == event.StoreDeleted {
-					progress = true
-					handled++
-					f.handle(&e)
-				}
-			}
-			if err := s.Clear(f.Context(), pending); err != nil {
-				f.Fatal(err)
+			if e.Event == event.StoreDeleted {
+				deletions = append(deletions, &e)
 			}
 		}
+		if err := s.Clear(f.Context(), pending); err != nil {
+			f.Fatal(err)
+		}
 	}
-	return handled
+	return deletions
 }
 
 func (f *fixture) exists(name, uuid string) bool {

@@ -15,19 +15,22 @@ import (
 // clearIndexed clears a reference in the objects that the index has now, and returns in how many.
 func (w *Worker) clearIndexed(ctx context.Context, r *store.Referring, e *event.Envelope) (int, error) {
 	objects := w.set.Store(r.Source)
-	cond := func(ctx context.Context, x store.Stored) (bool, error) { return w.mustClear(ctx, r, e, x) }
-	return w.each(ctx, objects, r.Field, e.UUID, func(ctx context.Context, x store.Stored) (bool, error) {
-		return mapping.ClearIf(ctx, objects, r.Field, e.UUID, x, cond)
-	})
+	return w.each(ctx, linked{objects, r.Field, w.set.Store(r.Target), e.UUID},
+		func(ctx context.Context, x store.Stored, again again) (bool, error) {
+			return mapping.ClearIf(ctx, objects, r.Field, e.UUID, x, func(ctx context.Context, x store.Stored) (bool, error) {
+				return mustClear(ctx, r, e, x, again)
+			})
+		})
 }
 
 // mustClear reports whether an object names a deleted target. When the target has been created again, objects written
 // since the deletion name its new incarnation.
-func (w *Worker) mustClear(ctx context.Context, r *store.Referring, e *event.Envelope, x store.Stored) (bool, error) {
+func mustClear(ctx context.Context, r *store.Referring, e *event.Envelope, x store.Stored,
+	again again) (bool, error) {
 	if !slices.Contains(store.KeyTargets(object.Field(x.Body, r.Field)), e.UUID) {
 		return false, nil
 	}
-	recreated, err := w.set.Store(r.Target).Exists(ctx, e.UUID)
+	recreated, err := again(ctx, x)
 	if err != nil {
 		return false, err
 	}

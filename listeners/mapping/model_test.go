@@ -9,6 +9,7 @@ import (
 	"belfry/listeners/cascade"
 	"belfry/listeners/copies"
 	"belfry/listeners/mapping"
+	"belfry/pkg/event"
 	protocol "belfry/pkg/mapping"
 	"belfry/pkg/store"
 	"belfry/test/model"
@@ -19,8 +20,11 @@ func workers(set *store.Set) []model.Consumer {
 	mapper := mapping.NewWorker(set, mapping.Options{})
 	all := []model.Consumer{{Name: "mapping", Filters: mapping.Filters(set), Handle: mapper.HandleSerially}}
 	if filters := cascade.Filters(set); len(filters) > 0 {
-		cascader := cascade.NewWorker(set, cascade.Options{Concurrency: 1})
-		all = append(all, model.Consumer{Name: "cascade", Filters: filters, Handle: cascader.Handle})
+		// A worker for each event: two events of one would wait for its slots, which is no step.
+		handle := func(ctx context.Context, e *event.Envelope) error {
+			return cascade.NewWorker(set, cascade.Options{Concurrency: 1}).Handle(ctx, e)
+		}
+		all = append(all, model.Consumer{Name: "cascade", Filters: filters, Handle: handle})
 	}
 	if filters := copies.Filters(copiesOf(set)); len(filters) > 0 {
 		over := &model.Over{}

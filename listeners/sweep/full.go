@@ -3,6 +3,9 @@ package sweep
 import (
 	"context"
 	"errors"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
@@ -31,21 +34,33 @@ func (w *Worker) findOrphans(ctx context.Context, s *binary.Service) error {
 	if n > 0 {
 		w.log.Info("stages of uploads that did not finish were removed", "service", s.Name(), "count", n)
 	}
+	var mu sync.Mutex
 	var malformed []error
-	for c, err := range s.Contents(ctx) {
-		if err != nil {
-			return err
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(concurrency)
+	var failed error
+	for c, err := range s.Contents(gctx) {
+		if failed = err; err != nil {
+			break
 		}
-		orphan, err := s.IsOrphan(ctx, c)
-		if err == nil && orphan {
-			err = s.MarkCandidate(ctx, c.Hash)
-		}
-		switch {
-		case errors.Is(err, binary.ErrMalformedEntry):
-			malformed = append(malformed, err)
-		case err != nil && !errors.Is(err, errs.Conflict):
-			return err
-		}
+		g.Go(func() error {
+			orphan, err := s.IsOrphan(gctx, c)
+			if err == nil && orphan {
+				err = s.MarkCandidate(gctx, c.Hash)
+			}
+			switch {
+			case errors.Is(err, binary.ErrMalformedEntry):
+				mu.Lock()
+				defer mu.Unlock()
+				malformed = append(malformed, err)
+			case err != nil && !errors.Is(err, errs.Conflict):
+				return err
+			}
+			return nil
+		})
 	}
-	return errors.Join(malformed...)
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return errors.Join(append(malformed, failed)...)
 }

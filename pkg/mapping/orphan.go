@@ -3,8 +3,11 @@ package mapping
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -30,16 +33,63 @@ func (r *Reconciler) deleteOrphans(ctx context.Context, m *store.Mapping, target
 		t, deleted, err := r.set.Store(m.Target).Deleted(ctx, target)
 		return deleted && IsOrphan(m, x, target, t), err
 	}
-	for _, source := range sources {
-		x, err := objects.Get(ctx, source)
-		if err == nil {
-			_, err = DeleteIf(ctx, objects, x, isOrphan)
+	for chunk := range slices.Chunk(sources, readAtOnce) {
+		left, together, err := found(ctx, objects, chunk)
+		if err != nil {
+			return err
 		}
-		if err != nil && !errors.Is(err, errs.NotFound) {
+		if err := r.eachOrphan(ctx, left, together, func(ctx context.Context, x store.Stored) error {
+			_, err := DeleteIf(ctx, objects, x, isOrphan)
+			return err
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// orphansAtOnce is how many objects a Reconciler deletes at once, for all targets together.
+const orphansAtOnce = 16
+
+// eachOrphan calls act for objects: for some at once, or for one after the other.
+func (r *Reconciler) eachOrphan(ctx context.Context, all []store.Stored, together bool,
+	act func(context.Context, store.Stored) error) error {
+	g, gctx := errgroup.WithContext(ctx)
+	if !together {
+		g.SetLimit(1)
+	}
+	for _, x := range all {
+		g.Go(func() error {
+			if err := r.orphans.Acquire(gctx, 1); err != nil {
+				return err
+			}
+			defer r.orphans.Release(1)
+			return act(gctx, x)
+		})
+	}
+	return g.Wait()
+}
+
+// found returns those of some objects that exist, by one request if the backend can. Then it is reached over a network,
+// and its writes go together. After a cascade the objects are few.
+func found(ctx context.Context, s *store.Store, uuids []string) (all []store.Stored, together bool, err error) {
+	uuids = validOf(uuids)
+	if len(uuids) > 1 {
+		many, ok, err := store.NewWorker(s).GetMany(ctx, uuids)
+		if ok || err != nil {
+			return slices.Collect(maps.Values(many)), true, err
+		}
+	}
+	for _, uuid := range uuids {
+		x, err := s.Get(ctx, uuid)
+		switch {
+		case err == nil:
+			all = append(all, x)
+		case !errors.Is(err, errs.NotFound):
+			return nil, false, err
+		}
+	}
+	return all, false, nil
 }
 
 const gracePeriod = uint64(GracePeriod / time.Microsecond) // in revisions

@@ -37,8 +37,8 @@ func (r *Reconciler) collect(ctx context.Context, s *round) error {
 	if err := backoff.Sleep(ctx, r.set.Store(s.m.Source).IndexLag()); err != nil {
 		return err
 	}
-	_, err := r.eachLinked(ctx, s.m, s.target.UUID, func(source string) (bool, error) {
-		return true, r.apply(ctx, s, source, true, nil)
+	_, err := r.eachLinked(ctx, s.m, s.target.UUID, func(linked []string) (bool, error) {
+		return true, r.applyAll(ctx, s, linked, true)
 	})
 	return err
 }

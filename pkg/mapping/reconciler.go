@@ -13,6 +13,8 @@ import (
 	"errors"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
+
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -35,9 +37,10 @@ type Options struct {
 // Reconciler makes mapped arrays match the objects they copy. It is safe for
 // concurrent use, also by several processes on the same stores.
 type Reconciler struct {
-	set    *store.Set
-	onFull func(m *store.Mapping, target string)
-	pace   *Pace
+	set     *store.Set
+	onFull  func(m *store.Mapping, target string)
+	pace    *Pace
+	orphans *semaphore.Weighted // one for each that is being deleted
 }
 
 // NewReconciler returns a reconciler for the stores of a set.
@@ -45,7 +48,7 @@ func NewReconciler(set *store.Set, o Options) *Reconciler {
 	if o.OnFull == nil {
 		o.OnFull = func(*store.Mapping, string) {}
 	}
-	return &Reconciler{set: set, onFull: o.OnFull, pace: o.Pace}
+	return &Reconciler{set: set, onFull: o.OnFull, pace: o.Pace, orphans: semaphore.NewWeighted(orphansAtOnce)}
 }
 
 // Reconcile makes the target's entries for these source objects match the
@@ -186,8 +189,7 @@ func newRound(m *store.Mapping, target string, body []byte) *round {
 
 func (r *Reconciler) applyAll(ctx context.Context, s *round, sources []string, hasEvent bool) error {
 	for chunk := range slices.Chunk(sources, readAtOnce) {
-		isApplied := func(source string) bool { _, applied := s.applied[source]; return applied }
-		read, err := r.readTogether(ctx, s.m, slices.DeleteFunc(slices.Clone(chunk), isApplied))
+		read, err := r.readTogether(ctx, s.m, slices.DeleteFunc(slices.Clone(chunk), s.isApplied))
 		if err != nil {
 			return err
 		}
@@ -227,6 +229,12 @@ func (r *Reconciler) apply(ctx context.Context, s *round, source string, hasEven
 	return nil
 }
 
+// isApplied reports whether the entry of a source has been computed.
+func (s *round) isApplied(source string) bool {
+	_, applied := s.applied[source]
+	return applied
+}
+
 // put gives a source the entry that has been computed for it.
 func (s *round) put(source string, hasEvent bool) {
 	if s.array.put(source, s.applied[source]) && !hasEvent {
@@ -260,34 +268,57 @@ func (r *Reconciler) fit(ctx context.Context, s *round) error {
 // refill adds linked objects that have no entry until the array is at its
 // limit, a page of them at most, and reports whether any may be left.
 func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error) {
-	return r.eachLinked(ctx, s.m, s.target.UUID, func(source string) (bool, error) {
-		if s.array.index(source) >= 0 {
-			return true, nil
+	isFull := func() bool { return s.array.full(s.m) || len(s.unconfirmed) >= pageSize }
+	reads := 1 // at once: mostly one is needed, and more only where a condition hides the objects
+	return r.eachLinked(ctx, s.m, s.target.UUID, func(linked []string) (more bool, err error) {
+		linked = slices.DeleteFunc(linked, func(source string) bool { return s.array.index(source) >= 0 })
+		for ; len(linked) > 0; reads = min(2*reads, readAtOnce) {
+			some := linked[:min(reads, len(linked))]
+			linked = linked[len(some):]
+			if isFull() {
+				return false, nil
+			}
+			read, err := r.readTogether(ctx, s.m, slices.DeleteFunc(slices.Clone(some), s.isApplied))
+			if err != nil {
+				return false, err
+			}
+			for _, source := range some {
+				if isFull() {
+					return false, nil
+				}
+				if s.isApplied(source) { // and refused, before another made room
+					s.put(source, false)
+				} else if err := r.apply(ctx, s, source, false, read); err != nil {
+					return false, err
+				}
+			}
 		}
-		if s.array.full(s.m) || len(s.unconfirmed) >= pageSize {
-			return false, nil
-		}
-		if _, applied := s.applied[source]; applied { // and refused, before another made room
-			s.put(source, false)
-			return true, nil
-		}
-		return true, r.apply(ctx, s, source, false, nil)
+		return true, nil
 	})
 }
 
-// eachLinked calls fn with the objects that the index has for a target, until
-// fn returns false. It reports whether fn did.
+// eachLinked calls fn with the objects that the index has for a target, some at a time, until fn returns false. It
+// reports whether fn did.
 func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target string,
-	fn func(source string) (bool, error)) (stopped bool, err error) {
+	fn func(sources []string) (more bool, err error)) (stopped bool, err error) {
+	var some []string
 	for x, err := range r.set.Store(m.Source).Linked(ctx, m.Key, target, pageSize) {
 		if err != nil {
 			return false, err
 		}
-		if more, err := fn(x.UUID); err != nil || !more {
+		if some = append(some, x.UUID); len(some) < readAtOnce {
+			continue
+		}
+		if more, err := fn(some); err != nil || !more {
 			return !more, err
 		}
+		some = nil
 	}
-	return false, nil
+	if len(some) == 0 {
+		return false, nil
+	}
+	more, err := fn(some)
+	return !more, err
 }
 
 // Backfill reconciles every object that names a target. A target needs that
@@ -356,9 +387,11 @@ func (r *Reconciler) allSources(ctx context.Context, m *store.Mapping,
 	value = arrayOf(t.Body, m.Array)
 	entries := parseArray(value)
 	sources = entries.uuids()
-	_, err = r.eachLinked(ctx, m, target, func(source string) (bool, error) {
-		if entries.index(source) < 0 {
-			sources = append(sources, source)
+	_, err = r.eachLinked(ctx, m, target, func(linked []string) (bool, error) {
+		for _, source := range linked {
+			if entries.index(source) < 0 {
+				sources = append(sources, source)
+			}
 		}
 		return true, nil
 	})

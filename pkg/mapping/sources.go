@@ -20,9 +20,7 @@ type sources map[string][]byte
 // readTogether reads sources by one request, if there are several and the backend can. Others are read when they are
 // needed.
 func (r *Reconciler) readTogether(ctx context.Context, m *store.Mapping, uuids []string) (sources, error) {
-	uuids = slices.DeleteFunc(slices.Clone(uuids), func(uuid string) bool { return !object.ValidUUID(uuid) })
-	slices.Sort(uuids)
-	if uuids = slices.Compact(uuids); len(uuids) < 2 {
+	if uuids = validOf(uuids); len(uuids) < 2 {
 		return nil, nil
 	}
 	found, ok, err := store.NewWorker(r.set.Store(m.Source)).GetMany(ctx, uuids)
@@ -34,6 +32,13 @@ func (r *Reconciler) readTogether(ctx context.Context, m *store.Mapping, uuids [
 		read[uuid] = found[uuid].Body
 	}
 	return read, nil
+}
+
+// validOf returns the valid ones of some uuids, each once.
+func validOf(uuids []string) []string {
+	uuids = slices.DeleteFunc(slices.Clone(uuids), func(uuid string) bool { return !object.ValidUUID(uuid) })
+	slices.Sort(uuids)
+	return slices.Compact(uuids)
 }
 
 // body returns a source as it was read, or reads it; nil if it does not exist.

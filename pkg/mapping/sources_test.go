@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"belfry/pkg/mapping"
 	"belfry/pkg/object"
@@ -18,8 +21,13 @@ import (
 // manyBackend reads several records by one request, and keeps a log of its requests.
 type manyBackend struct {
 	driver.Backend
-	log    []string
 	before func(request string)
+
+	mu  sync.Mutex
+	log []string
+
+	gate     chan struct{} // lets one deletion pass; nil: all
+	inFlight atomic.Int64  // deletions that wait for it
 }
 
 // Open implements driver.Backend.
@@ -36,7 +44,9 @@ type manyStore struct {
 
 func (s *manyStore) note(format string, args ...any) {
 	request := s.name + " " + fmt.Sprintf(format, args...)
+	s.b.mu.Lock()
 	s.b.log = append(s.b.log, request)
+	s.b.mu.Unlock()
 	if s.b.before != nil {
 		s.b.before(request)
 	}
@@ -51,6 +61,11 @@ func (s *manyStore) Get(ctx context.Context, uuid string) (driver.Record, bool, 
 // Put implements driver.Store.
 func (s *manyStore) Put(ctx context.Context, w driver.Write) error {
 	s.note("put %s", w.UUID)
+	if s.b.gate != nil && w.Body == nil {
+		s.b.inFlight.Add(1)
+		<-s.b.gate
+		s.b.inFlight.Add(-1)
+	}
 	return s.Store.Put(ctx, w)
 }
 
@@ -156,4 +171,74 @@ func TestSourcesAreReadAgainAfterAConflict(t *testing.T) {
 	if n := slices.Index(b.log[1:], "Authors get a"); n < 0 || !slices.Contains(b.log[n:], "Books get many 2") {
 		t.Errorf("the requests are %q", b.log)
 	}
+}
+
+// shown is a condition that objects with one title meet.
+type shown struct{}
+
+// Holds implements store.Condition.
+func (shown) Holds(body []byte) bool { return bytes.Contains(body, []byte(`"shown"`)) }
+
+// An array that is refilled reads one object, and more at once where those before have no entry.
+func TestARefillReadsHiddenObjectsTogether(t *testing.T) {
+	for hidden, want := range map[int][]string{
+		0: {"Books get x002"},
+		70: {"Books get x002", "Books get many 2", "Books get many 4", "Books get many 8", "Books get many 16",
+			"Books get many 32", "Books get many 8"},
+	} {
+		f, b, uuids := manyFixture(t, 2)
+		f.mapping.Limit = 2
+		f.must(f.reconciler.Reconcile(f.Context(), f.mapping, "a", uuids))
+		for i := range hidden {
+			f.save("Books", fmt.Sprintf("x%03d", 2+i), `{"author":"a","title":"hidden"}`)
+		}
+		last := fmt.Sprintf("x%03d", 2+hidden)
+		f.save("Books", last, `{"author":"a","title":"shown"}`)
+		f.mapping.When = shown{}
+		f.must(f.reconciler.Reconcile(f.Context(), f.mapping, "a", []string{last})) // the array is full
+		f.mapping.When = nil
+		if hidden > 0 {
+			f.mapping.When = shown{}
+		}
+		f.must(f.set.Store("Books").Delete(f.Context(), "x000", 0))
+		b.log = nil
+		f.must(f.reconciler.Reconcile(f.Context(), f.mapping, "a", []string{"x000"}))
+		if !bytes.Contains(f.books(), []byte(last)) {
+			t.Errorf("%d hidden: the object is not in %s", hidden, f.books())
+		}
+		if from := slices.Index(b.log, "Books get x000"); !slices.Equal(b.log[from+1:from+1+len(want)], want) {
+			t.Errorf("%d hidden: the requests are\n%s\nwant\n%s", hidden, strings.Join(b.log, "\n"),
+				strings.Join(want, "\n"))
+		}
+	}
+}
+
+// The sources of a deleted target are read together, and those that are left are deleted at once, some of them.
+func TestOrphansAreReadAndDeletedTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const books, atOnce = 70, 16
+		f, b, uuids := manyFixture(t, books)
+		f.mapping.Cascade = true
+		f.must(f.set.Store("Books").Delete(f.Context(), "x001", 0))
+		f.must(f.set.Store("Authors").Delete(f.Context(), "a", 0))
+		b.log, b.gate = nil, make(chan struct{})
+		done := make(chan error, 1)
+		go func() { done <- f.reconciler.Reconcile(f.Context(), f.mapping, "a", uuids) }()
+		for left := books - 1; left > 0; left-- {
+			synctest.Wait()
+			if n := b.inFlight.Load(); n > atOnce || left == books-1 && n != atOnce {
+				t.Errorf("%d deletions are in flight, want %d", n, atOnce)
+			}
+			b.gate <- struct{}{}
+		}
+		f.must(<-done)
+		many := slices.DeleteFunc(b.log, func(r string) bool { return !strings.HasPrefix(r, "Books get many") })
+		if want := []string{"Books get many 32", "Books get many 32", "Books get many 6"}; !slices.Equal(many, want) {
+			t.Errorf("the sources are read by %q, want %q", many, want)
+		}
+		if n, _, err := f.set.Store("Books").Count(f.Context()); n != 0 || err != nil {
+			t.Errorf("%d books are left, error %v", n, err)
+		}
+	})
 }

@@ -228,6 +228,7 @@ func (r *restrictions) count(ctx context.Context, ref *Referring, uuid string, t
 func (r *restrictions) countBy(
 	ctx context.Context, source *Store, ref *Referring, uuid, key string, to *counted,
 ) error {
+	var some []string
 	for x, err := range source.Linked(ctx, ref.Field, key, maxCounted) {
 		if err != nil {
 			return err
@@ -235,23 +236,39 @@ func (r *restrictions) countBy(
 		if _, seen := to.seen[x.UUID]; seen || ref.Source == r.name && x.UUID == uuid {
 			continue
 		}
-		if len(to.seen) == maxCounted {
-			to.more = true
-			return nil
-		}
-		record, found, err := source.core.driver.Get(ctx, x.UUID)
-		if err != nil {
-			return err
-		}
-		if !found || record.Deleted {
+		if some = append(some, x.UUID); len(some) < maxChunk {
 			continue
 		}
+		if err := r.countSome(ctx, source, ref, uuid, some, to); err != nil || to.more {
+			return err
+		}
+		some = nil
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return r.countSome(ctx, source, ref, uuid, some, to)
+}
+
+// countSome is countBy of some of the objects, which are read together.
+func (r *restrictions) countSome(
+	ctx context.Context, source *Store, ref *Referring, uuid string, some []string, to *counted,
+) error {
+	records, err := source.reread(ctx, some)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
 		if names, err := source.names(ctx, ref, record, uuid); err != nil {
 			return err
 		} else if !names {
 			continue
 		}
-		to.seen[x.UUID], err = r.mayCount(ctx, source, ref, record)
+		if len(to.seen) == maxCounted {
+			to.more = true
+			return nil
+		}
+		to.seen[record.UUID], err = r.mayCount(ctx, source, ref, record)
 		if errors.Is(err, policy.ErrBudget) {
 			to.more = true
 			return nil
@@ -261,6 +278,23 @@ func (r *restrictions) countBy(
 		}
 	}
 	return nil
+}
+
+// reread returns the records of those of some objects that exist, by one request if the backend can.
+func (s *Store) reread(ctx context.Context, uuids []string) (all []driver.Record, err error) {
+	if many, ok := s.core.driver.(driver.ManyGetter); ok {
+		return many.GetMany(ctx, uuids)
+	}
+	for _, uuid := range uuids {
+		record, found, err := s.core.driver.Get(ctx, uuid)
+		if err != nil {
+			return nil, err
+		}
+		if found && !record.Deleted {
+			all = append(all, record)
+		}
+	}
+	return all, nil
 }
 
 // names reports whether an object names another one by a reference, or may do so again.

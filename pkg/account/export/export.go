@@ -26,6 +26,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -177,16 +179,18 @@ func (w *writer) store(ctx context.Context, s Source) error {
 	}
 	lines, hasFiles := io.MultiWriter(in, sum), false
 	objects := &Objects{}
-	err = w.each(ctx, s, func(found store.Stored) error {
-		seen, ok, err := w.object(ctx, s, found.UUID)
-		if err != nil || !ok {
-			return err
+	err = w.each(ctx, s, func(found []store.Stored) error {
+		seen, err := w.objects(ctx, s, found)
+		for i := 0; err == nil && i < len(seen); i++ {
+			if seen[i] == nil {
+				continue
+			}
+			hasFiles = hasFiles || object.Field(found[i].Body, store.BinariesField) != nil
+			line := append(append(make([]byte, 0, len(seen[i])+1), seen[i]...), '\n')
+			objects.Objects++
+			objects.Bytes += int64(len(line))
+			_, err = lines.Write(line)
 		}
-		hasFiles = hasFiles || object.Field(found.Body, store.BinariesField) != nil
-		line := append(append(make([]byte, 0, len(seen.Body)+1), seen.Body...), '\n')
-		objects.Objects++
-		objects.Bytes += int64(len(line))
-		_, err = lines.Write(line)
 		return err
 	})
 	objects.SHA256 = hex.EncodeToString(sum.Sum(nil))
@@ -194,12 +198,19 @@ func (w *writer) store(ctx context.Context, s Source) error {
 	if err != nil || !hasFiles {
 		return err
 	}
-	return w.each(ctx, s, func(found store.Stored) error { return w.filesOf(ctx, s, found) })
+	return w.each(ctx, s, func(found []store.Stored) error {
+		for _, x := range found {
+			if err := w.filesOf(ctx, s, x); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// each calls f with the objects that the index finds, as they are stored. The index may lag, so the objects have to be
-// read again.
-func (w *writer) each(ctx context.Context, s Source, f func(store.Stored) error) error {
+// each calls f with some of the objects at a time that the index finds, as they are stored. The index may lag, so the
+// objects have to be read again.
+func (w *writer) each(ctx context.Context, s Source, f func([]store.Stored) error) error {
 	own := store.WithCall(ctx, store.Call{Origin: event.OriginAuth})
 	filter := "object[" + string(object.AppendString(nil, s.Owner)) + "] == " + string(object.AppendString(nil, w.user))
 	for o := (store.ListOptions{Filter: filter, Limit: store.MaxPage}); ; {
@@ -207,19 +218,53 @@ func (w *writer) each(ctx context.Context, s Source, f func(store.Stored) error)
 		if err != nil {
 			return errs.Wrap(err, errs.KindOf(err), "finding the objects of a user in store %s failed", s.Store.Name())
 		}
-		for _, found := range page.Objects {
+		for left := page.Objects; len(left) > 0; {
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			if err := f(found); err != nil {
+			some := left[:together(left)]
+			if err := f(some); err != nil {
 				return err
 			}
+			left = left[len(some):]
 		}
 		if page.Next == "" {
 			return nil
 		}
 		o.Cursor = page.Next
 	}
+}
+
+// How many objects are read at once. They are in memory together.
+const (
+	mostTogether  = 16
+	bytesTogether = 1 << 20
+)
+
+// together returns how many of some objects are read at once.
+func together(all []store.Stored) int {
+	n, bytes := 1, len(all[0].Body)
+	for n < min(len(all), mostTogether) && bytes+len(all[n].Body) <= bytesTogether {
+		bytes += len(all[n].Body)
+		n++
+	}
+	return n
+}
+
+// objects returns the objects as the user gets them; nil for one that they no longer own or may not read.
+func (w *writer) objects(ctx context.Context, s Source, found []store.Stored) ([][]byte, error) {
+	seen := make([][]byte, len(found))
+	g, gctx := errgroup.WithContext(ctx)
+	for i, x := range found {
+		g.Go(func() error {
+			o, ok, err := w.object(gctx, s, x.UUID)
+			if ok {
+				seen[i] = o.Body
+			}
+			return err
+		})
+	}
+	return seen, g.Wait()
 }
 
 // client returns the context of one get by the user. Its rules may have the cost of one request.

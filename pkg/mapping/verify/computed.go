@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/mapping"
@@ -20,38 +21,36 @@ func (v *verification) compute(ctx context.Context) error {
 		if len(s.ComputedFields()) == 0 {
 			continue
 		}
-		for o, err := range s.All(ctx, pageSize) {
-			if err == nil {
-				err = v.computeObject(ctx, s, o)
-			}
-			if err != nil {
-				return errs.Wrap(err, errs.KindOf(err), "verifying the computed fields of %s", name)
-			}
+		if err := eachPage(ctx, s, func(page []store.Stored) error { return v.computePage(ctx, s, page) }); err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "verifying the computed fields of %s", name)
 		}
 	}
 	return nil
 }
 
-func (v *verification) computeObject(ctx context.Context, s *store.Store, o store.Stored) error {
-	v.report.Computed++
-	fields, err := s.Miscomputed(o)
-	if err != nil || len(fields) == 0 {
-		return err
-	}
-	if v.options.Repair {
-		if fields, err = mapping.Recompute(ctx, s, o); err != nil {
+// computePage compares the computed fields of a page, and with Repair writes the objects that differ, some at once.
+func (v *verification) computePage(ctx context.Context, s *store.Store, page []store.Stored) error {
+	v.report.Computed += int64(len(page))
+	wrong := make([][]string, len(page))
+	var repaired atomic.Int64
+	err := eachAtOnce(ctx, page, func(ctx context.Context, i int, o store.Stored) (err error) {
+		if wrong[i], err = s.Miscomputed(o); err != nil || len(wrong[i]) == 0 || !v.options.Repair {
 			return err
 		}
-		if len(fields) == 0 {
-			v.report.Repaired++
+		if wrong[i], err = mapping.Recompute(ctx, s, o); err == nil && len(wrong[i]) == 0 {
+			repaired.Add(1)
 			v.options.Tracker.corrected(1)
 		}
+		return err
+	})
+	v.report.Repaired += int(repaired.Load())
+	for i, o := range page {
+		for _, field := range wrong[i] {
+			v.report.add([]Difference{{
+				Kind: Stale, Target: s.Name(), Holder: o.UUID, Array: field,
+				Detail: fmt.Sprintf("differs from the value of the expression of %s", field),
+			}})
+		}
 	}
-	for _, field := range fields {
-		v.report.add([]Difference{{
-			Kind: Stale, Target: s.Name(), Holder: o.UUID, Array: field,
-			Detail: fmt.Sprintf("differs from the value of the expression of %s", field),
-		}})
-	}
-	return nil
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"belfry/internal/backoff"
@@ -30,30 +31,43 @@ func (v *verification) copies(ctx context.Context) error {
 	for _, name := range v.copying() {
 		s := v.set.Store(name)
 		var differing []string
-		for o, err := range s.All(ctx, pageSize) {
+		err := eachPage(ctx, s, func(page []store.Stored) error {
+			v.report.Copied += int64(len(page))
+			found, err := v.miscopied(ctx, s, page)
 			if err != nil {
-				return errs.Wrap(err, errs.KindOf(err), "verifying the copies of %s", name)
+				return err
 			}
-			v.report.Copied++
-			fields, err := s.Miscopied(ctx, o)
-			if err != nil {
-				return errs.Wrap(err, errs.KindOf(err), "verifying the copies of %s", name)
+			if differing = append(differing, found...); len(differing) < pageSize {
+				return nil
 			}
-			if len(fields) > 0 {
-				differing = append(differing, o.UUID)
-			}
-			if len(differing) == pageSize {
-				if err := v.settleCopies(ctx, copier, s, differing); err != nil {
-					return err
-				}
-				differing = differing[:0]
-			}
+			left := differing
+			differing = nil
+			return v.settleCopies(ctx, copier, s, left)
+		})
+		if err == nil {
+			err = v.settleCopies(ctx, copier, s, differing)
 		}
-		if err := v.settleCopies(ctx, copier, s, differing); err != nil {
-			return err
+		if err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "verifying the copies of %s", name)
 		}
 	}
 	return nil
+}
+
+// miscopied returns the objects of a page whose copies differ from their sources.
+func (v *verification) miscopied(ctx context.Context, s *store.Store, page []store.Stored) (uuids []string, err error) {
+	differs := make([]bool, len(page))
+	err = eachAtOnce(ctx, page, func(ctx context.Context, i int, o store.Stored) error {
+		fields, err := s.Miscopied(ctx, o)
+		differs[i] = len(fields) > 0
+		return err
+	})
+	for i, o := range page {
+		if differs[i] {
+			uuids = append(uuids, o.UUID)
+		}
+	}
+	return uuids, err
 }
 
 // settleCopies reads objects again whose copies differed, until they are right or RecheckFor has passed, and reports
@@ -62,14 +76,23 @@ func (v *verification) settleCopies(ctx context.Context, copier *mapping.Copier,
 	deadline := time.Now().Add(v.options.RecheckFor)
 	for delay := backoff.New(10*time.Millisecond, time.Second); len(left) > 0; {
 		last := !time.Now().Before(deadline)
+		wrong := make([][]string, len(left))
+		var repaired atomic.Int64
+		err := eachAtOnce(ctx, left, func(ctx context.Context, i int, uuid string) (err error) {
+			wrong[i], err = v.settleCopy(ctx, copier, s, uuid, &repaired)
+			return errs.Wrap(err, errs.KindOf(err), "object %s", uuid)
+		})
+		v.report.Repaired += int(repaired.Load())
+		if err != nil {
+			return err
+		}
 		var still []string
-		for _, uuid := range left {
-			right, err := v.settleCopy(ctx, copier, s, uuid, last)
-			if err != nil {
-				return errs.Wrap(err, errs.KindOf(err), "verifying the copies of %s %s", s.Name(), uuid)
-			}
-			if !right {
+		for i, uuid := range left {
+			if len(wrong[i]) > 0 {
 				still = append(still, uuid)
+			}
+			if last {
+				v.reportCopies(s, uuid, wrong[i])
 			}
 		}
 		if left = still; last {
@@ -84,36 +107,33 @@ func (v *verification) settleCopies(ctx context.Context, copier *mapping.Copier,
 	return nil
 }
 
-// settleCopy reports whether the copies of an object are right, which a repair makes them. report adds the differences
-// to the report.
+// settleCopy returns the copies of an object that are wrong, and with Repair makes them right.
 func (v *verification) settleCopy(ctx context.Context, copier *mapping.Copier, s *store.Store, uuid string,
-	report bool) (right bool, err error) {
+	repaired *atomic.Int64) (wrong []string, err error) {
 	o, err := s.Get(ctx, uuid)
 	if errors.Is(err, errs.NotFound) {
-		return true, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	fields, err := s.Miscopied(ctx, o)
-	if err != nil || len(fields) == 0 {
-		return err == nil, err
+	if wrong, err = s.Miscopied(ctx, o); err != nil || len(wrong) == 0 || !v.options.Repair {
+		return wrong, err
 	}
-	if v.options.Repair {
-		if err := copier.Correct(ctx, s, uuid); err != nil {
-			return false, err
-		}
-		v.report.Repaired++
-		v.options.Tracker.corrected(1)
-		return true, nil
+	if err := copier.Correct(ctx, s, uuid); err != nil {
+		return nil, err
 	}
-	if report {
-		for _, field := range fields {
-			v.report.add([]Difference{{
-				Kind: Stale, Target: s.Name(), Holder: uuid, Array: field,
-				Detail: "differs from the property of the object that it is a copy of",
-			}})
-		}
+	repaired.Add(1)
+	v.options.Tracker.corrected(1)
+	return nil, nil
+}
+
+// reportCopies adds wrong copies of an object to the report.
+func (v *verification) reportCopies(s *store.Store, uuid string, wrong []string) {
+	for _, field := range wrong {
+		v.report.add([]Difference{{
+			Kind: Stale, Target: s.Name(), Holder: uuid, Array: field,
+			Detail: "differs from the property of the object that it is a copy of",
+		}})
 	}
-	return false, nil
 }

@@ -30,6 +30,31 @@ func pages(ctx context.Context, s *store.Store, use func(page []store.Stored)) e
 	return g.Wait()
 }
 
+// eachPage calls use with the pages of all objects of a store, one after the other.
+func eachPage(ctx context.Context, s *store.Store, use func(page []store.Stored) error) error {
+	for after, more := []byte(nil), true; more; {
+		page, next, err := s.Scan(ctx, after, pageSize)
+		if err == nil {
+			err = use(page)
+		}
+		if err != nil {
+			return err
+		}
+		after, more = next, next != nil
+	}
+	return nil
+}
+
+// eachAtOnce calls do for each of some, atOnce at a time.
+func eachAtOnce[T any](ctx context.Context, all []T, do func(ctx context.Context, i int, one T) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnce)
+	for i, one := range all {
+		g.Go(func() error { return do(ctx, i, one) })
+	}
+	return g.Wait()
+}
+
 // reader reads the objects of a store one after the other, in the order of their uuids.
 type reader struct {
 	pull func() (store.Stored, error, bool)

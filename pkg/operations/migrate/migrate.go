@@ -149,14 +149,19 @@ func (m *storeMigration) copyLive(ctx context.Context) error {
 // copyTombstones copies the tombstones that have pending events. Others are not needed:
 // revisions come from the clock and don't repeat.
 func (m *storeMigration) copyTombstones(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
 	for uuid, waiting := range m.pending {
-		r, found, err := retrying{m.from.Driver()}.Get(ctx, uuid)
-		if err == nil && found {
-			err = m.copy(ctx, r, waiting)
-		}
-		if err != nil {
+		g.Go(func() error {
+			r, found, err := retrying{m.from.Driver()}.Get(gctx, uuid)
+			if err == nil && found {
+				err = m.copy(gctx, r, waiting)
+			}
 			return err
-		}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
 	}
 	m.report()
 	return nil

@@ -1,0 +1,101 @@
+package cascade
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"belfry/pkg/store"
+)
+
+// How many objects a worker reads before it reads their target, once for all of them. They are in memory together.
+const (
+	mostTogether  = 100
+	bytesTogether = 1 << 20
+)
+
+// linked are the objects that an index has under a target.
+type linked struct {
+	objects *store.Store
+	key     string
+	targets *store.Store
+	target  string
+}
+
+// again reports whether the target exists again, as it is after an object was read.
+type again func(ctx context.Context, x store.Stored) (bool, error)
+
+// each acts on the objects, several at once, and returns on how many it did.
+//
+// Each event waits for one slot at a time, in the order of their arrival. So events take turns, and a small cascade does
+// not wait until a large one has ended. No act may need another slot.
+func (w *Worker) each(ctx context.Context, all linked,
+	act func(context.Context, store.Stored, again) (bool, error)) (int, error) {
+	var total atomic.Int64
+	g, gctx := errgroup.WithContext(ctx)
+	err := all.some(gctx, func(some []store.Stored) error {
+		exists, err := all.targets.Exists(gctx, all.target)
+		if err != nil {
+			return err
+		}
+		for _, x := range some {
+			if err := w.slots.Acquire(gctx, 1); err != nil {
+				return err
+			}
+			g.Go(func() error {
+				defer w.slots.Release(1)
+				acted, err := act(gctx, x, all.again(x, exists))
+				if acted {
+					total.Add(1)
+				}
+				return err
+			})
+		}
+		return nil
+	})
+	if failed := g.Wait(); failed != nil { // what has ended the loop, too
+		err = failed
+	}
+	return int(total.Load()), err
+}
+
+// some calls f with some of the objects at a time.
+func (l linked) some(ctx context.Context, f func([]store.Stored) error) error {
+	var some []store.Stored
+	bytes := 0
+	for x, err := range l.objects.Linked(ctx, l.key, l.target, pageSize) {
+		if err != nil {
+			if len(some) > 0 {
+				if err := f(some); err != nil {
+					return err
+				}
+			}
+			return err
+		}
+		some, bytes = append(some, x), bytes+len(x.Body)
+		if len(some) < mostTogether && bytes < bytesTogether {
+			continue
+		}
+		if err := f(some); err != nil {
+			return err
+		}
+		some, bytes = nil, 0
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return f(some)
+}
+
+// again returns what is known of the target since an object was read: the state that was read after the object,
+// while the object has not changed. The write of the object is made on the condition that it has not. So it is as if it
+// were made when the target was read.
+func (l linked) again(read store.Stored, exists bool) again {
+	return func(ctx context.Context, x store.Stored) (bool, error) {
+		if x.Revision == read.Revision {
+			return exists, nil
+		}
+		return l.targets.Exists(ctx, l.target)
+	}
+}
