@@ -176,7 +176,7 @@ plots: ## Write the figures and tables of docs/scaling.md from what bench/measur
 	@mkdir -p .cache
 	$(GO) run -C bench ./scale -measured measured/scale -json > .cache/scale.json
 	$(GO) run -C bench ./scale -measured measured/scale -page ../docs/scaling.md
-	$(GO) run -C bench ./plots -out ../docs/images ../.cache/scale.json measured/growth.json
+	$(GO) run -C bench ./plots -out ../docs/images ../.cache/scale.json measured/growth.json measured/containers.json
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (20s)

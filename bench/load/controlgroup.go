@@ -10,7 +10,8 @@ import (
 // controlGroup limits the memory of processes, by the kernel's control groups of version 1 or 2.
 type controlGroup string // its folder
 
-// newControlGroup makes a group of so many MiB, which only root may do. Swap counts as memory where the kernel counts it.
+// newControlGroup makes a group of so many MiB, which only root may do. Swap counts as memory, where the kernel counts
+// it.
 func newControlGroup(name string, mib int) (controlGroup, error) {
 	root, limits := "/sys/fs/cgroup", []string{"memory.max", "memory.swap.max"}
 	if _, err := os.Stat(filepath.Join(root, "memory")); err == nil {

@@ -108,7 +108,7 @@ func (b *bench) peers(ctx context.Context) (err error) {
 	fmt.Printf("belfry was ready %s after its start, PocketBase %s\n", short(belfry.ready), short(pocketBase.ready))
 	time.Sleep(peerIdle)
 	memories(all, "idle")
-	if err := b.comparePeers(ctx, all); err != nil {
+	if err := b.comparePeers(all); err != nil {
 		return err
 	}
 	memories(all, "after the requests")
@@ -134,7 +134,7 @@ type peerTurns struct {
 	requests  int
 }
 
-func (b *bench) comparePeers(ctx context.Context, all []*peer) error {
+func (b *bench) comparePeers(all []*peer) error {
 	created := map[*peer]struct {
 		run   string
 		count int

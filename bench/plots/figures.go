@@ -18,6 +18,7 @@ type point struct {
 	Simulated  float64 `json:"simulated"`
 	Objects    int     `json:"objects"`
 	Beside     int     `json:"beside"`
+	Memory     int     `json:"memory"`
 	Times      float64 `json:"times"`
 	Least      float64 `json:"least"`
 	Most       float64 `json:"most"`
@@ -61,9 +62,7 @@ func figuresOf(all []point) (figures []figure) {
 				y: "events a second"},
 				[]string{"map", "map-shared"}, func(p *point) (x, others int) { return p.Workers, p.Fronts }))
 	}
-	if grown := growth(all); len(grown.series) > 0 {
-		figures = append(figures, grown)
-	}
+	figures = append(figures, growth(all), containers(all))
 	return slices.DeleteFunc(figures, func(f figure) bool { return len(f.series) == 0 })
 }
 
@@ -132,4 +131,26 @@ func thousands(n int) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
+}
+
+// containers is the rate of requests to servers by the memory that they may use.
+func containers(all []point) figure {
+	f := figure{name: "memory", title: "A mix of requests, by the limit of a control group", x: "MiB",
+		y: "requests a second", logarithmic: true}
+	var servers []string
+	for _, p := range all {
+		if p.Part == "containers" && !slices.Contains(servers, p.Backend) {
+			servers = append(servers, p.Backend)
+		}
+	}
+	for color, server := range servers {
+		s := series{name: server, color: color}
+		for _, p := range all {
+			if p.Part == "containers" && p.Backend == server {
+				s.at = append(s.at, mark{x: float64(p.Memory), y: p.Rate})
+			}
+		}
+		f.add(s)
+	}
+	return f
 }

@@ -1,9 +1,9 @@
 // Package dictionaries has the words of the estimate of passwords loaded when the first password is estimated.
 //
-// The library loads them when the program starts: 9 MB of memory and 20 ms in every process, in commands too, also where
-// no password is estimated. So this package takes the lists of words away before the library loads them. Go initializes
-// packages in the order of their import paths, after those that they import: this one after the package with the lists,
-// and before the one that loads them. Its only import must be the former.
+// The library loads them when the program starts: 9 MB of memory and 20 ms in every process, in commands too, also
+// where no password is estimated. So this package takes the lists of words away before the library loads them. Go
+// initializes packages in the order of their import paths, after those that they import: this one after the package
+// with the lists, and before the one that loads them. Its only import must be the former.
 package dictionaries
 
 import (
