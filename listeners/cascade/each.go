@@ -28,8 +28,8 @@ type again func(ctx context.Context, x store.Stored) (bool, error)
 
 // each acts on the objects, several at once, and returns on how many it did.
 //
-// Each event waits for one slot at a time, in the order of their arrival. So events take turns, and a small cascade does
-// not wait until a large one has ended. No act may need another slot.
+// Each event waits for one slot at a time, in the order of their arrival. So events take turns, and a small cascade
+// does not wait until a large one has ended. No act may need another slot.
 func (w *Worker) each(ctx context.Context, all linked,
 	act func(context.Context, store.Stored, again) (bool, error)) (int, error) {
 	var total atomic.Int64

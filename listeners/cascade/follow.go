@@ -17,9 +17,8 @@ func (w *Worker) clearIndexed(ctx context.Context, r *store.Referring, e *event.
 	objects := w.set.Store(r.Source)
 	return w.each(ctx, linked{objects, r.Field, w.set.Store(r.Target), e.UUID},
 		func(ctx context.Context, x store.Stored, again again) (bool, error) {
-			return mapping.ClearIf(ctx, objects, r.Field, e.UUID, x, func(ctx context.Context, x store.Stored) (bool, error) {
-				return mustClear(ctx, r, e, x, again)
-			})
+			cond := func(ctx context.Context, x store.Stored) (bool, error) { return mustClear(ctx, r, e, x, again) }
+			return mapping.ClearIf(ctx, objects, r.Field, e.UUID, x, cond)
 		})
 }
 
