@@ -120,8 +120,8 @@ func (v *systemView) show(r *request) error {
 	p := systemPage{Facts: v.Facts, Checks: v.Checks(ctx), Healthy: true, ConfigFile: v.ConfigFile, Config: v.Config(),
 		Charts: v.drawn(), Disks: v.Disks(), NotReady: v.Ready(ctx), Warnings: v.Warnings(ctx), Backups: v.Backups(ctx),
 		Reload: v.Reload(), Mail: v.Mail}
-	if v.System.Memory != nil {
-		p.Memory = v.System.Memory()
+	if v.Memory != nil {
+		p.Memory = v.Memory()
 	}
 	if v.Mail != nil {
 		p.MailFails = v.Mail.Failing(ctx)

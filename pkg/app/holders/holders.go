@@ -42,7 +42,7 @@ func (h *Holders) Of(g *serving.Generation) []memory.Holder {
 	add("memtables", "objects that were written, and are in no table yet", memTables, 0)
 	if n := g.Bus.Subjects(); n > 0 {
 		add("events", "the embedded server's index of events, about (bus.events.maxMessages)",
-			int64(n)*subjectBytes, int64(g.Config.Bus.Events.MaxMessages)*subjectBytes)
+			int64(n)*subjectBytes, g.Config.Bus.Events.MaxMessages*subjectBytes)
 	}
 	if g.Auth != nil {
 		used, most := g.Auth.Passwords.Hasher.Memory()
