@@ -54,8 +54,10 @@ func newHarness(t *testing.T, server *backing.S3Server, segmentParts int32) bina
 			if err != nil {
 				return err
 			}
-			_, err = staged.Write(make([]byte, 2*s3storage.PartSize+1))
-			return err
+			if _, err := staged.Write(make([]byte, 2*s3storage.PartSize+1)); err != nil {
+				return err
+			}
+			return s3storage.AwaitParts(ctx, staged) // a process that has ended sends none
 		},
 		Client:   client(server),
 		Features: binarytest.Features{Sizes: []int{s3storage.PartSize}},
