@@ -57,14 +57,7 @@ func (b *bench) contained(ctx context.Context, name string, mib int) (rate float
 	defer func() { err = errors.Join(err, group.remove()) }()
 	b.prefix = group.prefix()
 	defer func() { b.prefix = nil }()
-	p := &peer{}
-	if name == "belfry" {
-		p.server, err = b.serveWith(ctx, peerStores)
-		p.items, p.list = "/items", "/items?"
-	} else {
-		p.server, err = b.servePocketBase(ctx, 0)
-		p.items, p.list = "/api/collections/books/records", ofPocketBase
-	}
+	p, err := servePeer(ctx, b, name)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -85,12 +85,30 @@ type comparison struct {
 	goal   float64   // 0: none
 	size   float64   // MB of a request; 0: the rate is in requests
 	ratios []float64
-	of     [2]struct {
-		rates     []float64
-		latencies []time.Duration
-		cpu       time.Duration
-		requests  int
-	}
+	of     [2]turns
+}
+
+// turns are what one server did in all rounds.
+type turns struct {
+	rates     []float64
+	latencies []time.Duration
+	cpu       time.Duration
+	requests  int
+}
+
+func (o *turns) add(t turn) {
+	o.rates = append(o.rates, t.rate())
+	o.latencies = append(o.latencies, t.latencies...)
+	o.cpu += t.cpu
+	o.requests += t.requests
+}
+
+// line describes the turns, with rates in units of so many requests.
+func (o *turns) line(unit string, size float64) string {
+	slices.Sort(o.latencies)
+	return fmt.Sprintf("%7.0f%s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a request",
+		size*median(o.rates), unit, len(o.rates), size*slices.Min(o.rates), size*slices.Max(o.rates),
+		short(percentile(o.latencies, 0.5)), short(percentile(o.latencies, 0.99)), micros(o.cpu, o.requests))
 }
 
 func (c *comparison) measure(servers [2]*server, one func(s *server) (result, error)) error {
@@ -120,11 +138,7 @@ func takeTurn(s *server, one func(s *server) (result, error)) (turn, error) {
 // add adds a round.
 func (c *comparison) add(turns [2]turn) {
 	for i, t := range turns {
-		of := &c.of[i]
-		of.rates = append(of.rates, t.rate())
-		of.latencies = append(of.latencies, t.latencies...)
-		of.cpu += t.cpu
-		of.requests += t.requests
+		c.of[i].add(t)
 	}
 	c.ratios = append(c.ratios, turns[1].rate()/turns[0].rate())
 }
@@ -142,12 +156,7 @@ func (c *comparison) print() {
 		c.names = [2]string{"limit", "belfry"}
 	}
 	for i, name := range c.names {
-		of := &c.of[i]
-		slices.Sort(of.latencies)
-		fmt.Printf("  %-7s %7.0f%s (median of %d rounds, %.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a "+
-			"request\n",
-			name, size*median(of.rates), unit, len(of.rates), size*slices.Min(of.rates), size*slices.Max(of.rates),
-			short(percentile(of.latencies, 0.5)), short(percentile(of.latencies, 0.99)), micros(of.cpu, of.requests))
+		fmt.Printf("  %-7s %s\n", name, c.of[i].line(unit, size))
 	}
 	ratio := median(c.ratios)
 	fmt.Printf("  ratio   %.0f %% (median of the rounds, %.0f to %.0f", 100*ratio, 100*slices.Min(c.ratios),

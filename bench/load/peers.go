@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -75,10 +75,22 @@ func (p *peer) listSome(c *client) error {
 	return expect(c, 200, "GET", p.list+query(peerAuthors), nil)
 }
 
+// servePeer starts belfry or PocketBase, without objects.
+func servePeer(ctx context.Context, b *bench, name string) (p *peer, err error) {
+	if name == peerPocketBase {
+		p = &peer{items: strings.TrimSuffix(ofPocketBase, "?"), list: ofPocketBase}
+		p.server, err = b.servePocketBase(ctx, 0)
+	} else {
+		p = &peer{items: "/items", list: "/items?"}
+		p.server, err = b.serveWith(ctx, peerStores)
+	}
+	return p, err
+}
+
 // peers measures belfry beside PocketBase, beside a program that has only what belfry is built on, and beside echo
 // itself, in turn, and the memory of each.
 func (b *bench) peers(ctx context.Context) (err error) {
-	pocketBase, err := b.servePocketBase(ctx, 0)
+	pocketBase, err := servePeer(ctx, b, peerPocketBase)
 	if err != nil {
 		return err
 	}
@@ -93,7 +105,7 @@ func (b *bench) peers(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, hello.stop()) }()
-	belfry, err := b.serveWith(ctx, peerStores)
+	belfry, err := servePeer(ctx, b, "belfry")
 	if err != nil {
 		return err
 	}
@@ -101,8 +113,7 @@ func (b *bench) peers(ctx context.Context) (err error) {
 	all := []*peer{
 		{server: hello},
 		{server: limit, items: "/items"},
-		{server: pocketBase, items: "/api/collections/books/records", list: ofPocketBase},
-		{server: belfry, items: "/items", list: "/items?"},
+		pocketBase, belfry,
 	}
 	hello.name, limit.name = "echo", "bare"
 	fmt.Printf("belfry was ready %s after its start, PocketBase %s\n", short(belfry.ready), short(pocketBase.ready))
@@ -124,14 +135,6 @@ func memories(all []*peer, when string) {
 		fmt.Printf("  %-10s %4d MB, %d of them of the program and of files; at most %d\n", p.name, p.resident()>>20,
 			(p.status("RssFile")+p.status("RssShmem"))>>20, p.status("VmHWM")>>20)
 	}
-}
-
-// peerTurns are the results of one peer's turns.
-type peerTurns struct {
-	rates     []float64
-	latencies []time.Duration
-	cpu       time.Duration
-	requests  int
 }
 
 func (b *bench) comparePeers(all []*peer) error {
@@ -163,11 +166,11 @@ func (b *bench) comparePeers(all []*peer) error {
 				return func(c *client, _ int) error { return p.listSome(c) }
 			}, nil},
 	}
-	results := make([]map[*peer]*peerTurns, len(acts))
+	results := make([]map[*peer]*turns, len(acts))
 	for i := range results {
-		results[i] = map[*peer]*peerTurns{}
+		results[i] = map[*peer]*turns{}
 		for _, p := range all {
-			results[i][p] = &peerTurns{}
+			results[i][p] = &turns{}
 		}
 	}
 	for round := range peerRounds {
@@ -198,11 +201,7 @@ func (b *bench) comparePeers(all []*peer) error {
 						count int
 					}{run, t.requests}
 				}
-				of := results[i][p]
-				of.rates = append(of.rates, t.rate())
-				of.latencies = append(of.latencies, t.latencies...)
-				of.cpu += t.cpu
-				of.requests += t.requests
+				results[i][p].add(t)
 			}
 		}
 	}
@@ -214,10 +213,7 @@ func (b *bench) comparePeers(all []*peer) error {
 			if len(of.rates) == 0 {
 				continue
 			}
-			slices.Sort(of.latencies)
-			fmt.Printf("  %-10s %7.0f/s (%.0f to %.0f)  p50 %s, p99 %s  %.0f µs of processor a request", p.name,
-				median(of.rates), slices.Min(of.rates), slices.Max(of.rates), short(percentile(of.latencies, 0.5)),
-				short(percentile(of.latencies, 0.99)), micros(of.cpu, of.requests))
+			fmt.Printf("  %-10s %s", p.name, of.line("/s", 1))
 			if p.name != "belfry" {
 				fmt.Printf("; belfry %.2f times", belfry/median(of.rates))
 			}

@@ -44,13 +44,7 @@ type mark struct{ x, y, least, most float64 }
 
 // figuresOf are the figures that some points make, in the order of the points.
 func figuresOf(all []point) (figures []figure) {
-	var backends []string
-	for _, p := range all {
-		if p.Part == "scale" && !slices.Contains(backends, p.Backend) {
-			backends = append(backends, p.Backend)
-		}
-	}
-	for _, backend := range backends {
+	for _, backend := range distinct(all, "scale", func(p *point) string { return p.Backend }) {
 		kind, _, _ := strings.Cut(backend, " ")
 		figures = append(figures,
 			rates(all, backend, figure{name: "scale-" + kind + "-fronts",
@@ -64,6 +58,16 @@ func figuresOf(all []point) (figures []figure) {
 	}
 	figures = append(figures, growth(all), containers(all))
 	return slices.DeleteFunc(figures, func(f figure) bool { return len(f.series) == 0 })
+}
+
+// distinct are the names that the points of a part have, in their order.
+func distinct(all []point, part string, name func(p *point) string) (names []string) {
+	for i := range all {
+		if p := &all[i]; p.Part == part && !slices.Contains(names, name(p)) {
+			names = append(names, name(p))
+		}
+	}
+	return names
 }
 
 // rates are those of some operations by the number of one kind of process, where there is one of the other kind.
@@ -94,20 +98,14 @@ func rates(all []point, backend string, f figure, operations []string,
 func growth(all []point) figure {
 	f := figure{name: "growth", title: "Time of operations, by the objects in a folder", x: "objects",
 		y: "times as long as with few", logarithmic: true}
-	var operations []string
-	for _, p := range all {
-		if p.Part == "growth" && !slices.Contains(operations, p.Operation) {
-			operations = append(operations, p.Operation)
-			f.y = fmt.Sprintf("times as long as with %s", thousands(p.Beside))
-		}
-	}
-	for color, operation := range operations {
+	for color, operation := range distinct(all, "growth", func(p *point) string { return p.Operation }) {
 		s := series{name: operation, color: color}
 		for _, p := range all {
 			if p.Part != "growth" || p.Operation != operation {
 				continue
 			}
 			if len(s.at) == 0 {
+				f.y = fmt.Sprintf("times as long as with %s", thousands(p.Beside))
 				s.at = append(s.at, mark{x: float64(p.Beside), y: 1})
 			}
 			s.at = append(s.at, mark{float64(p.Objects), p.Times, p.Least, p.Most})
@@ -137,13 +135,7 @@ func thousands(n int) string {
 func containers(all []point) figure {
 	f := figure{name: "memory", title: "A mix of requests, by the limit of a control group", x: "MiB",
 		y: "requests a second", logarithmic: true}
-	var servers []string
-	for _, p := range all {
-		if p.Part == "containers" && !slices.Contains(servers, p.Backend) {
-			servers = append(servers, p.Backend)
-		}
-	}
-	for color, server := range servers {
+	for color, server := range distinct(all, "containers", func(p *point) string { return p.Backend }) {
 		s := series{name: server, color: color}
 		for _, p := range all {
 			if p.Part == "containers" && p.Backend == server {

@@ -30,15 +30,19 @@ type fixture struct {
 	remaining atomic.Int64 // how many more deletions succeed; below 0 all do
 }
 
+func mappings() []store.Mapping {
+	return []store.Mapping{
+		{Source: "People", Target: "People", Key: "boss", Array: "staff", Cascade: true, Limit: 10_000},
+		{Source: "Pets", Target: "People", Key: "owner", Array: "pets", Cascade: true, Limit: 10_000},
+		{Source: "Guests", Target: "People", Key: "host", Array: "guests", Limit: 10_000},
+	}
+}
+
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{T: t}
 	f.remaining.Store(-1)
 	backend := &model.Hooked{Backend: model.NewMemory(), BeforePut: f.put}
-	set, err := model.OpenSet(t.Context(), backend, []store.Mapping{
-		{Source: "People", Target: "People", Key: "boss", Array: "staff", Cascade: true, Limit: 10_000},
-		{Source: "Pets", Target: "People", Key: "owner", Array: "pets", Cascade: true, Limit: 10_000},
-		{Source: "Guests", Target: "People", Key: "host", Array: "guests", Limit: 10_000},
-	}, nil)
+	set, err := model.OpenSet(t.Context(), backend, mappings(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,10 @@ func (w *Worker) each(ctx context.Context, all linked,
 	act func(context.Context, store.Stored, again) (bool, error)) (int, error) {
 	var total atomic.Int64
 	g, gctx := errgroup.WithContext(ctx)
-	err := all.some(gctx, func(some []store.Stored) error {
+	start := func(some []store.Stored) error {
+		if len(some) == 0 {
+			return nil
+		}
 		exists, err := all.targets.Exists(gctx, all.target)
 		if err != nil {
 			return err
@@ -53,39 +56,21 @@ func (w *Worker) each(ctx context.Context, all linked,
 			})
 		}
 		return nil
-	})
+	}
+	var err error
+	for some, ended := range store.InChunks(all.objects.Linked(gctx, all.key, all.target, pageSize), mostTogether,
+		bytesTogether) {
+		if err = start(some); err == nil {
+			err = ended
+		}
+		if err != nil {
+			break
+		}
+	}
 	if failed := g.Wait(); failed != nil { // what has ended the loop, too
 		err = failed
 	}
 	return int(total.Load()), err
-}
-
-// some calls f with some of the objects at a time.
-func (l linked) some(ctx context.Context, f func([]store.Stored) error) error {
-	var some []store.Stored
-	bytes := 0
-	for x, err := range l.objects.Linked(ctx, l.key, l.target, pageSize) {
-		if err != nil {
-			if len(some) > 0 {
-				if err := f(some); err != nil {
-					return err
-				}
-			}
-			return err
-		}
-		some, bytes = append(some, x), bytes+len(x.Body)
-		if len(some) < mostTogether && bytes < bytesTogether {
-			continue
-		}
-		if err := f(some); err != nil {
-			return err
-		}
-		some, bytes = nil, 0
-	}
-	if len(some) == 0 {
-		return nil
-	}
-	return f(some)
 }
 
 // again returns what is known of the target since an object was read: the state that was read after the object,

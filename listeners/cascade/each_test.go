@@ -59,11 +59,7 @@ func gatedFixture(t *testing.T, o cascade.Options) *gated {
 			return nil
 		},
 	}
-	set, err := model.OpenSet(t.Context(), backend, []store.Mapping{
-		{Source: "People", Target: "People", Key: "boss", Array: "staff", Cascade: true, Limit: 10_000},
-		{Source: "Pets", Target: "People", Key: "owner", Array: "pets", Cascade: true, Limit: 10_000},
-		{Source: "Guests", Target: "People", Key: "host", Array: "guests", Limit: 10_000},
-	}, nil)
+	set, err := model.OpenSet(t.Context(), backend, mappings(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

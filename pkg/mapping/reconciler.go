@@ -301,24 +301,20 @@ func (r *Reconciler) refill(ctx context.Context, s *round) (left bool, err error
 // reports whether fn did.
 func (r *Reconciler) eachLinked(ctx context.Context, m *store.Mapping, target string,
 	fn func(sources []string) (more bool, err error)) (stopped bool, err error) {
-	var some []string
-	for x, err := range r.set.Store(m.Source).Linked(ctx, m.Key, target, pageSize) {
+	all := r.set.Store(m.Source).Linked(ctx, m.Key, target, pageSize)
+	for some, err := range store.InChunks(all, readAtOnce, 0) {
 		if err != nil {
 			return false, err
 		}
-		if some = append(some, x.UUID); len(some) < readAtOnce {
-			continue
+		uuids := make([]string, len(some))
+		for i, x := range some {
+			uuids[i] = x.UUID
 		}
-		if more, err := fn(some); err != nil || !more {
+		if more, err := fn(uuids); err != nil || !more {
 			return !more, err
 		}
-		some = nil
 	}
-	if len(some) == 0 {
-		return false, nil
-	}
-	more, err := fn(some)
-	return !more, err
+	return false, nil
 }
 
 // Backfill reconciles every object that names a target. A target needs that

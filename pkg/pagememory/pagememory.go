@@ -35,19 +35,19 @@ type Budget struct {
 }
 
 // New returns the budget of a process whose pages have at most so many bytes.
-func New(maxPage int) *Budget { return NewWithPatience(maxPage, defaultPatience) }
+func New(maxPage int) *Budget { return NewOf(listBytes, maxPage) }
 
 // NewOf is New with so many bytes for all lists.
 func NewOf(total, maxPage int) *Budget {
-	b := New(maxPage)
-	b.total, b.share = total, total/clientPart
-	return b
+	return &Budget{total: total, share: total / clientPart, maxPage: maxPage, patience: defaultPatience,
+		byClient: map[string]int{}, freed: make(chan struct{})}
 }
 
 // NewWithPatience returns a budget in which a list waits so long for memory.
 func NewWithPatience(maxPage int, patience time.Duration) *Budget {
-	return &Budget{total: listBytes, share: listBytes / clientPart, maxPage: maxPage, patience: patience,
-		byClient: map[string]int{}, freed: make(chan struct{})}
+	b := New(maxPage)
+	b.patience = patience
+	return b
 }
 
 // Used returns how many bytes are reserved, and how many can be.

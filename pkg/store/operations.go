@@ -200,6 +200,32 @@ func (s *Store) Linked(ctx context.Context, key, target string, pageSize int) it
 	}))
 }
 
+// InChunks yields objects some at a time: so many at most, and no more once they have so many bytes; 0: any number of
+// bytes. The last chunk may come with the error that has ended the objects.
+func InChunks(all iter.Seq2[Stored, error], most, maxBytes int) iter.Seq2[[]Stored, error] {
+	return func(yield func([]Stored, error) bool) {
+		var some []Stored
+		bytes := 0
+		for x, err := range all {
+			if err != nil {
+				yield(some, err)
+				return
+			}
+			some, bytes = append(some, x), bytes+len(x.Body)
+			if len(some) < most && (maxBytes == 0 || bytes < maxBytes) {
+				continue
+			}
+			if !yield(some, nil) {
+				return
+			}
+			some, bytes = nil, 0
+		}
+		if len(some) > 0 {
+			yield(some, nil)
+		}
+	}
+}
+
 // LinkedPage is a page of Linked, in the order of the objects' uuids.
 type LinkedPage struct {
 	Objects   []Stored

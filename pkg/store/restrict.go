@@ -228,32 +228,30 @@ func (r *restrictions) count(ctx context.Context, ref *Referring, uuid string, t
 func (r *restrictions) countBy(
 	ctx context.Context, source *Store, ref *Referring, uuid, key string, to *counted,
 ) error {
-	var some []string
-	for x, err := range source.Linked(ctx, ref.Field, key, maxCounted) {
+	for found, err := range InChunks(source.Linked(ctx, ref.Field, key, maxCounted), maxChunk, 0) {
 		if err != nil {
 			return err
 		}
-		if _, seen := to.seen[x.UUID]; seen || ref.Source == r.name && x.UUID == uuid {
-			continue
-		}
-		if some = append(some, x.UUID); len(some) < maxChunk {
-			continue
+		var some []string
+		for _, x := range found {
+			if _, seen := to.seen[x.UUID]; !seen && (ref.Source != r.name || x.UUID != uuid) {
+				some = append(some, x.UUID)
+			}
 		}
 		if err := r.countSome(ctx, source, ref, uuid, some, to); err != nil || to.more {
 			return err
 		}
-		some = nil
 	}
-	if len(some) == 0 {
-		return nil
-	}
-	return r.countSome(ctx, source, ref, uuid, some, to)
+	return nil
 }
 
 // countSome is countBy of some of the objects, which are read together.
 func (r *restrictions) countSome(
 	ctx context.Context, source *Store, ref *Referring, uuid string, some []string, to *counted,
 ) error {
+	if len(some) == 0 {
+		return nil
+	}
 	records, err := source.reread(ctx, some)
 	if err != nil {
 		return err
@@ -280,7 +278,8 @@ func (r *restrictions) countSome(
 	return nil
 }
 
-// reread returns the records of those of some objects that exist, by one request if the backend can.
+// reread returns the records of those of some objects that exist, by one request if the backend can. Others are read
+// one after the other: driver.GetMany would read them at once, which the checker of models can't follow.
 func (s *Store) reread(ctx context.Context, uuids []string) (all []driver.Record, err error) {
 	if many, ok := s.core.driver.(driver.ManyGetter); ok {
 		return many.GetMany(ctx, uuids)

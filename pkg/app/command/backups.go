@@ -59,21 +59,9 @@ func writeBackup(w io.Writer, r *BackupResult) error {
 	if r.Removed != nil && len(r.Removed.Backups) > 0 {
 		fmt.Fprintf(w, "removed by the retention: %s\n", strings.Join(r.Removed.Backups, ", "))
 	}
-	_, err := fmt.Fprintf(w, "backup %s in %s: %s, %s of it new, in %s\n", r.ID, r.Place, size(r.Size), size(r.Added),
-		r.Ended.Sub(r.Started).Round(time.Millisecond))
+	_, err := fmt.Fprintf(w, "backup %s in %s: %s, %s of it new, in %s\n", r.ID, r.Place, count.Bytes(r.Size),
+		count.Bytes(r.Added), r.Ended.Sub(r.Started).Round(time.Millisecond))
 	return err
-}
-
-func size(n int64) string {
-	for _, unit := range []struct {
-		bytes int64
-		name  string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= unit.bytes {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.bytes), unit.name)
-		}
-	}
-	return count.Of(n, "byte")
 }
 
 // BackupPart is a request about the backups of a place.
@@ -121,8 +109,8 @@ func writeBackups(w io.Writer, all *Backups) error {
 			fmt.Fprintf(t, "%s\t%s\n", b.ID, b.Error)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", b.ID, b.Started.Local().Format(time.DateTime), size(b.Size),
-			size(b.Added), b.Version)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", b.ID, b.Started.Local().Format(time.DateTime), count.Bytes(b.Size),
+			count.Bytes(b.Added), b.Version)
 	}
 	return t.Flush()
 }

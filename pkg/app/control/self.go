@@ -120,18 +120,16 @@ func (s *Self) askMemory(context.Context) []doctor.Finding {
 	budget := memory.Of()
 	all := []doctor.Finding{{Level: doctor.OK, Name: "process.memory",
 		Says: fmt.Sprintf("of %s that it may use, objects and what the runtime needs are to take %s",
-			mebibytes(int64(budget.Process)), mebibytes(int64(budget.Heap)))}}
+			count.Bytes(int64(budget.Process)), count.Bytes(int64(budget.Heap)))}}
 	for _, h := range s.Memory(s.Served.Now()) {
-		says := mebibytes(h.Held) + ": " + h.Says
+		says := count.Bytes(h.Held) + ": " + h.Says
 		if h.Most > 0 {
-			says = mebibytes(h.Held) + " of at most " + mebibytes(h.Most) + ": " + h.Says
+			says = count.Bytes(h.Held) + " of at most " + count.Bytes(h.Most) + ": " + h.Says
 		}
 		all = append(all, doctor.Finding{Level: doctor.OK, Name: "process.memory", Subject: h.Part, Says: says})
 	}
 	return all
 }
-
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // workRightsCheck checks the permissions that the workers of this process need.
 func (s *Self) workRightsCheck() doctor.Check {

@@ -78,7 +78,13 @@ func testSegments(t *testing.T, server *backing.S3Server) {
 	s := open(t, prefixed(options(server), "segments/"))
 	s.SetSegmentParts(2)
 	short, three := random("a", 3*s3storage.PartSize), random("b", 4*s3storage.PartSize+100)
-	for _, c := range [][]byte{short, three, short} { // at the first the server is not known
+	putAll(t, s, short, three, short) // at the first the server is not known
+}
+
+// putAll puts contents, which the storage then holds without remains.
+func putAll(t *testing.T, s *s3storage.Storage, contents ...[]byte) {
+	t.Helper()
+	for _, c := range contents {
 		must(t, put(t.Context(), s, c))
 		holds(t, s, c)
 	}
@@ -91,11 +97,7 @@ func testPieces(t *testing.T, server *backing.S3Server) {
 	s.SetPieceParts(2)
 	s.SetSegmentParts(6)
 	one, two := random("a", 5*s3storage.PartSize), random("b", 8*s3storage.PartSize+100)
-	for _, c := range [][]byte{one, two, one} { // at the first the server is not known
-		must(t, put(t.Context(), s, c))
-		holds(t, s, c)
-	}
-	tidies(t, s, 0)
+	putAll(t, s, one, two, one) // at the first the server is not known
 }
 
 // verification is the number of requests by which a content is verified after a copy.

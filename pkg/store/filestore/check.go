@@ -30,6 +30,7 @@ func Check(folder string, opts Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.lock.Close()) }()
 	o := b.settings(opts)
+	o.CacheSize = opts.CacheBytes + 2*opts.MemTableBytes // Pebble counts memtables
 	o.ReadOnly, o.ErrorIfNotExists = true, true
 	b.db, err = pebble.Open(folder, o)
 	if errors.Is(err, pebble.ErrDBDoesNotExist) {

@@ -159,7 +159,6 @@ func (b *Backend) settings(opts Options) *pebble.Options {
 		EventListener:      b.health.listener(),
 		FormatMajorVersion: pebble.FormatValueSeparation,
 
-		CacheSize:                   opts.CacheBytes + 2*opts.MemTableBytes, // Pebble counts memtables
 		MemTableSize:                uint64(opts.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
 
