@@ -62,10 +62,11 @@ func DecodeFields(into Object, data []byte, names []string) (Object, error) {
 		o = make(Object, len(names))
 	}
 	clear(o)
-	err := members(Canonical(data), func(quoted, value []byte) bool {
+	data = Canonical(data)
+	err := members(data, func(quoted []byte, start, stop int) bool {
 		for _, name := range names {
 			if isQuoted(quoted, name) {
-				o[name] = json.RawMessage(value)
+				o[name] = json.RawMessage(data[start:stop:stop])
 				break
 			}
 		}

@@ -12,12 +12,12 @@ import (
 // The value refers to data.
 func Each(data []byte, f func(name string, value []byte) bool) error {
 	valid := true
-	err := members(data, func(quoted, value []byte) bool {
+	err := members(data, func(quoted []byte, start, stop int) bool {
 		var name string
 		if name, valid = Text(quoted); !valid {
 			return false
 		}
-		return f(name, value)
+		return f(name, data[start:stop:stop])
 	})
 	if !valid {
 		return errs.New(errs.Internal, "stored object: a field's name is not a JSON string")
@@ -28,24 +28,33 @@ func Each(data []byte, f func(name string, value []byte) bool) error {
 // Field returns the text of one top-level field of an encoded object, nil when
 // it is absent. Like Each it trusts the syntax.
 func Field(data []byte, name string) []byte {
-	var found []byte
-	_ = members(data, func(quoted, value []byte) bool {
-		if isQuoted(quoted, name) {
-			found = value
+	from, to, ok := Span(data, name)
+	if !ok {
+		return nil
+	}
+	return data[from:to:to]
+}
+
+// Span returns where the text of one top-level field of an encoded object begins and ends. Like Each it trusts the
+// syntax.
+func Span(data []byte, name string) (from, to int, ok bool) {
+	_ = members(data, func(quoted []byte, start, stop int) bool {
+		if ok = isQuoted(quoted, name); ok {
+			from, to = start, stop
 		}
-		return found == nil
+		return !ok
 	})
-	return found
+	return from, to, ok
 }
 
 // Values returns the texts of some top-level fields of an encoded object, in the order of their names; nil for one that
 // is absent. Like Each it trusts the syntax.
 func Values(data []byte, names []string) [][]byte {
 	found, absent := make([][]byte, len(names)), len(names)
-	_ = members(data, func(quoted, value []byte) bool {
+	_ = members(data, func(quoted []byte, start, stop int) bool {
 		for i, name := range names {
 			if found[i] == nil && isQuoted(quoted, name) {
-				found[i] = value
+				found[i] = data[start:stop:stop]
 				absent--
 			}
 		}
@@ -54,8 +63,8 @@ func Values(data []byte, names []string) [][]byte {
 	return found
 }
 
-// members is Each with names as they are in data, quotes and escapes included.
-func members(data []byte, f func(quoted, value []byte) bool) error {
+// members is Each with names as they are in data, quotes and escapes included, and with where values start and stop.
+func members(data []byte, f func(quoted []byte, start, stop int) bool) error {
 	i := skipSpace(data, 0)
 	if i >= len(data) || data[i] != '{' {
 		return errs.New(errs.Internal, "stored object: no { at its beginning")
@@ -72,7 +81,7 @@ func members(data []byte, f func(quoted, value []byte) bool) error {
 		if stop == start {
 			return errs.New(errs.Internal, "stored object: no value at byte %d", start)
 		}
-		if !f(data[i:end:end], data[start:stop:stop]) {
+		if !f(data[i:end:end], start, stop) {
 			return nil
 		}
 		i = skipComma(data, stop)

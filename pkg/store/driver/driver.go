@@ -51,6 +51,10 @@ type Spec struct {
 	// The caller of Put computes Write.Keys with the same function.
 	Keys func(body []byte) []Key
 
+	// Arrays are the fields of objects whose value is an array of objects with distinct uuids, their entries: a store
+	// may keep them in chunks when they are large. Any other value of them is allowed, too.
+	Arrays []string
+
 	// Online says that other handles of the store, with other indexes, may be in use during Open and after it, in this
 	// process and in others. Open then builds nothing; see Indexes.
 	Online bool
@@ -116,6 +120,11 @@ type Write struct {
 	Body     []byte // the new body; nil writes a tombstone without keys
 	Owner    string // of the deleted object, in a tombstone
 	Keys     []Key  // all keys of the new body; duplicates count once
+
+	// Array and Entries change some entries of an array that GetEntries has returned of the record at IfRevision. In
+	// Body, this array and all others that the store keeps in chunks are empty. Array is "" in other writes.
+	Array   string
+	Entries []Entry
 
 	// Event and ExtraEvents are added to the pending events of the record;
 	// those that are pending already stay. When Event has no ID, the write has
@@ -286,6 +295,26 @@ type ManyGetter interface {
 	// GetMany returns the live records of distinct UUIDs, those that exist, in any order. Each read is as
 	// consistent as that of Get.
 	GetMany(ctx context.Context, uuids []string) ([]Record, error)
+}
+
+// Entry is an entry of an array: an object with a uuid.
+type Entry struct {
+	UUID  string
+	Value []byte // the encoded object, with the UUID in its field uuid; nil in a Write: the entry is removed
+}
+
+// Entries are some entries of an array.
+type Entries struct {
+	Count, Bytes int               // of all entries; each has the bytes of a comma, too
+	Values       map[string][]byte // by UUID: those that were asked for and exist
+}
+
+// EntryStore is implemented by a store that keeps large arrays in chunks: it reads and writes some entries of an array
+// without the others. All other methods have records as they are without chunks.
+type EntryStore interface {
+	// GetEntries is Get for some entries of an array. entries is nil when the array is not in chunks, or should be
+	// written as a whole: the record is then that of Get. Else the arrays in chunks are empty in the body of the record.
+	GetEntries(ctx context.Context, uuid, array string, uuids []string) (r Record, entries *Entries, found bool, err error)
 }
 
 // KeyCounter is implemented by a store that counts the records of a query without reading them.

@@ -87,7 +87,7 @@ func (b *Backend) handle(ctx context.Context, spec driver.Spec) (*store, error) 
 			return nil, err
 		}
 	}
-	s := &store{records: r, own: own, indexes: make(map[string]index, len(own)), computeKeys: spec.Keys,
+	s := &store{records: r, own: own, indexes: make(map[string]index, len(own)), computeKeys: spec.Keys, arrays: spec.Arrays,
 		first: driver.NewFirstWrite()}
 	for _, ix := range own {
 		s.indexes[ix.Name] = ix

@@ -8,6 +8,7 @@
 // and none is a prefix of another.
 //
 //	<store> o <uuid>                    the live record
+//	<store> a <uuid> 0 <array> 0 <n>    a chunk of a large array of the record
 //	<store> t <uuid>                    the tombstone: its revision, the owner of the object
 //	<store> r <revision> <uuid>         the tombstones in the order of revisions, for Purge
 //	<store> e <revision> <uuid>         a pending event
@@ -35,6 +36,10 @@
 // recomputed from the old body on update, for two reasons. An update need not
 // decode a body that may have grown to a megabyte. And it removes the entries that
 // exist even if the program that wrote them computed keys differently.
+//
+// Of a record with large arrays, the value is the head and what package chunk keeps of each array. Its format is another
+// one, so that a version which does not know chunks reports the record instead of showing empty arrays. The chunks are
+// changed in the batch of the head, and are read in the same snapshot as the head.
 //
 // # Writes
 //

@@ -137,7 +137,7 @@ func (s *store) reindex(ctx context.Context, uuid string) (r *request, err error
 	if err != nil {
 		return nil, wrapReadError(err)
 	}
-	batch, err := s.reentered(uuid, value)
+	batch, err := s.reentered(uuid, value) // with the lock, chunks are as the value is
 	if err = errors.Join(err, wrapReadError(closer.Close())); err != nil || batch == nil {
 		return nil, err
 	}
@@ -152,7 +152,13 @@ func (s *store) reentered(uuid string, value []byte) (*pebble.Batch, error) {
 	}
 	var keys []driver.Key
 	if s.computeKeys != nil { // else it has no indexes
-		keys = s.computeKeys(r.body)
+		body := r.body
+		if len(r.arrays) > 0 {
+			if body, err = s.joined(s.b.db, uuid, &r); err != nil {
+				return nil, err
+			}
+		}
+		keys = s.computeKeys(body)
 	}
 	old := r.entries
 	if r.entries, err = encodeEntries(s.indexes, keys); err != nil || bytes.Equal(old, r.entries) {

@@ -216,7 +216,7 @@ func (x *intersection) record() (record driver.Record, has bool, err error) {
 	r, err := decodeRecord(value)
 	if parts := x.lead.suffix(); err == nil && x.inOthers(r.entries, parts[:len(parts)-len(uuid)]) {
 		has = true
-		record, err = liveRecord(uuid, value)
+		record, err = x.store.liveRecord(x.from, uuid, value)
 	}
 	return record, has, errors.Join(err, wrapReadError(closer.Close()))
 }

@@ -10,6 +10,7 @@ import (
 
 // The kinds of keys. See the package comment.
 const (
+	kindChunk     = 'a'
 	kindCount     = 'c'
 	kindEvent     = 'e'
 	kindIndex     = 'i'

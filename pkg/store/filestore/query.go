@@ -110,7 +110,7 @@ func (s *store) recordAt(from pebble.Reader, uuid string) (record driver.Record,
 	if err != nil {
 		return record, wrapReadError(err)
 	}
-	record, err = liveRecord(uuid, value)
+	record, err = s.liveRecord(from, uuid, value)
 	return record, errors.Join(err, wrapReadError(closer.Close()))
 }
 
@@ -148,11 +148,13 @@ func (s *store) scan(ctx context.Context, o *pebble.IterOptions, limit int,
 	if err := driver.CheckLimit(limit); err != nil {
 		return driver.Page{}, err
 	}
-	it, err := s.b.db.NewIterWithContext(ctx, o)
+	snapshot := s.b.db.NewSnapshot() // for chunks, which other iterators read
+	defer func() { err = errors.Join(err, wrapReadError(snapshot.Close())) }()
+	it, err := snapshot.NewIterWithContext(ctx, o)
 	if err != nil {
 		return driver.Page{}, wrapReadError(err)
 	}
-	page, err := recordPage(ctx, it, limit, first, next)
+	page, err := s.recordPage(ctx, snapshot, it, limit, first, next)
 	return s.syncedPage(ctx, page, errors.Join(err, wrapReadError(it.Close())))
 }
 
@@ -167,13 +169,13 @@ func (s *store) syncedPage(ctx context.Context, page driver.Page, err error) (dr
 	return page, nil
 }
 
-func recordPage(ctx context.Context, it *pebble.Iterator, limit int,
+func (s *store) recordPage(ctx context.Context, from pebble.Reader, it *pebble.Iterator, limit int,
 	first, next func(*pebble.Iterator) bool) (page driver.Page, err error) {
 	for ok := first(it); ok && !page.Full(limit); ok = next(it) {
 		if err := ctx.Err(); err != nil {
 			return page, errCanceled(err)
 		}
-		record, err := liveRecord(string(it.Key()[prefixSize:]), it.Value())
+		record, err := s.liveRecord(from, string(it.Key()[prefixSize:]), it.Value())
 		if err != nil {
 			return page, err
 		}

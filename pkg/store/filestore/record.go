@@ -12,48 +12,59 @@ import (
 )
 
 // format is the first byte of every value. Later versions of belfry can detect
-// the encoding by it.
-const format = 1
+// the encoding by it. That of a record with arrays in chunks is formatChunks.
+const (
+	format       = 1
+	formatChunks = 2
+)
 
 const valueHeader = 1 + revisionSize
 
-// stored is a record: format, revision, length of the entries, entries, body.
+// stored is a record: format, revision, length of the entries, entries, body. With formatChunks, the body is the head,
+// and the length of the arrays and these are before it.
 // Its entries are sorted; each is its length, then the index number and the
 // escaped parts: the key of the index entry without store and UUID.
 type stored struct {
 	revision uint64
 	entries  []byte
+	arrays   []byte // see chunk.Encode; empty: none is in chunks
 	body     []byte
 }
 
 func decodeRecord(value []byte) (stored, error) {
-	if len(value) <= valueHeader || value[0] != format {
+	if len(value) <= valueHeader || value[0] != format && value[0] != formatChunks {
 		return stored{}, errFormat("a record")
 	}
-	size, n := binary.Uvarint(value[valueHeader:])
-	rest := value[valueHeader:]
-	if n <= 0 || uint64(len(rest)-n) < size {
+	entries, rest, ok := cutField(value[valueHeader:])
+	var arrays []byte
+	if ok && value[0] == formatChunks {
+		arrays, rest, ok = cutField(rest)
+	}
+	if !ok {
 		return stored{}, errFormat("a record")
 	}
-	rest = rest[n:]
-	return stored{
-		revision: binary.BigEndian.Uint64(value[1:]),
-		entries:  rest[:size:size],
-		body:     rest[size:],
-	}, nil
+	return stored{revision: binary.BigEndian.Uint64(value[1:]), entries: entries, arrays: arrays, body: rest}, nil
 }
 
 // setRecord adds a record to a batch, encoded in place.
 func setRecord(batch *pebble.Batch, store uint32, uuid string, r stored) error {
-	var length [binary.MaxVarintLen64]byte
+	var length [2 * binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(length[:], uint64(len(r.entries)))
-	op := batch.SetDeferred(prefixSize+len(uuid), valueHeader+n+len(r.entries)+len(r.body))
+	size, kind := valueHeader+n+len(r.entries)+len(r.body), byte(format)
+	m := n
+	if len(r.arrays) > 0 {
+		m += binary.PutUvarint(length[n:], uint64(len(r.arrays)))
+		size, kind = size+m-n+len(r.arrays), formatChunks
+	}
+	op := batch.SetDeferred(prefixSize+len(uuid), size)
 	appendUUIDKey(op.Key[:0], store, kindObject, uuid)
 	v := op.Value[:0]
-	v = append(v, format)
+	v = append(v, kind)
 	v = binary.BigEndian.AppendUint64(v, r.revision)
 	v = append(v, length[:n]...)
 	v = append(v, r.entries...)
+	v = append(v, length[n:m]...)
+	v = append(v, r.arrays...)
 	copy(op.Value[len(v):], r.body)
 	return op.Finish()
 }

@@ -41,6 +41,7 @@ type records struct {
 type store struct {
 	*records
 	own         []index
+	arrays      []string         // see driver.Spec.Arrays
 	indexes     map[string]index // own, by name
 	computeKeys func(body []byte) []driver.Key
 	first       *driver.FirstWrite
@@ -111,18 +112,29 @@ func (s *store) getLive(key []byte, uuid string) (driver.Record, bool, error) {
 	if err != nil {
 		return driver.Record{}, false, wrapReadError(err)
 	}
-	record, err := liveRecord(uuid, value)
+	inChunks := len(value) > 0 && value[0] == formatChunks
+	var record driver.Record
+	if !inChunks {
+		record, err = s.liveRecord(s.b.db, uuid, value)
+	}
 	if err := errors.Join(err, wrapReadError(closer.Close())); err != nil {
 		return driver.Record{}, false, err
+	}
+	if inChunks {
+		return s.getInChunks(key, uuid)
 	}
 	return record, true, nil
 }
 
-// liveRecord decodes a stored value and copies the body.
-func liveRecord(uuid string, value []byte) (driver.Record, error) {
+// liveRecord decodes a stored value, copies the body, and reads its chunks from where the value was read.
+func (s *store) liveRecord(from pebble.Reader, uuid string, value []byte) (driver.Record, error) {
 	r, err := decodeRecord(value)
 	if err != nil {
 		return driver.Record{}, err
+	}
+	if len(r.arrays) > 0 {
+		body, err := s.joined(from, uuid, &r)
+		return driver.Record{UUID: uuid, Revision: r.revision, Body: body}, err
 	}
 	body := make([]byte, len(r.body))
 	copy(body, r.body)

@@ -62,8 +62,13 @@ func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r
 	if !p.permits(w) {
 		return nil, errs.New(errs.Mismatch, "the object was changed concurrently")
 	}
+	next := stored{revision: w.Revision, entries: entries}
+	chunks, err := s.split(p, w, &next)
+	if err != nil {
+		return nil, err
+	}
 	batch := s.b.db.NewBatch()
-	delta, err := s.addChanges(batch, p, w, entries)
+	delta, err := s.addChanges(batch, p, w, next, chunks)
 	if err != nil {
 		return nil, s.b.health.fail(err)
 	}
@@ -82,7 +87,8 @@ func (p *current) permits(w *driver.Write) bool {
 }
 
 // addChanges adds all changes of a write to a batch.
-func (s *store) addChanges(batch *pebble.Batch, p current, w *driver.Write, entries []byte) (countersDelta, error) {
+func (s *store) addChanges(batch *pebble.Batch, p current, w *driver.Write, next stored,
+	chunks []changedChunks) (countersDelta, error) {
 	delta := countersDelta{of: s.records}
 	if w.Event.ID != "" {
 		delta.pending, delta.event = 1+int64(len(w.ExtraEvents)), w.FirstRevision()
@@ -94,10 +100,13 @@ func (s *store) addChanges(batch *pebble.Batch, p current, w *driver.Write, entr
 			delta.records = -1
 		}
 	} else {
-		err = s.writeRecord(batch, p, w, entries)
+		err = s.writeRecord(batch, p, w, next)
 		if !p.live {
 			delta.records = 1
 		}
+	}
+	if err == nil {
+		err = s.setChunks(batch, w.UUID, chunks)
 	}
 	if err == nil && w.Event.ID != "" {
 		err = setEvent(batch, s.id, w.UUID, w.FirstRevision(), &w.Event)
@@ -111,16 +120,16 @@ func (s *store) addChanges(batch *pebble.Batch, p current, w *driver.Write, entr
 }
 
 // writeRecord replaces the current record or tombstone by a live record.
-func (s *store) writeRecord(batch *pebble.Batch, p current, w *driver.Write, entries []byte) error {
+func (s *store) writeRecord(batch *pebble.Batch, p current, w *driver.Write, next stored) error {
 	if p.deleted {
 		if err := s.deleteTombstone(batch, w.UUID, p.revision); err != nil {
 			return err
 		}
 	}
-	if err := changeEntries(batch, s.id, w.UUID, p.entries, entries); err != nil {
+	if err := changeEntries(batch, s.id, w.UUID, p.entries, next.entries); err != nil {
 		return err
 	}
-	return setRecord(batch, s.id, w.UUID, stored{revision: w.Revision, entries: entries, body: w.Body})
+	return setRecord(batch, s.id, w.UUID, next)
 }
 
 // writeTombstone replaces the current record or tombstone by a tombstone.
@@ -157,6 +166,7 @@ type current struct {
 	live, deleted bool
 	revision      uint64
 	entries       []byte
+	arrays        []byte // in chunks; see chunk.Encode
 }
 
 // current reads a record whose lock is held.
@@ -167,7 +177,8 @@ func (s *store) current(uuid string) (p current, err error) {
 	value, closer, err := s.b.db.Get(*buf)
 	if err == nil {
 		r, err := decodeRecord(value)
-		p = current{live: true, revision: r.revision, entries: bytes.Clone(r.entries)}
+		p = current{live: true, revision: r.revision, entries: bytes.Clone(r.entries),
+			arrays: bytes.Clone(r.arrays)}
 		return p, errors.Join(err, wrapReadError(closer.Close()))
 	}
 	if !errors.Is(err, pebble.ErrNotFound) {

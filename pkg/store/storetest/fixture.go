@@ -101,7 +101,12 @@ func retry(check func() error, atMost time.Duration) error {
 type doc struct {
 	Keys []driver.Key `json:"keys,omitempty"`
 	Text string       `json:"text,omitempty"`
+
+	Entries []json.RawMessage `json:"entries,omitempty"` // of arrayField
 }
+
+// arrayField is the field of a doc that a store may keep in chunks.
+const arrayField = "entries"
 
 // text is a doc without keys.
 func text(s string) *doc { return &doc{Text: s} }
@@ -141,7 +146,7 @@ type testStore struct {
 func (f *fixture) open(name string, indexes ...driver.Index) *testStore {
 	f.Helper()
 	s := &testStore{f: f, name: name, indexes: indexes}
-	store, err := f.backend.Open(f.ctx, driver.Spec{Name: name, Indexes: indexes, Keys: s.keys})
+	store, err := f.backend.Open(f.ctx, driver.Spec{Name: name, Indexes: indexes, Keys: s.keys, Arrays: []string{arrayField}})
 	if err != nil {
 		f.Fatalf("opening the store %s: %v", name, err)
 	}

@@ -75,6 +75,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Online", onlineTests()},
 		group{"Scan", scanTests()},
 		group{"Many", manyTests()},
+		group{"Chunks", chunkTests()},
 		group{"Intersect", intersectTests()},
 		group{"Pending", pendingTests()},
 		group{"Purge", purgeTests()},
