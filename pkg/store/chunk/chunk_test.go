@@ -45,6 +45,8 @@ func TestWhatIsSplitIsJoinedAsItWas(t *testing.T) {
 		"one uuid twice":         {`{"books":` + arrayOf(append(many(1000), entryOf("e-00001", 100))) + `}`, nil},
 		"an element without":     {`{"books":` + arrayOf(append(many(1000), []byte(`{"title":"x"}`))) + `}`, nil},
 		"an element of no form":  {`{"books":` + arrayOf(append(many(1000), []byte(`7`))) + `}`, nil},
+		"an old escape":          {`{"books":` + strings.Replace(large, `"e-`, `"\u0065-`, 1) + `}`, nil},
+		"a line break in a text": {`{"books":` + strings.Replace(large, "xx", `\n`, 1) + `}`, []string{"books"}},
 		"no array":               {`{"books":"` + strings.Repeat("x", 1<<17) + `"}`, nil},
 		"an object":              {`{"books":{"x":"` + strings.Repeat("x", 1<<17) + `"}}`, nil},
 		"an array of none":       {`{"films":` + large + `,"books":[]}`, []string{"films"}},

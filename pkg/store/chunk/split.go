@@ -16,7 +16,8 @@ type Content struct {
 // Split returns the head of a body, and the arrays that are to be in chunks, of those with one of these names. before
 // are those that the record has in chunks. An entry keeps its number where that is possible, so that few chunks differ.
 //
-// An array stays whole if it is small, or if not all of its elements are entries.
+// An array stays whole if it is small, if not all of its elements are entries, or if it has escapes that belfry no
+// longer writes: its size would not be that by which limits count.
 func Split(body []byte, names []string, before []Content) (head []byte, after []Content) {
 	if len(body) < Kept || len(names) == 0 {
 		return body, nil
@@ -29,6 +30,9 @@ func Split(body []byte, names []string, before []Content) (head []byte, after []
 			least = Kept
 		}
 		if !ok || to-from < least {
+			continue
+		}
+		if array := body[from:to]; len(object.Canonical(array)) != len(array) {
 			continue
 		}
 		values, ok := valuesOf(body[from:to])
