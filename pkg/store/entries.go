@@ -21,7 +21,7 @@ type Part struct {
 // apart returns the arrays whose entries workers may read and write without the rest of the object: nothing else of the
 // object is computed from them.
 func (o *Options) apart(lists []string) []string {
-	if len(o.Computed.Names()) > 0 {
+	if len(o.Computed.Names()) > 0 || o.WholeArrays {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(o.Arrays), func(array string) bool {
@@ -77,6 +77,15 @@ func (w Worker) ChangeEntries(
 	})
 	return err
 }
+
+// WholeArrays reports whether no large array of the store is to be kept in chunks.
+func (s *Store) WholeArrays() bool { return s.opts.WholeArrays }
+
+// MakeWhole writes an object whose arrays are in chunks again, in a store where none is to be. Nothing else changes but
+// the revision, and there is no event.
+//
+// Errors: Mismatch when the object has another revision; Unavailable.
+func (w Worker) MakeWhole(ctx context.Context, o Stored) error { return w.Reindex(ctx, o) }
 
 // changedEntries is what an event says of the entries that a write has changed.
 func (m *events) changedEntries(w *write) map[string]event.Entries {

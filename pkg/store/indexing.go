@@ -62,7 +62,7 @@ func (x *indexing) fields() (fields []string) {
 func (x *indexing) spec(o *Options) driver.Spec {
 	spec := driver.Spec{Name: o.Name, Keys: x.keys}
 	if !o.WholeArrays {
-		spec.Arrays = slices.Clone(o.Arrays)
+		spec.Arrays, spec.MoreChunks = slices.Clone(o.Arrays), o.MoreChunks
 	}
 	for _, key := range x.mapped {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: mapIndex(key), Parts: 1, Multi: true})

@@ -98,6 +98,7 @@ type Options struct {
 	Maps          []Mapping        // those whose Source this store is
 	Arrays        []string         // arrays of this store that mappings maintain
 	WholeArrays   bool             // large ones are not kept in chunks, which former releases can't read
+	MoreChunks    func() bool      // whether further ones may be kept in chunks; nil: they may
 	Aggregated    []Mapping        // those into this store that have aggregates
 	References    []Reference      // fields that name objects
 	Copies        []Copy           // fields that have values of referenced objects, in the order in which they are set
