@@ -88,8 +88,8 @@ func (s *Store) WholeArrays() bool { return s.opts.WholeArrays }
 func (w Worker) MakeWhole(ctx context.Context, o Stored) error { return w.Reindex(ctx, o) }
 
 // changedEntries is what an event says of the entries that a write has changed.
-func (m *events) changedEntries(w *write) map[string]event.Entries {
-	if len(w.entries) == 0 || m.rules.Hidden(w.array) {
+func changedEntries(w *write) map[string]event.Entries {
+	if len(w.entries) == 0 {
 		return nil
 	}
 	var changed event.Entries
