@@ -162,14 +162,14 @@ func changeEntries(batch *pebble.Batch, store uint32, uuid string, old, new []by
 		switch {
 		case !moreB || moreA && order < 0:
 			op := batch.DeleteDeferred(entryKeySize(a, uuid))
-			appendEntryKey(op.Key[:0], store, a, uuid)
+			putEntryKey(op.Key, store, a, uuid)
 			if err := op.Finish(); err != nil {
 				return err
 			}
 			a, old, moreA = cutField(old)
 		case !moreA || order > 0:
 			op := batch.SetDeferred(entryKeySize(b, uuid), 0)
-			appendEntryKey(op.Key[:0], store, b, uuid)
+			putEntryKey(op.Key, store, b, uuid)
 			if err := op.Finish(); err != nil {
 				return err
 			}
@@ -184,8 +184,10 @@ func changeEntries(batch *pebble.Batch, store uint32, uuid string, old, new []by
 
 func entryKeySize(entry []byte, uuid string) int { return prefixSize + len(entry) + len(uuid) }
 
-func appendEntryKey(dst []byte, store uint32, entry []byte, uuid string) []byte {
-	return append(append(appendPrefix(dst, store, kindIndex), entry...), uuid...)
+// putEntryKey puts a key into a buffer of entryKeySize bytes.
+func putEntryKey(buf []byte, store uint32, entry []byte, uuid string) {
+	rest := buf[len(appendPrefix(buf[:0], store, kindIndex)):]
+	copy(rest[copy(rest, entry):], uuid)
 }
 
 func errFormat(what string) error {

@@ -159,7 +159,7 @@ type current struct {
 	entries       []byte
 }
 
-// current reads a record whose lock is held. created says that most likely there is none.
+// current reads a record whose lock is held. created says that most likely no record exists.
 func (s *store) current(uuid string, created bool) (p current, err error) {
 	buf := s.b.keys.get()
 	defer s.b.keys.put(buf)
