@@ -176,8 +176,9 @@ func (b *Backend) settings(opts Options) *pebble.Options {
 		// With one index block, reading a record from a table looks up two cached blocks, not three.
 		o.Levels[i].IndexBlockSize = 256 << 10
 	}
-	// The uuids of new objects grow, and so do the keys of events and objects, but not those of indexes. Where tables
-	// are small, a compaction of new objects leaves the older ones as they are. A store with much data has large tables.
+	// The uuids of new objects grow, and so do the keys of events and objects, but not those of indexes. Where
+	// tables are small, a compaction of new objects leaves the older ones as they are. A store with much data has
+	// large tables.
 	o.FlushSplitBytes = 2 << 20
 	o.TargetFileSizes[0], o.TargetFileSizes[3] = 4<<20, 64<<20
 	// Tables that do not overlap are in one sublevel, and would wait in level 0, which is not compressed, for long.
