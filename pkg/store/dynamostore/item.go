@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,7 +106,8 @@ type record struct {
 	// of the value, when loaded is set
 	loaded  bool
 	entries []entry
-	body    []byte
+	head    []byte // the body without the arrays that are in chunks
+	body    []byte // the head until these are read
 }
 
 func decodeRecord(it item) (*record, error) {
@@ -144,8 +144,8 @@ func (r *record) setValue(packed []byte) error {
 	if err != nil {
 		return err
 	}
-	r.entries, r.body, err = decodeValue(plain)
-	r.loaded = err == nil
+	r.entries, r.head, err = decodeValue(plain)
+	r.body, r.loaded = r.head, err == nil
 	return err
 }
 
@@ -173,16 +173,28 @@ const maxRetries = 10
 
 // read returns a record with its value, or nil. The read is strongly consistent.
 func (s *store) read(ctx context.Context, uuid string) (*record, error) {
+	return s.readWith(ctx, uuid, s.loadValues)
+}
+
+// readHead is read without the chunks of arrays.
+func (s *store) readHead(ctx context.Context, uuid string) (*record, error) {
+	return s.readWith(ctx, uuid, s.loadHeads)
+}
+
+// loader loads records whose items have been read. It leaves those unloaded that have changed since.
+type loader func(ctx context.Context, list []*record) error
+
+func (s *store) readWith(ctx context.Context, uuid string, load loader) (*record, error) {
 	for range maxRetries {
 		r, err := s.readItem(ctx, uuid)
 		if err != nil || r == nil {
 			return r, err
 		}
-		if err := s.loadValues(ctx, []*record{r}); err != nil || r.loaded {
+		if err := load(ctx, []*record{r}); err != nil || r.loaded {
 			return r, err
 		}
 	}
-	return nil, errFormat(s.table, "the object "+uuid, errors.New("pieces of its value are missing"))
+	return nil, errMissing(s.table, uuid)
 }
 
 // readItem returns a record without its overflow.
@@ -209,6 +221,11 @@ const withoutEvents = attrPartition + "," + attrRevision + "," + attrDeleted + "
 // readMany returns the records of distinct UUIDs, with their values, as far as they
 // exist. The reads are strongly consistent.
 func (s *store) readMany(ctx context.Context, uuids []string, attributes string) (map[string]*record, error) {
+	return s.readManyWith(ctx, uuids, attributes, s.loadValues)
+}
+
+func (s *store) readManyWith(ctx context.Context, uuids []string, attributes string,
+	load loader) (map[string]*record, error) {
 	keys := make([]item, len(uuids))
 	for i, uuid := range uuids {
 		keys[i] = recordItem(uuid)
@@ -223,7 +240,7 @@ func (s *store) readMany(ctx context.Context, uuids []string, attributes string)
 			return nil, err
 		}
 	}
-	return s.complete(ctx, list)
+	return s.complete(ctx, list, load)
 }
 
 // GetMany implements driver.ManyGetter.
@@ -241,16 +258,15 @@ func (s *store) GetMany(ctx context.Context, uuids []string) ([]driver.Record, e
 	return records, nil
 }
 
-// complete loads the values of records, and reads those again that were changed
-// concurrently.
-func (s *store) complete(ctx context.Context, list []*record) (map[string]*record, error) {
-	if err := s.loadValues(ctx, list); err != nil {
+// complete loads records, and reads those again that were changed concurrently.
+func (s *store) complete(ctx context.Context, list []*record, load loader) (map[string]*record, error) {
+	if err := load(ctx, list); err != nil {
 		return nil, err
 	}
 	found := make(map[string]*record, len(list))
 	for _, r := range list {
 		if !r.loaded {
-			again, err := s.read(ctx, r.uuid)
+			again, err := s.readWith(ctx, r.uuid, load)
 			if err != nil {
 				return nil, err
 			}
@@ -266,6 +282,14 @@ func (s *store) complete(ctx context.Context, list []*record) (map[string]*recor
 // loadValues loads the entries and bodies of records. Records whose pieces have been
 // removed, because the value was replaced, stay unloaded.
 func (s *store) loadValues(ctx context.Context, list []*record) error {
+	if err := s.loadHeads(ctx, list); err != nil {
+		return err
+	}
+	return s.loadArrays(ctx, list)
+}
+
+// loadHeads is loadValues without the chunks of arrays.
+func (s *store) loadHeads(ctx context.Context, list []*record) error {
 	var cells []cell
 	for _, r := range list {
 		if r.value.isOverflow() {

@@ -23,6 +23,7 @@ type store struct {
 	table       string
 	indexes     ownIndexes
 	computeKeys func(body []byte) []driver.Key
+	arrays      []string // those that are kept in chunks when they are large
 	first       *driver.FirstWrite
 	*memory
 }
@@ -32,10 +33,15 @@ var (
 	_ driver.ManyGetter = (*store)(nil)
 )
 
-func newStore(b *Backend, table string, own []index, computeKeys func(body []byte) []driver.Key) *store {
+func newStore(b *Backend, table string, own []index, spec *driver.Spec) *store {
 	s := &store{
-		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: computeKeys,
+		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
 		first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+	}
+	for _, name := range spec.Arrays {
+		if len(name) <= maxArrayName {
+			s.arrays = append(s.arrays, name)
+		}
 	}
 	for _, ix := range own {
 		s.indexes.byName[ix.Name] = ix
@@ -104,7 +110,7 @@ func (s *store) snapshotOf(r *record) *snapshot {
 
 const (
 	snapshotSlots   = 1024
-	maxSnapshotKeys = 8 << 10 // of the keys of a cached snapshot
+	maxSnapshotKeys = 8 << 10 // of the keys and chunks of a cached snapshot
 )
 
 // snapshots is a lossy cache of the snapshots of the records that were read last.
@@ -120,6 +126,9 @@ func (ts *snapshots) put(t *snapshot) {
 	size := 0
 	for _, e := range t.entries {
 		size += len(e.key) + len(e.tag)
+	}
+	for i := range t.value.arrays {
+		size += len(t.value.arrays[i].chunks) * (len(tag{}) + 2)
 	}
 	if size > maxSnapshotKeys {
 		ts.forget(t.uuid)

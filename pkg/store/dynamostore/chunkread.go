@@ -1,0 +1,182 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+
+	"belfry/pkg/store/chunk"
+	"belfry/pkg/store/driver"
+)
+
+var _ driver.EntryStore = (*store)(nil)
+
+// ofPieces is the projection of the pieces of chunks.
+const ofPieces = attrSort + "," + attrPiece
+
+// chunkPieces are the contents of items of chunks, by their sort keys.
+type chunkPieces map[string][]byte
+
+func (p chunkPieces) add(items []item) {
+	for _, it := range items {
+		p[string(bytesOf(it[attrSort]))] = bytesOf(it[attrPiece])
+	}
+}
+
+// content returns the content of a chunk; nil if it is empty. whole is false if pieces of it are missing.
+func (p chunkPieces) content(a *array, n int) (data []byte, whole bool, err error) {
+	c := a.chunks[n]
+	if c.pieces == 0 {
+		return nil, true, nil
+	}
+	var packed []byte
+	for number := range c.pieces {
+		piece := p[string(chunkSort(a.Name, n, c.tag, number))]
+		if len(piece) == 0 {
+			return nil, false, nil
+		}
+		packed = append(packed, piece...)
+	}
+	data, err = unpack(packed)
+	return data, true, err
+}
+
+// contents reads all chunks of the arrays of a record. whole is false if some are missing: the record has been changed
+// since its item was read.
+func (s *store) contents(ctx context.Context, uuid string, arrays []array) (list []chunk.Content, whole bool, err error) {
+	found, err := s.readPartition(ctx, uuid, arrays)
+	if err != nil {
+		return nil, false, err
+	}
+	list = make([]chunk.Content, len(arrays))
+	for i := range arrays {
+		a := &arrays[i]
+		list[i] = chunk.Content{Array: a.Array, Data: make([][]byte, a.Chunks)}
+		for n := range list[i].Data {
+			if list[i].Data[n], whole, err = found.content(a, n); err != nil || !whole {
+				return nil, false, errFormat(s.table, "chunks of the object "+uuid, err)
+			}
+		}
+	}
+	return list, true, nil
+}
+
+// readPartition reads all pieces of chunks of a record in one range. It ignores those of other writes than arrays have.
+func (s *store) readPartition(ctx context.Context, uuid string, arrays []array) (chunkPieces, error) {
+	wanted := make(map[string]bool)
+	for _, key := range chunkKeys(uuid, arrays) {
+		wanted[string(bytesOf(key[attrSort]))] = true
+	}
+	found := make(chunkPieces, len(wanted))
+	in := &dynamodb.QueryInput{
+		TableName: &s.table, ConsistentRead: trueValue, ProjectionExpression: aws.String(ofPieces),
+		KeyConditionExpression:    aws.String("k = :k"),
+		ExpressionAttributeValues: item{":k": textAttr(chunkPartition(uuid))},
+	}
+	for {
+		out, err := s.b.client.Query(ctx, in)
+		if err != nil {
+			return nil, s.b.wrapError(ctx, err, s.table)
+		}
+		found.add(slices.DeleteFunc(out.Items, func(it item) bool { return !wanted[string(bytesOf(it[attrSort]))] }))
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			return found, nil
+		}
+	}
+}
+
+// chunksOf reads the chunks of an array in which entries are. whole is false if some are missing: the record has been
+// changed since its item was read.
+func (s *store) chunksOf(ctx context.Context, uuid string, a *array,
+	uuids []string) (read chunk.Reader, whole bool, err error) {
+	var numbers []int
+	for _, entry := range uuids {
+		numbers = append(numbers, a.Of(entry))
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	found := make(chunkPieces)
+	if keys := a.keys(uuid, numbers); len(keys) > 0 {
+		items, err := s.b.readAll(ctx, s.table, keys, ofPieces)
+		if err != nil {
+			return nil, false, err
+		}
+		found.add(items)
+	}
+	contents := make(map[int][]byte, len(numbers))
+	for _, n := range numbers {
+		if contents[n], whole, err = found.content(a, n); err != nil || !whole {
+			return nil, false, errFormat(s.table, "chunks of the object "+uuid, err)
+		}
+	}
+	return func(n int) ([]byte, error) { return contents[n], nil }, true, nil
+}
+
+// loadArrays completes the bodies of those records whose arrays are in chunks. Records of which chunks are missing,
+// because they were replaced, become unloaded.
+func (s *store) loadArrays(ctx context.Context, list []*record) error {
+	inChunks := func(r *record) bool { return r.loaded && len(r.value.arrays) > 0 }
+	if !slices.ContainsFunc(list, inChunks) {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxInFlight)
+	for _, r := range list {
+		if inChunks(r) {
+			group.Go(func() error { return s.loadArraysOf(ctx, r) })
+		}
+	}
+	return group.Wait()
+}
+
+func (s *store) loadArraysOf(ctx context.Context, r *record) error {
+	contents, whole, err := s.contents(ctx, r.uuid, r.value.arrays)
+	if r.loaded = whole; err != nil || !whole {
+		return err
+	}
+	r.body, err = chunk.Join(r.head, contents)
+	return errFormat(s.table, "the object "+r.uuid, err)
+}
+
+// GetEntries implements driver.EntryStore.
+func (s *store) GetEntries(ctx context.Context, uuid, name string, uuids []string) (one driver.Record,
+	entries *driver.Entries, found bool, err error) {
+	if err := s.checkUUID(ctx, uuid); err != nil {
+		return one, nil, false, err
+	}
+	for range maxRetries {
+		r, err := s.readHead(ctx, uuid)
+		if err != nil || r == nil {
+			return one, nil, false, err
+		}
+		s.snapshots.put(s.snapshotOf(r))
+		a := arrayOf(r.value.arrays, name)
+		if a == nil || a.Outgrown() {
+			if err := s.loadArrays(ctx, []*record{r}); err != nil {
+				return one, nil, false, err
+			}
+			if r.loaded {
+				return r.record(), nil, true, nil
+			}
+			continue
+		}
+		read, whole, err := s.chunksOf(ctx, uuid, a, uuids)
+		if err != nil {
+			return one, nil, false, err
+		}
+		if whole {
+			entries, err = a.Some(uuids, read)
+			return driver.Record{UUID: uuid, Revision: r.revision, Body: r.head}, entries, err == nil, err
+		}
+	}
+	return one, nil, false, errMissing(s.table, uuid)
+}
+
+// errMissing is the error of a record that stays incomplete.
+func errMissing(table, uuid string) error {
+	return errFormat(table, "the object "+uuid, errors.New("pieces of its value are missing"))
+}
