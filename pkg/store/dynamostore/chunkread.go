@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -89,31 +90,46 @@ func (s *store) readPartition(ctx context.Context, uuid string, arrays []array) 
 	}
 }
 
-// chunksOf reads the chunks of an array in which entries are. whole is false if some are missing: the record has been
-// changed since its item was read.
-func (s *store) chunksOf(ctx context.Context, uuid string, a *array,
-	uuids []string) (read chunk.Reader, whole bool, err error) {
-	var numbers []int
+// someChunks are chunks of an array that have been read.
+type someChunks struct {
+	pieces   chunkPieces
+	contents map[int][]byte
+	whole    bool // false if some are missing: the record has been changed since its item was read
+}
+
+// read is a chunk.Reader.
+func (c *someChunks) read(n int) ([]byte, error) { return c.contents[n], nil }
+
+// chunksOf reads the chunks of an array in which entries are. Those that are known are not read again: a chunk with
+// the tag of a write never changes.
+func (s *store) chunksOf(ctx context.Context, uuid string, a *array, uuids []string,
+	known chunkPieces) (c *someChunks, err error) {
+	c = &someChunks{pieces: make(chunkPieces), contents: make(map[int][]byte), whole: true}
 	for _, entry := range uuids {
-		numbers = append(numbers, a.Of(entry))
+		c.contents[a.Of(entry)] = nil
 	}
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
-	found := make(chunkPieces)
-	if keys := a.keys(uuid, numbers); len(keys) > 0 {
-		items, err := s.b.readAll(ctx, s.table, keys, ofPieces)
+	var missing []item
+	for _, key := range a.keys(uuid, slices.Sorted(maps.Keys(c.contents))) {
+		sort := string(bytesOf(key[attrSort]))
+		if piece := known[sort]; piece != nil {
+			c.pieces[sort] = piece
+		} else {
+			missing = append(missing, key)
+		}
+	}
+	items, err := s.b.readAll(ctx, s.table, missing, ofPieces)
+	if err != nil {
+		return nil, err
+	}
+	c.pieces.add(items)
+	for n := range c.contents {
+		data, whole, err := c.pieces.content(a, n)
 		if err != nil {
-			return nil, false, err
+			return nil, errFormat(s.table, "chunks of the object "+uuid, err)
 		}
-		found.add(items)
+		c.contents[n], c.whole = data, c.whole && whole
 	}
-	contents := make(map[int][]byte, len(numbers))
-	for _, n := range numbers {
-		if contents[n], whole, err = found.content(a, n); err != nil || !whole {
-			return nil, false, errFormat(s.table, "chunks of the object "+uuid, err)
-		}
-	}
-	return func(n int) ([]byte, error) { return contents[n], nil }, true, nil
+	return c, nil
 }
 
 // loadArrays completes the bodies of those records whose arrays are in chunks. Records of which chunks are missing,
@@ -153,23 +169,26 @@ func (s *store) GetEntries(ctx context.Context, uuid, name string, uuids []strin
 		if err != nil || r == nil {
 			return one, nil, false, err
 		}
-		s.snapshots.put(s.snapshotOf(r))
+		now := s.snapshotOf(r)
 		a := arrayOf(r.value.arrays, name)
 		if a == nil || a.Outgrown() {
 			if err := s.loadArrays(ctx, []*record{r}); err != nil {
 				return one, nil, false, err
 			}
 			if r.loaded {
+				s.snapshots.put(now)
 				return r.record(), nil, true, nil
 			}
 			continue
 		}
-		read, whole, err := s.chunksOf(ctx, uuid, a, uuids)
+		chunks, err := s.chunksOf(ctx, uuid, a, uuids, nil)
 		if err != nil {
 			return one, nil, false, err
 		}
-		if whole {
-			entries, err = a.Some(uuids, read)
+		if chunks.whole {
+			now.chunks = chunks.pieces
+			s.snapshots.put(now)
+			entries, err = a.Some(uuids, chunks.read)
 			return driver.Record{UUID: uuid, Revision: r.revision, Body: r.head}, entries, err == nil, err
 		}
 	}

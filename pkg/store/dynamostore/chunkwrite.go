@@ -56,14 +56,14 @@ func (p *plan) changeEntries(ctx context.Context, s *store, had []array) error {
 	for i := range uuids {
 		uuids[i] = p.w.Entries[i].UUID
 	}
-	read, whole, err := s.chunksOf(ctx, p.w.UUID, a, uuids)
+	chunks, err := s.chunksOf(ctx, p.w.UUID, a, uuids, p.base.chunks)
 	if err != nil {
 		return err
 	}
-	if !whole {
+	if !chunks.whole {
 		return errStale
 	}
-	after, changed, err := a.Change(p.w.Entries, read)
+	after, changed, err := a.Change(p.w.Entries, chunks.read)
 	if err != nil {
 		return errFormat(s.table, "chunks of the object "+p.w.UUID, err)
 	}

@@ -99,6 +99,7 @@ type snapshot struct {
 	entries     []entry
 	unconfirmed map[tag]bool // writes whose entries may be missing; see confirmEntries
 	eventBytes  int          // bytes of events in the item
+	chunks      chunkPieces  // those that GetEntries has read
 }
 
 func (s *store) snapshotOf(r *record) *snapshot {
@@ -109,8 +110,8 @@ func (s *store) snapshotOf(r *record) *snapshot {
 }
 
 const (
-	snapshotSlots   = 1024
-	maxSnapshotKeys = 8 << 10 // of the keys and chunks of a cached snapshot
+	snapshotSlots = 1024
+	maxSnapshot   = 8 << 10 // of the keys and chunks of a cached snapshot
 )
 
 // snapshots is a lossy cache of the snapshots of the records that were read last.
@@ -130,7 +131,15 @@ func (ts *snapshots) put(t *snapshot) {
 	for i := range t.value.arrays {
 		size += len(t.value.arrays[i].chunks) * (len(tag{}) + 2)
 	}
-	if size > maxSnapshotKeys {
+	for sort, piece := range t.chunks {
+		size += len(sort) + len(piece)
+	}
+	if size > maxSnapshot && t.chunks != nil {
+		t.chunks = nil
+		ts.put(t)
+		return
+	}
+	if size > maxSnapshot {
 		ts.forget(t.uuid)
 		return
 	}
