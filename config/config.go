@@ -76,6 +76,8 @@ type Config struct {
 
 	// in which proxies report the address of the client
 	ProxyHeader string `key:"proxyHeader" is:"one X-Forwarded-For Forwarded" default:"X-Forwarded-For" reload:"live"`
+	// how arrays of mappings above 64 KiB are kept: in chunks, which releases before can't read, or whole
+	LargeArrays string `key:"largeArrays" is:"one chunks whole" default:"chunks" reload:"live"`
 	// path of a PEM file of authorities that are trusted besides the system's; "" for none
 	CA string `key:"ca" is:"file" reload:"live unless trusted"`
 

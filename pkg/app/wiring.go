@@ -1,6 +1,7 @@
 package app
 
 import (
+	"sync/atomic"
 	"time"
 
 	"belfry/internal/memory"
@@ -82,9 +83,11 @@ func newWiring(a *App) *wiring {
 		&indexing.Indexing{Served: served, Log: log, Metrics: asked, Rate: rate}
 	w.walks = &workers.Walks{Metrics: asked, Of: []func() []walk.Status{w.filling.Walks, required.Walks, indexes.Walks}}
 	w.backups = &backups.Schedule{Served: served, Run: run, Log: log, Metrics: asked}
+	chunks := &atomic.Bool{}
 	folder := &data.Folder{Startup: startup, Log: log}
 	mailing := mailers.New(served, log, metrics)
-	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began}
+	processes := &roster.List{Served: served, Roles: roles, Log: log, Mailers: mailing, Run: run, Began: began,
+		Chunks: chunks}
 	working := &workers.Workers{Runner: runner, Served: served, Roles: roles, Metrics: metrics, Copies: w.copies}
 	self := &control.Self{Served: served, Roles: roles, Health: w.health, List: processes, Began: began,
 		Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated, Memory: held.Of}
@@ -116,7 +119,7 @@ func newWiring(a *App) *wiring {
 		{true, (&data.Backends{Awaiter: wait, Served: served, Metrics: asked}).Part()},
 		{true, (&messaging.Connection{Log: log, Metrics: asked}).Part()},
 		{true, (&messaging.Relay{Log: log, Metrics: asked, Unavailable: w.health.Unavailable}).Part()},
-		{true, (&data.Stores{Awaiter: wait, Served: served, Metrics: asked}).Part()},
+		{true, (&data.Stores{Awaiter: wait, Served: served, Metrics: asked, Chunks: chunks}).Part()},
 		{true, data.RestoreCheck(wait)},
 		{true, (&data.Storages{Served: served, Metrics: counted}).Part()},
 		{true, served.Part()},

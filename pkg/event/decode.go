@@ -74,6 +74,8 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 		e.Previous, err = object.Decode(value)
 	case "previousOmitted":
 		e.PreviousOmitted = string(value) == "true"
+	case "arrays":
+		e.Arrays, err = decodeArrays(value)
 	case "changed":
 		texts(&e.Changed)
 	case "added":
@@ -97,6 +99,31 @@ func (e *Envelope) set(name string, value []byte) (err error) {
 		err = e.Ctx.decode(value)
 	}
 	return err
+}
+
+// decodeArrays reads the entries that have changed.
+func decodeArrays(data []byte) (map[string]Entries, error) {
+	arrays := map[string]Entries{}
+	valid := true
+	err := object.Each(data, func(name string, value []byte) bool {
+		var entries Entries
+		object.Elements(object.Field(value, "set"), func(entry []byte) bool {
+			entries.Set = append(entries.Set, entry)
+			return true
+		})
+		object.Elements(object.Field(value, "removed"), func(element []byte) bool {
+			var uuid string
+			uuid, valid = object.Text(element)
+			entries.Removed = append(entries.Removed, uuid)
+			return valid
+		})
+		arrays[name] = entries
+		return valid
+	})
+	if err == nil && !valid {
+		err = errs.New(errs.Invalid, "an event's arrays have a removed entry that is not a uuid")
+	}
+	return arrays, err
 }
 
 func (c *Ctx) decode(data []byte) error {

@@ -1,6 +1,8 @@
 package event
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"belfry/pkg/object"
@@ -51,6 +53,7 @@ func (e *Envelope) Append(dst []byte) []byte {
 	if e.PreviousOmitted {
 		dst = append(dst, `,"previousOmitted":true`...)
 	}
+	dst = e.appendArrays(dst)
 	texts(`,"changed":[`, e.Changed)
 	texts(`,"added":[`, e.Added)
 	if len(e.Binaries) > 0 {
@@ -83,6 +86,39 @@ func (e *Envelope) Append(dst []byte) []byte {
 	dst = append(dst, `,"ctx":`...)
 	dst = e.Ctx.append(dst)
 	return append(dst, '}')
+}
+
+// appendArrays appends the entries that have changed.
+func (e *Envelope) appendArrays(dst []byte) []byte {
+	begins := `,"arrays":{`
+	for _, name := range slices.Sorted(maps.Keys(e.Arrays)) {
+		entries := e.Arrays[name]
+		dst = append(object.AppendString(append(dst, begins...), name), ":{"...)
+		member := `"set":[`
+		for _, entry := range entries.Set {
+			dst = append(append(dst, member...), entry...)
+			member = ","
+		}
+		if len(entries.Set) > 0 {
+			dst = append(dst, ']')
+			member = `,"removed":[`
+		} else {
+			member = `"removed":[`
+		}
+		for _, uuid := range entries.Removed {
+			dst = object.AppendString(append(dst, member...), uuid)
+			member = ","
+		}
+		if len(entries.Removed) > 0 {
+			dst = append(dst, ']')
+		}
+		dst = append(dst, '}')
+		begins = ","
+	}
+	if len(e.Arrays) > 0 {
+		dst = append(dst, '}')
+	}
+	return dst
 }
 
 func (c Ctx) append(dst []byte) []byte {

@@ -139,6 +139,10 @@ type Envelope struct {
 	Previous        object.Object `json:"previous,omitempty"`
 	PreviousOmitted bool          `json:"previousOmitted,omitempty"` // fields too large were left out
 
+	// Arrays says which entries of a large array a worker has changed, by the name of the array: in place of Object
+	// and of the array in Previous.
+	Arrays map[string]Entries `json:"arrays,omitempty"`
+
 	// Changed are the names of the fields that an update changed, of those on which copies of references depend.
 	Changed []string `json:"changed,omitempty"`
 	// Added are the names of the top-level fields of an updated Object that were absent before. With Previous
@@ -165,6 +169,23 @@ type Envelope struct {
 	Auth json.RawMessage `json:"auth,omitempty"`
 
 	Ctx Ctx `json:"ctx"`
+}
+
+// Entries are changed entries of an array.
+type Entries struct {
+	Set     []json.RawMessage `json:"set,omitempty"`     // entries that are new or have other values
+	Removed []string          `json:"removed,omitempty"` // uuids of entries that are no more
+}
+
+// Size is about how many bytes the entries have in an event.
+func (e Entries) Size() (size int) {
+	for _, entry := range e.Set {
+		size += len(entry) + 1
+	}
+	for _, uuid := range e.Removed {
+		size += len(uuid) + 3
+	}
+	return size
 }
 
 // AuthDetails are the details of an event Auth.* besides its user and its context. They have no secrets.

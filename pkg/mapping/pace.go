@@ -88,8 +88,9 @@ type Turn struct {
 	m      *store.Mapping
 	target string
 
-	pace  *Pace // nil: none
-	held  int64 // bytes of the pace
+	pace  *Pace         // nil: none
+	held  int64         // bytes of the pace
+	least time.Duration // of the pause
 	began time.Time
 }
 
@@ -129,6 +130,19 @@ func (t *Turn) admit(ctx context.Context, bytes int) (waited bool, err error) {
 	return true, t.acquire(ctx, bytes)
 }
 
+// chunkBytes is about how many bytes a round reads and writes for an entry of a large array.
+const chunkBytes = 8 << 10
+
+// admitPart is admit for a round that handles some entries of a large array. The more of the array the round writes,
+// the longer is the pause after it: so that the next one applies more events by writing little more.
+func (t *Turn) admitPart(ctx context.Context, array, entries int) (waited bool, err error) {
+	bytes := min(array, entries*chunkBytes)
+	if bytes >= largeTarget {
+		t.least = maxPause * time.Duration(bytes) / time.Duration(array)
+	}
+	return t.admit(ctx, bytes)
+}
+
 // Reconcile is Reconciler.Reconcile within the turn.
 //
 // With fence, no round that has read the target before can write to it once this one returns: an older entry of these
@@ -149,7 +163,7 @@ func (t *Turn) End() time.Duration {
 		return 0
 	}
 	t.held = 0
-	pause := pauseAfter(time.Since(t.began))
+	pause := max(pauseAfter(time.Since(t.began)), t.least)
 	time.AfterFunc(pause, func() { t.pace.free.Release(held) })
 	return pause
 }

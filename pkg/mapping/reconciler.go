@@ -106,13 +106,25 @@ func withOrigin(ctx context.Context, origin string) context.Context {
 func (r *Reconciler) reconcileOnce(ctx context.Context, t *Turn, sources []string,
 	fence bool) (done, wrote bool, err error) {
 	m, target := t.m, t.target
-	base, err := r.set.Store(m.Target).Get(ctx, target)
+	part, err := store.NewWorker(r.set.Store(m.Target)).GetEntries(ctx, target, m.Array, sources)
+	if err == nil && part.Entries != nil {
+		if waited, err := t.admitPart(ctx, part.Entries.Bytes, len(sources)); err != nil || waited {
+			return false, false, err
+		}
+		if s := newPartRound(m, target, part); s != nil {
+			if done, wrote, whole, err := r.reconcilePart(ctx, s, sources, fence); !whole {
+				return done, wrote, err
+			}
+		}
+		part.Stored, err = r.set.Store(m.Target).Get(ctx, target)
+	}
 	if errors.Is(err, errs.NotFound) {
 		return true, false, r.deleteOrphans(ctx, m, target, sources)
 	}
 	if err != nil {
 		return false, false, err
 	}
+	base := part.Stored
 	if waited, err := t.admit(ctx, len(base.Body)); err != nil || waited {
 		return false, false, err
 	}

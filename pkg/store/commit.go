@@ -22,6 +22,8 @@ type write struct {
 	undoes        bool          // it takes another write back
 	minRevision   uint64        // the new revision is greater than this one too
 	extraEvents   []ExtraEvent
+	array         string // of which entries change; base, stored and next have it empty
+	entries       []driver.Entry
 	exactRevision uint64 // not 0: the new revision is this one, which is above that of base
 }
 
@@ -41,6 +43,7 @@ type writer struct {
 	copier       *copier
 	claims       *Claims          // nil without unique fields
 	aggregates   *Aggregates      // nil without aggregates
+	apart        []string         // arrays whose entries workers may write without the rest of an object
 	computed     *policy.Computed // fields that each write computes; nil: none
 	locker       Locker
 	outbox       Outbox // nil: none
@@ -69,7 +72,7 @@ func (w *writer) commit(ctx context.Context, call Call, made *write) (driver.Rec
 			w.compute(ctx, made.uuid, made.next)
 		}
 		made.next.Canonicalize() // also what a worker writes
-		out.Body = made.next.Encode()
+		out.Body, out.Array, out.Entries = made.next.Encode(), made.array, made.entries
 		out.Keys = w.indexing.keys(out.Body)
 	} else if owner := w.rules.Owner(); owner != "" {
 		out.Owner = ownerOf(owner, made.uuid, made.base.Body)

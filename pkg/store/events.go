@@ -65,6 +65,10 @@ func (m *events) envelope(call Call, w *write, now time.Time, revision uint64, b
 		body = w.base.Body // a deletion carries the last state
 	}
 	e.Object = m.rules.Visible(body)
+	if w.array != "" { // the object is not whole
+		e.Object, e.ObjectOmitted, e.PreviousOmitted = nil, true, true
+		e.Arrays = changedEntries(w)
+	}
 	if m.binaries {
 		e.Binaries = object.Field(body, BinariesField)
 	}
@@ -108,7 +112,7 @@ func (m *events) pending(e *event.Envelope) driver.Event {
 	return driver.Event{ID: e.ID, Subject: event.Subject(e.Event, e.Store, e.UUID), Payload: m.encode(e)}
 }
 
-// encode encodes an event within event.MaxSize: first the object is left out,
+// encode encodes an event within event.MaxSize: first the object and the entries are left out,
 // then the largest previous values. The mapping worker needs the keys of
 // mappings, so they stay; for a deletion they move to the previous values.
 func (m *events) encode(e *event.Envelope) []byte {
@@ -123,7 +127,7 @@ func (m *events) encode(e *event.Envelope) []byte {
 			}
 		}
 	}
-	e.Object, e.ObjectOmitted, e.Added = nil, true, nil
+	e.Object, e.ObjectOmitted, e.Added, e.Arrays = nil, true, nil, nil
 	names := e.Previous.Names()
 	slices.SortStableFunc(names, func(a, b string) int { return len(e.Previous[b]) - len(e.Previous[a]) })
 	for _, name := range names {
@@ -144,6 +148,9 @@ func encodeWithin(e *event.Envelope) (data []byte, fits bool) {
 	least := len(e.Object)
 	for _, value := range e.Previous {
 		least += len(value)
+	}
+	for _, entries := range e.Arrays {
+		least += entries.Size()
 	}
 	if least > event.MaxSize {
 		return nil, false

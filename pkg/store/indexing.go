@@ -50,9 +50,20 @@ func Binaries(o object.Object) map[string]string { return access.Binaries(o) }
 // binaryIndex is the index of objects by service and hash of the binaries they hold.
 const binaryIndex = "binary"
 
-// spec describes the indexes to a driver.
-func (x *indexing) spec(name string) driver.Spec {
-	spec := driver.Spec{Name: name, Keys: x.keys}
+// fields returns the fields of all indexes of lists.
+func (x *indexing) fields() (fields []string) {
+	for _, i := range x.lists {
+		fields = append(fields, i.Fields...)
+	}
+	return fields
+}
+
+// spec describes the indexes, and the arrays of a store with these options, to a driver.
+func (x *indexing) spec(o *Options) driver.Spec {
+	spec := driver.Spec{Name: o.Name, Keys: x.keys}
+	if !o.WholeArrays {
+		spec.Arrays, spec.MoreChunks = slices.Clone(o.Arrays), o.MoreChunks
+	}
 	for _, key := range x.mapped {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: mapIndex(key), Parts: 1, Multi: true})
 	}

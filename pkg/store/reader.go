@@ -22,6 +22,8 @@ type Stored struct {
 	// an interceptor amends what is read. It is the same for all objects of a store, or it would reveal what is hidden.
 	ByCaller bool
 
+	InChunks bool // the backend keeps large arrays of the object in chunks
+
 	Viewed bool // the Body is what a View chose: other requests receive another Body of the same revision
 }
 
@@ -37,7 +39,7 @@ type View struct {
 func (s Stored) Object() (object.Object, error) { return object.Decode(s.Body) }
 
 func toStored(r driver.Record) Stored {
-	return Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body}
+	return Stored{UUID: r.UUID, Revision: r.Revision, Body: r.Body, InChunks: r.InChunks}
 }
 
 // reader reads objects by their uuids, and returns the part of one that a caller receives.

@@ -97,6 +97,8 @@ type Options struct {
 	MaxSize       int              // 0: MaxObjectSize
 	Maps          []Mapping        // those whose Source this store is
 	Arrays        []string         // arrays of this store that mappings maintain
+	WholeArrays   bool             // large ones are not kept in chunks, which former releases can't read
+	MoreChunks    func() bool      // whether further ones may be kept in chunks; nil: they may
 	Aggregated    []Mapping        // those into this store that have aggregates
 	References    []Reference      // fields that name objects
 	Copies        []Copy           // fields that have values of referenced objects, in the order in which they are set
@@ -207,6 +209,7 @@ type Store struct {
 type opened struct {
 	driver    driver.Store
 	spec      []driver.Index      // all indexes
+	arrays    []string            // that the driver may keep in chunks
 	indexes   []query.Index       // of lists: every write has their keys
 	state     *Indexes            // which are complete
 	claims    *claimRecords       // nil without unique fields
@@ -247,11 +250,12 @@ func open(ctx context.Context, backend driver.Backend, o Options, online bool) (
 
 // openRecords opens the driver's store of the objects.
 func (m *opened) openRecords(ctx context.Context, backend driver.Backend, o *Options, online bool) (err error) {
-	spec := newIndexing(o, m.indexes).spec(o.Name)
+	spec := newIndexing(o, m.indexes).spec(o)
 	spec.Online = online
 	if m.driver, err = backend.Open(ctx, spec); err != nil {
 		return errs.Wrap(err, errs.KindOf(err), "opening store %s", o.Name)
 	}
+	m.arrays = spec.Arrays
 	m.spec, m.state = spec.Indexes, newIndexes(m.driver, &spec, online)
 	return nil
 }
@@ -294,7 +298,7 @@ func newStore(o Options, made opened, p *peers) *Store {
 		writer: &writer{
 			core: c, reader: r, checks: checked, events: r.events, interception: r.interception, indexing: x,
 			claims: claims, aggregates: aggregates,
-			copier:   copier,
+			copier: copier, apart: o.apart(x.fields()),
 			computed: o.Computed, locker: o.Locker, outbox: o.Outbox, noEvents: o.NoEvents,
 			beforeDelete: o.BeforeDelete,
 		},
@@ -319,6 +323,7 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.Schema, now.Defaults, now.MaxSize = o.Schema, o.Defaults, o.MaxSize
 	now.Private, now.ReadOnly, now.Reserved, now.Maintained = o.Private, o.ReadOnly, o.Reserved, o.Maintained
 	now.Aggregated, now.References, now.Copies, now.CopiedFrom = o.Aggregated, o.References, o.Copies, o.CopiedFrom
+	now.WholeArrays = o.WholeArrays
 	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 	now.Unique, now.CompleteClaims, now.IndexBinaries = o.Unique, o.CompleteClaims, o.IndexBinaries
@@ -326,7 +331,8 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.SeenByRules = o.SeenByRules
 
 	made.indexes = now.Indexes
-	if !sameIndexes(newIndexing(&now, made.indexes).spec(now.Name).Indexes, made.spec) {
+	next := newIndexing(&now, made.indexes).spec(&now)
+	if !sameIndexes(next.Indexes, made.spec) || !slices.Equal(next.Arrays, made.arrays) {
 		if err := made.openRecords(ctx, backend, &now, true); err != nil {
 			return nil, err
 		}

@@ -61,6 +61,9 @@ func New(ctx context.Context, s Scenario, consumers func(*store.Set) []Consumer,
 		scenario: s, invariant: invariant, memory: NewMemory(),
 		segments: map[uint64]segment{}, state: &state{histories: Histories{}},
 	}
+	if s.Chunks {
+		c.memory.least = 0
+	}
 	set, err := OpenSet(ctx, stepBackend{c}, s.Mappings, func(o *store.Options) {
 		o.Locker, o.Now = noLock{}, c.time
 		if s.Options != nil {

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -21,10 +22,11 @@ import (
 type Memory struct {
 	mu     sync.Mutex
 	tables map[string]*memoryTable
+	least  int // bytes of an array whose entries are read and written alone
 }
 
 // NewMemory returns an empty backend.
-func NewMemory() *Memory { return &Memory{tables: map[string]*memoryTable{}} }
+func NewMemory() *Memory { return &Memory{tables: map[string]*memoryTable{}, least: chunk.Least} }
 
 // row is a record with its index keys and pending events. Rows are immutable.
 type row struct {
@@ -41,6 +43,7 @@ type memoryTable struct {
 	rows    map[string]*row
 	indexes driver.Catalog
 	last    uint32 // number of an index
+	least   int    // see Memory
 }
 
 // memoryStore is a handle of a store.
@@ -85,7 +88,7 @@ func (m *Memory) handle(spec driver.Spec) *memoryStore {
 	t := m.tables[spec.Name]
 	isNew := t == nil
 	if isNew {
-		t = &memoryTable{mu: &m.mu, name: spec.Name, rows: map[string]*row{}}
+		t = &memoryTable{mu: &m.mu, name: spec.Name, rows: map[string]*row{}, least: m.least}
 		m.tables[spec.Name] = t
 	}
 	s := &memoryStore{memoryTable: t, spec: spec}
@@ -133,6 +136,10 @@ func (s *memoryStore) Put(ctx context.Context, w driver.Write) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.beforeWrite()
+	w, err := s.whole(w)
+	if err != nil {
+		return err
+	}
 	return s.put(w)
 }
 
@@ -141,6 +148,7 @@ func (s *memoryStore) put(w driver.Write) error {
 		return err
 	}
 	next := newRow(w)
+	s.putInChunks(next)
 	if r := s.rows[w.UUID]; r != nil {
 		next.events = slices.Clone(r.events)
 	}

@@ -65,6 +65,9 @@ type Scenario struct {
 	// a write may be durable before an earlier one in another store.
 	OwnLogs bool
 
+	// Chunks keeps each array in chunks, however small, so that workers read and write single entries.
+	Chunks bool
+
 	Fault Fault
 }
 

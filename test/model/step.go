@@ -67,8 +67,10 @@ type answer struct {
 	found  bool
 	page   driver.Page
 	err    error
-	now    uint64 // of reading the clock
-	waited uint64 // of waiting for the index: how many writes there had been
+
+	entries *driver.Entries
+	now     uint64 // of reading the clock
+	waited  uint64 // of waiting for the index: how many writes there had been
 
 	step step
 }
@@ -77,6 +79,9 @@ func (a *answer) hash() uint64 {
 	h := mix(mix(uint64(len(a.page.Records)), a.now), a.waited)
 	if a.found {
 		h = mix(h, hashRecord(a.record))
+	}
+	if a.entries != nil {
+		h = mix(h, hashEntries(a.entries))
 	}
 	for _, r := range a.page.Records {
 		h = mix(h, hashRecord(r))
@@ -243,11 +248,20 @@ type write struct {
 func (s stepStore) Put(_ context.Context, put driver.Write) error {
 	w := &write{Write: put}
 	return s.c.call(step{"put", s.name, put.UUID}, func() answer {
+		w := w
+		if put.Array != "" { // what it writes depends on the state
+			whole, err := s.whole(put)
+			if err != nil {
+				return answer{err: err}
+			}
+			w = &write{Write: whole}
+		}
 		if w.row == nil {
 			if err := s.c.prepare(w); err != nil {
 				return answer{err: err}
 			}
 		}
+		s.putInChunks(w.row)
 		return answer{err: s.c.write(s.memoryTable, w)}
 	}).err
 }

@@ -48,6 +48,10 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.Repaired > 0 {
 		fmt.Fprintf(w, "repaired  %d\n", r.Repaired)
 	}
+	if r.InChunks > 0 {
+		fmt.Fprintf(w, "%s with large arrays in chunks: with --repair they become whole, as largeArrays says\n",
+			count.Of(r.InChunks, "object"))
+	}
 	if r.Pending > 0 {
 		fmt.Fprintf(w, "%s not on the bus yet, so copies may still change\n", count.Of(r.Pending, "event"))
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -124,6 +125,7 @@ type Stores struct {
 	Awaiter
 	Served  *serving.Current
 	Metrics prometheus.Registerer
+	Chunks  *atomic.Bool // whether all processes that share stores read arrays in chunks
 
 	running part.Background
 	relayed map[string]string // the backends of the stores that the relay has, which keeps those that a reload removes
@@ -149,6 +151,9 @@ func (s *Stores) complete(g *serving.Generation, o *store.Options) {
 	}
 	if g.Sealer != nil {
 		o.Sealer = g.Sealer
+	}
+	if g.Config.Backends[g.Config.Stores[o.Name].Backend].File == nil {
+		o.MoreChunks = s.Chunks.Load
 	}
 }
 

@@ -175,6 +175,10 @@ func Compile(c *config.Config) (*Plan, error) {
 	p.placeOwn()
 	for i := range p.Stores {
 		o := &p.Stores[i]
+		o.WholeArrays = c.LargeArrays == "whole"
+		if c.Backends[c.Stores[o.Name].Backend].File == nil {
+			o.MoreChunks = func() bool { return false } // a running belfry knows when others read them
+		}
 		for _, m := range p.Mappings {
 			if m.Source == o.Name {
 				o.Maps = append(o.Maps, m)

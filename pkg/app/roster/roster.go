@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"belfry/config"
@@ -47,6 +48,9 @@ type rosterEntry struct {
 	Began   time.Time `json:"began"`
 	Seen    time.Time `json:"seen"` // by its clock
 
+	// Chunks says that it reads arrays in chunks, as the release before the first one that writes them does not.
+	Chunks bool `json:"chunks,omitempty"`
+
 	// Mailers are the mailers with which it can't send mails.
 	Mailers map[string]mailers.Failure `json:"mailers,omitempty"`
 }
@@ -67,6 +71,10 @@ type List struct {
 	Run     string // unique
 	Began   time.Time
 
+	// Chunks is set once all processes that share the stores have said twice that they read arrays in chunks.
+	Chunks *atomic.Bool
+
+	agreed  bool // all processes read chunks when the last entry was written
 	running part.Background
 }
 
@@ -111,19 +119,36 @@ func (l *List) enroll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rosterTimeout)
 	defer cancel()
 	host, _ := os.Hostname()
-	_, _, err := l.shared().Change(ctx, func(r *roster) bool {
+	all, _, err := l.shared().Change(ctx, func(r *roster) bool {
 		now := time.Now().UTC()
 		maps.DeleteFunc(r.Processes, func(_ string, e rosterEntry) bool { return now.Sub(e.Seen).Abs() > rosterGone })
 		if r.Processes == nil {
 			r.Processes = map[string]rosterEntry{}
 		}
 		r.Processes[l.Run] = rosterEntry{Version: plan.Version(), Host: host, PID: os.Getpid(), Roles: l.Roles,
-			Began: l.Began.UTC(), Seen: now, Mailers: l.Mailers.AllFailing(l.Served.Now().Config.Mailers)}
+			Began: l.Began.UTC(), Seen: now, Chunks: true, Mailers: l.Mailers.AllFailing(l.Served.Now().Config.Mailers)}
 		return true
 	})
+	if err == nil {
+		agreed := all.readChunks()
+		if agreed && l.agreed { // one that has just started has written its entry since
+			l.Chunks.Store(true)
+		}
+		l.agreed = agreed
+	}
 	if err != nil && ctx.Err() == nil {
 		l.Log.Debug("the list of processes can't be written", "error", err)
 	}
+}
+
+// readChunks reports whether all processes read arrays in chunks.
+func (r *roster) readChunks() bool {
+	for _, e := range r.Processes {
+		if !e.Chunks {
+			return false
+		}
+	}
+	return true
 }
 
 // Ask reports whether all processes have the same version, and whether their clocks agree.

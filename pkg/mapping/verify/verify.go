@@ -87,6 +87,9 @@ type Report struct {
 	Repaired int   `json:"repaired,omitempty"`
 	Pending  int64 `json:"pending"` // events not yet published
 
+	// objects whose large arrays are in chunks, where the configuration wants them whole
+	InChunks int64 `json:"inChunks,omitempty"`
+
 	Unique *Unique `json:"unique,omitempty"` // nil without unique fields
 }
 
@@ -161,6 +164,9 @@ type verification struct {
 
 // run reports whether a repair has deleted objects.
 func (v *verification) run(ctx context.Context) (deleted bool, err error) {
+	if err := v.whole(ctx); err != nil {
+		return false, err
+	}
 	if err := v.compute(ctx); err != nil {
 		return false, err
 	}

@@ -45,6 +45,8 @@ func TestWhatIsSplitIsJoinedAsItWas(t *testing.T) {
 		"one uuid twice":         {`{"books":` + arrayOf(append(many(1000), entryOf("e-00001", 100))) + `}`, nil},
 		"an element without":     {`{"books":` + arrayOf(append(many(1000), []byte(`{"title":"x"}`))) + `}`, nil},
 		"an element of no form":  {`{"books":` + arrayOf(append(many(1000), []byte(`7`))) + `}`, nil},
+		"an old escape":          {`{"books":` + strings.Replace(large, `"e-`, `"\u0065-`, 1) + `}`, nil},
+		"a line break in a text": {`{"books":` + strings.Replace(large, "xx", `\n`, 1) + `}`, []string{"books"}},
 		"no array":               {`{"books":"` + strings.Repeat("x", 1<<17) + `"}`, nil},
 		"an object":              {`{"books":{"x":"` + strings.Repeat("x", 1<<17) + `"}}`, nil},
 		"an array of none":       {`{"films":` + large + `,"books":[]}`, []string{"films"}},
@@ -53,7 +55,7 @@ func TestWhatIsSplitIsJoinedAsItWas(t *testing.T) {
 		"not even an object":     {strings.Repeat("x", 1<<17), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			head, arrays := chunk.Split([]byte(c.body), []string{"books", "films", "absent"}, nil)
+			head, arrays := chunk.Arrays{Names: []string{"books", "films", "absent"}}.Split([]byte(c.body), nil)
 			var names []string
 			for _, a := range arrays {
 				names = append(names, a.Name)
@@ -98,7 +100,7 @@ func TestEntriesAreReadAndChanged(t *testing.T) {
 	order := many(1000)
 	uuid := func(entry []byte) string { return string(entry[len(`{"uuid":"`) : len(`{"uuid":"`)+7]) }
 	k := &kept{}
-	k.head, k.arrays = chunk.Split([]byte(`{"books":`+arrayOf(order)+`,"title":"T"}`), []string{"books"}, nil)
+	k.head, k.arrays = chunk.Arrays{Names: []string{"books"}}.Split([]byte(`{"books":`+arrayOf(order)+`,"title":"T"}`), nil)
 	for step := range 300 {
 		if step%40 == 39 { // the record is written whole
 			last := order[len(order)-1]
@@ -107,7 +109,7 @@ func TestEntriesAreReadAndChanged(t *testing.T) {
 			}
 			body := []byte(`{"books":` + arrayOf(order) + `,"title":"U"}`)
 			before := k.arrays
-			k.head, k.arrays = chunk.Split(body, []string{"books"}, before)
+			k.head, k.arrays = chunk.Arrays{Names: []string{"books"}}.Split(body, before)
 			if n := len(k.arrays[0].Changed(before)); step%80 != 79 && n != 0 {
 				t.Fatalf("step %d: %d chunks of the same array differ", step, n)
 			}
@@ -168,7 +170,7 @@ func TestEntriesAreReadAndChanged(t *testing.T) {
 }
 
 func TestAnArrayHasMoreChunksAsItGrows(t *testing.T) {
-	_, small := chunk.Split([]byte(`{"books":`+arrayOf(many(700))+`}`), []string{"books"}, nil)
+	_, small := chunk.Arrays{Names: []string{"books"}}.Split([]byte(`{"books":`+arrayOf(many(700))+`}`), nil)
 	if n := small[0].Chunks; n != 8 {
 		t.Errorf("70,000 bytes are in %d chunks, want 8", n)
 	}
@@ -177,14 +179,14 @@ func TestAnArrayHasMoreChunksAsItGrows(t *testing.T) {
 	if small[0].Outgrown() || !grown.Outgrown() {
 		t.Error("chunks of 30 KiB are no reason to make more of them, or those of 8 KiB are")
 	}
-	head, large := chunk.Split([]byte(`{"books":`+arrayOf(many(7000))+`}`), []string{"books"}, small)
+	head, large := chunk.Arrays{Names: []string{"books"}}.Split([]byte(`{"books":`+arrayOf(many(7000))+`}`), small)
 	if n := large[0].Chunks; n != 85 {
 		t.Errorf("700,000 bytes are in %d chunks, want 85", n)
 	}
 	if n := len(large[0].Changed(small)); n != 85 {
 		t.Errorf("%d chunks differ, want all 85", n)
 	}
-	_, whole := chunk.Split(head, []string{"books"}, large)
+	_, whole := chunk.Arrays{Names: []string{"books"}}.Split(head, large)
 	if whole != nil {
 		t.Errorf("an empty array is still in chunks: %+v", whole[0].Array)
 	}
@@ -194,8 +196,30 @@ func TestAnArrayHasMoreChunksAsItGrows(t *testing.T) {
 	}
 }
 
+// Until all processes read chunks, whole arrays stay whole, and those in chunks stay in chunks.
+func TestNoMoreArraysThanMayBeAreInChunks(t *testing.T) {
+	body := []byte(`{"books":` + arrayOf(many(1000)) + `}`)
+	may := false
+	arrays := chunk.Arrays{Names: []string{"books"}, More: func() bool { return may }}
+	if _, split := arrays.Split(body, nil); split != nil || arrays.May(body) {
+		t.Error("the array was put in chunks")
+	}
+	may = true
+	_, split := arrays.Split(body, nil)
+	if split == nil || !arrays.May(body) {
+		t.Fatal("the array stayed whole")
+	}
+	may = false
+	if _, again := arrays.Split(body, split); again == nil {
+		t.Error("the array is whole again")
+	}
+	if _, gone := (chunk.Arrays{}).Split(body, split); gone != nil {
+		t.Error("an array that is none stayed in chunks")
+	}
+}
+
 func TestDamageIsReported(t *testing.T) {
-	head, arrays := chunk.Split([]byte(`{"books":`+arrayOf(many(1000))+`}`), []string{"books"}, nil)
+	head, arrays := chunk.Arrays{Names: []string{"books"}}.Split([]byte(`{"books":`+arrayOf(many(1000))+`}`), nil)
 	encoded := chunk.Encode(arraysOf(arrays))
 	for i := range encoded {
 		_, _ = chunk.Decode(encoded[:i]) // it must not panic
@@ -223,7 +247,7 @@ func TestDamageIsReported(t *testing.T) {
 }
 
 func BenchmarkJoin(b *testing.B) {
-	head, arrays := chunk.Split([]byte(`{"books":`+arrayOf(many(10_000))+`}`), []string{"books"}, nil)
+	head, arrays := chunk.Arrays{Names: []string{"books"}}.Split([]byte(`{"books":`+arrayOf(many(10_000))+`}`), nil)
 	for b.Loop() {
 		if _, err := chunk.Join(head, arrays); err != nil {
 			b.Fatal(err)

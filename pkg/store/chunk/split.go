@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
 )
 
 // Content is an array with the contents of all its chunks; nil is an empty one.
@@ -13,34 +14,47 @@ type Content struct {
 	Data [][]byte
 }
 
-// Split returns the head of a body, and the arrays that are to be in chunks, of those with one of these names. before
-// are those that the record has in chunks. An entry keeps its number where that is possible, so that few chunks differ.
+// Arrays are the arrays of a store that may be in chunks.
+type Arrays struct {
+	Names []string
+	More  func() bool // whether arrays may be put in chunks that are whole; nil: they may
+}
+
+// ArraysOf returns those of a specification.
+func ArraysOf(s *driver.Spec) Arrays { return Arrays{s.Arrays, s.MoreChunks} }
+
+// May reports whether a body may have to be split that is written where none is in chunks.
+func (a Arrays) May(body []byte) bool {
+	return len(body) >= Least && len(a.Names) > 0 && (a.More == nil || a.More())
+}
+
+// Split returns the head of a body, and the arrays that are to be in chunks. before are those that the record has in
+// chunks. An entry keeps its number where that is possible, so that few chunks differ.
 //
-// An array stays whole if it is small, or if not all of its elements are entries.
-func Split(body []byte, names []string, before []Content) (head []byte, after []Content) {
-	if len(body) < Kept || len(names) == 0 {
-		return body, nil
-	}
-	for _, name := range names {
-		from, to, ok := object.Span(body, name)
-		former := slices.IndexFunc(before, func(c Content) bool { return c.Name == name })
-		least := Least
-		if former >= 0 {
-			least = Kept
+// An array stays whole if it is small, if not all of its elements are entries, or if it has escapes that belfry no
+// longer writes: its size would not be that by which limits count.
+func (a Arrays) Split(body []byte, before []Content) (head []byte, after []Content) {
+	more := a.May(body)
+	for _, name := range a.Names {
+		was := slices.IndexFunc(before, func(c Content) bool { return c.Name == name })
+		if was < 0 && !more {
+			continue
 		}
+		former := Content{Array: Array{Name: name}}
+		least := Least
+		if was >= 0 {
+			former, least = before[was], Kept
+		}
+		from, to, ok := object.Span(body, name)
 		if !ok || to-from < least {
 			continue
 		}
-		values, ok := valuesOf(body[from:to])
-		if !ok {
-			continue
+		array := body[from:to]
+		values, ok := valuesOf(array)
+		if ok && len(object.Canonical(array)) == len(array) {
+			former.At = from
+			after = append(after, former.with(values))
 		}
-		c := Content{Array: Array{Name: name, At: from}}
-		if former >= 0 {
-			c = before[former]
-			c.At = from
-		}
-		after = append(after, c.with(values))
 	}
 	if len(after) == 0 {
 		return body, nil

@@ -52,8 +52,13 @@ type Spec struct {
 	Keys func(body []byte) []Key
 
 	// Arrays are the fields of objects whose value is an array of objects with distinct uuids, their entries: a store
-	// may keep them in chunks when they are large. Any other value of them is allowed, too.
+	// may keep them in chunks when they are large. Any other value of them is allowed, too. A record in chunks of which
+	// an array is not among them is whole after its next write.
 	Arrays []string
+
+	// MoreChunks reports whether arrays may be put in chunks that are whole: all processes that share the store can read
+	// chunks. nil: they may.
+	MoreChunks func() bool
 
 	// Online says that other handles of the store, with other indexes, may be in use during Open and after it, in this
 	// process and in others. Open then builds nothing; see Indexes.
@@ -94,6 +99,8 @@ type Record struct {
 	Body     []byte // the encoded object; nil for a tombstone. Must not be modified
 	Deleted  bool   // a tombstone: the object was deleted at Revision
 	Owner    string // of a tombstone: Write.Owner
+
+	InChunks bool // the store keeps large arrays of the body in chunks
 }
 
 // Event is an event in the outbox of a record.

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -87,8 +88,9 @@ func (b *Backend) handle(ctx context.Context, spec driver.Spec) (*store, error) 
 			return nil, err
 		}
 	}
-	s := &store{records: r, own: own, indexes: make(map[string]index, len(own)), computeKeys: spec.Keys, arrays: spec.Arrays,
-		first: driver.NewFirstWrite()}
+	s := &store{records: r, own: own, indexes: make(map[string]index, len(own)), computeKeys: spec.Keys,
+		arrays: chunk.ArraysOf(&spec),
+		first:  driver.NewFirstWrite()}
 	for _, ix := range own {
 		s.indexes[ix.Name] = ix
 	}

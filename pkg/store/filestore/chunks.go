@@ -169,14 +169,14 @@ func (s *store) split(p current, w *driver.Write, next *stored) (changed []chang
 	if w.Array != "" {
 		return s.changeEntries(p, w, next)
 	}
-	if len(p.arrays) == 0 && (len(s.arrays) == 0 || len(w.Body) < chunk.Least) {
+	if len(p.arrays) == 0 && !s.arrays.May(w.Body) {
 		return nil, nil
 	}
 	before, err := s.contents(s.b.db, w.UUID, p.arrays)
 	if err != nil {
 		return nil, err
 	}
-	head, after := chunk.Split(w.Body, s.arrays, before)
+	head, after := s.arrays.Split(w.Body, before)
 	for i := range before {
 		if !slices.ContainsFunc(after, func(c chunk.Content) bool { return c.Name == before[i].Name }) {
 			gone := chunk.Content{Array: before[i].Array}

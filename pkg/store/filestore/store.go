@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -41,7 +42,7 @@ type records struct {
 type store struct {
 	*records
 	own         []index
-	arrays      []string         // see driver.Spec.Arrays
+	arrays      chunk.Arrays
 	indexes     map[string]index // own, by name
 	computeKeys func(body []byte) []driver.Key
 	first       *driver.FirstWrite
@@ -134,7 +135,7 @@ func (s *store) liveRecord(from pebble.Reader, uuid string, value []byte) (drive
 	}
 	if len(r.arrays) > 0 {
 		body, err := s.joined(from, uuid, &r)
-		return driver.Record{UUID: uuid, Revision: r.revision, Body: body}, err
+		return driver.Record{UUID: uuid, Revision: r.revision, Body: body, InChunks: true}, err
 	}
 	body := make([]byte, len(r.body))
 	copy(body, r.body)

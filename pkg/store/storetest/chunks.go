@@ -18,7 +18,8 @@ func chunkTests() []test {
 		{"changes of entries have conditions, keys and events as any write", conditionsOfEntries},
 		{"a large array is there after the end of a process", reopenedArray},
 		{"an index is added over large arrays", indexedArray},
-		{"handles that know no arrays read and write them", unknownArray},
+		{"handles that know no arrays read them, and write them whole", unknownArray},
+		{"no further array is in chunks while a process can't read them", waitingArray},
 	}
 }
 
@@ -309,6 +310,49 @@ func unknownArray(f *fixture) {
 	plain.put("a", 1, 2, d)
 	s.wantEverywhere("a", 2, d)
 	s.put("a", 2, 3, d)
-	plain.put("a", 3, 4, nil)
-	s.wantRecord("a", 4, nil)
+	s.wantInChunks("a", s.entryStore() != nil)
+	plain.put("a", 3, 4, d)
+	s.wantInChunks("a", false)
+	s.put("a", 4, 5, d)
+	plain.put("a", 5, 6, nil)
+	s.wantRecord("a", 6, nil)
+}
+
+// wantInChunks asserts whether a record is kept in chunks.
+func (s *testStore) wantInChunks(uuid string, want bool) {
+	s.f.Helper()
+	page, err := s.Scan(s.f.ctx, nil, 10)
+	s.f.must(err)
+	r, _, err := s.Get(s.f.ctx, uuid)
+	s.f.must(err)
+	for _, r := range append(page.Records, r) {
+		if r.UUID == uuid && r.InChunks != want {
+			s.f.Fatalf("%s is in chunks: %v, want %v", describe(r), r.InChunks, want)
+		}
+	}
+}
+
+// waitingArray has arrays while another process can't read chunks.
+func waitingArray(f *fixture) {
+	may := false
+	s := f.open("Books", byColor)
+	of := driver.Spec{Name: "Books", Indexes: s.indexes, Keys: s.keys, Online: true, Arrays: []string{arrayField},
+		MoreChunks: func() bool { return may }}
+	opened, err := f.backend.Open(f.ctx, of)
+	f.must(err)
+	s.Store = opened
+	d := keyed("color", "red").of(0, 2000)
+	s.put("a", 0, 1, d)
+	s.wantInChunks("a", false)
+	may = true
+	d.Text = "written"
+	s.put("a", 1, 2, d)
+	s.wantInChunks("a", s.entryStore() != nil)
+	may = false
+	d.Text = "and again"
+	s.put("a", 2, 3, d)
+	s.wantInChunks("a", s.entryStore() != nil)
+	s.wantEverywhere("a", 3, d)
+	s.put("b", 0, 1, d)
+	s.wantInChunks("b", false)
 }

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"belfry/pkg/errs"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+	"belfry/pkg/store/driver"
+)
+
+// Part is an object of which some entries of an array were read.
+type Part struct {
+	Stored // without Entries, the whole object; else its large arrays are empty
+
+	Entries *driver.Entries // nil: the object was read whole
+}
+
+// apart returns the arrays whose entries workers may read and write without the rest of the object: nothing else of the
+// object is computed from them.
+func (o *Options) apart(lists []string) []string {
+	if len(o.Computed.Names()) > 0 || o.WholeArrays {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(o.Arrays), func(array string) bool {
+		of := func(field string) bool { top, _, _ := strings.Cut(field, "."); return top == array }
+		return slices.ContainsFunc(lists, of) || slices.ContainsFunc(o.CopiedFrom, of) ||
+			slices.ContainsFunc(slices.Concat(o.Unique...), of)
+	})
+}
+
+// GetEntries returns an object with those entries of an array that have some uuids, if the array is large and they can
+// be changed by ChangeEntries; else the whole object.
+func (w Worker) GetEntries(ctx context.Context, uuid, array string, uuids []string) (Part, error) {
+	s := w.writer
+	var record driver.Record
+	var entries *driver.Entries
+	var found bool
+	var err error
+	if chunks, ok := s.driver.(driver.EntryStore); ok && slices.Contains(s.apart, array) {
+		record, entries, found, err = chunks.GetEntries(ctx, uuid, array, uuids)
+	} else {
+		record, found, err = s.driver.Get(ctx, uuid)
+	}
+	if err == nil && (!found || record.Deleted) {
+		err = s.missing(uuid)
+	}
+	return Part{Stored: toStored(record), Entries: entries}, err
+}
+
+// ChangeEntries is CompareAndSet for some entries of an array and for internal fields, of an object that GetEntries has
+// returned with entries. Its event has the entries instead of the object.
+//
+// Errors: Mismatch when the object has another revision; Unavailable.
+func (w Worker) ChangeEntries(
+	ctx context.Context, base Part, array string, changes []driver.Entry, fields object.Object,
+) error {
+	if base.Entries == nil {
+		return errs.New(errs.Internal, "entries of %s are to be changed, which was read whole", base.UUID)
+	}
+	s := w.writer
+	stored, err := base.Object()
+	if err != nil {
+		return err
+	}
+	unlock, err := s.locker.Lock(ctx, base.UUID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = s.commit(ctx, CallOf(ctx), &write{
+		uuid: base.UUID, name: event.StoreUpdated, stored: stored, next: withFields(stored, fields),
+		base:  driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body},
+		array: array, entries: changes,
+	})
+	return err
+}
+
+// WholeArrays reports whether no large array of the store is to be kept in chunks.
+func (s *Store) WholeArrays() bool { return s.opts.WholeArrays }
+
+// MakeWhole writes an object whose arrays are in chunks again, in a store where none is to be. Nothing else changes but
+// the revision, and there is no event.
+//
+// Errors: Mismatch when the object has another revision; Unavailable.
+func (w Worker) MakeWhole(ctx context.Context, o Stored) error { return w.Reindex(ctx, o) }
+
+// changedEntries is what an event says of the entries that a write has changed.
+func changedEntries(w *write) map[string]event.Entries {
+	if len(w.entries) == 0 {
+		return nil
+	}
+	var changed event.Entries
+	for _, e := range w.entries {
+		if e.Value == nil {
+			changed.Removed = append(changed.Removed, e.UUID)
+		} else {
+			changed.Set = append(changed.Set, e.Value)
+		}
+	}
+	return map[string]event.Entries{w.array: changed}
+}
