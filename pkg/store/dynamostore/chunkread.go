@@ -189,7 +189,7 @@ func (s *store) GetEntries(ctx context.Context, uuid, name string, uuids []strin
 			now.chunks = chunks.pieces
 			s.snapshots.put(now)
 			entries, err = a.Some(uuids, chunks.read)
-			return driver.Record{UUID: uuid, Revision: r.revision, Body: r.head}, entries, err == nil, err
+			return r.record(), entries, err == nil, err
 		}
 	}
 	return one, nil, false, errMissing(s.table, uuid)

@@ -24,7 +24,7 @@ func (p *plan) setBody(ctx context.Context, s *store) error {
 	if p.w.Array != "" {
 		return p.changeEntries(ctx, s, had)
 	}
-	if len(s.arrays) == 0 || len(p.w.Body) < chunk.Kept || len(had) == 0 && len(p.w.Body) < chunk.Least {
+	if len(had) == 0 && !s.arrays.May(p.w.Body) || len(s.arrays.Names) == 0 || len(p.w.Body) < chunk.Kept {
 		return nil
 	}
 	var before []chunk.Content
@@ -38,7 +38,7 @@ func (p *plan) setBody(ctx context.Context, s *store) error {
 			before, had = nil, nil
 		}
 	}
-	head, after := chunk.Split(p.w.Body, s.arrays, before)
+	head, after := s.arrays.Split(p.w.Body, before)
 	p.head = head
 	for i := range after {
 		p.addArray(after[i].Array, arrayOf(had, after[i].Name), after[i].Changed(before))

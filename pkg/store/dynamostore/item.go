@@ -153,7 +153,7 @@ func (r *record) record() driver.Record {
 	if r.deleted {
 		return driver.Record{UUID: r.uuid, Revision: r.revision, Deleted: true, Owner: r.owner}
 	}
-	return driver.Record{UUID: r.uuid, Revision: r.revision, Body: r.body}
+	return driver.Record{UUID: r.uuid, Revision: r.revision, Body: r.body, InChunks: len(r.value.arrays) > 0}
 }
 
 // pending returns the revisions of the pending events in order.

@@ -3,10 +3,12 @@ package dynamostore
 import (
 	"context"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -23,7 +25,7 @@ type store struct {
 	table       string
 	indexes     ownIndexes
 	computeKeys func(body []byte) []driver.Key
-	arrays      []string // those that are kept in chunks when they are large
+	arrays      chunk.Arrays
 	first       *driver.FirstWrite
 	*memory
 }
@@ -36,13 +38,10 @@ var (
 func newStore(b *Backend, table string, own []index, spec *driver.Spec) *store {
 	s := &store{
 		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
-		first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+		arrays: chunk.ArraysOf(spec), first: driver.NewFirstWrite(), memory: b.memoryOf(table),
 	}
-	for _, name := range spec.Arrays {
-		if len(name) <= maxArrayName {
-			s.arrays = append(s.arrays, name)
-		}
-	}
+	s.arrays.Names = slices.DeleteFunc(slices.Clone(s.arrays.Names),
+		func(name string) bool { return len(name) > maxArrayName })
 	for _, ix := range own {
 		s.indexes.byName[ix.Name] = ix
 	}
