@@ -40,8 +40,8 @@ type cell struct {
 func (c *cell) isOverflow() bool { return c.pieces > 0 }
 
 // encode encodes a cell: its kind, its tag, and its data or the reference to it. If the value has arrays, the kind that
-// the cell has without them and the arrays are between. What follows a tag begins with a byte below 0x80, because
-// dynalite compares the beginning of bytes as text.
+// the cell has without them and the arrays are between. A byte below 0x80 follows each tag, because dynalite compares
+// the beginning of bytes as text.
 func (c *cell) encode() []byte {
 	out := c.head()
 	if len(c.arrays) > 0 {

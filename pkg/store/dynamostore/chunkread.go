@@ -48,7 +48,7 @@ func (p chunkPieces) content(a *array, n int) (data []byte, whole bool, err erro
 
 // contents reads all chunks of the arrays of a record. whole is false if some are missing: the record has been changed
 // since its item was read.
-func (s *store) contents(ctx context.Context, uuid string, arrays []array) (list []chunk.Content, whole bool, err error) {
+func (s *records) contents(ctx context.Context, uuid string, arrays []array) (list []chunk.Content, whole bool, err error) {
 	found, err := s.readPartition(ctx, uuid, arrays)
 	if err != nil {
 		return nil, false, err
@@ -67,7 +67,7 @@ func (s *store) contents(ctx context.Context, uuid string, arrays []array) (list
 }
 
 // readPartition reads all pieces of chunks of a record in one range. It ignores those of other writes than arrays have.
-func (s *store) readPartition(ctx context.Context, uuid string, arrays []array) (chunkPieces, error) {
+func (s *records) readPartition(ctx context.Context, uuid string, arrays []array) (chunkPieces, error) {
 	wanted := make(map[string]bool)
 	for _, key := range chunkKeys(uuid, arrays) {
 		wanted[string(bytesOf(key[attrSort]))] = true
@@ -102,7 +102,7 @@ func (c *someChunks) read(n int) ([]byte, error) { return c.contents[n], nil }
 
 // chunksOf reads the chunks of an array in which entries are. Those that are known are not read again: a chunk with
 // the tag of a write never changes.
-func (s *store) chunksOf(ctx context.Context, uuid string, a *array, uuids []string,
+func (s *records) chunksOf(ctx context.Context, uuid string, a *array, uuids []string,
 	known chunkPieces) (c *someChunks, err error) {
 	c = &someChunks{pieces: make(chunkPieces), contents: make(map[int][]byte), whole: true}
 	for _, entry := range uuids {
@@ -134,7 +134,7 @@ func (s *store) chunksOf(ctx context.Context, uuid string, a *array, uuids []str
 
 // loadArrays completes the bodies of those records whose arrays are in chunks. Records of which chunks are missing,
 // because they were replaced, become unloaded.
-func (s *store) loadArrays(ctx context.Context, list []*record) error {
+func (s *records) loadArrays(ctx context.Context, list []*record) error {
 	inChunks := func(r *record) bool { return r.loaded && len(r.value.arrays) > 0 }
 	if !slices.ContainsFunc(list, inChunks) {
 		return nil
@@ -149,7 +149,7 @@ func (s *store) loadArrays(ctx context.Context, list []*record) error {
 	return group.Wait()
 }
 
-func (s *store) loadArraysOf(ctx context.Context, r *record) error {
+func (s *records) loadArraysOf(ctx context.Context, r *record) error {
 	contents, whole, err := s.contents(ctx, r.uuid, r.value.arrays)
 	if r.loaded = whole; err != nil || !whole {
 		return err

@@ -232,7 +232,7 @@ func (s *store) checkOutcome(ctx context.Context, p *plan, there item, open bool
 
 // itemOf returns the record whose item a server returned with a failed condition. Not every
 // server returns it; then the item is read.
-func (s *store) itemOf(ctx context.Context, uuid string, there item) (*record, error) {
+func (s *records) itemOf(ctx context.Context, uuid string, there item) (*record, error) {
 	if there == nil {
 		return s.readItem(ctx, uuid)
 	}

@@ -21,8 +21,7 @@ type memory struct {
 
 // store is a handle of a store.
 type store struct {
-	b           *Backend
-	table       string
+	records
 	indexes     ownIndexes
 	computeKeys func(body []byte) []driver.Key
 	arrays      chunk.Arrays
@@ -37,7 +36,7 @@ var (
 
 func newStore(b *Backend, table string, own []index, spec *driver.Spec) *store {
 	s := &store{
-		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
+		records: records{b, table}, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
 		arrays: chunk.ArraysOf(spec), first: driver.NewFirstWrite(), memory: b.memoryOf(table),
 	}
 	s.arrays.Names = slices.DeleteFunc(slices.Clone(s.arrays.Names),
@@ -72,6 +71,21 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 	}
 	s.snapshots.put(s.snapshotOf(r))
 	return r.record(), true, nil
+}
+
+// GetMany implements driver.ManyGetter.
+func (s *store) GetMany(ctx context.Context, uuids []string) ([]driver.Record, error) {
+	found, err := s.readMany(ctx, uuids, withoutEvents)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]driver.Record, 0, len(found))
+	for _, r := range found {
+		if one := r.record(); !one.Deleted {
+			records = append(records, one)
+		}
+	}
+	return records, nil
 }
 
 // maxUUID is the maximum length of a UUID that fits in all keys.
