@@ -14,6 +14,7 @@ import (
 // shelf is an object with an array of entries.
 type shelf struct {
 	color   string
+	text    string // if it is large, the head is in the overflow
 	entries []driver.Entry
 }
 
@@ -67,7 +68,7 @@ func (o shelf) head() []byte {
 
 func (o shelf) encode() []byte {
 	b := body(o.color)
-	return b[:len(b)-1]
+	return fmt.Appendf(nil, `%s,"text":%q`, b[:len(b)-1], o.text)
 }
 
 // changing is a write that changes entries; o is the shelf after it.
@@ -117,14 +118,18 @@ func (s testStore) wantShelf(uuid string, revision uint64, want shelf) {
 	}
 }
 
-// wantItems asserts that a table has a live record with the items of its chunks, two index entries, and no garbage.
-func wantItems(t *testing.T, url string, s testStore, table, uuid string) {
+// wantItems asserts that a table has a live record with the items of its chunks, two index entries, so many pieces of
+// the overflow, and no garbage.
+func wantItems(t *testing.T, url string, s testStore, table, uuid string, pieces int) {
 	t.Helper()
 	n, err := dynamostore.ChunkItems(t.Context(), s.Store, uuid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := "i:2 m:1 r:1"
+	if pieces > 0 {
+		want = fmt.Sprintf("c:%d %s", pieces, want)
+	}
 	if n > 0 {
 		want = fmt.Sprintf("a:%d %s", n, want)
 	}

@@ -37,6 +37,13 @@ var arrayWrites = map[string]func() (before *shelf, w driver.Write, after *shelf
 		next.color = "blue"
 		return &o, next.changing("a", 1, 2, changes...), &next
 	},
+	"a change of entries beside a large text": func() (*shelf, driver.Write, *shelf) {
+		o := shelfOf("red", 150, 700)
+		o.text = incompressible(1, 140<<10)
+		next := o.with(entryOf("e0001", 800, 1))
+		next.text = incompressible(2, 140<<10)
+		return &o, next.changing("a", 1, 2, entryOf("e0001", 800, 1)), &next
+	},
 	"a write that makes the array small": func() (*shelf, driver.Write, *shelf) {
 		o, next := shelfOf("red", 150, 700), shelfOf("blue", 10, 700)
 		return &o, write("a", 1, 2, next.body()), &next
@@ -171,7 +178,7 @@ func checkAfterCrash(t *testing.T, opts dynamostore.Options, acknowledged bool, 
 	closeBackend(t, b)
 	table := opts.TablePrefix + "Books"
 	if now != nil {
-		wantItems(t, opts.Endpoint, s, table, "a")
+		wantItems(t, opts.Endpoint, s, table, "a", pieceCount([]byte(now.text)))
 	} else if got := contents(t, opts.Endpoint, table); got != "m:1" {
 		t.Errorf("the table has %s, want m:1", got)
 	}
@@ -289,7 +296,7 @@ func TestArrayIsReadAtomically(t *testing.T) {
 	group.Wait()
 	s.wantShelf("a", writes, shelves[writes])
 	closeBackend(t, b)
-	wantItems(t, server.URL, s, "belfry_Books", "a")
+	wantItems(t, server.URL, s, "belfry_Books", "a", 0)
 }
 
 // TestChangesOfEntriesInTwoProcesses has both change the same array at once: none is lost.
@@ -345,5 +352,5 @@ func TestChangesOfEntriesInTwoProcesses(t *testing.T) {
 		closeBackend(t, b)
 	}
 	stores[0].clear()
-	wantItems(t, server.URL, stores[0], "belfry_Books", "a")
+	wantItems(t, server.URL, stores[0], "belfry_Books", "a", 0)
 }

@@ -135,7 +135,7 @@ func TestAnEntryMayExceedAnItem(t *testing.T) {
 	s.wantShelf("a", 2, o)
 	s.clear()
 	closeBackend(t, b)
-	wantItems(t, server.URL, s, "belfry_Books", "a")
+	wantItems(t, server.URL, s, "belfry_Books", "a", 0)
 }
 
 // TestOtherVersionsReportChunks: the version before refuses a value that begins with neither i nor o. So does this one
