@@ -123,8 +123,8 @@ func Place(arrays []Array, head []byte) error {
 	for i := range arrays {
 		from, to, ok := object.Span(head, arrays[i].Name)
 		if !ok || string(head[from:to]) != "[]" {
-			return errs.New(errs.Internal, "the array %s is in chunks, and the object without them has another value of it",
-				arrays[i].Name)
+			return errs.New(errs.Internal,
+				"the array %s is in chunks, and the object without them has another value of it", arrays[i].Name)
 		}
 		arrays[i].At = from
 	}
@@ -134,7 +134,8 @@ func Place(arrays []Array, head []byte) error {
 
 // ErrWhole is the error of a change of entries of an array that is not in chunks.
 func ErrWhole(uuid, array string) error {
-	return errs.New(errs.Internal, "the array %s of %s is not in chunks, so its entries can't be changed alone", array, uuid)
+	return errs.New(errs.Internal,
+		"the array %s of %s is not in chunks, so its entries can't be changed alone", array, uuid)
 }
 
 func errMalformed() error {

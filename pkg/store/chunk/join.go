@@ -53,8 +53,9 @@ func (c *Content) appendTo(body []byte) ([]byte, error) {
 	}
 	body = append(body, ']')
 	if count != c.Count || len(body)-begins != c.length() {
-		return nil, errs.New(errs.Internal, "the array %s has %d entries of %d bytes in its chunks, and should have %d of %d: "+
-			"the data is damaged; restore a backup", c.Name, count, len(body)-begins-1, c.Count, c.Bytes)
+		return nil, errs.New(errs.Internal,
+			"the array %s has %d entries of %d bytes in its chunks, and should have %d of %d: the data is damaged; "+
+				"restore a backup", c.Name, count, len(body)-begins-1, c.Count, c.Bytes)
 	}
 	return body, nil
 }
