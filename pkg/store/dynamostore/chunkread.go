@@ -46,10 +46,22 @@ func (p chunkPieces) content(a *array, n int) (data []byte, whole bool, err erro
 	return data, true, err
 }
 
-// contents reads all chunks of the arrays of a record. whole is false if some are missing: the record has been changed
-// since its item was read.
-func (s *records) contents(ctx context.Context, uuid string, arrays []array) (list []chunk.Content, whole bool, err error) {
-	found, err := s.readPartition(ctx, uuid, arrays)
+// missing returns the keys of those pieces of chunks that are not known.
+func (p chunkPieces) missing(keys []item) []item {
+	return slices.DeleteFunc(keys, func(key item) bool { return p[string(bytesOf(key[attrSort]))] != nil })
+}
+
+// contents reads all chunks of the arrays of a record that are not in found, and adds them. whole is false if some are
+// missing: the record has been changed since its item was read. What is found then need not be read again: a chunk with
+// the tag of a write never changes. So a record that is changed all the time is read soon.
+func (s *records) contents(ctx context.Context, uuid string, arrays []array,
+	found chunkPieces) (list []chunk.Content, whole bool, err error) {
+	missing := found.missing(chunkKeys(uuid, arrays))
+	if len(found) == 0 || len(missing) > batchReads {
+		err = s.readPartition(ctx, missing, found)
+	} else {
+		err = s.readPieces(ctx, missing, found)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -66,28 +78,37 @@ func (s *records) contents(ctx context.Context, uuid string, arrays []array) (li
 	return list, true, nil
 }
 
-// readPartition reads all pieces of chunks of a record in one range. It ignores those of other writes than arrays have.
-func (s *records) readPartition(ctx context.Context, uuid string, arrays []array) (chunkPieces, error) {
-	wanted := make(map[string]bool)
-	for _, key := range chunkKeys(uuid, arrays) {
+// readPartition adds pieces of chunks of a record, which it reads in one range. It ignores others.
+func (s *records) readPartition(ctx context.Context, keys []item, found chunkPieces) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	wanted := make(map[string]bool, len(keys))
+	for _, key := range keys {
 		wanted[string(bytesOf(key[attrSort]))] = true
 	}
-	found := make(chunkPieces, len(wanted))
 	in := &dynamodb.QueryInput{
 		TableName: &s.table, ConsistentRead: trueValue, ProjectionExpression: aws.String(ofPieces),
 		KeyConditionExpression:    aws.String("k = :k"),
-		ExpressionAttributeValues: item{":k": textAttr(chunkPartition(uuid))},
+		ExpressionAttributeValues: item{":k": keys[0][attrPartition]},
 	}
 	for {
 		out, err := s.b.client.Query(ctx, in)
 		if err != nil {
-			return nil, s.b.wrapError(ctx, err, s.table)
+			return s.b.wrapError(ctx, err, s.table)
 		}
 		found.add(slices.DeleteFunc(out.Items, func(it item) bool { return !wanted[string(bytesOf(it[attrSort]))] }))
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
-			return found, nil
+			return nil
 		}
 	}
+}
+
+// readPieces adds pieces of chunks, which it reads by their keys.
+func (s *records) readPieces(ctx context.Context, keys []item, found chunkPieces) error {
+	items, err := s.b.readAll(ctx, s.table, keys, ofPieces)
+	found.add(items)
+	return err
 }
 
 // someChunks are chunks of an array that have been read.
@@ -100,28 +121,22 @@ type someChunks struct {
 // read is a chunk.Reader.
 func (c *someChunks) read(n int) ([]byte, error) { return c.contents[n], nil }
 
-// chunksOf reads the chunks of an array in which entries are. Those that are known are not read again: a chunk with
-// the tag of a write never changes.
+// chunksOf reads the chunks of an array in which entries are, without those that are known.
 func (s *records) chunksOf(ctx context.Context, uuid string, a *array, uuids []string,
 	known chunkPieces) (c *someChunks, err error) {
 	c = &someChunks{pieces: make(chunkPieces), contents: make(map[int][]byte), whole: true}
 	for _, entry := range uuids {
 		c.contents[a.Of(entry)] = nil
 	}
-	var missing []item
-	for _, key := range a.keys(uuid, slices.Sorted(maps.Keys(c.contents))) {
-		sort := string(bytesOf(key[attrSort]))
-		if piece := known[sort]; piece != nil {
-			c.pieces[sort] = piece
-		} else {
-			missing = append(missing, key)
+	keys := a.keys(uuid, slices.Sorted(maps.Keys(c.contents)))
+	for _, key := range keys {
+		if sort := string(bytesOf(key[attrSort])); known[sort] != nil {
+			c.pieces[sort] = known[sort]
 		}
 	}
-	items, err := s.b.readAll(ctx, s.table, missing, ofPieces)
-	if err != nil {
+	if err := s.readPieces(ctx, c.pieces.missing(keys), c.pieces); err != nil {
 		return nil, err
 	}
-	c.pieces.add(items)
 	for n := range c.contents {
 		data, whole, err := c.pieces.content(a, n)
 		if err != nil {
@@ -150,10 +165,14 @@ func (s *records) loadArrays(ctx context.Context, list []*record) error {
 }
 
 func (s *records) loadArraysOf(ctx context.Context, r *record) error {
-	contents, whole, err := s.contents(ctx, r.uuid, r.value.arrays)
+	if r.chunks == nil {
+		r.chunks = make(chunkPieces)
+	}
+	contents, whole, err := s.contents(ctx, r.uuid, r.value.arrays, r.chunks)
 	if r.loaded = whole; err != nil || !whole {
 		return err
 	}
+	r.chunks = nil
 	r.body, err = chunk.Join(r.head, contents)
 	return errFormat(s.table, "the object "+r.uuid, err)
 }
@@ -164,11 +183,13 @@ func (s *store) GetEntries(ctx context.Context, uuid, name string, uuids []strin
 	if err := s.checkUUID(ctx, uuid); err != nil {
 		return one, nil, false, err
 	}
+	var known chunkPieces // found in vain
 	for range maxRetries {
 		r, err := s.readHead(ctx, uuid)
 		if err != nil || r == nil {
 			return one, nil, false, err
 		}
+		r.chunks = known
 		now := s.snapshotOf(r)
 		a := arrayOf(r.value.arrays, name)
 		if a == nil || a.Outgrown() {
@@ -179,9 +200,10 @@ func (s *store) GetEntries(ctx context.Context, uuid, name string, uuids []strin
 				s.snapshots.put(now)
 				return r.record(), nil, true, nil
 			}
+			known = r.chunks
 			continue
 		}
-		chunks, err := s.chunksOf(ctx, uuid, a, uuids, nil)
+		chunks, err := s.chunksOf(ctx, uuid, a, uuids, known)
 		if err != nil {
 			return one, nil, false, err
 		}
@@ -191,6 +213,7 @@ func (s *store) GetEntries(ctx context.Context, uuid, name string, uuids []strin
 			entries, err = a.Some(uuids, chunks.read)
 			return r.record(), entries, err == nil, err
 		}
+		known = chunks.pieces
 	}
 	return one, nil, false, errMissing(s.table, uuid)
 }

@@ -299,6 +299,51 @@ func TestArrayIsReadAtomically(t *testing.T) {
 	wantItems(t, server.URL, s, "belfry_Books", "a", 0)
 }
 
+// TestArrayThatAlwaysChangesIsRead has another process change an entry, and remove the chunk that it replaces, in the
+// middle of each read of all chunks.
+func TestArrayThatAlwaysChangesIsRead(t *testing.T) {
+	t.Parallel()
+	g := newProxy(t, backing.Dynoxide(t).URL)
+	first := openBackend(t, options(g.url))
+	o, revision := shelfOf("red", 150, 700), uint64(1)
+	openArrays(t, first).put(write("a", 0, 1, o.body()))
+	closeBackend(t, first)
+	s := openArrays(t, openBackend(t, options(g.url)))
+	g.set(func(op, body string) fault {
+		if op == "Query" && strings.Contains(body, `"a.a"`) {
+			b := openBackend(t, options(g.server))
+			changed := entryOf(fmt.Sprintf("e%04d", revision), 700, int(revision)) //nolint:gosec // small
+			o = o.with(changed)
+			openArrays(t, b).put(o.changing("a", revision, revision+1, changed))
+			closeBackend(t, b)
+			revision++
+		}
+		return fault{}
+	})
+	s.wantRecord("a", 2, o.with(entryOf("e0001", 700, 1)).body())
+	if ops := strings.Join(g.seen(), " "); ops != "GetItem Query GetItem BatchGetItem" {
+		t.Errorf("it takes the requests %s", ops)
+	}
+	page, err := s.Query(t.Context(), driver.Query{Index: "color", Equal: [][]byte{[]byte("red")}, Limit: 10})
+	if err != nil || len(page.Records) != 1 || !bytes.Equal(page.Records[0].Body, o.body()) {
+		t.Fatalf("a query finds %d records, or another body, error %v", len(page.Records), err)
+	}
+	kept := o
+	stale := write("a", revision, revision+5, kept.body()) // which reads the chunks of a record that has changed then
+	g.set(func(op, body string) fault {
+		if op == "Query" && strings.Contains(body, `"a.a"`) {
+			b := openBackend(t, options(g.server))
+			openArrays(t, b).put(o.changing("a", revision, revision+1, driver.Entry{UUID: "e0009"}))
+			closeBackend(t, b)
+		}
+		return fault{}
+	})
+	wantKind(t, s.Put(t.Context(), stale), errs.Mismatch)
+	if ops := g.seen(); slices.ContainsFunc(ops, isWrite) {
+		t.Errorf("a write that comes too late makes the requests %q", ops)
+	}
+}
+
 // TestChangesOfEntriesInTwoProcesses has both change the same array at once: none is lost.
 func TestChangesOfEntriesInTwoProcesses(t *testing.T) {
 	t.Parallel()

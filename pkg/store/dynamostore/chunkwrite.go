@@ -31,11 +31,14 @@ func (p *plan) setBody(ctx context.Context, s *store) error {
 	if len(had) > 0 {
 		var whole bool
 		var err error
-		if before, whole, err = s.contents(ctx, p.w.UUID, had); err != nil {
+		if before, whole, err = s.contents(ctx, p.w.UUID, had, make(chunkPieces)); err != nil {
 			return err
 		}
-		if !whole { // the condition of the write finds out whether the record has changed; all chunks are written
-			before, had = nil, nil
+		if !whole {
+			if err := s.checkBase(ctx, p); err != nil {
+				return err
+			}
+			before, had = nil, nil // they are damaged: all are written
 		}
 	}
 	head, after := s.arrays.Split(p.w.Body, before)
@@ -44,6 +47,15 @@ func (p *plan) setBody(ctx context.Context, s *store) error {
 		p.addArray(after[i].Array, arrayOf(had, after[i].Name), after[i].Changed(before))
 	}
 	return nil
+}
+
+// checkBase reports errStale if the record is not the one that a plan replaces.
+func (s *store) checkBase(ctx context.Context, p *plan) error {
+	r, err := s.readItem(ctx, p.w.UUID)
+	if err == nil && (r == nil || r.value.tag != p.base.value.tag) {
+		err = errStale
+	}
+	return err
 }
 
 // changeEntries is setBody for a write that changes entries of an array.

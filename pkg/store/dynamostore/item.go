@@ -104,8 +104,9 @@ type record struct {
 	// of the value, when loaded is set
 	loaded  bool
 	entries []entry
-	head    []byte // the body without the arrays that are in chunks
-	body    []byte // the head until these are read
+	head    []byte      // the body without the arrays that are in chunks
+	body    []byte      // the head until these are read
+	chunks  chunkPieces // that have been read in vain, because the record has changed
 }
 
 func decodeRecord(it item) (*record, error) {

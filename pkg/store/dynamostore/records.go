@@ -18,26 +18,29 @@ const maxRetries = 10
 
 // read returns a record with its value, or nil. The read is strongly consistent.
 func (s *records) read(ctx context.Context, uuid string) (*record, error) {
-	return s.readWith(ctx, uuid, s.loadValues)
+	return s.readWith(ctx, uuid, nil, s.loadValues)
 }
 
 // readHead is read without the chunks of arrays.
 func (s *records) readHead(ctx context.Context, uuid string) (*record, error) {
-	return s.readWith(ctx, uuid, s.loadHeads)
+	return s.readWith(ctx, uuid, nil, s.loadHeads)
 }
 
 // loader loads records whose items have been read. It leaves those unloaded that have changed since.
 type loader func(ctx context.Context, list []*record) error
 
-func (s *records) readWith(ctx context.Context, uuid string, load loader) (*record, error) {
+// readWith reads a record, of which it may know chunks.
+func (s *records) readWith(ctx context.Context, uuid string, known chunkPieces, load loader) (*record, error) {
 	for range maxRetries {
 		r, err := s.readItem(ctx, uuid)
 		if err != nil || r == nil {
 			return r, err
 		}
+		r.chunks = known
 		if err := load(ctx, []*record{r}); err != nil || r.loaded {
 			return r, err
 		}
+		known = r.chunks
 	}
 	return nil, errMissing(s.table, uuid)
 }
@@ -96,7 +99,7 @@ func (s *records) complete(ctx context.Context, list []*record, load loader) (ma
 	found := make(map[string]*record, len(list))
 	for _, r := range list {
 		if !r.loaded {
-			again, err := s.readWith(ctx, r.uuid, load)
+			again, err := s.readWith(ctx, r.uuid, r.chunks, load)
 			if err != nil {
 				return nil, err
 			}
