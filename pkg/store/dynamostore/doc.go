@@ -80,10 +80,10 @@
 // The body in the item of the record is then the head, where the array is empty. Before it, v lists the arrays, and for
 // each chunk the tag of the write that created it.
 //
-// A chunk never changes. A write creates those that differ with its own tag, then changes the item under its condition,
-// and then removes those that it replaced. So a reader of the item finds the chunks of this item or, if the record has
-// changed since, misses one: then it reads again. A note lists the chunks that a write creates and replaces, as it does
-// the pieces of the overflow.
+// A chunk never changes. A write creates those that differ with its own tag, then changes the item under its
+// condition, and then removes those that it replaced. So a reader of the item finds the chunks of this item or, if the
+// record has changed since, misses one: then it reads the item again and the chunks that it lacks. A note lists the
+// chunks that a write creates and replaces, as it does the pieces of the overflow.
 //
 // The chunks of a record are in one partition, so that reading the record is reading the item and one range. Entries are
 // read by the item and their chunks. GetEntries remembers these if they are small, so that a change does not read them
