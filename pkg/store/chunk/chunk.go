@@ -5,9 +5,9 @@
 // So the entries of some uuids are read and written with their chunks alone. An entry also has a number, which only
 // grows from one entry to the next: it is the order of the array.
 //
-// The record itself is kept without these arrays, as its head: there they are empty. What is known of each is an Array,
-// which the backend keeps with the head. It must write the head and the chunks that change in one atomic step, or in
-// such a way that a head always has the chunks that were written with it.
+// The record itself is kept without these arrays, as its head: there they are empty. An Array describes each. The
+// backend keeps it with the head. It must write the head and the chunks that change in one atomic step, or in such a
+// way that a head always has the chunks that were written with it.
 package chunk
 
 import (

@@ -179,7 +179,7 @@ func changedEntries(f *fixture) {
 		}
 	}
 	if _, entries, found, err := chunks.GetEntries(f.ctx, "a", "another", nil); err != nil || entries != nil || !found {
-		f.Fatalf("got the entries %v of an array that is none, found %v, error %v", entries, found, err)
+		f.Fatalf("got the entries %v of another field, found %v, error %v", entries, found, err)
 	}
 	wantEntries := func(revision uint64, d *doc, uuids ...string) {
 		f.Helper()

@@ -12,7 +12,7 @@ import (
 )
 
 // entriesDuringChanges has writers give the same title to entries of several chunks, each at the revision that it read,
-// while another one writes the object whole. Whatever is read has one title in all of them.
+// while another one writes the object whole. Any read has one title in all of them.
 func entriesDuringChanges(f *fixture) {
 	s := f.open("Books", byColor)
 	chunks := s.entryStore()
