@@ -52,8 +52,8 @@ func (p chunkPieces) missing(keys []item) []item {
 }
 
 // contents reads all chunks of the arrays of a record that are not in found, and adds them. whole is false if some are
-// missing: the record has been changed since its item was read. What is found then need not be read again: a chunk with
-// the tag of a write never changes. So a record that is changed all the time is read soon.
+// missing: the record has been changed since its item was read. Those that were found need not be read again, because a
+// chunk with the tag of a write never changes. So a record that is changed all the time is read soon.
 func (s *records) contents(ctx context.Context, uuid string, arrays []array,
 	found chunkPieces) (list []chunk.Content, whole bool, err error) {
 	missing := found.missing(chunkKeys(uuid, arrays))

@@ -85,9 +85,9 @@
 // record has changed since, misses one: then it reads the item again and the chunks that it lacks. A note lists the
 // chunks that a write creates and replaces, as it does the pieces of the overflow.
 //
-// The chunks of a record are in one partition, so that reading the record is reading the item and one range. Entries are
-// read by the item and their chunks. GetEntries remembers these if they are small, so that a change does not read them
-// again.
+// The chunks of a record are in one partition, so that reading the record is reading the item and one range. Entries
+// are read by the item and their chunks. GetEntries remembers these if they are small, so that a change does not
+// read them again.
 //
 // The value of a record with chunks begins with another letter than that of others. Versions that do not know chunks
 // report such a record; they do not show empty arrays.
