@@ -133,7 +133,7 @@ func (b *Backend) handle(ctx context.Context, table string, spec driver.Spec) (*
 		def.Indexes, own, changed = def.Indexes.List(spec.Indexes, isNew, newID)
 		return changed || isNew, nil
 	})
-	return newStore(b, table, own, spec.Keys), err
+	return newStore(b, table, own, &spec), err
 }
 
 // changeCatalog changes the catalog of a table. change returns whether it has changed it, and is called again if

@@ -22,6 +22,7 @@ func errFormat(table, what string, cause error) error {
 const (
 	cellInline   = 'i'
 	cellOverflow = 'o'
+	cellArrays   = 'a' // of a value with arrays in chunks, which versions that don't know chunks report
 )
 
 // cell is a value or an event in the item of a record: inline, compressed, or a
@@ -32,22 +33,39 @@ type cell struct {
 
 	// The overflow is in pieces with the tag; blob numbers the cells of a write.
 	blob, pieces int
+
+	arrays []array // in chunks; only of a value
 }
 
 func (c *cell) isOverflow() bool { return c.pieces > 0 }
 
+// encode encodes a cell: its kind, its tag, and its data or the reference to it. If the value has arrays, the kind that
+// the cell has without them and the arrays are between. A byte below 0x80 follows each tag, because dynalite compares
+// the beginning of bytes as text.
 func (c *cell) encode() []byte {
-	if c.isOverflow() {
-		return binary.AppendUvarint(binary.AppendUvarint(c.head(), uint64(c.blob)), uint64(c.pieces))
+	out := c.head()
+	if len(c.arrays) > 0 {
+		out = appendField(append(out, c.kind()), string(encodeArrays(c.arrays)))
 	}
-	return append(c.head(), c.data...)
+	if c.isOverflow() {
+		return binary.AppendUvarint(binary.AppendUvarint(out, uint64(c.blob)), uint64(c.pieces))
+	}
+	return append(out, c.data...)
+}
+
+// kind is the kind of a cell without arrays.
+func (c *cell) kind() byte {
+	if c.isOverflow() {
+		return cellOverflow
+	}
+	return cellInline
 }
 
 // head returns the prefix of the encoded cell: its kind and tag.
 func (c *cell) head() []byte {
-	kind := byte(cellInline)
-	if c.isOverflow() {
-		kind = cellOverflow
+	kind := c.kind()
+	if len(c.arrays) > 0 {
+		kind = cellArrays
 	}
 	return append([]byte{kind}, c.tag[:]...)
 }
@@ -57,8 +75,23 @@ func decodeCell(b []byte) (cell, error) {
 	if len(b) < 1+len(c.tag) {
 		return c, errMalformed
 	}
-	rest := b[1+copy(c.tag[:], b[1:]):]
-	switch b[0] {
+	kind, rest := b[0], b[1+copy(c.tag[:], b[1:]):]
+	if kind == cellArrays {
+		if len(rest) == 0 {
+			return c, errMalformed
+		}
+		kind = rest[0]
+		encoded, after, ok := cutField(rest[1:])
+		if !ok {
+			return c, errMalformed
+		}
+		var err error
+		if c.arrays, err = decodeArrays(encoded); err != nil {
+			return c, err
+		}
+		rest = after
+	}
+	switch kind {
 	case cellInline:
 		c.data = rest
 		return c, nil
@@ -143,10 +176,7 @@ func encodeValue(entries []entry, body []byte) []byte {
 		}
 		size += len(e.key) + 4
 	}
-	b := binary.AppendUvarint(make([]byte, 0, size), uint64(len(tags)))
-	for _, t := range tags {
-		b = append(b, t[:]...)
-	}
+	b := appendTags(make([]byte, 0, size), tags)
 	b = binary.AppendUvarint(b, uint64(len(entries)))
 	for _, e := range entries {
 		b = binary.AppendUvarint(b, number[e.tag])
@@ -156,14 +186,11 @@ func encodeValue(entries []entry, body []byte) []byte {
 }
 
 func decodeValue(b []byte) (entries []entry, body []byte, err error) {
-	count, b, ok := cutNumber(b)
-	if !ok || count > uint64(len(b)/len(tag{})) {
+	tags, b, ok := cutTags(b)
+	if !ok {
 		return nil, nil, errMalformed
 	}
-	tags := make([]tag, count)
-	for i := range tags {
-		b = b[copy(tags[i][:], b):]
-	}
+	var count uint64
 	if count, b, ok = cutNumber(b); !ok || count > uint64(len(b)) {
 		return nil, nil, errMalformed
 	}
@@ -180,6 +207,27 @@ func decodeValue(b []byte) (entries []entry, body []byte, err error) {
 		entries[i] = entry{key: string(key), tag: tags[n]}
 	}
 	return entries, b, nil
+}
+
+// appendTags appends tags after their number.
+func appendTags(b []byte, tags []tag) []byte {
+	b = binary.AppendUvarint(b, uint64(len(tags)))
+	for _, t := range tags {
+		b = append(b, t[:]...)
+	}
+	return b
+}
+
+func cutTags(b []byte) (tags []tag, rest []byte, ok bool) {
+	count, b, ok := cutNumber(b)
+	if !ok || count > uint64(len(b)/len(tag{})) {
+		return nil, nil, false
+	}
+	tags = make([]tag, count)
+	for i := range tags {
+		b = b[copy(tags[i][:], b):]
+	}
+	return tags, b, true
 }
 
 // encodeEvent encodes an event: ID and subject each after their length, then the

@@ -10,6 +10,7 @@
 //	r.<uuid>               0              a record: object, revision, keys, pending events; or a tombstone
 //	i.<index>.<shard>      position, tag  an index entry
 //	c.<tag>.<blob>.<n>     0              a piece of data that does not fit in the item of a record (overflow)
+//	a.<uuid>               array, n, tag  a chunk of a large array of the record, or a piece of one
 //	n                      tag            a note: the overflow that a write is about to create
 //	m                      0              the catalog: the indexes and their numbers
 //
@@ -72,6 +73,24 @@
 //
 // A note is written before the pieces and removed last. Purge reads notes that are a
 // day old, and removes the pieces that their records don't refer to.
+//
+// # Chunks
+//
+// An array of more than 64 KiB is kept in chunks, so that a change of one entry writes one of them; see package chunk.
+// The body in the item of the record is then the head, where the array is empty. Before it, v lists the arrays, and for
+// each chunk the tag of the write that created it.
+//
+// A chunk never changes. A write creates those that differ with its own tag, then changes the item under its
+// condition, and then removes those that it replaced. So a reader of the item finds the chunks of this item or, if the
+// record has changed since, misses one: then it reads the item again and the chunks that it lacks. A note lists the
+// chunks that a write creates and replaces, as it does the pieces of the overflow.
+//
+// The chunks of a record are in one partition, so that reading the record is reading the item and one range. Entries
+// are read by the item and their chunks. GetEntries remembers these if they are small, so that a change does not
+// read them again.
+//
+// The value of a record with chunks begins with another letter than that of others. Versions that do not know chunks
+// report such a record; they do not show empty arrays.
 //
 // # Lost replies
 //

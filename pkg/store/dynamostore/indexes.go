@@ -139,7 +139,7 @@ func (s *store) refill(ctx context.Context, r *record) error {
 
 func (s *store) refillOnce(ctx context.Context, r *record, given []driver.Key) (done bool, err error) {
 	w := &driver.Write{UUID: r.uuid, Body: r.body, Keys: given}
-	p := &plan{w: w, base: s.snapshotOf(r), tag: newTag(s.b.now())}
+	p := &plan{w: w, base: s.snapshotOf(r), tag: newTag(s.b.now()), head: r.head, arrays: r.value.arrays}
 	if err := p.setEntries(s, p.base); err != nil {
 		return false, err
 	}

@@ -1,15 +1,12 @@
 package dynamostore
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"belfry/pkg/store/driver"
@@ -107,7 +104,9 @@ type record struct {
 	// of the value, when loaded is set
 	loaded  bool
 	entries []entry
-	body    []byte
+	head    []byte      // the body without the arrays that are in chunks
+	body    []byte      // the head until these are read
+	chunks  chunkPieces // that have been read in vain, because the record has changed
 }
 
 func decodeRecord(it item) (*record, error) {
@@ -144,8 +143,8 @@ func (r *record) setValue(packed []byte) error {
 	if err != nil {
 		return err
 	}
-	r.entries, r.body, err = decodeValue(plain)
-	r.loaded = err == nil
+	r.entries, r.head, err = decodeValue(plain)
+	r.body, r.loaded = r.head, err == nil
 	return err
 }
 
@@ -153,7 +152,7 @@ func (r *record) record() driver.Record {
 	if r.deleted {
 		return driver.Record{UUID: r.uuid, Revision: r.revision, Deleted: true, Owner: r.owner}
 	}
-	return driver.Record{UUID: r.uuid, Revision: r.revision, Body: r.body}
+	return driver.Record{UUID: r.uuid, Revision: r.revision, Body: r.body, InChunks: len(r.value.arrays) > 0}
 }
 
 // pending returns the revisions of the pending events in order.
@@ -165,128 +164,4 @@ func (r *record) eventBytes() (n int) {
 		n += len(c.data)
 	}
 	return n
-}
-
-// maxRetries bounds how often a record is read again because it was changed between
-// reading its item and its overflow.
-const maxRetries = 10
-
-// read returns a record with its value, or nil. The read is strongly consistent.
-func (s *store) read(ctx context.Context, uuid string) (*record, error) {
-	for range maxRetries {
-		r, err := s.readItem(ctx, uuid)
-		if err != nil || r == nil {
-			return r, err
-		}
-		if err := s.loadValues(ctx, []*record{r}); err != nil || r.loaded {
-			return r, err
-		}
-	}
-	return nil, errFormat(s.table, "the object "+uuid, errors.New("pieces of its value are missing"))
-}
-
-// readItem returns a record without its overflow.
-func (s *store) readItem(ctx context.Context, uuid string) (*record, error) {
-	out, err := s.b.client.GetItem(ctx,
-		&dynamodb.GetItemInput{TableName: &s.table, Key: recordItem(uuid), ConsistentRead: trueValue})
-	if err != nil {
-		return nil, s.b.wrapError(ctx, err, s.table)
-	}
-	if out.Item == nil {
-		return nil, nil
-	}
-	return s.decode(out.Item)
-}
-
-func (s *store) decode(it item) (*record, error) {
-	r, err := decodeRecord(it)
-	return r, errFormat(s.table, "a record ("+textOf(it[attrPartition])+")", err)
-}
-
-// withoutEvents is the projection of records for queries.
-const withoutEvents = attrPartition + "," + attrRevision + "," + attrDeleted + "," + attrValue
-
-// readMany returns the records of distinct UUIDs, with their values, as far as they
-// exist. The reads are strongly consistent.
-func (s *store) readMany(ctx context.Context, uuids []string, attributes string) (map[string]*record, error) {
-	keys := make([]item, len(uuids))
-	for i, uuid := range uuids {
-		keys[i] = recordItem(uuid)
-	}
-	items, err := s.b.readAll(ctx, s.table, keys, attributes)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]*record, len(items))
-	for i, it := range items {
-		if list[i], err = s.decode(it); err != nil {
-			return nil, err
-		}
-	}
-	return s.complete(ctx, list)
-}
-
-// GetMany implements driver.ManyGetter.
-func (s *store) GetMany(ctx context.Context, uuids []string) ([]driver.Record, error) {
-	found, err := s.readMany(ctx, uuids, withoutEvents)
-	if err != nil {
-		return nil, err
-	}
-	records := make([]driver.Record, 0, len(found))
-	for _, r := range found {
-		if one := r.record(); !one.Deleted {
-			records = append(records, one)
-		}
-	}
-	return records, nil
-}
-
-// complete loads the values of records, and reads those again that were changed
-// concurrently.
-func (s *store) complete(ctx context.Context, list []*record) (map[string]*record, error) {
-	if err := s.loadValues(ctx, list); err != nil {
-		return nil, err
-	}
-	found := make(map[string]*record, len(list))
-	for _, r := range list {
-		if !r.loaded {
-			again, err := s.read(ctx, r.uuid)
-			if err != nil {
-				return nil, err
-			}
-			if r = again; r == nil {
-				continue
-			}
-		}
-		found[r.uuid] = r
-	}
-	return found, nil
-}
-
-// loadValues loads the entries and bodies of records. Records whose pieces have been
-// removed, because the value was replaced, stay unloaded.
-func (s *store) loadValues(ctx context.Context, list []*record) error {
-	var cells []cell
-	for _, r := range list {
-		if r.value.isOverflow() {
-			cells = append(cells, r.value)
-		}
-	}
-	overflow, err := s.b.fetch(ctx, s.table, cells)
-	if err != nil {
-		return err
-	}
-	for _, r := range list {
-		packed := r.value.data
-		if r.value.isOverflow() {
-			var ok bool
-			if packed, ok = overflow[r.value.id()]; !ok {
-				continue
-			}
-		}
-		if err := r.setValue(packed); err != nil {
-			return errFormat(s.table, "the object "+r.uuid, err)
-		}
-	}
-	return nil
 }

@@ -161,6 +161,16 @@ func piecePartition(t tag, blob, n int) string {
 	return fmt.Sprintf("c.%s.%d.%d", hex.EncodeToString(t[:]), blob, n)
 }
 
+// chunkPartition is the partition of the chunks of a record, so that they are read in one range.
+func chunkPartition(uuid string) string { return "a." + uuid }
+
+// chunkSort is the sort key of a piece of a chunk of an array.
+func chunkSort(array string, n int, t tag, piece uint16) []byte {
+	b := append(append(make([]byte, 0, len(array)+1+4+len(t)+2), array...), 0)
+	b = binary.BigEndian.AppendUint32(b, uint32(n)) //nolint:gosec // bounded by package chunk
+	return binary.BigEndian.AppendUint16(append(b, t[:]...), piece)
+}
+
 const (
 	notePartition    = "n"
 	catalogPartition = "m"

@@ -33,7 +33,7 @@ func (c *cell) moveToOverflow(blob int) (out cell, writes []types.WriteRequest) 
 		it[attrPiece] = bytesAttr(piece)
 		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
 	}
-	return cell{tag: c.tag, blob: blob, pieces: len(writes)}, writes
+	return cell{tag: c.tag, blob: blob, pieces: len(writes), arrays: c.arrays}, writes
 }
 
 // keys returns the keys of the pieces; none for an inline cell.
@@ -117,13 +117,18 @@ func (s *store) removeOrphans(ctx context.Context) error {
 }
 
 func (s *store) removeNoteOrphans(ctx context.Context, note item) error {
-	r, err := s.readItem(ctx, textOf(note[attrUUID]))
+	uuid := textOf(note[attrUUID])
+	r, err := s.readItem(ctx, uuid)
 	if err != nil {
 		return err
 	}
 	used := make(map[cellID]bool)
+	usedChunks := make(map[string]bool)
 	if r != nil {
 		used[r.value.id()] = r.value.isOverflow()
+		for _, key := range chunkKeys(r.uuid, r.value.arrays) {
+			usedChunks[string(bytesOf(key[attrSort]))] = true
+		}
 		for _, c := range r.events {
 			used[c.id()] = used[c.id()] || c.isOverflow()
 		}
@@ -140,6 +145,11 @@ func (s *store) removeNoteOrphans(ctx context.Context, note item) error {
 		}
 		if !used[c.id()] {
 			obsolete = append(obsolete, c.keys()...)
+		}
+		for _, key := range chunkKeys(uuid, c.arrays) {
+			if !usedChunks[string(bytesOf(key[attrSort]))] {
+				obsolete = append(obsolete, key)
+			}
 		}
 	}
 	if err := s.b.writeAll(ctx, s.table, deletions(obsolete)); err != nil {

@@ -60,7 +60,7 @@ func (s *store) Pending(ctx context.Context, after []byte,
 		if err != nil {
 			return nil, nil, err
 		}
-		records, err := s.readMany(ctx, uuids, "")
+		records, err := s.readManyWith(ctx, uuids, "", s.loadHeads)
 		if err != nil {
 			return nil, nil, err
 		}

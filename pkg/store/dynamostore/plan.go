@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"context"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -19,19 +20,24 @@ type plan struct {
 	tag     tag
 	entries []entry // of the new value
 	put     []entry // of those, the ones to write
+	head    []byte  // the body without the arrays that are in chunks
+	arrays  []array // in chunks
 	value   cell
 	events  []cell // in the order of revisions, from FirstRevision on
 
 	note   item                 // nil: none
-	pieces []types.WriteRequest // of the overflow
+	pieces []types.WriteRequest // of the overflow, and of new chunks
 	cells  []cell               // in the overflow
 }
 
 // plan prepares an attempt. small moves everything to the overflow, to keep the item
 // of the record small.
-func (s *store) plan(w *driver.Write, base *snapshot, small bool) (*plan, error) {
+func (s *store) plan(ctx context.Context, w *driver.Write, base *snapshot, small bool) (*plan, error) {
 	p := &plan{w: w, base: base, tag: newTag(s.b.now())}
 	if err := p.setEntries(s, base); err != nil {
+		return nil, err
+	}
+	if err := p.setBody(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := p.setValue(small); err != nil {
@@ -45,23 +51,30 @@ func (s *store) plan(w *driver.Write, base *snapshot, small bool) (*plan, error)
 }
 
 func (p *plan) setValue(small bool) error {
-	value := encodeValue(p.entries, p.w.Body)
-	if len(value) > maxValue {
+	value := encodeValue(p.entries, p.head)
+	if size := len(value) + p.arrayBytes(); size > maxValue {
 		return errs.New(errs.TooLarge, "the object %s has %d bytes with its keys; the limit of this backend is %d",
-			p.w.UUID, len(value), maxValue)
+			p.w.UUID, size, maxValue)
 	}
-	p.value = cell{tag: p.tag, data: pack(value)}
+	p.value = cell{tag: p.tag, data: pack(value), arrays: p.arrays}
 	if len(p.value.data) > maxInlineValue || small && len(p.value.data) > 100 {
 		p.moveToOverflow(&p.value, 0)
 	}
 	return nil
 }
 
-// setNote creates the note of the overflow before and after the write.
+// setNote creates the note of the overflow before and after the write, and of the chunks that it creates and replaces.
 func (p *plan) setNote() {
 	cells := p.cells
 	if p.base != nil && p.base.value.isOverflow() {
-		cells = append(cells[:len(cells):len(cells)], p.base.value)
+		obsolete := p.base.value
+		obsolete.arrays = nil
+		cells = append(cells[:len(cells):len(cells)], obsolete)
+	}
+	for _, arrays := range [][]array{p.newChunks(), p.obsoleteChunks(p.base)} {
+		if len(arrays) > 0 {
+			cells = append(cells[:len(cells):len(cells)], cell{tag: p.tag, arrays: arrays})
+		}
 	}
 	if len(cells) > 0 {
 		p.note = noteItem(p.tag, p.w.UUID, cells)
@@ -150,7 +163,7 @@ func (p *plan) addEvents(small bool) error {
 func (p *plan) moveToOverflow(c *cell, blob int) {
 	out, pieces := c.moveToOverflow(blob)
 	p.pieces = append(p.pieces, pieces...)
-	p.cells = append(p.cells, out)
+	p.cells = append(p.cells, cell{tag: out.tag, blob: out.blob, pieces: out.pieces})
 	*c = out
 }
 
@@ -175,7 +188,7 @@ func (p *plan) obsoleteKeys(base *snapshot) []item {
 	for _, e := range p.entries {
 		kept[e] = true
 	}
-	keys := base.value.keys()
+	keys := append(base.value.keys(), chunkKeys(p.w.UUID, p.obsoleteChunks(base))...)
 	for _, e := range base.entries {
 		if !kept[e] {
 			keys = append(keys, e.itemKey(p.w.UUID))
@@ -186,7 +199,7 @@ func (p *plan) obsoleteKeys(base *snapshot) []item {
 
 // rollbackKeys returns the keys of the items that a failed plan has created.
 func (p *plan) rollbackKeys() []item {
-	var keys []item
+	keys := chunkKeys(p.w.UUID, p.newChunks())
 	for i := range p.cells {
 		keys = append(keys, p.cells[i].keys()...)
 	}

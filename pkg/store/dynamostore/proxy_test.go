@@ -21,6 +21,7 @@ type proxy struct {
 	mu   sync.Mutex
 	rule func(op, body string) fault
 	ops  []string // since set
+	sent int      // bytes of the bodies of these requests
 }
 
 // fault is what happens to a request.
@@ -46,7 +47,7 @@ func newProxy(t *testing.T, server string) *proxy {
 func (g *proxy) set(rule func(op, body string) fault) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.rule, g.ops = rule, nil
+	g.rule, g.ops, g.sent = rule, nil, 0
 }
 
 // seen returns the operations since set.
@@ -56,10 +57,18 @@ func (g *proxy) seen() []string {
 	return append([]string(nil), g.ops...)
 }
 
+// sentBytes returns the bytes of requests since set.
+func (g *proxy) sentBytes() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sent
+}
+
 func (g *proxy) faultFor(op, body string) fault {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ops = append(g.ops, op)
+	g.sent += len(body)
 	if g.rule == nil {
 		return fault{}
 	}

@@ -44,7 +44,8 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 		}
 		s.snapshots.forget(w.UUID)
 	}
-	return s.b.unavailable(nil, "the object %s can't be written: its index keys are being changed continuously", w.UUID)
+	return s.b.unavailable(nil, "the object %s can't be written: it is being changed continuously, or chunks "+
+		"of its arrays are missing", w.UUID)
 }
 
 func (s *store) try(ctx context.Context, w *driver.Write) (outcome, error) {
@@ -53,7 +54,10 @@ func (s *store) try(ctx context.Context, w *driver.Write) (outcome, error) {
 		return refused, err
 	}
 	for _, small := range []bool{false, true} {
-		p, err := s.plan(w, base, small)
+		p, err := s.plan(ctx, w, base, small)
+		if errors.Is(err, errStale) {
+			return stale, nil
+		}
 		if err != nil {
 			return refused, err
 		}
@@ -73,7 +77,7 @@ func (s *store) current(ctx context.Context, w *driver.Write) (*snapshot, error)
 	if t := s.snapshots.get(w.UUID, w.IfRevision); t != nil {
 		return t, nil
 	}
-	r, err := s.read(ctx, w.UUID)
+	r, err := s.readHead(ctx, w.UUID)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +232,7 @@ func (s *store) checkOutcome(ctx context.Context, p *plan, there item, open bool
 
 // itemOf returns the record whose item a server returned with a failed condition. Not every
 // server returns it; then the item is read.
-func (s *store) itemOf(ctx context.Context, uuid string, there item) (*record, error) {
+func (s *records) itemOf(ctx context.Context, uuid string, there item) (*record, error) {
 	if there == nil {
 		return s.readItem(ctx, uuid)
 	}

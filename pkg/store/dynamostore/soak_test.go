@@ -66,7 +66,7 @@ func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64, 
 		proxied := opts
 		proxied.Endpoint = g.url
 		b := openBackend(t, proxied)
-		backends, stores = append(backends, b), append(stores, openStore(t, b, byColor))
+		backends, stores = append(backends, b), append(stores, openArrays(t, b))
 	}
 	g.set(func(string, string) fault {
 		switch random.IntN(20) {
@@ -105,7 +105,8 @@ func loseRequests(t *testing.T, server *backing.Dynamo, round int, seed uint64, 
 func (c *history) write(t *testing.T, s testStore, random *rand.Rand, writes int) {
 	for range writes {
 		uuid := fmt.Sprint("n", random.IntN(6))
-		r, found, err := s.Get(t.Context(), uuid)
+		read := []string{"e0001"}
+		r, entries, found, err := s.Store.(driver.EntryStore).GetEntries(t.Context(), uuid, arrayName, read)
 		if err != nil {
 			continue
 		}
@@ -119,6 +120,12 @@ func (c *history) write(t *testing.T, s testStore, random *rand.Rand, writes int
 				list = append(list, incompressible(byte(w.Revision), 140<<10))
 			}
 			w.Body = body(list...)
+			entry := entryOf("e0001", 700, int(w.Revision)) //nolint:gosec // small
+			if entries != nil && random.IntN(3) > 0 {
+				w.Body, w.Array, w.Entries = r.Body, arrayName, []driver.Entry{entry}
+			} else if random.IntN(3) == 0 {
+				w.Body = shelfOf(list[0], 100, 700).with(entry).body()
+			}
 			w.Keys = slices.DeleteFunc(keys(w.Body),
 				func(k driver.Key) bool { return len(k.Parts[0]) > driver.MaxPart })
 		}
@@ -192,7 +199,7 @@ func (c *history) check(t *testing.T, opts dynamostore.Options) {
 	if _, err := s.Purge(t.Context(), 1<<62, 1000); err != nil {
 		t.Fatal(err)
 	}
-	entries, records, pieces := 0, 0, 0
+	entries, records, pieces, chunks := 0, 0, 0, 0
 	page, err := s.Scan(t.Context(), nil, 100)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +212,15 @@ func (c *history) check(t *testing.T, opts dynamostore.Options) {
 				entries++
 			}
 		}
-		if len(r.Body) > 1000 {
+		n, err := dynamostore.ChunkItems(t.Context(), s.Store, r.UUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks += n
+		if n > 0 && !strings.Contains(string(r.Body), fmt.Sprintf(`{"uuid":"e0001","version":%d,`, r.Revision)) {
+			t.Errorf("%s has at %d an entry of another write", r.UUID, r.Revision)
+		}
+		if n == 0 && len(r.Body) > 1000 {
 			pieces++
 		}
 	}
@@ -213,6 +228,9 @@ func (c *history) check(t *testing.T, opts dynamostore.Options) {
 	want := fmt.Sprintf("i:%d m:1 r:%d", entries, records)
 	if pieces > 0 {
 		want = fmt.Sprintf("c:%d %s", pieces, want)
+	}
+	if chunks > 0 {
+		want = fmt.Sprintf("a:%d %s", chunks, want)
 	}
 	if got := contents(t, opts.Endpoint, opts.TablePrefix+"Books"); got != want {
 		t.Errorf("the table has %s, want %s", got, want)

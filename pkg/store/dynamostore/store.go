@@ -3,10 +3,12 @@ package dynamostore
 import (
 	"context"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -19,10 +21,10 @@ type memory struct {
 
 // store is a handle of a store.
 type store struct {
-	b           *Backend
-	table       string
+	records
 	indexes     ownIndexes
 	computeKeys func(body []byte) []driver.Key
+	arrays      chunk.Arrays
 	first       *driver.FirstWrite
 	*memory
 }
@@ -32,11 +34,13 @@ var (
 	_ driver.ManyGetter = (*store)(nil)
 )
 
-func newStore(b *Backend, table string, own []index, computeKeys func(body []byte) []driver.Key) *store {
+func newStore(b *Backend, table string, own []index, spec *driver.Spec) *store {
 	s := &store{
-		b: b, table: table, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: computeKeys,
-		first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+		records: records{b, table}, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
+		arrays: chunk.ArraysOf(spec), first: driver.NewFirstWrite(), memory: b.memoryOf(table),
 	}
+	s.arrays.Names = slices.DeleteFunc(slices.Clone(s.arrays.Names),
+		func(name string) bool { return len(name) > maxArrayName })
 	for _, ix := range own {
 		s.indexes.byName[ix.Name] = ix
 	}
@@ -69,6 +73,21 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 	return r.record(), true, nil
 }
 
+// GetMany implements driver.ManyGetter.
+func (s *store) GetMany(ctx context.Context, uuids []string) ([]driver.Record, error) {
+	found, err := s.readMany(ctx, uuids, withoutEvents)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]driver.Record, 0, len(found))
+	for _, r := range found {
+		if one := r.record(); !one.Deleted {
+			records = append(records, one)
+		}
+	}
+	return records, nil
+}
+
 // maxUUID is the maximum length of a UUID that fits in all keys.
 const maxUUID = 500
 
@@ -93,6 +112,7 @@ type snapshot struct {
 	entries     []entry
 	unconfirmed map[tag]bool // writes whose entries may be missing; see confirmEntries
 	eventBytes  int          // bytes of events in the item
+	chunks      chunkPieces  // those that GetEntries has read
 }
 
 func (s *store) snapshotOf(r *record) *snapshot {
@@ -103,8 +123,8 @@ func (s *store) snapshotOf(r *record) *snapshot {
 }
 
 const (
-	snapshotSlots   = 1024
-	maxSnapshotKeys = 8 << 10 // of the keys of a cached snapshot
+	snapshotSlots = 1024
+	maxSnapshot   = 8 << 10 // of the keys and chunks of a cached snapshot
 )
 
 // snapshots is a lossy cache of the snapshots of the records that were read last.
@@ -121,7 +141,18 @@ func (ts *snapshots) put(t *snapshot) {
 	for _, e := range t.entries {
 		size += len(e.key) + len(e.tag)
 	}
-	if size > maxSnapshotKeys {
+	for i := range t.value.arrays {
+		size += len(t.value.arrays[i].chunks) * (len(tag{}) + 2)
+	}
+	for sort, piece := range t.chunks {
+		size += len(sort) + len(piece)
+	}
+	if size > maxSnapshot && t.chunks != nil {
+		t.chunks = nil
+		ts.put(t)
+		return
+	}
+	if size > maxSnapshot {
 		ts.forget(t.uuid)
 		return
 	}
