@@ -26,7 +26,7 @@ type Connection struct {
 
 // Part returns the functions that start, reload and stop it.
 func (c *Connection) Part() serving.Part {
-	return serving.Part{Name: "the bus", Start: c.start, Reload: c.reload, Stop: func(ctx context.Context) error {
+	return serving.Part{Name: "the bus", Beside: true, Start: c.start, Reload: c.reload, Stop: func(ctx context.Context) error {
 		if c.bus == nil {
 			return nil
 		}
