@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	_ "belfry/cmd/belfry/early/collector" // before other packages
 	"belfry/config"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"

@@ -1,14 +1,11 @@
-// Package early does what can't wait for the initialization of belfry's packages, which takes tens of milliseconds. Go
-// initializes this one after a few of them, since it needs few packages itself.
-//
-// It receives SIGHUP from the beginning of `belfry serve` on: the signal would end the process meanwhile. And it delays
-// the collector: what packages allocate then stays, and going through it several times took half of the time.
+// Package early receives SIGHUP from the beginning of `belfry serve` on. The packages of belfry take tens of
+// milliseconds to initialize, in which the signal would end the process. Go initializes this one after a few of them,
+// since it needs few packages itself.
 package early
 
 import (
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 )
 
@@ -20,26 +17,8 @@ var (
 	Hangups = receive()
 )
 
-// firstPercent is the GOGC by which the first collection begins at 16 MB, twice of what packages allocate. `belfry
-// serve` then sets its own, and `belfry health`, which is run every few seconds, ends before.
-const firstPercent = 400
-
-func init() {
-	if c := command(); (c == "serve" || c == "health") && os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(firstPercent)
-	}
-}
-
-// command is the command that runs; "" for none.
-func command() string {
-	if len(os.Args) < 2 {
-		return ""
-	}
-	return os.Args[1]
-}
-
 func receive() chan os.Signal {
-	if command() != "serve" {
+	if len(os.Args) < 2 || os.Args[1] != "serve" {
 		return nil
 	}
 	signals := make(chan os.Signal, 1)
