@@ -55,8 +55,8 @@ func (r *runner) term(d *delivery) {
 	_ = d.msg.Term()
 }
 
-// hand gives an event to a worker. An idle listener has none: hundreds of goroutines would cost each start time, and an
-// idle process memory. Only one subscription at a time calls it.
+// hand gives an event to a worker. They start with the events: hundreds of idle
+// goroutines would cost time at each start, and memory. Only one subscription at a time calls it.
 func (r *runner) hand(d *delivery) {
 	if r.held.Add(1) > int64(r.workers) && r.workers < r.spec.Concurrency {
 		r.workers++
