@@ -28,7 +28,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 			}
 		}
 	}
-	walk(newParser(&cli{}, command.Operations, streams{}, func(int) {}).Model.Node)
+	walk(newParser(allCommands(command.Operations), streams{}, func(int) {}).Model.Node)
 	if *update {
 		if err := os.WriteFile(file, all.Bytes(), 0o600); err != nil {
 			t.Fatal(err)

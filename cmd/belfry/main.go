@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	_ "belfry/cmd/belfry/early/collector" // before other packages
 	"belfry/config"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/plan"
@@ -69,9 +70,8 @@ func run(ctx context.Context, args []string, s streams) int {
 
 // runWith is run with other operations.
 func runWith(ctx context.Context, operations []*command.Untyped, args []string, s streams) int {
-	var c cli
 	exited, code := false, exitDone
-	parser := newParser(&c, operations, s, func(n int) { exited, code = true, n },
+	parser := newParser(grammarOf(args, operations), s, func(n int) { exited, code = true, n },
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(s))
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -87,10 +87,9 @@ func runWith(ctx context.Context, operations []*command.Untyped, args []string, 
 	return report(parsed.Run(), s.err)
 }
 
-// newParser knows the commands and their flags. exit is called after the help or the version.
-func newParser(c *cli, operations []*command.Untyped, s streams, exit func(int), more ...kong.Option) *kong.Kong {
-	c.Plugins = commandsOf(operations)
-	parser, err := kong.New(c, append(more,
+// newParser knows the commands of a grammar and their flags. exit is called after the help or the version.
+func newParser(grammar any, s streams, exit func(int), more ...kong.Option) *kong.Kong {
+	parser, err := kong.New(grammar, append(more,
 		kong.Name("belfry"),
 		kong.Description("A self-hosted backend: JSON objects in stores, maintained copies, and an event for "+
 			"each change."),

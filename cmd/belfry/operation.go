@@ -121,12 +121,14 @@ func (w *word) value() reflect.Value {
 	return all
 }
 
-// commandsOf are the commands of operations, to be embedded.
-func commandsOf(operations []*command.Untyped) kong.Plugins {
+// commandsOf are the commands of operations, to be embedded: those with a first word, or all if it is empty.
+func commandsOf(operations []*command.Untyped, first string) kong.Plugins {
 	var root word
 	for _, o := range operations {
 		for _, line := range o.Lines() {
-			root.add(line, strings.Fields(line.Words))
+			if words := strings.Fields(line.Words); first == "" || words[0] == first {
+				root.add(line, words)
+			}
 		}
 	}
 	if root.children == nil {

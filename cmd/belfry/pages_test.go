@@ -23,7 +23,7 @@ var (
 
 // A command that a page shows, in a code block or in a text, is one of the program, and so are its flags.
 func TestCommandsOfPagesExist(t *testing.T) {
-	model := newParser(&cli{}, command.Operations, streams{}, func(int) {}).Model
+	model := newParser(allCommands(command.Operations), streams{}, func(int) {}).Model
 	commands := model.Leaves(true)
 	checked := 0
 	check := func(page, line string) {

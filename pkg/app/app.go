@@ -41,13 +41,16 @@ func Start(ctx context.Context, c *config.Config, log *slog.Logger, roles ...str
 	if err != nil {
 		return nil, err
 	}
+	var found doubts
+	var checking sync.WaitGroup
+	checking.Go(func() { found = doubtsOf(c) })
+	defer checking.Wait()
 	a := newApp(c, p, log, roles)
-	for _, p := range a.wiring.parts {
-		if err := a.parts.Start(ctx, p, a.now()); err != nil {
-			return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
-		}
+	if err := a.parts.StartAll(ctx, a.wiring.parts, a.now()); err != nil {
+		return nil, errors.Join(err, a.Stop(context.WithoutCancel(ctx)))
 	}
-	warn(a.now(), a.roles, a.log)
+	checking.Wait()
+	warn(a.now(), found, a.roles, a.log)
 	reportChanges(a.now(), a.log)
 	return a, nil
 }

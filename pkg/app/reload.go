@@ -61,7 +61,7 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	default:
 		a.log.Info("the configuration is reloaded", "file", r.File, "changed", strings.Join(r.Changed, ", "),
 			"after", time.Since(began).Round(time.Millisecond))
-		warn(a.now(), a.roles, a.log)
+		warn(a.now(), doubtsOf(a.now().Config), a.roles, a.log)
 		warnOfTrust(a.now(), a.log, r.Changed)
 		if len(r.Building) > 0 {
 			a.log.Info("indexes are being built in the background; lists that need one are refused until it "+

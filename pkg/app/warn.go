@@ -14,23 +14,34 @@ import (
 	"belfry/pkg/app/serving"
 )
 
+// doubts are settings that have no effect, or another one than they seem to.
+type doubts struct {
+	unknown                     config.Problems
+	unjudged, writable, refused []string
+}
+
+// doubtsOf compares a configuration with its schemas. That takes a while, so a start does it meanwhile.
+func doubtsOf(c *config.Config) doubts {
+	return doubts{plan.CheckNames(c).Unknown, plan.Unjudged(c), plan.WritableIdents(c), plan.RefusedUUIDs(c)}
+}
+
 // warn logs settings that are easily overlooked.
-func warn(g *serving.Generation, roles serving.Roles, log *slog.Logger) {
+func warn(g *serving.Generation, found doubts, roles serving.Roles, log *slog.Logger) {
 	for _, name := range slices.Sorted(maps.Keys(g.Plan.Open)) {
 		log.Warn("everyone has access to a store: it has no policy for these operations",
 			"store", name, "operations", strings.Join(g.Plan.Open[name], ", "))
 	}
-	for _, unknown := range plan.CheckNames(g.Config).Unknown {
+	for _, unknown := range found.unknown {
 		log.Warn("the configuration names a property that the schema lacks: `belfry config check` refuses it",
 			"key", unknown.Key, "line", unknown.Line, "problem", unknown.Message)
 	}
-	for _, limit := range plan.Unjudged(g.Config) {
+	for _, limit := range found.unjudged {
 		log.Warn("a schema limits values that it does not validate", "problem", limit)
 	}
-	for _, writable := range plan.WritableIdents(g.Config) {
+	for _, writable := range found.writable {
 		log.Warn("every client can write idents", "problem", writable)
 	}
-	for _, refused := range plan.RefusedUUIDs(g.Config) {
+	for _, refused := range found.refused {
 		log.Warn("a schema refuses all new objects", "problem", refused)
 	}
 	if host, _, err := net.SplitHostPort(g.Address); err == nil && roles.Has(plan.RoleFront) &&

@@ -38,6 +38,9 @@ func (r *runner) next(have int) (*delivery, bool) {
 	}
 	select {
 	case d, open := <-r.queue:
+		if open {
+			r.held.Add(-1) // it is handled together with that of the worker
+		}
 		return d, open
 	default:
 		return nil, false

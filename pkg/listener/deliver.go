@@ -55,6 +55,16 @@ func (r *runner) term(d *delivery) {
 	_ = d.msg.Term()
 }
 
+// hand gives an event to a worker. They start with the events: hundreds of idle
+// goroutines would cost time at each start, and memory. Only one subscription at a time calls it.
+func (r *runner) hand(d *delivery) {
+	if r.held.Add(1) > int64(r.workers) && r.workers < r.spec.Concurrency {
+		r.workers++
+		r.handling.Go(func() { r.work(context.WithoutCancel(r.stopping)) })
+	}
+	r.queue <- d // does not block: the queue is as long as the window
+}
+
 // work handles events from the queue until it is closed. After a stop those that
 // have not been started are returned to the bus.
 func (r *runner) work(ctx context.Context) {
@@ -74,6 +84,7 @@ func (r *runner) work(ctx context.Context) {
 			r.attempt(ctx, d)
 			r.window.release(1)
 		}
+		r.held.Add(-1)
 	}
 }
 

@@ -176,7 +176,7 @@ func (s *subscription) enqueue(m *nats.Msg) {
 		return
 	}
 	s.expected--
-	s.r.queue <- s.r.receive(m) // does not block: the queue is as long as the window
+	s.r.hand(s.r.receive(m))
 }
 
 // forget frees the slots of events that will not arrive.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -104,6 +105,8 @@ type runner struct {
 	renewals  renewals
 	window    *prefetchWindow
 	queue     chan *delivery // events that wait for a worker
+	workers   int            // that were started, each for an event that the others had no time for
+	held      atomic.Int64   // events in the queue, and workers that handle some
 	warnings  rate.Sometimes // of events that keep failing
 	steps     rate.Sometimes // warnings of steps of the bus's clock
 	handling  sync.WaitGroup
@@ -143,9 +146,6 @@ func (r *runner) handledAtOnce() int {
 func (r *runner) run(ctx context.Context) error {
 	r.stopping = ctx
 	go r.inFlight.run()
-	for range r.spec.Concurrency {
-		r.handling.Go(func() { r.work(context.WithoutCancel(ctx)) })
-	}
 	err := r.listenUntil(ctx)
 	close(r.queue)
 	return errors.Join(err, r.drain())

@@ -83,7 +83,7 @@ var floors = [][]string{
 		"belfry/pkg/app/front"},
 	{"belfry/pkg/app/routes", "belfry/pkg/app/views", "belfry/pkg/app/control"},
 	{"belfry/pkg/app"},
-	{"belfry/cmd/belfry/early"},
+	{"belfry/cmd/belfry/early", "belfry/cmd/belfry/early/collector"},
 	{
 		"belfry/cmd/belfry",
 		"belfry/listeners/examples/audit", "belfry/listeners/examples/webhook", "belfry/listeners/examples/thumbnail",

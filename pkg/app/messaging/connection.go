@@ -26,12 +26,13 @@ type Connection struct {
 
 // Part returns the functions that start, reload and stop it.
 func (c *Connection) Part() serving.Part {
-	return serving.Part{Name: "the bus", Start: c.start, Reload: c.reload, Stop: func(ctx context.Context) error {
-		if c.bus == nil {
-			return nil
-		}
-		return c.bus.Close(ctx)
-	}}
+	return serving.Part{Name: "the bus", Beside: true, Start: c.start, Reload: c.reload,
+		Stop: func(ctx context.Context) error {
+			if c.bus == nil {
+				return nil
+			}
+			return c.bus.Close(ctx)
+		}}
 }
 
 func (c *Connection) start(ctx context.Context, first *serving.Generation) error {

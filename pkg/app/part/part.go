@@ -17,6 +17,10 @@ import (
 type Part[G any] struct {
 	Name string // for people
 
+	// Beside says that the part starts while the one before it does, whose result it does not use. If it fails, it
+	// starts again after that: with a full disk, the part before waits for space. So Start may be called twice.
+	Beside bool
+
 	// Start starts the part, and sets the parts of first that serve clients.
 	Start func(ctx context.Context, first G) error
 
@@ -64,6 +68,41 @@ type List[G any] struct {
 
 // NewList returns a list without parts.
 func NewList[G any](log *slog.Logger) *List[G] { return &List[G]{log: log} }
+
+// StartAll starts parts in their order.
+func (l *List[G]) StartAll(ctx context.Context, parts []Part[G], first G) error {
+	for i := 0; i < len(parts); i++ {
+		start := func() error { return l.Start(ctx, parts[i], first) }
+		if i+1 < len(parts) && parts[i+1].Beside {
+			i++
+			start = func() error { return l.startBoth(ctx, parts[i-1], parts[i], first) }
+		}
+		if err := start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startBoth starts a part, and one that is beside it.
+func (l *List[G]) startBoth(ctx context.Context, p, beside Part[G], first G) error {
+	l.mu.Lock()
+	l.started = append(l.started, p, beside)
+	l.mu.Unlock()
+	during, cancel := context.WithCancel(ctx)
+	defer cancel()
+	early := make(chan error, 1)
+	go func() { early <- beside.Start(during, first) }()
+	if err := p.Start(ctx, first); err != nil {
+		cancel()
+		_ = <-early
+		return err
+	}
+	if <-early == nil {
+		return nil
+	}
+	return beside.Start(ctx, first)
+}
 
 // Start starts a part after the earlier ones.
 func (l *List[G]) Start(ctx context.Context, p Part[G], first G) error {

@@ -71,16 +71,16 @@ func pathsOf(c *config.Config) (all []pathOf) {
 // checkPaths refuses paths that would serve private files, or write two kinds of data into one folder. It follows
 // links. The paths are those of config.Config.Paths.
 func (p *Plan) checkPaths() (problems config.Problems) {
-	all := pathsOf(p.Config)
+	all, names := pathsOf(p.Config), newNames()
 	for i, a := range all {
 		switch a.Use {
 		case config.ServedFolder:
-			problems = append(problems, p.checkServed(a, all)...)
+			problems = append(problems, p.checkServed(names, a, all)...)
 		case config.WrittenFolder:
 			for _, b := range all[:i] {
-				if first, second := reported(a, b); clash(second, first) {
+				if first, second := reported(a, b); names.clash(second, first) {
 					problems = append(problems, p.Config.Problem(second.Key, "%s %s; choose a folder of its own",
-						relation(second.Path, first.Path), first.what))
+						names.relation(second.Path, first.Path), first.what))
 				}
 			}
 		}
@@ -98,25 +98,25 @@ func reported(a, b pathOf) (first, second pathOf) {
 
 // clash reports whether belfry would write the files of one folder among those of another one. Mailers can share a
 // folder, and do so by default: each mail is a file of its own. Backends and services of binaries can't.
-func clash(a, b pathOf) bool {
+func (n *pathNames) clash(a, b pathOf) bool {
 	if b.Use != config.WrittenFolder || a.own || isMailer(a) && isMailer(b) {
 		return false
 	}
-	r := relation(a.Path, b.Path)
+	r := n.relation(a.Path, b.Path)
 	return r == same || b.own && r == within
 }
 
 func isMailer(p pathOf) bool { return strings.HasPrefix(p.Key, "mailers.") }
 
 // checkServed refuses a folder for clients that has other files of belfry.
-func (p *Plan) checkServed(served pathOf, all []pathOf) (problems config.Problems) {
+func (p *Plan) checkServed(names *pathNames, served pathOf, all []pathOf) (problems config.Problems) {
 	var found []string
-	toData := relation(served.Path, config.Path{Name: p.Config.Data, Use: config.WrittenFolder})
+	toData := names.relation(served.Path, config.Path{Name: p.Config.Data, Use: config.WrittenFolder})
 	for _, other := range all {
 		if other.Use == config.ServedFolder {
 			continue
 		}
-		r := relation(served.Path, other.Path)
+		r := names.relation(served.Path, other.Path)
 		if r == "" || !other.set && (r == toData || r == contains && toData == same) {
 			continue // all defaults are in the data folder
 		}
@@ -135,90 +135,18 @@ func CheckNewBackups(c *config.Config, to *config.BackupPlace) error {
 		return nil
 	}
 	a := pathOf{Path: config.Path{Key: "backup.folder", Name: to.Folder, Use: config.WrittenFolder}, set: true}
+	names := newNames()
 	for _, b := range pathsOf(c) {
-		switch r := relation(a.Path, b.Path); {
+		switch r := names.relation(a.Path, b.Path); {
 		case b.Key == a.Key:
 		case b.Use == config.ServedFolder && r != "":
 			return errs.New(errs.Invalid, "%s %s %s, whose files are public: backups need a folder of their own", to, r,
 				b.what)
-		case clash(a, b):
+		case names.clash(a, b):
 			return errs.New(errs.Invalid, "%s %s %s: backups need a folder of their own", to, r, b.what)
 		}
 	}
 	return nil
-}
-
-// Relations of two paths.
-const (
-	same     = "is"
-	contains = "contains"
-	within   = "is in"
-)
-
-// relation returns the relation of a folder to another path; "" if they have nothing in common. Both are compared by
-// their names, and with links resolved.
-func relation(folder, other config.Path) string {
-	real, names := resolve(folder.Name),
-		[]string{resolve(other.Name), filepath.Join(resolve(filepath.Dir(other.Name)), filepath.Base(other.Name))}
-	switch isIn := func(name string) bool { return lies(name, real) }; {
-	case other.Use != config.ReadFile &&
-		slices.ContainsFunc(names, func(name string) bool { return lies(name, real) && lies(real, name) }):
-		return same
-	case slices.ContainsFunc(names, isIn):
-		return contains
-	case other.Use != config.ReadFile && lies(real, names[0]):
-		return within
-	}
-	return ""
-}
-
-// lies reports whether a name is a folder, or is below it. Both are without links. Several names of one folder, as on
-// disks that ignore case, are the same.
-func lies(name, folder string) bool {
-	if rest, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(rest) {
-		return true
-	}
-	at, err := os.Stat(folder)
-	if err != nil {
-		return false
-	}
-	for {
-		if info, err := os.Stat(name); err == nil && os.SameFile(info, at) {
-			return true
-		}
-		parent := filepath.Dir(name)
-		if parent == name {
-			return false
-		}
-		name = parent
-	}
-}
-
-// maxLinks is the number of links that a name may follow, as in the kernel.
-const maxLinks = 40
-
-// resolve resolves the links in an absolute name, even if the last parts of the name do not exist yet.
-func resolve(name string) string {
-	root := filepath.VolumeName(name) + string(filepath.Separator)
-	real, rest := root, strings.TrimPrefix(filepath.Clean(name), root)
-	for links := 0; rest != ""; {
-		segment, after, _ := strings.Cut(rest, string(filepath.Separator))
-		next := filepath.Join(real, segment)
-		target, err := os.Readlink(next)
-		if err != nil {
-			real, rest = next, after
-			continue
-		}
-		if links++; links > maxLinks {
-			return filepath.Clean(name)
-		}
-		if filepath.IsAbs(target) {
-			real = filepath.VolumeName(target) + string(filepath.Separator)
-			target = strings.TrimPrefix(target, real)
-		}
-		rest = strings.TrimSuffix(target+string(filepath.Separator)+after, string(filepath.Separator))
-	}
-	return real
 }
 
 // SearchFolder is the folder of the indexes of a process.

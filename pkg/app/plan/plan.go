@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"belfry/config"
@@ -146,7 +147,11 @@ func CompileFor(c *config.Config, roles []string) (*Plan, error) {
 // Compile compiles a configuration. It returns config.Problems for invalid settings.
 func Compile(c *config.Config) (*Plan, error) {
 	p := &Plan{Config: c, Open: map[string][]string{}}
-	var problems config.Problems
+	var problems, others config.Problems
+	var compiling sync.WaitGroup // what does not depend on the stores
+	compiling.Go(func() {
+		others = slices.Concat(p.compileTrust(), p.compileAuth(), p.compilePages(), p.compileHTTP(), p.checkPaths())
+	})
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]
 		options, found := p.compileStore(s)
@@ -160,11 +165,8 @@ func Compile(c *config.Config) (*Plan, error) {
 	}
 	problems = append(problems, p.followDerived()...)
 	problems = append(problems, p.checkOrdered()...)
-	problems = append(problems, p.compileTrust()...)
-	problems = append(problems, p.compileAuth()...)
-	problems = append(problems, p.compilePages()...)
-	problems = append(problems, p.compileHTTP()...)
-	problems = append(problems, p.checkPaths()...)
+	compiling.Wait()
+	problems = append(problems, others...)
 	if len(problems) > 0 {
 		return nil, problems
 	}

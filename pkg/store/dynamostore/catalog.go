@@ -74,7 +74,7 @@ func storeOf(table string) (store string, ok bool) {
 
 // Stores implements driver.Backend. Tables without a catalog are those of others.
 func (b *Backend) Stores(ctx context.Context) (names []string, err error) {
-	pages := dynamodb.NewListTablesPaginator(b.client, &dynamodb.ListTablesInput{})
+	pages := dynamodb.NewListTablesPaginator(b.client.ListTables, &dynamodb.ListTablesInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

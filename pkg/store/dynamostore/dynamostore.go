@@ -60,7 +60,7 @@ const (
 
 // Backend is a driver.Backend that keeps each store in a table.
 type Backend struct {
-	client  *dynamodb.Client
+	client  client
 	creds   aws.CredentialsProvider
 	retryer aws.Retryer
 	prefix  string
@@ -100,12 +100,12 @@ func Open(ctx context.Context, opts Options) (*Backend, error) {
 			"DynamoDB needs a region: set region in the backend, or the variable AWS_REGION")
 	}
 	b.creds, b.where = cfg.Credentials, "DynamoDB in "+cfg.Region
-	b.client = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+	b.client = newClient(dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.HTTPClient = singleWriteClient{o.HTTPClient}
 		if opts.Endpoint != "" {
 			o.BaseEndpoint = aws.String(opts.Endpoint)
 		}
-	})
+	}))
 	if opts.Endpoint != "" {
 		u, err := url.Parse(opts.Endpoint)
 		if err != nil || u.Host == "" {

@@ -38,7 +38,7 @@ func (b *Backend) checkLayout() error {
 		if err := batch.Set(key, []byte{layout}, nil); err != nil {
 			return b.health.fail(err)
 		}
-		return b.committer.commit(context.Background(), &request{batch: batch, durable: true})
+		return b.committer.commit(context.Background(), &request{batch: batch})
 	}
 	return checkLayoutOf(value)
 }
@@ -71,7 +71,9 @@ func (b *Backend) Open(ctx context.Context, spec driver.Spec) (_ driver.Store, e
 	return s, s.Release(ctx)
 }
 
-// handle returns a handle of a store, whose indexes it adds to the catalog.
+// handle returns a handle of a store, whose indexes it adds to the catalog. It does not wait for a sync of the catalog:
+// what is written with the store and the indexes is after them in the log, so no crash loses them alone. A start on an
+// empty folder would wait for a sync of each store.
 func (b *Backend) handle(ctx context.Context, spec driver.Spec) (*store, error) {
 	b.catalog.Lock()
 	defer b.catalog.Unlock()
@@ -84,7 +86,7 @@ func (b *Backend) handle(ctx context.Context, spec driver.Spec) (*store, error) 
 	var own []index
 	var changed bool
 	if def.Indexes, own, changed = def.Indexes.List(spec.Indexes, !known, newID); changed || !known {
-		if err := b.save(ctx, r, def, nil); err != nil {
+		if err := b.save(ctx, r, def, nil, false); err != nil {
 			return nil, err
 		}
 	}
@@ -123,8 +125,12 @@ func (b *Backend) load(name string) (def definition, known bool, err error) {
 		}
 		return def, true, nil
 	}
-	last, err := b.lastStore()
-	return definition{ID: last + 1}, false, err
+	if b.lastID == 0 {
+		if b.lastID, err = b.lastStore(); err != nil {
+			return def, false, err
+		}
+	}
+	return definition{ID: b.lastID + 1}, false, nil
 }
 
 // Stores implements driver.Backend.
@@ -162,7 +168,7 @@ func (b *Backend) lastStore() (last uint32, err error) {
 
 // save writes a definition and removes the entries of released indexes in one
 // batch. It ends only when that is known to be done: otherwise r.def could be another one.
-func (b *Backend) save(ctx context.Context, r *records, def definition, released driver.Catalog) error {
+func (b *Backend) save(ctx context.Context, r *records, def definition, released driver.Catalog, durable bool) error {
 	value, err := json.Marshal(def)
 	if err != nil {
 		return errs.Wrap(err, errs.Internal, "filestore: the definition of the store %s", r.name)
@@ -177,11 +183,12 @@ func (b *Backend) save(ctx context.Context, r *records, def definition, released
 	if err := batch.Set(append(appendPrefix(nil, catalog, 's'), r.name...), value, nil); err != nil {
 		return b.health.fail(err)
 	}
-	if err := b.committer.commit(context.WithoutCancel(ctx), &request{batch: batch, durable: true}); err != nil {
+	if err := b.committer.commit(context.WithoutCancel(ctx), &request{batch: batch, durable: durable}); err != nil {
 		return err
 	}
 	r.def = def
 	b.stores[r.name] = r
+	b.lastID = max(b.lastID, def.ID)
 	return nil
 }
 

@@ -30,7 +30,7 @@ func (s *store) beforeWrite(ctx context.Context) error {
 		if def.Indexes, changed = def.Indexes.Unlist(s.owns); !changed {
 			return nil
 		}
-		return s.b.save(ctx, s.records, def, nil)
+		return s.b.save(ctx, s.records, def, nil, true)
 	})
 }
 
@@ -45,7 +45,7 @@ func (s *store) Building(ctx context.Context) (builds []driver.Build, err error)
 	def := s.def
 	var changed bool
 	if builds, def.Indexes, changed = def.Indexes.Building(s.own); changed {
-		err = s.b.save(ctx, s.records, def, nil)
+		err = s.b.save(ctx, s.records, def, nil, true)
 	}
 	return builds, err
 }
@@ -63,7 +63,7 @@ func (s *store) Complete(ctx context.Context, builds []driver.Build) (err error)
 	if def.Indexes, changed, err = def.Indexes.Complete(s.own, builds); err != nil || !changed {
 		return err
 	}
-	return s.b.save(ctx, s.records, def, nil)
+	return s.b.save(ctx, s.records, def, nil, true)
 }
 
 // Release implements driver.Indexes.
@@ -79,7 +79,7 @@ func (s *store) Release(ctx context.Context) (err error) {
 	if def.Indexes, removed = def.Indexes.Release(s.owns); len(removed) == 0 {
 		return nil
 	}
-	return s.b.save(ctx, s.records, def, removed)
+	return s.b.save(ctx, s.records, def, removed, true)
 }
 
 // Reindex implements driver.Indexes. The batches of records are applied in the order in which they are enqueued, and
