@@ -264,8 +264,11 @@ func (s *store) changeEntries(ctx context.Context, w *driver.Write) (bodyChange,
 	for i := range w.Entries {
 		uuids[i] = w.Entries[i].UUID
 	}
-	doc, kept, err := s.findChunks(ctx, s.readLatest, atRevision(w), w.Array, uuids,
-		bson.D{{Key: arraysPath, Value: 1}})
+	doc, kept, err := s.knownChunks(w, uuids)
+	if err == nil && kept == nil {
+		doc, kept, err = s.findChunks(ctx, s.readLatest, atRevision(w), arrayID{w.UUID, w.Array}, uuids,
+			bson.D{{Key: arraysPath, Value: 1}})
+	}
 	switch {
 	case err != nil:
 		return bodyChange{}, err

@@ -3,7 +3,6 @@ package mongostore
 import (
 	"bytes"
 	"context"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -14,11 +13,11 @@ import (
 
 var _ driver.EntryStore = (*store)(nil)
 
-// GetEntries implements driver.EntryStore. Which chunks it needs depends on how many there are: it reads the record
-// without chunks first, and then with those. Each read is of one document, and so of one revision.
+// GetEntries implements driver.EntryStore. Which chunks it needs depends on how many there are: unless it knows that, it
+// reads the record without chunks first, and then with those. Each read is of one document, and so of one revision.
 func (s *store) GetEntries(ctx context.Context, uuid, array string,
 	uuids []string) (r driver.Record, entries *driver.Entries, found bool, err error) {
-	doc, kept, err := s.findChunks(ctx, s.collection, bson.D{{Key: idField, Value: uuid}}, array, uuids,
+	doc, kept, err := s.findChunks(ctx, s.collection, bson.D{{Key: idField, Value: uuid}}, arrayID{uuid, array}, uuids,
 		s.withoutChunks())
 	if err != nil || doc == nil {
 		return r, nil, false, err
@@ -36,8 +35,11 @@ func (s *store) GetEntries(ctx context.Context, uuid, array string,
 		return r, nil, false, err
 	}
 	r.Body, r.InChunks = bytes.Clone(kept.head), true
-	entries, err = a.Some(uuids, kept.read(array))
-	return r, entries, err == nil, s.errDamaged(doc, err)
+	if entries, err = a.Some(uuids, kept.read(array)); err != nil {
+		return r, nil, false, s.errDamaged(doc, err)
+	}
+	s.recent.keep(arrayID{uuid, array}, a.Chunks, doc)
+	return r, entries, true, nil
 }
 
 // withoutChunks is the projection of a record without what GetEntries does not need. It has the whole body of a record
@@ -52,11 +54,9 @@ func (s *store) withoutChunks() bson.D {
 
 // withChunks is the projection of a record whose array has so many chunks, with those that entries are in.
 func withChunks(array string, chunks int, uuids []string) bson.D {
-	fields := recordFields(headPath)
-	fields = slices.DeleteFunc(fields, func(e bson.E) bool { return e.Key == bodyField })
-	fields = append(fields, bson.E{Key: arraysPath, Value: 1})
-	a := chunk.Array{Chunks: chunks}
-	wanted := map[int]bool{}
+	fields := bson.D{{Key: revisionField, Value: 1}, {Key: tombstoneField, Value: 1}, {Key: ownerField, Value: 1},
+		{Key: headPath, Value: 1}, {Key: arraysPath, Value: 1}}
+	a, wanted := chunk.Array{Chunks: chunks}, map[int]bool{}
 	for _, uuid := range uuids {
 		if n := a.Of(uuid); !wanted[n] {
 			wanted[n] = true
@@ -68,27 +68,52 @@ func withChunks(array string, chunks int, uuids []string) bson.D {
 
 // findChunks reads the document that matches a filter: with the chunks of an array that entries are in, or by another
 // projection if the array is not in chunks. doc is nil if there is none, and kept is nil if its body is not in chunks.
-func (s *store) findChunks(ctx context.Context, from *mongo.Collection, filter bson.D, array string, uuids []string,
+// It reads again only if the number of chunks is not the one that it knew.
+func (s *store) findChunks(ctx context.Context, from *mongo.Collection, filter bson.D, id arrayID, uuids []string,
 	other bson.D) (doc bson.Raw, kept *inChunks, err error) {
-	projection, chunks := other, 0
-	for {
+	for chunks := s.recent.chunks(id); ; {
+		projection := other
+		if chunks > 0 {
+			projection = withChunks(id.array, chunks, uuids)
+		}
 		if doc, err = s.findOne(ctx, from, filter, projection); err != nil || doc == nil {
-			return doc, nil, err
+			return nil, nil, err
 		}
 		if kept, err = s.chunksIn(doc); err != nil {
-			return doc, nil, err
+			return nil, nil, err
 		}
-		if kept == nil {
-			if chunks == 0 || !doc.Lookup(tombstoneField).IsZero() {
-				return doc, nil, nil
-			}
-			projection, chunks = other, 0
-			continue
+		var a *chunk.Array
+		if kept != nil {
+			a = chunk.Find(kept.arrays, id.array)
 		}
-		a := chunk.Find(kept.arrays, array)
-		if a == nil || len(uuids) == 0 || a.Chunks == chunks {
+		switch {
+		case kept == nil && (chunks == 0 || !doc.Lookup(tombstoneField).IsZero()):
+			return doc, nil, nil
+		case kept == nil:
+			chunks = 0
+		case a == nil || a.Chunks == chunks || len(uuids) == 0:
 			return doc, kept, nil
+		default:
+			chunks = a.Chunks
 		}
-		projection, chunks = withChunks(array, a.Chunks, uuids), a.Chunks
 	}
+}
+
+// knownChunks is findChunks for a write of what GetEntries has read before, without a request; kept is nil if that is
+// not known any more.
+func (s *store) knownChunks(w *driver.Write, uuids []string) (doc bson.Raw, kept *inChunks, err error) {
+	doc = s.recent.take(arrayID{w.UUID, w.Array})
+	if text, _ := doc.Lookup(revisionField).StringValueOK(); text != revisionText(w.IfRevision) {
+		return nil, nil, nil
+	}
+	if kept, err = s.chunksIn(doc); err != nil || kept == nil {
+		return nil, nil, err
+	}
+	a, read := chunk.Find(kept.arrays, w.Array), kept.read(w.Array)
+	for _, uuid := range uuids {
+		if _, err := read(a.Of(uuid)); err != nil {
+			return nil, nil, nil //nolint:nilerr // it was not read before
+		}
+	}
+	return doc, kept, nil
 }

@@ -21,6 +21,7 @@ type store struct {
 	computeKeys func(body []byte) []driver.Key
 	first       *driver.FirstWrite
 	arrays      chunk.Arrays
+	recent      recent
 
 	collection *mongo.Collection // majority read and write concern
 	readLatest *mongo.Collection // local read concern: reads may be rolled back
