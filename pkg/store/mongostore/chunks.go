@@ -277,6 +277,11 @@ func (s *store) changeEntries(ctx context.Context, w *driver.Write) (bodyChange,
 	case kept == nil || chunk.Find(kept.arrays, w.Array) == nil:
 		return bodyChange{}, chunk.ErrWhole(w.UUID, w.Array)
 	}
+	return s.changed(doc, kept, w)
+}
+
+// changed returns the change of a body in chunks, of which the chunks were read that entries are in.
+func (s *store) changed(doc bson.Raw, kept *inChunks, w *driver.Write) (bodyChange, error) {
 	a := chunk.Find(kept.arrays, w.Array)
 	after, chunks, err := a.Change(w.Entries, kept.read(w.Array))
 	if err != nil {

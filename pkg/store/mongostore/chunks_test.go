@@ -212,7 +212,7 @@ func TestAConflictLeavesTheChunksOfTheOtherWrite(t *testing.T) {
 			must(t, err)
 			must(t, s.Put(t.Context(), c.before.write(0, 1)))
 			_, _, _, err = s.(driver.EntryStore).GetEntries(t.Context(), "a", "books",
-				[]string{"e00001", "e00500", "e07000"})
+				[]string{"e00001", "e00002", "e00500", "e07000"})
 			must(t, err)
 			if during {
 				p.faults(func(command string) fault {
@@ -230,6 +230,10 @@ func TestAConflictLeavesTheChunksOfTheOtherWrite(t *testing.T) {
 			p.faults(nil)
 			wantShelf(t, s, 5, &theirs)
 			wantTag(t, s, "green", 1)
+			change := book(2, "ours") // what was read of revision 1 is still known, unless a write has used it
+			ours := theirs.with("green", change)
+			must(t, s.Put(t.Context(), ours.changing(5, 6, change)))
+			wantShelf(t, s, 6, &ours)
 			if _, entries := getBooks(t, s, "e00001"); string(entries.Values["e00001"]) != string(book(1, "first").Value) {
 				t.Errorf("%s: the entry is %s", name, entries.Values["e00001"])
 			}
