@@ -9,12 +9,12 @@ import (
 	"belfry/pkg/store/driver"
 )
 
-// partRound is the state of a round on some entries of a large array, without the others. It takes the steps of a round on
-// the whole array: the target, which the entries were read with, is read before the sources, it is written only if it
-// is unchanged, and the sources are read again. So docs/mapping.md proves it, too.
+// partRound is the state of a round on some entries of a large array, without the others. It takes the steps of a round
+// on the whole array: the target, which the entries were read with, is read before the sources, it is written only if
+// it is unchanged, and the sources are read again. So docs/mapping.md proves it, too.
 //
-// What needs the other entries is left to a round on the whole array: to remove the last ones, to look for objects
-// that have none, and to check all of them after a change of the owner.
+// A round on the whole array does the work that needs the other entries: it removes the last ones, looks for objects
+// without an entry, and checks all of them after a change of the owner.
 type partRound struct {
 	round
 	read store.Part

@@ -81,15 +81,9 @@ func (w Worker) ChangeEntries(
 // WholeArrays reports whether no large array of the store is to be kept in chunks.
 func (s *Store) WholeArrays() bool { return s.opts.WholeArrays }
 
-// MakeWhole writes an object whose arrays are in chunks again, in a store where none is to be. Nothing else changes but
-// the revision, and there is no event.
-//
-// Errors: Mismatch when the object has another revision; Unavailable.
-func (w Worker) MakeWhole(ctx context.Context, o Stored) error { return w.Reindex(ctx, o) }
-
 // changedEntries is what an event says of the entries that a write has changed.
-func (m *events) changedEntries(w *write) map[string]event.Entries {
-	if len(w.entries) == 0 || m.rules.Hidden(w.array) {
+func changedEntries(w *write) map[string]event.Entries {
+	if len(w.entries) == 0 {
 		return nil
 	}
 	var changed event.Entries

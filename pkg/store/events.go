@@ -67,7 +67,7 @@ func (m *events) envelope(call Call, w *write, now time.Time, revision uint64, b
 	e.Object = m.rules.Visible(body)
 	if w.array != "" { // the object is not whole
 		e.Object, e.ObjectOmitted, e.PreviousOmitted = nil, true, true
-		e.Arrays = m.changedEntries(w)
+		e.Arrays = changedEntries(w)
 	}
 	if m.binaries {
 		e.Binaries = object.Field(body, BinariesField)

@@ -16,7 +16,7 @@ var (
 	_ driver.EntryStore = stepStore{}
 )
 
-// isApart reports whether an array of a body is read and written by its entries, as one is that a backend keeps in
+// isApart reports whether an array of a body can be read and written by its entries, as one is that a backend keeps in
 // chunks.
 func (t *memoryTable) isApart(body []byte, array string) bool {
 	value := object.Field(body, array)
@@ -27,7 +27,7 @@ func (t *memoryTable) isApart(body []byte, array string) bool {
 func (s *memoryStore) GetEntries(ctx context.Context, uuid, array string,
 	uuids []string) (driver.Record, *driver.Entries, bool, error) {
 	r, found, err := s.Get(ctx, uuid)
-	if err != nil || !slices.Contains(s.spec.Arrays, array) || !s.isApart(r.Body, array) {
+	if err != nil || !r.InChunks || !s.isApart(r.Body, array) {
 		return r, nil, found, err
 	}
 	entries := &driver.Entries{Values: map[string][]byte{}}
@@ -46,6 +46,14 @@ func (s *memoryStore) GetEntries(ctx context.Context, uuid, array string,
 	return r, entries, true, nil
 }
 
+// putInChunks notes whether a row has arrays in chunks.
+func (s *memoryStore) putInChunks(r *row) {
+	before := s.rows[r.UUID]
+	arrays := chunk.ArraysOf(&s.spec)
+	may := before != nil && before.InChunks || arrays.More == nil || arrays.More()
+	r.InChunks = may && slices.ContainsFunc(arrays.Names, func(name string) bool { return s.isApart(r.Body, name) })
+}
+
 // withValue returns a body with another value of a field that it has.
 func withValue(body []byte, field string, value []byte) []byte {
 	from, to, _ := object.Span(body, field)
@@ -58,7 +66,7 @@ func (t *memoryTable) whole(w driver.Write) (driver.Write, error) {
 		return w, nil
 	}
 	before := t.rows[w.UUID].Body
-	if !t.isApart(before, w.Array) {
+	if !t.rows[w.UUID].InChunks || !t.isApart(before, w.Array) {
 		return w, chunk.ErrWhole(w.UUID, w.Array)
 	}
 	_ = object.Each(bytes.Clone(w.Body), func(name string, value []byte) bool {

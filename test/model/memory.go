@@ -148,6 +148,7 @@ func (s *memoryStore) put(w driver.Write) error {
 		return err
 	}
 	next := newRow(w)
+	s.putInChunks(next)
 	if r := s.rows[w.UUID]; r != nil {
 		next.events = slices.Clone(r.events)
 	}

@@ -261,6 +261,7 @@ func (s stepStore) Put(_ context.Context, put driver.Write) error {
 				return answer{err: err}
 			}
 		}
+		s.putInChunks(w.row)
 		return answer{err: s.c.write(s.memoryTable, w)}
 	}).err
 }

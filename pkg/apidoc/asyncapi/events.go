@@ -126,15 +126,21 @@ func envelope(s *apimodel.Store, k kind, needed *ordered.Object, optional ...any
 	if k.object {
 		properties.Set("object", apimodel.Ref(s.ObjectName()))
 		properties.Set("objectOmitted", ordered.Of("type", "boolean", "const", true, "description",
-			"The object was too large: get it from the store."))
+			"The object is large: get it from the store."))
 		properties.Set("binaries", ordered.Of("type", "object", "description",
 			"The properties of the object that hold files, and the services of the files.",
 			"additionalProperties", ordered.Of("type", "string")))
 	}
 	if k.former {
 		properties.Set("previous", apimodel.Ref(s.FormerName()))
-		properties.Set("previousOmitted",
-			ordered.Of("type", "boolean", "const", true, "description", "The largest former values were left out."))
+		properties.Set("previousOmitted", ordered.Of("type", "boolean", "const", true, "description",
+			"Former values were left out: the largest, or those of an array in arrays."))
+		properties.Set("arrays", ordered.Of("type", "object", "description",
+			"The entries of a large array that a worker has changed, instead of the object.",
+			"additionalProperties", ordered.Of("type", "object", "properties", ordered.Of(
+				"set", ordered.Of("type", "array", "description", "Entries that are new or have other values.",
+					"items", ordered.Of("type", "object")),
+				"removed", op.Texts("The uuids of entries that were removed.")))))
 		properties.Set("added", op.Texts("The names of the properties that the object did not have before."))
 	}
 	for i := 0; i < len(optional); i += 2 {

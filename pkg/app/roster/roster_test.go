@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,9 +93,10 @@ func TestProcessesAreListed(t *testing.T) {
 	}
 	first.Set = store.NewSet([]*store.Store{positions}, nil)
 	served, log := serving.NewCurrent(first), slog.New(slog.DiscardHandler)
-	own := &List{Served: served, Run: "own", Began: time.Now(), Log: log,
+	own := &List{Served: served, Run: "own", Began: time.Now(), Log: log, Chunks: &atomic.Bool{},
 		Mailers: mailers.New(served, log, serving.NewMetrics())}
 	other := &List{Served: served, Run: "another", Began: time.Now(), Log: log, Roles: []string{"mapping"},
+		Chunks:  &atomic.Bool{},
 		Mailers: mailers.New(served, log, serving.NewMetrics())}
 	own.enroll(t.Context())
 	former := generationOf(", removed: {type: smtp, host: 127.0.0.1, port: 1}")
@@ -134,5 +136,41 @@ func TestProcessesAreListed(t *testing.T) {
 	own.enroll(t.Context())
 	if r, _, err = own.shared().Get(t.Context()); err != nil || len(r.Processes) != 1 {
 		t.Errorf("listed are %+v, %v", r, err)
+	}
+}
+
+// Arrays are put in chunks once all processes have said twice that they read them: the release before does not, and one
+// that has just started has said nothing yet.
+func TestChunksAreWrittenOnceAllProcessesReadThem(t *testing.T) {
+	positions, err := store.Open(t.Context(), model.NewMemory(), store.Options{Name: config.PositionStore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("belfry.yaml", []byte("stores: {Books: {}}\n"), func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := serving.NewGeneration(c, &plan.Plan{Config: c})
+	first.Set = store.NewSet([]*store.Store{positions}, nil)
+	served, log := serving.NewCurrent(first), slog.New(slog.DiscardHandler)
+	own := &List{Served: served, Run: "own", Began: time.Now(), Log: log, Chunks: &atomic.Bool{},
+		Mailers: mailers.New(served, log, serving.NewMetrics())}
+	for i, step := range []struct{ former, chunks bool }{
+		{true, false}, {true, false}, {false, false}, {true, false}, {false, false}, {false, true}, {true, true},
+	} {
+		if _, _, err := own.shared().Change(t.Context(), func(r *roster) bool {
+			if r.Processes == nil {
+				r.Processes = map[string]rosterEntry{}
+			}
+			if delete(r.Processes, "former"); step.former {
+				r.Processes["former"] = rosterEntry{Version: "v1.0.0", Seen: time.Now()}
+			}
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if own.enroll(t.Context()); own.Chunks.Load() != step.chunks {
+			t.Fatalf("step %d: chunks are written: %v, want %v", i, own.Chunks.Load(), step.chunks)
+		}
 	}
 }

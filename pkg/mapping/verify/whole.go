@@ -2,12 +2,12 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync/atomic"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
 
@@ -33,20 +33,11 @@ func (v *verification) wholePage(ctx context.Context, s *store.Store, page []sto
 		case !o.InChunks:
 			return nil
 		case v.options.Repair:
-			return makeWhole(ctx, s, o)
+			return mapping.MakeWhole(ctx, s, o)
 		}
 		left.Add(1)
 		return nil
 	})
 	v.report.InChunks += left.Load()
-	return err
-}
-
-// makeWhole makes an object whole, unless a write has changed it: that write has made it whole.
-func makeWhole(ctx context.Context, s *store.Store, o store.Stored) error {
-	err := store.NewWorker(s).MakeWhole(ctx, o)
-	if errors.Is(err, errs.Mismatch) {
-		return nil
-	}
 	return err
 }

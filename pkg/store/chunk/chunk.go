@@ -5,9 +5,9 @@
 // So the entries of some uuids are read and written with their chunks alone. An entry also has a number, which only
 // grows from one entry to the next: it is the order of the array.
 //
-// The record itself is kept without these arrays, as its head: there they are empty. What is known of each is an Array,
-// which the backend keeps with the head. It must write the head and the chunks that change in one atomic step, or in
-// such a way that a head always has the chunks that were written with it.
+// The record itself is kept without these arrays, as its head: there they are empty. An Array describes each. The
+// backend keeps it with the head. It must write the head and the chunks that change in one atomic step, or in such a
+// way that a head always has the chunks that were written with it.
 package chunk
 
 import (
@@ -123,8 +123,8 @@ func Place(arrays []Array, head []byte) error {
 	for i := range arrays {
 		from, to, ok := object.Span(head, arrays[i].Name)
 		if !ok || string(head[from:to]) != "[]" {
-			return errs.New(errs.Internal, "the array %s is in chunks, and the object without them has another value of it",
-				arrays[i].Name)
+			return errs.New(errs.Internal,
+				"the array %s is in chunks, and the object without them has another value of it", arrays[i].Name)
 		}
 		arrays[i].At = from
 	}
@@ -134,7 +134,8 @@ func Place(arrays []Array, head []byte) error {
 
 // ErrWhole is the error of a change of entries of an array that is not in chunks.
 func ErrWhole(uuid, array string) error {
-	return errs.New(errs.Internal, "the array %s of %s is not in chunks, so its entries can't be changed alone", array, uuid)
+	return errs.New(errs.Internal,
+		"the array %s of %s is not in chunks, so its entries can't be changed alone", array, uuid)
 }
 
 func errMalformed() error {

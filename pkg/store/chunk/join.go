@@ -3,6 +3,7 @@ package chunk
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"belfry/pkg/errs"
 )
@@ -36,7 +37,12 @@ func Join(head []byte, arrays []Content) ([]byte, error) {
 
 // appendTo appends the array.
 func (c *Content) appendTo(body []byte) ([]byte, error) {
-	values, err := c.ordered()
+	buffer := valueBuffers.Get().(*[][]byte)
+	defer func() {
+		clear(*buffer)
+		valueBuffers.Put(buffer)
+	}()
+	values, err := c.ordered(buffer)
 	if err != nil {
 		return nil, err
 	}
@@ -53,18 +59,27 @@ func (c *Content) appendTo(body []byte) ([]byte, error) {
 	}
 	body = append(body, ']')
 	if count != c.Count || len(body)-begins != c.length() {
-		return nil, errs.New(errs.Internal, "the array %s has %d entries of %d bytes in its chunks, and should have %d of %d: "+
-			"the data is damaged; restore a backup", c.Name, count, len(body)-begins-1, c.Count, c.Bytes)
+		return nil, errs.New(errs.Internal,
+			"the array %s has %d entries of %d bytes in its chunks, and should have %d of %d: the data is damaged; "+
+				"restore a backup", c.Name, count, len(body)-begins-1, c.Count, c.Bytes)
 	}
 	return body, nil
 }
 
-// ordered returns the values of the entries in the order of their numbers, with nil between them.
-func (c *Content) ordered() ([][]byte, error) {
+// valueBuffers has lists of values, which are large where arrays are.
+var valueBuffers = sync.Pool{New: func() any { return new([][]byte) }}
+
+// ordered returns the values of the entries in the order of their numbers, with nil between them, in the buffer if they
+// have no order of their own.
+func (c *Content) ordered(buffer *[][]byte) ([][]byte, error) {
 	if sparse(c.Next, c.Count) {
 		return c.sorted()
 	}
-	values, valid := make([][]byte, c.Next), true
+	if cap(*buffer) < c.Next {
+		*buffer = make([][]byte, c.Next)
+	}
+	*buffer = (*buffer)[:c.Next]
+	values, valid := *buffer, true
 	for _, data := range c.Data {
 		err := each(data, func(e entry) {
 			if e.number >= len(values) || values[e.number] != nil {

@@ -56,8 +56,8 @@ type Spec struct {
 	// an array is not among them is whole after its next write.
 	Arrays []string
 
-	// MoreChunks reports whether arrays may be put in chunks that are whole: all processes that share the store can read
-	// chunks. nil: they may.
+	// MoreChunks reports whether arrays may be put in chunks that are whole: all processes that share the store can
+	// read chunks. nil: they may.
 	MoreChunks func() bool
 
 	// Online says that other handles of the store, with other indexes, may be in use during Open and after it, in this
@@ -320,8 +320,10 @@ type Entries struct {
 // without the others. All other methods have records as they are without chunks.
 type EntryStore interface {
 	// GetEntries is Get for some entries of an array. entries is nil when the array is not in chunks, or should be
-	// written as a whole: the record is then that of Get. Else the arrays in chunks are empty in the body of the record.
-	GetEntries(ctx context.Context, uuid, array string, uuids []string) (r Record, entries *Entries, found bool, err error)
+	// written as a whole: the record is then that of Get. Else the arrays in chunks are empty in the body of the
+	// record.
+	GetEntries(ctx context.Context, uuid, array string, uuids []string) (
+		r Record, entries *Entries, found bool, err error)
 }
 
 // KeyCounter is implemented by a store that counts the records of a query without reading them.

@@ -49,8 +49,8 @@ func chunkOf(value []byte) ([]byte, error) {
 	return value[1:], nil
 }
 
-// contents reads arrays with all their chunks.
-func (s *records) contents(from pebble.Reader, uuid string, encoded []byte) ([]chunk.Content, error) {
+// contents reads arrays with all their chunks. These are appended to a buffer, in which they stay.
+func (s *records) contents(from pebble.Reader, uuid string, encoded []byte, buffer *[]byte) ([]chunk.Content, error) {
 	arrays, err := chunk.Decode(encoded)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *records) contents(from pebble.Reader, uuid string, encoded []byte) ([]c
 	contents := make([]chunk.Content, len(arrays))
 	for i, a := range arrays {
 		contents[i] = chunk.Content{Array: a, Data: make([][]byte, a.Chunks)}
-		if err := s.readChunks(from, uuid, &contents[i]); err != nil {
+		if err := s.readChunks(from, uuid, &contents[i], buffer); err != nil {
 			return nil, err
 		}
 	}
@@ -66,14 +66,14 @@ func (s *records) contents(from pebble.Reader, uuid string, encoded []byte) ([]c
 }
 
 // readChunks reads all chunks of an array in one range.
-func (s *records) readChunks(from pebble.Reader, uuid string, c *chunk.Content) (err error) {
+func (s *records) readChunks(from pebble.Reader, uuid string, c *chunk.Content, buffer *[]byte) (err error) {
 	prefix := appendChunksKey(nil, s.id, uuid, c.Name)
 	it, err := from.NewIter(prefixBounds(prefix))
 	if err != nil {
 		return wrapReadError(err)
 	}
 	defer func() { err = errors.Join(err, wrapReadError(it.Error()), wrapReadError(it.Close())) }()
-	all := make([]byte, 0, c.Bytes+c.Bytes/4+c.Chunks*8)
+	all := slices.Grow(*buffer, c.Bytes+8*c.Count)
 	for ok := it.First(); ok; ok = it.Next() {
 		key, value := it.Key()[len(prefix):], it.Value()
 		if len(key) != 4 || int(binary.BigEndian.Uint32(key)) >= len(c.Data) {
@@ -87,12 +87,15 @@ func (s *records) readChunks(from pebble.Reader, uuid string, c *chunk.Content) 
 		all = append(all, data...)
 		c.Data[binary.BigEndian.Uint32(key)] = all[begins:len(all):len(all)]
 	}
+	*buffer = all
 	return nil
 }
 
 // joined returns the body of a record whose arrays are in chunks. from is where the record was read.
 func (s *records) joined(from pebble.Reader, uuid string, r *stored) ([]byte, error) {
-	contents, err := s.contents(from, uuid, r.arrays)
+	buffer := s.b.chunks.get()
+	defer s.b.chunks.put(buffer)
+	contents, err := s.contents(from, uuid, r.arrays, buffer)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +175,7 @@ func (s *store) split(p current, w *driver.Write, next *stored) (changed []chang
 	if len(p.arrays) == 0 && !s.arrays.May(w.Body) {
 		return nil, nil
 	}
-	before, err := s.contents(s.b.db, w.UUID, p.arrays)
+	before, err := s.contents(s.b.db, w.UUID, p.arrays, new([]byte))
 	if err != nil {
 		return nil, err
 	}

@@ -37,9 +37,9 @@
 // decode a body that may have grown to a megabyte. And it removes the entries that
 // exist even if the program that wrote them computed keys differently.
 //
-// Of a record with large arrays, the value is the head and what package chunk keeps of each array. Its format is another
-// one, so that a version which does not know chunks reports the record instead of showing empty arrays. The chunks are
-// changed in the batch of the head, and are read in the same snapshot as the head.
+// Of a record with large arrays, the value is the head and what package chunk keeps of each array. Its format is
+// another one, so that a version which does not know chunks reports the record instead of showing empty arrays. The
+// chunks are changed in the batch of the head, and are read in the same snapshot as the head.
 //
 // # Writes
 //

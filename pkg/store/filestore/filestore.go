@@ -61,7 +61,8 @@ type Backend struct {
 	committer *committer
 	db        *pebble.DB
 	lock      *pebble.Lock
-	keys      keyBuffers
+	keys      buffers
+	chunks    buffers // of the chunks of arrays, until they are joined
 	cache     *growingCache
 	folder    string
 	files     vfs.FS

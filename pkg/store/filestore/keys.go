@@ -24,10 +24,10 @@ const (
 	revisionSize = 8
 )
 
-// keyBuffers pools key buffers, so that Get does not allocate keys.
-type keyBuffers struct{ pool sync.Pool }
+// buffers pools buffers, so that Get does not allocate keys, and chunks for as long as it joins them.
+type buffers struct{ pool sync.Pool }
 
-func (b *keyBuffers) get() *[]byte {
+func (b *buffers) get() *[]byte {
 	if buf, ok := b.pool.Get().(*[]byte); ok {
 		return buf
 	}
@@ -35,7 +35,7 @@ func (b *keyBuffers) get() *[]byte {
 	return &buf
 }
 
-func (b *keyBuffers) put(buf *[]byte) {
+func (b *buffers) put(buf *[]byte) {
 	*buf = (*buf)[:0]
 	b.pool.Put(buf)
 }

@@ -37,7 +37,7 @@ func (d *doc) of(from, to int) *doc {
 	return d
 }
 
-// with is a copy of a doc, without the entries of a uuid, and with others at the end.
+// without is a copy of a doc without the entry of a uuid.
 func (d *doc) without(uuid string) *doc {
 	next := *d
 	next.Entries = slices.DeleteFunc(slices.Clone(d.Entries), func(e json.RawMessage) bool {
@@ -179,7 +179,7 @@ func changedEntries(f *fixture) {
 		}
 	}
 	if _, entries, found, err := chunks.GetEntries(f.ctx, "a", "another", nil); err != nil || entries != nil || !found {
-		f.Fatalf("got the entries %v of an array that is none, found %v, error %v", entries, found, err)
+		f.Fatalf("got the entries %v of another field, found %v, error %v", entries, found, err)
 	}
 	wantEntries := func(revision uint64, d *doc, uuids ...string) {
 		f.Helper()
@@ -194,7 +194,8 @@ func changedEntries(f *fixture) {
 			length += len(e) + 1
 		}
 		if entries.Count != len(d.Entries) || entries.Bytes != length {
-			f.Fatalf("there are %d entries of %d bytes, want %d of %d", entries.Count, entries.Bytes, len(d.Entries), length)
+			f.Fatalf("there are %d entries of %d bytes, want %d of %d", entries.Count, entries.Bytes, len(d.Entries),
+				length)
 		}
 		for _, uuid := range uuids {
 			at := slices.IndexFunc(d.Entries, func(e json.RawMessage) bool {
@@ -232,8 +233,8 @@ func changedEntries(f *fixture) {
 	s.put("a", 5, 6, d)
 	wantEntries(6, d, "e00001", "added")
 	s.put("a", 6, 7, nil)
-	if r, entries, found, err := chunks.GetEntries(f.ctx, "a", arrayField, nil); err != nil || entries != nil || !found ||
-		!r.Deleted {
+	r, entries, found, err := chunks.GetEntries(f.ctx, "a", arrayField, nil)
+	if err != nil || entries != nil || !found || !r.Deleted {
 		f.Fatalf("got %s, %v, found %v, error %v; want the tombstone", describe(r), entries, found, err)
 	}
 }

@@ -22,6 +22,7 @@ func concurrentTests() []test {
 		{"no write is lost, and no key is missing, while an index is built", buildDuringWrites},
 		{"intersections are complete, and of one moment, while other records change their keys",
 			intersectionsDuringUpdates},
+		{"entries of a large array are of one revision while others change them", entriesDuringChanges},
 	}
 }
 

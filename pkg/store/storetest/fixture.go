@@ -146,7 +146,8 @@ type testStore struct {
 func (f *fixture) open(name string, indexes ...driver.Index) *testStore {
 	f.Helper()
 	s := &testStore{f: f, name: name, indexes: indexes}
-	store, err := f.backend.Open(f.ctx, driver.Spec{Name: name, Indexes: indexes, Keys: s.keys, Arrays: []string{arrayField}})
+	store, err := f.backend.Open(f.ctx,
+		driver.Spec{Name: name, Indexes: indexes, Keys: s.keys, Arrays: []string{arrayField}})
 	if err != nil {
 		f.Fatalf("opening the store %s: %v", name, err)
 	}
