@@ -7,7 +7,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
 	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
@@ -32,6 +31,9 @@ const (
 	perChunk = 16 // the type, the name and the length of its field
 )
 
+// bodies is the part of a store that reads and writes bodies in chunks.
+type bodies struct{ *store }
+
 // inChunks is a body in chunks as it is kept, or a part of it.
 type inChunks struct {
 	head   []byte
@@ -40,7 +42,7 @@ type inChunks struct {
 }
 
 // chunksIn returns what a document has of a body in chunks; nil: it has no such body.
-func (s *store) chunksIn(doc bson.Raw) (*inChunks, error) {
+func (s bodies) chunksIn(doc bson.Raw) (*inChunks, error) {
 	body, ok := doc.Lookup(bodyField).DocumentOK()
 	if !ok {
 		return nil, nil
@@ -58,7 +60,7 @@ func (s *store) chunksIn(doc bson.Raw) (*inChunks, error) {
 }
 
 // errDamaged says which record an error of package chunk is about.
-func (s *store) errDamaged(doc bson.Raw, err error) error {
+func (s bodies) errDamaged(doc bson.Raw, err error) error {
 	return errs.Wrap(err, errs.Internal, "the collection %s of %s has a document with the _id %s: %v",
 		s.collection.Name(), s.b.address, doc.Lookup(idField), err)
 }
@@ -168,10 +170,10 @@ type bodyChange struct{ set, unset bson.D }
 func setBody(value any) bodyChange { return bodyChange{set: bson.D{{Key: bodyField, Value: value}}} }
 
 // newBody returns the field of a body whose record is new.
-func (s *store) newBody(body []byte) any { return bodyValue(split(s.arrays, body, nil)) }
+func (s bodies) newBody(body []byte) any { return bodyValue(split(s.arrays, body, nil)) }
 
 // bodyOver returns the change of the body that a create makes over a tombstone.
-func (s *store) bodyOver(w *driver.Write) bodyChange {
+func (s bodies) bodyOver(w *driver.Write) bodyChange {
 	if w.Body == nil {
 		return bodyChange{unset: bson.D{{Key: bodyField, Value: ""}}}
 	}
@@ -195,14 +197,15 @@ func (c *bodyChange) setChunks(array string, chunks map[int][]byte) {
 
 // bodyChange returns the change of the body that an update of a live record makes. It first reads the chunks of a
 // record whose new body has a large array, at the revision that the update requires.
-func (s *store) bodyChange(ctx context.Context, w *driver.Write) (bodyChange, error) {
+func (s bodies) bodyChange(ctx context.Context, w *driver.Write) (bodyChange, error) {
 	switch {
 	case w.Array != "":
 		return s.changeEntries(ctx, w)
 	case !s.hasLarge(w.Body):
 		return s.bodyOver(w), nil
 	}
-	doc, err := s.findOne(ctx, s.readLatest, atRevision(w), bson.D{{Key: arraysPath, Value: 1}, {Key: chunksPath, Value: 1}})
+	doc, err := s.findOne(ctx, s.readLatest, atRevision(w),
+		bson.D{{Key: arraysPath, Value: 1}, {Key: chunksPath, Value: 1}})
 	if err != nil {
 		return bodyChange{}, err
 	}
@@ -223,16 +226,9 @@ func (s *store) bodyChange(ctx context.Context, w *driver.Write) (bodyChange, er
 
 // hasLarge reports whether an array of a body may have to be in chunks. One that has become smaller is whole, so that
 // writes of small bodies don't read the record first.
-func (s *store) hasLarge(body []byte) bool {
-	if len(body) < chunk.Least {
-		return false
-	}
-	for _, name := range s.arrays.Names {
-		if from, to, ok := object.Span(body, name); ok && to-from >= chunk.Least {
-			return true
-		}
-	}
-	return false
+func (s bodies) hasLarge(body []byte) bool {
+	_, contents := chunk.Arrays{Names: s.arrays.Names}.Split(body, nil)
+	return len(contents) > 0
 }
 
 // changeOf returns the change of a body in chunks to another one.
@@ -259,7 +255,7 @@ func changeOf(head []byte, before, after []chunk.Content) bodyChange {
 }
 
 // changeEntries returns the change of a body of which some entries change.
-func (s *store) changeEntries(ctx context.Context, w *driver.Write) (bodyChange, error) {
+func (s bodies) changeEntries(ctx context.Context, w *driver.Write) (bodyChange, error) {
 	uuids := make([]string, len(w.Entries))
 	for i := range w.Entries {
 		uuids[i] = w.Entries[i].UUID
@@ -281,7 +277,7 @@ func (s *store) changeEntries(ctx context.Context, w *driver.Write) (bodyChange,
 }
 
 // changed returns the change of a body in chunks, of which the chunks were read that entries are in.
-func (s *store) changed(doc bson.Raw, kept *inChunks, w *driver.Write) (bodyChange, error) {
+func (s bodies) changed(doc bson.Raw, kept *inChunks, w *driver.Write) (bodyChange, error) {
 	a := chunk.Find(kept.arrays, w.Array)
 	after, chunks, err := a.Change(w.Entries, kept.read(w.Array))
 	if err != nil {

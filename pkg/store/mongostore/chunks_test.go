@@ -43,7 +43,8 @@ type shelf struct {
 // book is an entry of about 100 bytes.
 func book(n int, title string) driver.Entry {
 	uuid := fmt.Sprintf("e%05d", n)
-	return driver.Entry{UUID: uuid, Value: fmt.Appendf(nil, `{"uuid":%q,"title":%q}`, uuid, title+strings.Repeat("x", 70))}
+	title += strings.Repeat("x", 70)
+	return driver.Entry{UUID: uuid, Value: fmt.Appendf(nil, `{"uuid":%q,"title":%q}`, uuid, title)}
 }
 
 func shelfOf(tag string, count int) shelf {

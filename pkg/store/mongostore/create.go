@@ -53,7 +53,7 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 		case found && (!there.Deleted || there.Revision >= w.FirstRevision()):
 			return errMismatch()
 		case found:
-			err := s.update(ctx, w, s.bodyOver(w),
+			err := s.update(ctx, w, bodies{s}.bodyOver(w),
 				bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: revisionText(there.Revision)}})
 			if !errors.Is(err, errs.Mismatch) || try == createAttempts {
 				return err

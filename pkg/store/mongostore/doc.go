@@ -54,13 +54,12 @@
 // condition on the revision also holds for what it was computed from. No read of a document sees a part of it.
 //
 // GetEntries reads a record without its chunks, and then with some of them: which ones depends on their number. The
-// handle remembers that number, and what was read until a write uses it. So a further change reads once and writes once.
+// handle remembers that number, and what was read until a write uses it. So a further change reads and writes once.
 //
 // A write of the whole body reads the chunks of a record first if the body has a large array, and writes those that
 // differ. Another body replaces the field, without a read.
 //
-// Chunks take up to eight bytes more for each entry. A body that could be too large for a document then is not put in
-// chunks.
+// Chunks take up to eight bytes more for each entry. A body that could be too large for a document then stays whole.
 //
 // # Keys
 //

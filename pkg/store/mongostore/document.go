@@ -99,7 +99,7 @@ func (s *store) document(w *driver.Write) (bson.D, error) {
 	}
 	doc := append(bson.D{{Key: idField, Value: w.UUID}}, set...)
 	if w.Body != nil {
-		doc = append(doc, bson.E{Key: bodyField, Value: s.newBody(w.Body)})
+		doc = append(doc, bson.E{Key: bodyField, Value: bodies{s}.newBody(w.Body)})
 	}
 	events := w.Events()
 	if len(events) == 0 {
@@ -155,7 +155,7 @@ func (s *store) updateKeys(uuid string, keys []driver.Key) (set, unset bson.D, e
 
 // decodeRecord decodes a document.
 func (s *store) decodeRecord(doc bson.Raw) (driver.Record, error) {
-	r, err := s.decodeHead(doc)
+	r, err := bodies{s}.decodeHead(doc)
 	if err != nil || r.Deleted {
 		return r, err
 	}
@@ -163,7 +163,7 @@ func (s *store) decodeRecord(doc bson.Raw) (driver.Record, error) {
 		r.Body = append([]byte{}, body...)
 		return r, nil
 	}
-	kept, err := s.chunksIn(doc)
+	kept, err := bodies{s}.chunksIn(doc)
 	switch {
 	case err != nil:
 		return driver.Record{}, err
@@ -172,11 +172,11 @@ func (s *store) decodeRecord(doc bson.Raw) (driver.Record, error) {
 	}
 	r.InChunks = true
 	r.Body, err = kept.body()
-	return r, s.errDamaged(doc, err)
+	return r, bodies{s}.errDamaged(doc, err)
 }
 
 // decodeHead decodes what a document has of a record except its body.
-func (s *store) decodeHead(doc bson.Raw) (r driver.Record, err error) {
+func (s bodies) decodeHead(doc bson.Raw) (r driver.Record, err error) {
 	uuid, ok := doc.Lookup(idField).StringValueOK()
 	text, ok2 := doc.Lookup(revisionField).StringValueOK()
 	revision, err := strconv.ParseUint(text, 10, 64)

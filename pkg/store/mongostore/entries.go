@@ -13,12 +13,12 @@ import (
 
 var _ driver.EntryStore = (*store)(nil)
 
-// GetEntries implements driver.EntryStore. Which chunks it needs depends on how many there are: unless it knows that, it
-// reads the record without chunks first, and then with those. Each read is of one document, and so of one revision.
+// GetEntries implements driver.EntryStore. Which chunks it needs depends on how many there are: unless it knows that,
+// it reads the record without chunks first, and then with those. Each read is of one document, and so of one revision.
 func (s *store) GetEntries(ctx context.Context, uuid, array string,
 	uuids []string) (r driver.Record, entries *driver.Entries, found bool, err error) {
-	doc, kept, err := s.findChunks(ctx, s.collection, bson.D{{Key: idField, Value: uuid}}, arrayID{uuid, array}, uuids,
-		s.withoutChunks())
+	doc, kept, err := bodies{s}.findChunks(ctx, s.collection, bson.D{{Key: idField, Value: uuid}},
+		arrayID{uuid, array}, uuids, bodies{s}.withoutChunks())
 	if err != nil || doc == nil {
 		return r, nil, false, err
 	}
@@ -31,12 +31,13 @@ func (s *store) GetEntries(ctx context.Context, uuid, array string,
 		r, found, err = s.Get(ctx, uuid)
 		return r, nil, found, err
 	}
-	if r, err = s.decodeHead(doc); err != nil {
+	r, err = bodies{s}.decodeHead(doc)
+	if err != nil {
 		return r, nil, false, err
 	}
 	r.Body, r.InChunks = bytes.Clone(kept.head), true
 	if entries, err = a.Some(uuids, kept.read(array)); err != nil {
-		return r, nil, false, s.errDamaged(doc, err)
+		return r, nil, false, bodies{s}.errDamaged(doc, err)
 	}
 	s.recent.keep(arrayID{uuid, array}, a.Chunks, doc)
 	return r, entries, true, nil
@@ -44,7 +45,7 @@ func (s *store) GetEntries(ctx context.Context, uuid, array string,
 
 // withoutChunks is the projection of a record without what GetEntries does not need. It has the whole body of a record
 // that is not in chunks, which is then read at once.
-func (s *store) withoutChunks() bson.D {
+func (s bodies) withoutChunks() bson.D {
 	fields := bson.D{{Key: chunksPath, Value: 0}, {Key: eventsField, Value: 0}}
 	for _, ix := range s.indexes {
 		fields = append(fields, bson.E{Key: keyField(ix), Value: 0})
@@ -67,9 +68,9 @@ func withChunks(array string, chunks int, uuids []string) bson.D {
 }
 
 // findChunks reads the document that matches a filter: with the chunks of an array that entries are in, or by another
-// projection if the array is not in chunks. doc is nil if there is none, and kept is nil if its body is not in chunks.
+// projection if the array is not in chunks. doc is nil if no document matches; kept is nil if its body is not in chunks.
 // It reads again only if the number of chunks is not the one that it knew.
-func (s *store) findChunks(ctx context.Context, from *mongo.Collection, filter bson.D, id arrayID, uuids []string,
+func (s bodies) findChunks(ctx context.Context, from *mongo.Collection, filter bson.D, id arrayID, uuids []string,
 	other bson.D) (doc bson.Raw, kept *inChunks, err error) {
 	for chunks := s.recent.chunks(id); ; {
 		projection := other
@@ -100,8 +101,8 @@ func (s *store) findChunks(ctx context.Context, from *mongo.Collection, filter b
 }
 
 // knownChunks is findChunks for a write of what GetEntries has read before, without a request; kept is nil if that is
-// not known any more.
-func (s *store) knownChunks(w *driver.Write, uuids []string) (doc bson.Raw, kept *inChunks, err error) {
+// no longer known.
+func (s bodies) knownChunks(w *driver.Write, uuids []string) (doc bson.Raw, kept *inChunks, err error) {
 	doc = s.recent.take(arrayID{w.UUID, w.Array})
 	if text, _ := doc.Lookup(revisionField).StringValueOK(); text != revisionText(w.IfRevision) {
 		return nil, nil, nil

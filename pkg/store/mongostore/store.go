@@ -48,7 +48,7 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 }
 
 func (s *store) get(ctx context.Context, from *mongo.Collection, uuid string) (driver.Record, bool, error) {
-	doc, err := s.findOne(ctx, from, bson.D{{Key: idField, Value: uuid}}, recordFields(idField))
+	doc, err := bodies{s}.findOne(ctx, from, bson.D{{Key: idField, Value: uuid}}, recordFields(idField))
 	if err != nil || doc == nil {
 		return driver.Record{}, false, err
 	}
@@ -56,8 +56,8 @@ func (s *store) get(ctx context.Context, from *mongo.Collection, uuid string) (d
 	return record, err == nil, err
 }
 
-// findOne reads the document that matches a filter; nil: there is none.
-func (s *store) findOne(ctx context.Context, from *mongo.Collection, filter, projection bson.D) (bson.Raw, error) {
+// findOne reads the document that matches a filter; nil: no document does.
+func (s bodies) findOne(ctx context.Context, from *mongo.Collection, filter, projection bson.D) (bson.Raw, error) {
 	limited, cancel := s.b.withTimeout(ctx)
 	defer cancel()
 	doc, err := from.FindOne(limited, filter, options.FindOne().SetProjection(projection)).Raw()
@@ -81,7 +81,7 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	if w.IfRevision == 0 {
 		return s.wrapError(ctx, "write", s.create(ctx, &w))
 	}
-	body, err := s.bodyChange(ctx, &w)
+	body, err := bodies{s}.bodyChange(ctx, &w)
 	if err != nil {
 		return err
 	}
