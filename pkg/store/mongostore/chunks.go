@@ -25,7 +25,7 @@ const (
 // maxInChunks is the maximum size of a body in chunks: a change of entries then leaves it below the size of a document.
 const maxInChunks = maxWrite - 1<<20
 
-// What chunks take beside the bytes of entries, at most.
+// Chunks take at most so many bytes beside those of entries.
 const (
 	perEntry = 8  // its number and its length
 	perChunk = 16 // the type, the name and the length of its field

@@ -67,9 +67,9 @@ func withChunks(array string, chunks int, uuids []string) bson.D {
 	return fields
 }
 
-// findChunks reads the document that matches a filter: with the chunks of an array that entries are in, or by another
-// projection if the array is not in chunks. doc is nil if no document matches; kept is nil if its body is not in chunks.
-// It reads again only if the number of chunks is not the one that it knew.
+// findChunks reads the document that matches a filter, with the chunks of an array that entries are in. The other
+// projection is for a document whose number of chunks is not known. doc is nil if no document matches. kept is nil if
+// the body is not in chunks. It reads again only if the number of chunks is not the one that it knew.
 func (s bodies) findChunks(ctx context.Context, from *mongo.Collection, filter bson.D, id arrayID, uuids []string,
 	other bson.D) (doc bson.Raw, kept *inChunks, err error) {
 	for chunks := s.recent.chunks(id); ; {
