@@ -126,6 +126,9 @@ func ParseMediaType(given string) (media string, parameters map[string]string, e
 
 // HasMedia reports whether the body says that it has a media type.
 func (x *Exchange) HasMedia(want string) bool {
+	if given := x.Request.Header["Content-Type"]; len(given) == 0 || given[0] == JSON {
+		return want == JSON && len(given) > 0
+	}
 	media, _, err := ParseMediaType(x.Request.Header.Get("Content-Type"))
 	return err == nil && mediaOf(media) == want
 }

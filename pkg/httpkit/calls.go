@@ -107,10 +107,11 @@ func (c *Calls) authenticate(x *Exchange) (*sessions.Session, error) {
 		return nil, nil
 	}
 	session, err := c.o.Auth.Authenticate(x)
-	switch kind := errs.KindOf(err); {
-	case err == nil:
+	if err == nil {
 		x.session, x.authenticated, x.refused = session, true, nil
-	case kind == errs.Unauthenticated, kind == errs.Denied: // as often as it is asked
+		return session, nil
+	}
+	if kind := errs.KindOf(err); kind == errs.Unauthenticated || kind == errs.Denied { // as often as it is asked
 		x.session, x.authenticated, x.refused = nil, true, err
 	}
 	return session, err

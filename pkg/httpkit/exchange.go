@@ -211,17 +211,13 @@ func (x *Exchange) LogFailureAt(level slog.Level) { x.failureLevel = level }
 // the request.
 func (x *Exchange) MarkStream() { x.stream = true }
 
-type readsKey struct{}
-
-// WithReads has Reads call a function.
-func WithReads(ctx context.Context, reads func()) context.Context {
-	return context.WithValue(ctx, readsKey{}, reads)
-}
+// ReadsKey is the key of the value in the context of a request whose method Reads is called by the function Reads.
+type ReadsKey struct{}
 
 // Reads says that the rest of a request changes no object with the configuration with which it began, and may last for
 // hours: a reload need not wait for it before it builds indexes.
 func Reads(ctx context.Context) {
-	if reads, ok := ctx.Value(readsKey{}).(func()); ok {
-		reads()
+	if use, ok := ctx.Value(ReadsKey{}).(interface{ Reads() }); ok {
+		use.Reads()
 	}
 }

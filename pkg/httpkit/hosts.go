@@ -55,6 +55,9 @@ func (h *Hosts) Accepts(ctx context.Context, host string) bool {
 // are the loopback addresses and the address that the client connected to: no page of
 // another origin can have those as its host, since DNS is not asked for them.
 func (h *Hosts) accepts(ctx context.Context, host string) bool {
+	if h.names[host] {
+		return true // without a port, and in the form that is compared: most requests that a proxy passes on
+	}
 	name := canonicalHost(WithoutPort(host))
 	if h.names[name] {
 		return true

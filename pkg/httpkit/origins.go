@@ -103,7 +103,11 @@ func (o *Origins) TrustReferer(x *Exchange) bool {
 
 // BearerToken returns the token of the Authorization header.
 func (x *Exchange) BearerToken() (token string, ok bool) {
-	scheme, token, _ := strings.Cut(x.Request.Header.Get("Authorization"), " ")
+	given := x.Request.Header["Authorization"]
+	if len(given) == 0 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 

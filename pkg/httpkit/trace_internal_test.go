@@ -6,6 +6,23 @@ import (
 	"testing"
 )
 
+// Each request is checked for its host, its token and its media type, which takes no memory for what most requests send.
+func TestChecksOfEachRequestAllocateNothing(t *testing.T) {
+	x := &Exchange{Request: httptest.NewRequest(http.MethodPost, "/books", http.NoBody), route: &route{}}
+	x.Request.Header.Set("Content-Type", JSON)
+	hosts := NewHosts("https://books.example.com")
+	if n := testing.AllocsPerRun(100, func() {
+		if !hosts.Accepts(x.Request.Context(), "books.example.com") || !hosts.Accepts(x.Request.Context(), "localhost") {
+			t.Error("a configured host is refused")
+		}
+		if _, ok := x.BearerToken(); ok || x.HasMedia(NDJSON) || !x.HasMedia(JSON) || x.CheckMedia(JSON, NDJSON) != nil {
+			t.Error("the headers say something else")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // What is off costs nothing: a request without tracing has no allocation for it.
 func TestTracesThatAreOffAllocateNothing(t *testing.T) {
 	x := &Exchange{Request: httptest.NewRequest(http.MethodPost, "/books", http.NoBody), route: &route{}}

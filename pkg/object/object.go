@@ -117,7 +117,8 @@ func Of(v any) (Object, error) {
 // Encode writes the object as compact JSON, uuid first, then by name, so that
 // equal objects have equal encodings.
 func (o Object) Encode() []byte {
-	names := make([]string, 0, len(o))
+	var room [16]string // that few names need no memory
+	names := room[:0]
 	size := 2
 	for name, value := range o {
 		names = append(names, name)
@@ -216,8 +217,20 @@ func Text(value []byte) (string, bool) {
 	if inner := value[1 : len(value)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner), true
 	}
-	s, err := jsontext.AppendUnquote(nil, value)
-	return string(s), err == nil
+	s, ok := AppendText(nil, value)
+	return string(s), ok
+}
+
+// AppendText appends the value of a JSON string. It reports false for any other JSON value.
+func AppendText(dst, value []byte) ([]byte, bool) {
+	if len(value) < 2 || value[0] != '"' || value[len(value)-1] != '"' {
+		return dst, false
+	}
+	if inner := value[1 : len(value)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return append(dst, inner...), true
+	}
+	text, err := jsontext.AppendUnquote(dst, value)
+	return text, err == nil
 }
 
 // AppendString appends s as a JSON string.

@@ -18,15 +18,18 @@ type Part struct {
 	Entries *driver.Entries // nil: the object was read whole
 }
 
-// apart returns the arrays whose entries workers may read and write without the rest of the object: nothing else of the
-// object is computed from them.
-func (o *Options) apart(lists []string) []string {
-	if len(o.Computed.Names()) > 0 || o.WholeArrays {
+// apart returns the arrays whose entries workers may read and write without the rest of the object: nothing depends on
+// all entries. read are the fields that indexes have.
+func (o *Options) apart(read []string) []string {
+	if o.WholeArrays {
 		return nil
+	}
+	for _, name := range o.Computed.Names() {
+		read = append(read, o.Computed.Reads(name)...)
 	}
 	return slices.DeleteFunc(slices.Clone(o.Arrays), func(array string) bool {
 		of := func(field string) bool { top, _, _ := strings.Cut(field, "."); return top == array }
-		return slices.ContainsFunc(lists, of) || slices.ContainsFunc(o.CopiedFrom, of) ||
+		return slices.ContainsFunc(read, of) || slices.ContainsFunc(o.CopiedFrom, of) ||
 			slices.ContainsFunc(slices.Concat(o.Unique...), of)
 	})
 }

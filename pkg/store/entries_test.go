@@ -32,24 +32,28 @@ func shelfOf(t *testing.T, s *store.Store, entries int) store.Stored {
 
 // Entries are read alone where nothing else of the object depends on them, and the array is large.
 func TestEntriesAreReadAloneWhereNothingDependsOnThem(t *testing.T) {
-	computed, problems := policy.CompileComputed(map[string]string{"count": "size(books)"},
-		policy.Known{Arrays: []string{"books"}})
-	if len(problems) > 0 {
-		t.Fatal(problems)
+	compile := func(expression string) *policy.Computed {
+		computed, problems := policy.CompileComputed(map[string]string{"made": expression},
+			policy.Known{Arrays: []string{"books"}})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return computed
 	}
 	for name, c := range map[string]struct {
 		options store.Options
 		entries int
 		alone   bool
 	}{
-		"a large array":                 {store.Options{Indexes: []query.Index{query.NewIndex([]string{"name"})}}, 600, true},
-		"a small array":                 {store.Options{}, 100, false},
-		"a computed property":           {store.Options{Computed: computed}, 600, false},
-		"an index of the array":         {store.Options{Indexes: []query.Index{query.NewIndex([]string{"books.title"})}}, 600, false},
-		"a unique array":                {store.Options{Unique: [][]string{{"name", "books"}}}, 600, false},
-		"an array that is copied":       {store.Options{CopiedFrom: []string{"books"}}, 600, false},
-		"arrays that are to be whole":   {store.Options{WholeArrays: true}, 600, false},
-		"arrays that others can't read": {store.Options{MoreChunks: func() bool { return false }}, 600, false},
+		"a large array":                  {store.Options{Indexes: []query.Index{query.NewIndex([]string{"name"})}}, 600, true},
+		"a small array":                  {store.Options{}, 100, false},
+		"a computed property of it":      {store.Options{Computed: compile("size(books)")}, 600, false},
+		"a computed property of another": {store.Options{Computed: compile("name + '!'")}, 600, true},
+		"an index of the array":          {store.Options{Indexes: []query.Index{query.NewIndex([]string{"books.title"})}}, 600, false},
+		"a unique array":                 {store.Options{Unique: [][]string{{"name", "books"}}}, 600, false},
+		"an array that is copied":        {store.Options{CopiedFrom: []string{"books"}}, 600, false},
+		"arrays that are to be whole":    {store.Options{WholeArrays: true}, 600, false},
+		"arrays that others can't read":  {store.Options{MoreChunks: func() bool { return false }}, 600, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.options.Arrays = []string{"books"}

@@ -25,6 +25,7 @@ type KeyLock struct {
 type keyShard struct {
 	mu    sync.Mutex
 	locks map[string]*keyLock
+	spare *keyLock // that nobody uses, with its token; nil: none
 }
 
 type keyLock struct {
@@ -49,18 +50,26 @@ func (l *KeyLock) Lock(ctx context.Context, key string) (func(), error) {
 	shard.mu.Lock()
 	h := shard.locks[key]
 	if h == nil {
-		h = &keyLock{token: make(chan struct{}, 1)}
-		h.token <- struct{}{}
+		if h, shard.spare = shard.spare, nil; h == nil {
+			h = &keyLock{token: make(chan struct{}, 1)}
+			h.token <- struct{}{}
+		}
 		shard.locks[key] = h
 	}
 	h.users++
 	shard.mu.Unlock()
+	unlock := func() {
+		h.token <- struct{}{}
+		shard.release(key, h)
+	}
+	select {
+	case <-h.token: // without ctx.Done, which takes memory
+		return unlock, nil
+	default:
+	}
 	select {
 	case <-h.token:
-		return func() {
-			h.token <- struct{}{}
-			shard.release(key, h)
-		}, nil
+		return unlock, nil
 	case <-ctx.Done():
 		shard.release(key, h)
 		return nil, ctx.Err()
@@ -72,5 +81,6 @@ func (s *keyShard) release(key string, h *keyLock) {
 	defer s.mu.Unlock()
 	if h.users--; h.users == 0 {
 		delete(s.locks, key)
+		s.spare = h
 	}
 }

@@ -124,26 +124,28 @@ func (r *resource) get(x *httpkit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	q, err := newRequest(http.MethodGet, uuid, x.Request.Header)
-	if err != nil {
+	q := request{method: http.MethodGet, uuid: uuid} // on the stack
+	if err := q.readHeaders(x.Request.Header); err != nil {
 		return err
 	}
-	query, err := parameters(x.Request.URL.RawQuery, "fields", "expand")
-	if err != nil {
-		return err
-	}
-	q.view.Fields = query.Get("fields")
-	if q.view.Expand, err = r.expansions(x, query.Get("expand")); err != nil {
-		return err
+	if x.Request.URL.RawQuery != "" {
+		query, err := parameters(x.Request.URL.RawQuery, "fields", "expand")
+		if err != nil {
+			return err
+		}
+		q.view.Fields = query.Get("fields")
+		if q.view.Expand, err = r.expansions(x, query.Get("expand")); err != nil {
+			return err
+		}
 	}
 	ctx, err := r.calls.Client(x)
 	if err != nil {
 		return err
 	}
 	if len(q.view.Expand) > 0 {
-		return r.getExpanded(ctx, x, q)
+		return r.getExpanded(ctx, x, &q)
 	}
-	o, err := r.read(ctx, q)
+	o, err := r.read(ctx, &q)
 	if err != nil {
 		return err
 	}

@@ -32,30 +32,35 @@ type request struct {
 var keyHeader = textproto.CanonicalMIMEHeaderKey(wire.HeaderKey)
 
 // newRequest returns a request with the values of its headers. The body is read later.
-func newRequest(method, uuid string, h http.Header) (q *request, err error) {
-	q = &request{method: method, uuid: uuid}
-	if method == http.MethodPost && len(h["If-Match"]) > 0 {
-		return nil, errs.New(errs.Invalid,
+func newRequest(method, uuid string, h http.Header) (*request, error) {
+	q := &request{method: method, uuid: uuid}
+	return q, q.readHeaders(h)
+}
+
+// readHeaders sets what the headers of a request say.
+func (q *request) readHeaders(h http.Header) (err error) {
+	if q.method == http.MethodPost && len(h["If-Match"]) > 0 {
+		return errs.New(errs.Invalid,
 			"If-Match is not supported on POST, which creates an object: change an existing one with PUT or PATCH")
 	}
 	if q.match, err = httpkit.IfMatch(h); err != nil {
-		return nil, err
+		return err
 	}
-	if method == http.MethodGet {
+	if q.method == http.MethodGet {
 		q.none, err = httpkit.IfNoneMatch(h)
-		return q, err
+		return err
 	}
 	if q.absent, err = httpkit.OnlyIfAbsent(h); err != nil {
-		return nil, err
+		return err
 	}
 	switch keys := h[keyHeader]; {
 	case len(keys) > 1:
-		return nil, errs.New(errs.Invalid, "the header %s occurs more than once", wire.HeaderKey)
+		return errs.New(errs.Invalid, "the header %s occurs more than once", wire.HeaderKey)
 	case len(keys) == 1:
 		q.key = keys[0]
-		return q, wire.ValidateKey(q.key)
+		return wire.ValidateKey(q.key)
 	}
-	return q, nil
+	return nil
 }
 
 // outcome is the result of a request.
@@ -183,7 +188,13 @@ func (r *resource) reread(ctx context.Context, x *httpkit.Exchange, o outcome) o
 // offersGet reports whether the client has a route to get an object: there is one, and the rule of an API key allows
 // it.
 func (r *resource) offersGet(x *httpkit.Exchange, uuid string) bool {
-	return !r.restrict.Get && r.calls.Allow(x, http.MethodGet, r.url+"/"+uuid) == nil
+	if r.restrict.Get {
+		return false
+	}
+	if session, err := r.calls.Session(x); err == nil && (session == nil || session.Key == nil) {
+		return true
+	}
+	return r.calls.Allow(x, http.MethodGet, r.url+"/"+uuid) == nil
 }
 
 // withoutGet sets in the call whether the client lacks a route to get the object. The uuid of a new object may not be

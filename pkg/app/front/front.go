@@ -39,9 +39,24 @@ func (f *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		starting.ServeHTTP(w, r)
 		return
 	}
-	now, reads, done := f.Served.UseThenRead()
-	defer done()
-	now.Handler.ServeHTTP(w, r.WithContext(httpkit.WithReads(r.Context(), reads)))
+	c := &requestContext{Context: r.Context()}
+	f.Served.UseThenRead(&c.use)
+	defer c.use.Done()
+	c.use.Generation.Handler.ServeHTTP(w, r.WithContext(c))
+}
+
+// requestContext is the context of a request with its use of a generation: one allocation for both.
+type requestContext struct {
+	context.Context
+	use serving.Using
+}
+
+// Value implements context.Context.
+func (c *requestContext) Value(key any) any {
+	if _, ok := key.(httpkit.ReadsKey); ok {
+		return &c.use
+	}
+	return c.Context.Value(key)
 }
 
 // Waits returns the cause of the start's wait; nil once requests are served.

@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"belfry/pkg/errs"
 )
@@ -49,18 +50,32 @@ func (c *Current) Read() (g *Generation, done func()) {
 	return c.generation, c.generation.inUse.Done
 }
 
-// UseThenRead is Use until reads is called, and then Read. reads may be called several times.
-func (c *Current) UseThenRead() (g *Generation, reads, done func()) {
+// Using is the use of a generation by a request: that of Use until Reads is called, and then that of Read.
+type Using struct {
+	Generation *Generation
+	reading    atomic.Bool
+}
+
+// UseThenRead begins a use, which lasts until Done is called.
+func (c *Current) UseThenRead(u *Using) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	g = c.generation
-	g.inUse.Add(1)
-	g.writing.Add(1)
-	reads = sync.OnceFunc(g.writing.Done)
-	return g, reads, func() {
-		reads()
-		g.inUse.Done()
+	u.Generation = c.generation
+	u.Generation.inUse.Add(1)
+	u.Generation.writing.Add(1)
+}
+
+// Reads says that the use changes no object from now on. It may be called several times.
+func (u *Using) Reads() {
+	if !u.reading.Swap(true) {
+		u.Generation.writing.Done()
 	}
+}
+
+// Done ends the use.
+func (u *Using) Done() {
+	u.Reads()
+	u.Generation.inUse.Done()
 }
 
 // Replace makes another generation the current one. No new work begins with the previous one.

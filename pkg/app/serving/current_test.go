@@ -79,14 +79,19 @@ func TestAReloadSettlesBesideReaders(t *testing.T) {
 		use     func(s *Current) (done func())
 		settles bool
 	}{
-		"a writer":  {func(s *Current) func() { _, done := s.Use(); return done }, false},
-		"a reader":  {func(s *Current) func() { _, done := s.Read(); return done }, true},
-		"a request": {func(s *Current) func() { _, _, done := s.UseThenRead(); return done }, false},
+		"a writer": {func(s *Current) func() { _, done := s.Use(); return done }, false},
+		"a reader": {func(s *Current) func() { _, done := s.Read(); return done }, true},
+		"a request": {func(s *Current) func() {
+			var u Using
+			s.UseThenRead(&u)
+			return u.Done
+		}, false},
 		"a request that reads": {func(s *Current) func() {
-			_, reads, done := s.UseThenRead()
-			reads()
-			reads()
-			return done
+			var u Using
+			s.UseThenRead(&u)
+			u.Reads()
+			u.Reads()
+			return u.Done
 		}, true},
 		"both": {func(s *Current) func() { _, read := s.Read(); _, use := s.Use(); return func() { read(); use() } },
 			false},

@@ -168,7 +168,7 @@ func (b *Backend) settings(opts Options) *pebble.Options {
 		CompactionConcurrencyRange: func() (lower, upper int) { return 1, 2 },
 		L0CompactionThreshold:      8,
 		L0StopWritesThreshold:      20,
-		LBaseMaxBytes:              64 << 20,
+		LBaseMaxBytes:              32 << 20,
 		BytesPerSync:               1 << 20,
 		MaxOpenFiles:               500,
 	}
@@ -177,7 +177,13 @@ func (b *Backend) settings(opts Options) *pebble.Options {
 		// With one index block, reading a record from a table looks up two cached blocks, not three.
 		o.Levels[i].IndexBlockSize = 256 << 10
 	}
-	o.TargetFileSizes[0] = 8 << 20
+	// The uuids of new objects grow, and so do the keys of events and objects, but not those of indexes. Where
+	// tables are small, a compaction of new objects leaves the older ones as they are. A store with much data has
+	// large tables.
+	o.FlushSplitBytes = 2 << 20
+	o.TargetFileSizes[0], o.TargetFileSizes[3] = 4<<20, 64<<20
+	// Tables that do not overlap are in one sublevel, and would wait in level 0, which is not compressed, for long.
+	o.L0CompactionFileThreshold = 32
 	// Tables of level 0 are soon compacted.
 	o.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	o.Levels[1].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }

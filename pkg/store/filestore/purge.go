@@ -103,7 +103,7 @@ func (s *store) removeTombstone(ctx context.Context, t tombstone) (bool, error) 
 	if err := lock.acquire(ctx, s.b.health); err != nil {
 		return false, err
 	}
-	p, err := s.current(t.uuid)
+	p, err := s.current(t.uuid, true)
 	if err != nil || !p.deleted || p.revision != t.revision {
 		lock.release()
 		return false, err

@@ -126,7 +126,9 @@ func encodeEntries(indexes map[string]index, keys []driver.Key) ([]byte, error) 
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	list := make([][]byte, 0, len(keys))
+	var room [8][]byte // that a few keys need no memory besides the entries
+	var text [512]byte
+	list, buf := room[:0], text[:0]
 	size := 0
 	for _, key := range keys {
 		ix, ok := indexes[key.Index]
@@ -134,7 +136,9 @@ func encodeEntries(indexes map[string]index, keys []driver.Key) ([]byte, error) 
 			return nil, errs.New(errs.Internal, "filestore: a key with %d parts for the index %q, which has %d",
 				len(key.Parts), key.Index, ix.Parts)
 		}
-		entry := appendParts(appendIndex(make([]byte, 0, 64), ix.ID), key.Parts)
+		from := len(buf)
+		buf = appendParts(appendIndex(buf, ix.ID), key.Parts)
+		entry := buf[from:len(buf):len(buf)]
 		list = append(list, entry)
 		size += len(entry) + 2
 	}
@@ -168,12 +172,16 @@ func changeEntries(batch *pebble.Batch, store uint32, uuid string, old, new []by
 		order := bytes.Compare(a, b)
 		switch {
 		case !moreB || moreA && order < 0:
-			if err := batch.Delete(entryKey(store, a, uuid), nil); err != nil {
+			op := batch.DeleteDeferred(entryKeySize(a, uuid))
+			putEntryKey(op.Key, store, a, uuid)
+			if err := op.Finish(); err != nil {
 				return err
 			}
 			a, old, moreA = cutField(old)
 		case !moreA || order > 0:
-			if err := batch.Set(entryKey(store, b, uuid), nil, nil); err != nil {
+			op := batch.SetDeferred(entryKeySize(b, uuid), 0)
+			putEntryKey(op.Key, store, b, uuid)
+			if err := op.Finish(); err != nil {
 				return err
 			}
 			b, new, moreB = cutField(new)
@@ -185,9 +193,12 @@ func changeEntries(batch *pebble.Batch, store uint32, uuid string, old, new []by
 	return nil
 }
 
-func entryKey(store uint32, entry []byte, uuid string) []byte {
-	key := make([]byte, 0, prefixSize+len(entry)+len(uuid))
-	return append(append(appendPrefix(key, store, kindIndex), entry...), uuid...)
+func entryKeySize(entry []byte, uuid string) int { return prefixSize + len(entry) + len(uuid) }
+
+// putEntryKey puts a key into a buffer of entryKeySize bytes.
+func putEntryKey(buf []byte, store uint32, entry []byte, uuid string) {
+	rest := buf[len(appendPrefix(buf[:0], store, kindIndex)):]
+	copy(rest[copy(rest, entry):], uuid)
 }
 
 func errFormat(what string) error {

@@ -55,7 +55,7 @@ func (s *store) prepare(ctx context.Context, w *driver.Write, entries []byte) (r
 	}
 	var p current
 	if !w.Fresh { // a tenth of the processor time of a create
-		if p, err = s.current(w.UUID); err != nil {
+		if p, err = s.current(w.UUID, w.IfRevision == 0); err != nil {
 			return nil, err
 		}
 	}
@@ -169,11 +169,16 @@ type current struct {
 	arrays        []byte // in chunks; see chunk.Encode
 }
 
-// current reads a record whose lock is held.
-func (s *store) current(uuid string) (p current, err error) {
+// current reads a record whose lock is held. created says that most likely no record exists.
+func (s *store) current(uuid string, created bool) (p current, err error) {
 	buf := s.b.keys.get()
 	defer s.b.keys.put(buf)
 	*buf = appendUUIDKey(*buf, s.id, kindObject, uuid)
+	if created {
+		if found, err := s.b.holds(buf); err != nil || !found {
+			return s.deleted(buf, uuid, err)
+		}
+	}
 	value, closer, err := s.b.db.Get(*buf)
 	if err == nil {
 		r, err := decodeRecord(value)
@@ -184,10 +189,33 @@ func (s *store) current(uuid string) (p current, err error) {
 	if !errors.Is(err, pebble.ErrNotFound) {
 		return p, wrapReadError(err)
 	}
-	if !s.hasTombstones.Load() {
-		return p, nil
+	return s.deleted(buf, uuid, nil)
+}
+
+// deleted reads the tombstone of a record that does not exist, unless reading the record has failed.
+func (s *store) deleted(buf *[]byte, uuid string, failed error) (current, error) {
+	if failed != nil || !s.hasTombstones.Load() {
+		return current{}, failed
 	}
 	(*buf)[prefixSize-1] = kindTombstone
 	record, ok, err := s.getTombstone(*buf, uuid)
 	return current{deleted: ok, revision: record.Revision}, err
+}
+
+// holds reports whether a key exists. Unlike Pebble's Get it also asks the filters of the tables in the lowest level,
+// which have most keys: with a random key that does not exist, Get reads and decompresses a block there. buf has the
+// key.
+func (b *Backend) holds(buf *[]byte) (bool, error) {
+	n := len(*buf)
+	*buf = append(*buf, 0)
+	after := *buf
+	*buf = after[:n]
+	it, err := b.db.NewIter(&pebble.IterOptions{
+		KeyTypes: pebble.IterKeyTypePointsOnly, LowerBound: after[:n:n], UpperBound: after, UseL6Filters: true,
+	})
+	if err != nil {
+		return false, wrapReadError(err)
+	}
+	found := it.SeekPrefixGE(after[:n:n])
+	return found, wrapReadError(it.Close())
 }

@@ -86,12 +86,15 @@ func (f field) within(top []byte) []byte {
 func (f field) of(o object.Object) []byte { return f.within(o[f.top]) }
 
 // part encodes a value as the part of a key.
-func (f field) part(value []byte) []byte {
-	part := EncodePart(value)
-	if f.descending {
-		part = invert(part)
+func (f field) part(value []byte) []byte { return f.appendPart(nil, value) }
+
+// appendPart is part, appended to other bytes.
+func (f field) appendPart(dst, value []byte) []byte {
+	from := len(dst)
+	if dst = appendPart(dst, value); f.descending {
+		dst = appendInverted(dst[:from], dst[from:])
 	}
-	return part
+	return dst
 }
 
 // keyParts returns the parts as an index of the field has them, each as the parts of a key.
@@ -106,13 +109,16 @@ func (f field) keyParts(parts [][]byte) [][][]byte {
 	return all
 }
 
-// invert returns a part so that the order of parts is reversed. The terminator is above
+// invert returns a part as appendInverted appends it.
+func invert(part []byte) []byte { return appendInverted(make([]byte, 0, len(part)+1), part) }
+
+// appendInverted appends a part so that the order of parts is reversed. The terminator is above
 // every inverted byte, so that of two parts that begin alike the longer one comes first:
 // no part has a zero byte where another one ends.
-func invert(part []byte) []byte {
-	inverted := make([]byte, 0, len(part)+1)
+// It may be the bytes after dst.
+func appendInverted(dst, part []byte) []byte {
 	for _, c := range part {
-		inverted = append(inverted, ^c)
+		dst = append(dst, ^c)
 	}
-	return append(inverted, 0xff)
+	return append(dst, 0xff)
 }

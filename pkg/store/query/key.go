@@ -94,46 +94,49 @@ const (
 // false, true, numbers, strings by code points, then arrays and objects, which
 // are all alike. Numbers are rounded down to float64; of a string the first maxString bytes
 // count.
-func EncodePart(value []byte) []byte {
+func EncodePart(value []byte) []byte { return appendPart(nil, value) }
+
+// appendPart is EncodePart, appended to other bytes.
+func appendPart(dst, value []byte) []byte {
 	if len(value) == 0 {
-		return []byte{partAbsent}
+		return append(dst, partAbsent)
 	}
 	switch value[0] {
 	case 'n':
-		return []byte{partNull}
+		return append(dst, partNull)
 	case 'f':
-		return []byte{partFalse}
+		return append(dst, partFalse)
 	case 't':
-		return []byte{partTrue}
+		return append(dst, partTrue)
 	case '"':
-		return encodeString(value)
+		return appendString(dst, value)
 	case '{', '[':
-		return []byte{partComposite}
+		return append(dst, partComposite)
 	default:
-		return encodeNumber(value)
+		return appendNumber(dst, value)
 	}
 }
 
-func encodeString(value []byte) []byte {
-	text, _ := object.Text(value)
-	text = text[:min(len(text), maxString)]
-	return append(append(make([]byte, 0, 1+len(text)), partString), text...)
+func appendString(dst, value []byte) []byte {
+	from := len(dst) + 1
+	part, _ := object.AppendText(append(dst, partString), value)
+	return part[:min(len(part), from+maxString)]
 }
 
-// encodeNumber writes the bits of the greatest float64 that is not above the number, so
+// appendNumber writes the bits of the greatest float64 that is not above the number, so
 // that bytes compare like numbers: the sign bit inverted, and all others too when it is
 // negative. A number that is not a float64 ends with partInexact, so that it differs from
 // all that are.
-func encodeNumber(value []byte) []byte {
+func appendNumber(dst, value []byte) []byte {
 	f, exact := floor(value)
-	part := encodeFloat(f)
+	part := appendFloat(dst, f)
 	if !exact {
 		part = append(part, partInexact)
 	}
 	return part
 }
 
-func encodeFloat(f float64) []byte {
+func appendFloat(dst []byte, f float64) []byte {
 	if f == 0 {
 		f = 0 // -0 is no other number
 	}
@@ -143,7 +146,7 @@ func encodeFloat(f float64) []byte {
 	} else {
 		bits |= 1 << 63
 	}
-	return binary.BigEndian.AppendUint64(append(make([]byte, 0, numberPart+1), partNumber), bits)
+	return binary.BigEndian.AppendUint64(append(dst, partNumber), bits)
 }
 
 // floor returns the greatest float64 that is not above a number, and whether it is the
@@ -177,31 +180,31 @@ func Keys(indexes []Index, body []byte) []driver.Key {
 	if len(indexes) == 0 || body == nil {
 		return nil
 	}
-	fields, values := make([]order, len(indexes)), make([][][]byte, len(indexes))
-	for i, index := range indexes {
-		fields[i], values[i] = index.fields(), make([][]byte, len(index.Fields))
+	var room [16]string // that a few indexes need no memory for the names of their fields
+	names := room[:0]
+	for i := range indexes {
+		for _, f := range indexes[i].fields() {
+			names = append(names, f.top)
+		}
 	}
 	// A body that doesn't parse is found as if it had no more fields.
-	_ = object.Each(body, func(name string, value []byte) bool {
-		for i := range fields {
-			for j, f := range fields[i] {
-				if f.top == name {
-					values[i][j] = f.within(value)
-				}
-			}
-		}
-		return true
-	})
+	values, parts := object.Values(body, names), make([][]byte, len(names))
+	text := make([]byte, 0, partSize*len(names)) // of the parts
 	keys := make([]driver.Key, 0, len(indexes))
-	for i, index := range indexes {
-		keys = index.appendKeys(keys, values[i])
+	for i := range indexes {
+		n := len(indexes[i].Fields)
+		keys, text = indexes[i].appendKeys(keys, values[:n], parts[:n:n], text)
+		values, parts = values[n:], parts[n:]
 	}
 	return keys
 }
 
-// appendKeys appends the keys of an object whose fields have these values.
-func (i Index) appendKeys(keys []driver.Key, values [][]byte) []driver.Key {
-	parts := make([][]byte, len(values))
+// partSize is the usual length of a part, or more.
+const partSize = 24
+
+// appendKeys appends the keys of an object whose top-level fields have these values. The parts of the keys are put into
+// parts, and their bytes are appended to text.
+func (i Index) appendKeys(keys []driver.Key, values, parts [][]byte, text []byte) ([]driver.Key, []byte) {
 	elements := -1
 	fields := i.fields()
 	for j, f := range fields {
@@ -209,17 +212,19 @@ func (i Index) appendKeys(keys []driver.Key, values [][]byte) []driver.Key {
 			elements = j
 			continue
 		}
-		parts[j] = f.part(values[j])
+		from := len(text)
+		text = f.appendPart(text, f.within(values[j]))
+		parts[j] = text[from:len(text):len(text)]
 	}
 	if elements < 0 {
-		return append(keys, driver.Key{Index: i.Name, Parts: parts})
+		return append(keys, driver.Key{Index: i.Name, Parts: parts}), text
 	}
-	for _, part := range fields[elements].parts(values[elements]) {
+	for _, part := range fields[elements].parts(fields[elements].within(values[elements])) {
 		key := driver.Key{Index: i.Name, Parts: slices.Clone(parts)}
 		key.Parts[elements] = part
 		keys = append(keys, key)
 	}
-	return keys
+	return keys, text
 }
 
 // AppendExact appends a text that two scalar JSON values have in common if and only if they are equal: strings by

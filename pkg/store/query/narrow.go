@@ -86,6 +86,6 @@ func partsOf(value []byte) domain {
 	if err != nil {
 		return union(point(EncodePart(value)))
 	}
-	below := append(encodeFloat(math.Nextafter(f, math.Inf(-1))), partInexact)
-	return union(point(below), point(encodeFloat(f)), point(append(encodeFloat(f), partInexact)))
+	below := append(appendFloat(nil, math.Nextafter(f, math.Inf(-1))), partInexact)
+	return union(point(below), point(appendFloat(nil, f)), point(append(appendFloat(nil, f), partInexact)))
 }
