@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -25,6 +26,9 @@ const (
 // create creates a record unless one exists; it replaces a tombstone with a lower
 // revision. Usually neither exists, and an insertion is sufficient.
 func (s *store) create(ctx context.Context, w *driver.Write) error {
+	if w.Array != "" {
+		return chunk.ErrWhole(w.UUID, w.Array)
+	}
 	fields, err := s.document(w)
 	if err != nil {
 		return err
@@ -49,7 +53,7 @@ func (s *store) create(ctx context.Context, w *driver.Write) error {
 		case found && (!there.Deleted || there.Revision >= w.FirstRevision()):
 			return errMismatch()
 		case found:
-			err := s.update(ctx, w,
+			err := s.update(ctx, w, bodies{s}.bodyOver(w),
 				bson.D{{Key: idField, Value: w.UUID}, {Key: tombstoneField, Value: revisionText(there.Revision)}})
 			if !errors.Is(err, errs.Mismatch) || try == createAttempts {
 				return err

@@ -10,7 +10,7 @@
 //
 //	_id  the UUID
 //	r    the revision, as 20 digits: as text, 64-bit revisions keep their order
-//	b    the body, as bytes; missing in a tombstone
+//	b    the body, as bytes, or as a document if it has large arrays; missing in a tombstone
 //	t    of a tombstone only: its revision again
 //	o    of a tombstone only: the owner of the object; missing when it had none
 //	k:…  the keys in an index: a text, or an array of them where there may be several
@@ -20,6 +20,15 @@
 //
 // The fields t and p exist for their sparse indexes: tombstones by revision, records
 // with pending events by UUID.
+//
+// A body with large arrays is a document:
+//
+//	h  the body with these arrays empty, as bytes
+//	m  what package chunk keeps of each array
+//	c  the chunks: by the name of the array, escaped like that of a collection, then by number, as bytes
+//
+// It is in the same field, so that a version which does not know chunks finds the record and reports it, and replaces
+// all of it whenever it sets the field.
 //
 // The collection belfry.layout has one document with the version of all this, so that a
 // process of another version can tell that it can't read the database.
@@ -38,6 +47,19 @@
 // writes, and does not change the revision. Usually all pending events of a record are
 // cleared; one update does that for many records, with a filter that gives the number
 // of pending events and their IDs for each. See outbox.go for the rest.
+//
+// # Chunks
+//
+// A change of entries is one update, too: of the head, of what is known of the arrays, and of some chunks. Its
+// condition on the revision also holds for what it was computed from. No read of a document sees a part of it.
+//
+// GetEntries reads a record without its chunks, and then with some of them: which ones depends on their number. The
+// handle remembers that number, and what was read until a write uses it. So a further change reads and writes once.
+//
+// A write of the whole body reads the chunks of a record first if the body has a large array, and writes those that
+// differ. Another body replaces the field, without a read.
+//
+// Chunks take up to eight bytes more for each entry. A body that could be too large for a document then stays whole.
 //
 // # Keys
 //

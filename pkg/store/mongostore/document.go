@@ -51,7 +51,7 @@ func binary(data []byte) bson.Binary {
 
 func exists(yes bool) bson.D { return bson.D{{Key: "$exists", Value: yes}} }
 
-// fields returns the fields that a write sets and unsets, without its events.
+// fields returns the fields that a write sets and unsets, without its body and its events.
 func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
 	if set, unset, err = s.updateKeys(w.UUID, w.Keys); err != nil {
 		return nil, nil, err
@@ -62,9 +62,7 @@ func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
 	}
 	if w.Body == nil {
 		set = append(set, bson.E{Key: tombstoneField, Value: revisionText(w.Revision)})
-		unset = append(unset, bson.E{Key: bodyField, Value: ""})
 	} else {
-		set = append(set, bson.E{Key: bodyField, Value: binary(w.Body)})
 		unset = append(unset, bson.E{Key: tombstoneField, Value: ""})
 	}
 	if w.Body == nil && w.Owner != "" {
@@ -76,11 +74,12 @@ func (s *store) fields(w *driver.Write) (set, unset bson.D, err error) {
 }
 
 // updateOf returns the update of an existing document that makes a write.
-func (s *store) updateOf(w *driver.Write) (bson.D, error) {
+func (s *store) updateOf(w *driver.Write, body bodyChange) (bson.D, error) {
 	set, unset, err := s.fields(w)
 	if err != nil {
 		return nil, err
 	}
+	set, unset = append(set, body.set...), append(unset, body.unset...)
 	events := w.Events()
 	for i := range events {
 		set = append(set, bson.E{Key: eventPath(events[i].Revision), Value: eventValue(&events[i])})
@@ -99,6 +98,9 @@ func (s *store) document(w *driver.Write) (bson.D, error) {
 		return nil, err
 	}
 	doc := append(bson.D{{Key: idField, Value: w.UUID}}, set...)
+	if w.Body != nil {
+		doc = append(doc, bson.E{Key: bodyField, Value: bodies{s}.newBody(w.Body)})
+	}
 	events := w.Events()
 	if len(events) == 0 {
 		return doc, nil
@@ -153,21 +155,39 @@ func (s *store) updateKeys(uuid string, keys []driver.Key) (set, unset bson.D, e
 
 // decodeRecord decodes a document.
 func (s *store) decodeRecord(doc bson.Raw) (driver.Record, error) {
+	r, err := bodies{s}.decodeHead(doc)
+	if err != nil || r.Deleted {
+		return r, err
+	}
+	if _, body, ok := doc.Lookup(bodyField).BinaryOK(); ok {
+		r.Body = append([]byte{}, body...)
+		return r, nil
+	}
+	kept, err := bodies{s}.chunksIn(doc)
+	switch {
+	case err != nil:
+		return driver.Record{}, err
+	case kept == nil:
+		return driver.Record{}, s.errForeign(doc)
+	}
+	r.InChunks = true
+	r.Body, err = kept.body()
+	return r, bodies{s}.errDamaged(doc, err)
+}
+
+// decodeHead decodes what a document has of a record except its body.
+func (s bodies) decodeHead(doc bson.Raw) (r driver.Record, err error) {
 	uuid, ok := doc.Lookup(idField).StringValueOK()
 	text, ok2 := doc.Lookup(revisionField).StringValueOK()
 	revision, err := strconv.ParseUint(text, 10, 64)
 	if !ok || !ok2 || err != nil {
-		return driver.Record{}, s.errForeign(doc)
+		return r, s.errForeign(doc)
 	}
-	if !doc.Lookup(tombstoneField).IsZero() {
-		owner, _ := doc.Lookup(ownerField).StringValueOK()
-		return driver.Record{UUID: uuid, Revision: revision, Deleted: true, Owner: owner}, nil
+	r = driver.Record{UUID: uuid, Revision: revision, Deleted: !doc.Lookup(tombstoneField).IsZero()}
+	if r.Deleted {
+		r.Owner, _ = doc.Lookup(ownerField).StringValueOK()
 	}
-	_, body, ok := doc.Lookup(bodyField).BinaryOK()
-	if !ok {
-		return driver.Record{}, s.errForeign(doc)
-	}
-	return driver.Record{UUID: uuid, Revision: revision, Body: append([]byte{}, body...)}, nil
+	return r, nil
 }
 
 // decodeEvents decodes the pending events of a document, in the order of their

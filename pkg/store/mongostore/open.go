@@ -14,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -144,7 +145,7 @@ func (b *Backend) store(spec driver.Spec) *store {
 	name := escape(spec.Name)
 	s := &store{
 		b: b, name: spec.Name, indexes: make(map[string]driver.Index), computeKeys: spec.Keys,
-		first: driver.NewFirstWrite(), collection: b.database.Collection(name),
+		first: driver.NewFirstWrite(), arrays: chunk.ArraysOf(&spec), collection: b.database.Collection(name),
 		readLatest: b.database.Collection(name, options.Collection().SetReadConcern(readconcern.Local())),
 		writeFast:  b.database.Collection(name, options.Collection().SetWriteConcern(writeconcern.W1())),
 	}

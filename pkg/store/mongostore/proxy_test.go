@@ -20,6 +20,7 @@ type proxy struct {
 	mu    sync.Mutex
 	rule  func(command string) fault
 	count map[string]int
+	bytes map[string]int // of requests and replies
 	conns []net.Conn
 }
 
@@ -64,7 +65,7 @@ func (p *proxy) faults(rule func(command string) fault) {
 	if rule == nil {
 		rule = func(string) fault { return fault{} }
 	}
-	p.rule, p.count = rule, make(map[string]int)
+	p.rule, p.count, p.bytes = rule, make(map[string]int), make(map[string]int)
 }
 
 // first lets a fault happen to the first n commands of a name.
@@ -145,10 +146,27 @@ func (p *proxy) serve(client net.Conn) {
 		if err != nil || f.lost {
 			return
 		}
+		p.measure(commandOf(request), len(request)+len(reply))
 		if _, err := client.Write(reply); err != nil {
 			return
 		}
 	}
+}
+
+func (p *proxy) measure(command string, bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bytes[command] += bytes
+}
+
+// cost is how many bytes the commands and their replies had that an act of the backend sent.
+func (p *proxy) cost() (bytes int) {
+	for command := range p.commands() {
+		p.mu.Lock()
+		bytes += p.bytes[command]
+		p.mu.Unlock()
+	}
+	return bytes
 }
 
 // A message is its length, its id, the id it replies to and its kind, each of

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"belfry/pkg/errs"
+	"belfry/pkg/store/chunk"
 	"belfry/pkg/store/driver"
 )
 
@@ -19,6 +20,8 @@ type store struct {
 	indexes     map[string]driver.Index
 	computeKeys func(body []byte) []driver.Key
 	first       *driver.FirstWrite
+	arrays      chunk.Arrays
+	recent      recent
 
 	collection *mongo.Collection // majority read and write concern
 	readLatest *mongo.Collection // local read concern: reads may be rolled back
@@ -45,18 +48,23 @@ func (s *store) Get(ctx context.Context, uuid string) (driver.Record, bool, erro
 }
 
 func (s *store) get(ctx context.Context, from *mongo.Collection, uuid string) (driver.Record, bool, error) {
-	limited, cancel := s.b.withTimeout(ctx)
-	defer cancel()
-	doc, err := from.FindOne(limited, bson.D{{Key: idField, Value: uuid}},
-		options.FindOne().SetProjection(recordFields(idField))).Raw()
-	if errors.Is(err, mongo.ErrNoDocuments) {
-		return driver.Record{}, false, nil
-	}
-	if err != nil {
-		return driver.Record{}, false, s.wrapError(ctx, "read", err)
+	doc, err := bodies{s}.findOne(ctx, from, bson.D{{Key: idField, Value: uuid}}, recordFields(idField))
+	if err != nil || doc == nil {
+		return driver.Record{}, false, err
 	}
 	record, err := s.decodeRecord(doc)
 	return record, err == nil, err
+}
+
+// findOne reads the document that matches a filter; nil: no document does.
+func (s bodies) findOne(ctx context.Context, from *mongo.Collection, filter, projection bson.D) (bson.Raw, error) {
+	limited, cancel := s.b.withTimeout(ctx)
+	defer cancel()
+	doc, err := from.FindOne(limited, filter, options.FindOne().SetProjection(projection)).Raw()
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return nil, nil
+	}
+	return doc, s.wrapError(ctx, "read", err)
 }
 
 // Put implements driver.Store.
@@ -73,17 +81,26 @@ func (s *store) Put(ctx context.Context, w driver.Write) error {
 	if w.IfRevision == 0 {
 		return s.wrapError(ctx, "write", s.create(ctx, &w))
 	}
-	err := s.wrapError(ctx, "write", s.update(ctx, &w, bson.D{
-		{Key: idField, Value: w.UUID},
-		{Key: revisionField, Value: revisionText(w.IfRevision)},
-		{Key: tombstoneField, Value: exists(false)},
-	}))
+	body, err := bodies{s}.bodyChange(ctx, &w)
+	if err != nil {
+		return err
+	}
+	err = s.wrapError(ctx, "write", s.update(ctx, &w, body, atRevision(&w)))
 	if errors.Is(err, errs.TooLarge) {
 		// Only the pending events make the document too large.
 		err = errs.Wrap(err, errs.Unavailable, "the object %s has too many pending events to add another: "+
 			"it can be written again when they have been published", w.UUID)
 	}
 	return err
+}
+
+// atRevision is the filter of the live record that an update requires.
+func atRevision(w *driver.Write) bson.D {
+	return bson.D{
+		{Key: idField, Value: w.UUID},
+		{Key: revisionField, Value: revisionText(w.IfRevision)},
+		{Key: tombstoneField, Value: exists(false)},
+	}
 }
 
 func errMismatch() error {
@@ -110,8 +127,8 @@ func sizeOf(w *driver.Write) int {
 }
 
 // update makes a write of the record that matches a filter.
-func (s *store) update(ctx context.Context, w *driver.Write, filter bson.D) error {
-	change, err := s.updateOf(w)
+func (s *store) update(ctx context.Context, w *driver.Write, body bodyChange, filter bson.D) error {
+	change, err := s.updateOf(w, body)
 	if err != nil {
 		return err
 	}
