@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"go.opentelemetry.io/otel/attribute"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -37,7 +38,7 @@ func receiveTraces(t *testing.T) *receiver {
 	r := &receiver{}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		data, err := io.ReadAll(req.Body)
-		var export tracepb.TracesData // a request has its fields
+		var export collector.ExportTraceServiceRequest
 		if err == nil {
 			err = proto.Unmarshal(data, &export)
 		}

@@ -3,16 +3,23 @@ package tracing
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -57,11 +64,13 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		o.Logger.Warn("the library for traces reports an error", "error", short(err))
 	}))
-	to, err := newUploader(o)
-	if err != nil {
-		return nil, errs.Wrap(err, errs.Invalid, "traces can't be sent to tracing.endpoint")
+	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(o.Endpoint)}
+	// The library refuses them for http.
+	if o.RootCAs != nil && strings.HasPrefix(strings.ToLower(o.Endpoint), "https:") {
+		options = append(options,
+			otlptracehttp.WithTLSClientConfig(&tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}))
 	}
-	exporter, err := otlptrace.New(ctx, to)
+	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "traces can't be sent to tracing.endpoint")
 	}
@@ -81,6 +90,50 @@ func Start(ctx context.Context, o Options) (*Tracer, error) {
 
 // Provider returns the provider of spans.
 func (t *Tracer) Provider() trace.TracerProvider { return t.provider }
+
+// Handler makes a span of each request, except to some paths. It is a part of the trace that the client names.
+//
+// The library copies the properties of a request to attributes: its path, the client's address and program, the host
+// that it names. These can be secret or personal, so the library gets a request without them.
+func (t *Tracer) Handler(next http.Handler, without ...string) http.Handler {
+	traced := otelhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, bare *http.Request) {
+		r := bare.Context().Value(requestKey{}).(*http.Request)
+		next.ServeHTTP(w, r.WithContext(bare.Context()))
+	}), "request",
+		otelhttp.WithTracerProvider(t.provider), otelhttp.WithMeterProvider(noop.NewMeterProvider()),
+		otelhttp.WithPropagators(propagation.TraceContext{}),
+	)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if slices.Contains(without, r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		traced.ServeHTTP(w, bare(r))
+	})
+}
+
+// requestKey is the key of the request that clients sent.
+type requestKey struct{}
+
+// bare returns a request with only the protocol, the method if it is a standard one, and the trace of another.
+func bare(r *http.Request) *http.Request {
+	b := &http.Request{
+		Method: r.Method, URL: &url.URL{}, Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
+		TLS: r.TLS, Header: http.Header{}, Body: http.NoBody,
+	}
+	if !slices.Contains(methods, b.Method) {
+		b.Method = "_OTHER" // the name in the conventions of OpenTelemetry
+	}
+	if trace := r.Header.Get("Traceparent"); trace != "" {
+		b.Header.Set("Traceparent", trace)
+	}
+	return b.WithContext(context.WithValue(r.Context(), requestKey{}, r))
+}
+
+var methods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodOptions,
+}
 
 // Close sends the spans that have ended.
 func (t *Tracer) Close(ctx context.Context) error {

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
 
 	"belfry/test/kit"
 )
@@ -58,7 +60,12 @@ func TestWhatTheReceiverRefusesIsLogged(t *testing.T) {
 			_, _ = w.Write(body)
 		}
 	}
-	if text := send(t, reply(http.StatusOK, protobuf, partial(1, "too old"))); !strings.Contains(text,
+	partial, err := proto.Marshal(&collector.ExportTraceServiceResponse{
+		PartialSuccess: &collector.ExportTracePartialSuccess{RejectedSpans: 1, ErrorMessage: "too old"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := send(t, reply(http.StatusOK, "application/x-protobuf", partial)); !strings.Contains(text,
 		"level=WARN") || !strings.Contains(text, "too old") {
 		t.Errorf("a part is refused: %q", text)
 	}
