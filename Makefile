@@ -47,10 +47,10 @@ run: build ## Serve config/belfry.yaml (CONFIG=FILE for another)
 COLD  := cel.dev/cel-go/parser github.com/alecthomas github.com/antlr4-go github.com/aws github.com/blevesearch/geo github.com/boombuler \
          github.com/caddyserver github.com/cockroachdb/errors github.com/cockroachdb/redact github.com/coreos \
          github.com/fxamacker github.com/getsentry github.com/go-jose github.com/go-webauthn github.com/gogo github.com/google/go-tpm \
-         github.com/klauspost/cpuid github.com/libdns github.com/mholt github.com/miekg github.com/nats-io/jwt \
+         github.com/grpc-ecosystem github.com/klauspost/cpuid github.com/libdns github.com/mholt github.com/miekg github.com/nats-io/jwt \
          github.com/oschwald github.com/pquerna github.com/prometheus/procfs github.com/trustelem github.com/wneessen github.com/xdg-go \
          go.opentelemetry.io/otel/exporters go.opentelemetry.io/proto go.uber.org golang.org/x/oauth2 google.golang.org/genproto \
-         google.golang.org/protobuf \
+         google.golang.org/grpc google.golang.org/protobuf \
          belfry/cmd belfry/config belfry/pkg/account belfry/pkg/apidoc belfry/pkg/apimodel belfry/pkg/app belfry/pkg/op belfry/pkg/api/console belfry/pkg/api/login \
          belfry/pkg/binary/s3storage belfry/pkg/mail belfry/pkg/mapping/fill belfry/pkg/mapping/verify belfry/pkg/missed belfry/pkg/operations \
          belfry/pkg/store/dynamostore belfry/pkg/store/mongostore
