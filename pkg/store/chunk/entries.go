@@ -36,12 +36,20 @@ func each(chunk []byte, f func(e entry)) error {
 }
 
 func decode(chunk []byte) (entries []entry, err error) {
+	entries = make([]entry, 0, bytes.Count(chunk, []byte(`"uuid":`))+1)
 	err = each(chunk, func(e entry) { entries = append(entries, e) })
 	return entries, err
 }
 
 func encode(entries []entry) []byte {
-	var out []byte
+	if len(entries) == 0 {
+		return nil
+	}
+	size := 0
+	for _, e := range entries {
+		size += 2*binary.MaxVarintLen32 + len(e.value)
+	}
+	out := make([]byte, 0, size)
 	for _, e := range entries {
 		out = binary.AppendUvarint(out, uint64(e.number))
 		out = append(binary.AppendUvarint(out, uint64(len(e.value))), e.value...)
