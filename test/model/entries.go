@@ -60,9 +60,12 @@ func withValue(body []byte, field string, value []byte) []byte {
 	return slices.Concat(body[:from], value, body[to:])
 }
 
+// holds reports whether the condition of a write holds.
+func (t *memoryTable) holds(w driver.Write) bool { return t.check(w) == nil }
+
 // whole returns a write with its whole body. One whose condition does not hold stays as it is.
 func (t *memoryTable) whole(w driver.Write) (driver.Write, error) {
-	if w.Array == "" || t.check(w) != nil {
+	if w.Array == "" || !t.holds(w) {
 		return w, nil
 	}
 	before := t.rows[w.UUID].Body

@@ -95,7 +95,7 @@ func (l *List[G]) startBoth(ctx context.Context, p, beside Part[G], first G) err
 	go func() { early <- beside.Start(during, first) }()
 	if err := p.Start(ctx, first); err != nil {
 		cancel()
-		_ = <-early
+		<-early
 		return err
 	}
 	if <-early == nil {

@@ -136,11 +136,11 @@ func (s *testStore) entryStore() driver.EntryStore {
 	return chunks
 }
 
-// change asserts that a change of entries succeeds. d is the doc without its entries.
-func (s *testStore) change(uuid string, cond, revision uint64, d *doc, changes ...driver.Entry) {
+// change asserts that a change of entries of the record a succeeds. d is the doc without its entries.
+func (s *testStore) change(cond, revision uint64, d *doc, changes ...driver.Entry) {
 	s.f.Helper()
-	if err := s.Put(s.f.ctx, s.changing(uuid, cond, revision, d, changes...)); err != nil {
-		s.f.Fatalf("a change of entries of %s at %d if %d: %v", uuid, revision, cond, err)
+	if err := s.Put(s.f.ctx, s.changing("a", cond, revision, d, changes...)); err != nil {
+		s.f.Fatalf("a change of entries at %d if %d: %v", revision, cond, err)
 	}
 }
 
@@ -213,21 +213,21 @@ func changedEntries(f *fixture) {
 	wantEntries(1, d, "e00000", "e02999", "absent", "e01234")
 
 	changed := entryOf("e01234", "changed")
-	s.change("a", 1, 2, d, driver.Entry{UUID: "e01234", Value: changed})
+	s.change(1, 2, d, driver.Entry{UUID: "e01234", Value: changed})
 	d = d.set("e01234", changed)
 	s.wantEverywhere("a", 2, d)
 	wantEntries(2, d, "e01234", "e01235")
 
 	added, second := entryOf("added", "1"), entryOf("second", "2")
-	s.change("a", 2, 3, d, driver.Entry{UUID: "added", Value: added}, driver.Entry{UUID: "e00000"},
+	s.change(2, 3, d, driver.Entry{UUID: "added", Value: added}, driver.Entry{UUID: "e00000"},
 		driver.Entry{UUID: "second", Value: second}, driver.Entry{UUID: "absent"})
 	d = d.without("e00000").set("added", added).set("second", second)
 	s.wantEverywhere("a", 3, d)
 	wantEntries(3, d, "added", "e00000", "second", "absent")
 
-	s.change("a", 3, 4, d) // no entry: the head alone
+	s.change(3, 4, d) // no entry: the head alone
 	d.Text = "and another field"
-	s.change("a", 4, 5, d, driver.Entry{UUID: "added"})
+	s.change(4, 5, d, driver.Entry{UUID: "added"})
 	d = d.without("added")
 	s.wantEverywhere("a", 5, d)
 	s.put("a", 5, 6, d)
@@ -262,7 +262,7 @@ func conditionsOfEntries(f *fixture) {
 	}
 	s.wantEverywhere("a", 1, d)
 	next := keyed("color", "blue").of(0, 1000).set("e00001", change.Value)
-	s.change("a", 1, 2, next, change)
+	s.change(1, 2, next, change)
 	s.wantEverywhere("a", 2, next)
 	s.wantMatches(driver.Query{Index: "color", Equal: parts("blue")}, "a")
 	s.wantPending(eventOf("a", 1).ID, eventOf("a", 2).ID, eventOf("whole", 1).ID)
@@ -276,7 +276,7 @@ func reopenedArray(f *fixture) {
 	d := keyed("color", "red").of(0, 2000)
 	s.put("a", 0, 1, d)
 	if s.entryStore() != nil {
-		s.change("a", 1, 2, d, driver.Entry{UUID: "e00007"})
+		s.change(1, 2, d, driver.Entry{UUID: "e00007"})
 		d = d.without("e00007")
 	} else {
 		d = d.without("e00007")
