@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"belfry/test/process"
 )
 
 // A signal that arrives while packages are initialized is kept for the serving process, and ends other commands.
@@ -21,10 +23,7 @@ func TestServeReceivesHangupsFromTheBeginning(t *testing.T) {
 
 // The tables of the library that estimates passwords, and the packages of belfry, take nearly all of the time.
 func TestItIsInitializedBeforeWhatTakesLong(t *testing.T) {
-	program := t.TempDir() + "/belfry"
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "..").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := process.Commands(t)
 	c := exec.CommandContext(t.Context(), program, "version")
 	c.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	traced, err := c.CombinedOutput()

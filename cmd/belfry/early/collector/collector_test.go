@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"belfry/test/process"
 )
 
 // The collector is delayed for the commands that start often, where that was not set otherwise.
@@ -30,10 +32,7 @@ func TestTheCollectorIsDelayedForServeAndHealth(t *testing.T) {
 
 // Most of what packages allocate is allocated after this package is initialized, so no collection runs.
 func TestNoCollectionRunsWhilePackagesAreInitialized(t *testing.T) {
-	program := t.TempDir() + "/belfry"
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../..").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	program := process.Commands(t)
 	c := exec.CommandContext(t.Context(), program, "health", "--url", "http://127.0.0.1:1")
 	c.Env = append(os.Environ(), "GODEBUG=gctrace=1", "GOGC=")
 	traced, err := c.CombinedOutput()
