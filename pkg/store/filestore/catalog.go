@@ -125,12 +125,8 @@ func (b *Backend) load(name string) (def definition, known bool, err error) {
 		}
 		return def, true, nil
 	}
-	if b.lastID == 0 {
-		if b.lastID, err = b.lastStore(); err != nil {
-			return def, false, err
-		}
-	}
-	return definition{ID: b.lastID + 1}, false, nil
+	last, err := b.lastStore()
+	return definition{ID: last + 1}, false, err
 }
 
 // Stores implements driver.Backend.
@@ -188,7 +184,6 @@ func (b *Backend) save(ctx context.Context, r *records, def definition, released
 	}
 	r.def = def
 	b.stores[r.name] = r
-	b.lastID = max(b.lastID, def.ID)
 	return nil
 }
 

@@ -67,9 +67,8 @@ type Backend struct {
 	folder    string
 	files     vfs.FS
 
-	catalog       sync.Mutex // guards stores, lastID, and the definitions in the catalog
+	catalog       sync.Mutex // guards stores and the definitions in the catalog
 	stores        map[string]*records
-	lastID        uint32     // the highest store number; 0: not read yet
 	checkpointing sync.Mutex // held while a checkpoint exists
 }
 
