@@ -27,10 +27,15 @@ type core struct {
 // find returns the record of an object. It returns NotFound for a missing or deleted one.
 func (c *core) find(ctx context.Context, uuid string) (driver.Record, error) {
 	record, found, err := c.driver.Get(ctx, uuid)
+	return record, c.present(uuid, record, found, err)
+}
+
+// present returns the error of reading a record, or NotFound if no object exists.
+func (c *core) present(uuid string, record driver.Record, found bool, err error) error {
 	if err == nil && (!found || record.Deleted) {
-		err = c.missing(uuid)
+		return c.missing(uuid)
 	}
-	return record, err
+	return err
 }
 
 func (c *core) missing(uuid string) error {

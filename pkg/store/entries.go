@@ -3,12 +3,12 @@ package store
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
 	"belfry/pkg/store/driver"
+	"belfry/pkg/store/query"
 )
 
 // Part is an object of which some entries of an array were read.
@@ -28,7 +28,7 @@ func (o *Options) apart(read []string) []string {
 		read = append(read, o.Computed.Reads(name)...)
 	}
 	return slices.DeleteFunc(slices.Clone(o.Arrays), func(array string) bool {
-		of := func(field string) bool { top, _, _ := strings.Cut(field, "."); return top == array }
+		of := func(field string) bool { return query.TopLevel(field) == array }
 		return slices.ContainsFunc(read, of) || slices.ContainsFunc(o.CopiedFrom, of) ||
 			slices.ContainsFunc(slices.Concat(o.Unique...), of)
 	})
@@ -47,10 +47,7 @@ func (w Worker) GetEntries(ctx context.Context, uuid, array string, uuids []stri
 	} else {
 		record, found, err = s.driver.Get(ctx, uuid)
 	}
-	if err == nil && (!found || record.Deleted) {
-		err = s.missing(uuid)
-	}
-	return Part{Stored: toStored(record), Entries: entries}, err
+	return Part{Stored: toStored(record), Entries: entries}, s.present(uuid, record, found, err)
 }
 
 // ChangeEntries is CompareAndSet for some entries of an array and for internal fields, of an object that GetEntries has
@@ -63,21 +60,12 @@ func (w Worker) ChangeEntries(
 	if base.Entries == nil {
 		return errs.New(errs.Internal, "entries of %s are to be changed, which was read whole", base.UUID)
 	}
-	s := w.writer
 	stored, err := base.Object()
 	if err != nil {
 		return err
 	}
-	unlock, err := s.locker.Lock(ctx, base.UUID)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	_, err = s.commit(ctx, CallOf(ctx), &write{
-		uuid: base.UUID, name: event.StoreUpdated, stored: stored, next: withFields(stored, fields),
-		base:  driver.Record{UUID: base.UUID, Revision: base.Revision, Body: base.Body},
-		array: array, entries: changes,
-	})
+	_, err = w.replace(ctx, base.Stored,
+		&write{stored: stored, next: withFields(stored, fields), array: array, entries: changes})
 	return err
 }
 

@@ -49,6 +49,8 @@ func TestEntriesAreReadAloneWhereNothingDependsOnThem(t *testing.T) {
 		"a small array":                  {store.Options{}, 100, false},
 		"a computed property of it":      {store.Options{Computed: compile("size(books)")}, 600, false},
 		"a computed property of another": {store.Options{Computed: compile("name + '!'")}, 600, true},
+		"an index of its elements":       {store.Options{Indexes: []query.Index{query.NewIndex([]string{"books[]"})}}, 600, false},
+		"a descending index of it":       {store.Options{Indexes: []query.Index{query.NewIndex([]string{"-books"})}}, 600, false},
 		"an index of the array":          {store.Options{Indexes: []query.Index{query.NewIndex([]string{"books.title"})}}, 600, false},
 		"a unique array":                 {store.Options{Unique: [][]string{{"name", "books"}}}, 600, false},
 		"an array that is copied":        {store.Options{CopiedFrom: []string{"books"}}, 600, false},

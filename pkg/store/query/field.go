@@ -24,9 +24,12 @@ func parseField(text string) (f field) {
 	return f
 }
 
+// TopLevel returns the field of objects that a field of an index or a filter is, or is in.
+func TopLevel(name string) string { return parseField(name).top }
+
 // IsTopLevel reports whether a field of objects is named as it is: indexes and filters take other names for a field in
 // one, for elements or for a direction.
-func IsTopLevel(name string) bool { return parseField(name).top == name }
+func IsTopLevel(name string) bool { return TopLevel(name) == name }
 
 // MaxElements is how many different elements an array with an index has at most.
 const MaxElements = 256
