@@ -71,14 +71,14 @@ func TestEntriesMayNotExceedTheLimitOfAWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := bodies{s}.chunksIn(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for size, tooLarge := range map[int]bool{1 << 20: false, 3 << 20: true} {
+		kept, err := bodies{s}.chunksIn(doc) // which a change changes
+		if err != nil {
+			t.Fatal(err)
+		}
 		entry := driver.Entry{UUID: "new", Value: fmt.Appendf(nil, `{"uuid":"new","t":%q}`, strings.Repeat("x", size))}
 		w := driver.Write{UUID: "a", IfRevision: 1, Revision: 2, Body: head, Array: "books", Entries: []driver.Entry{entry}}
-		_, err := bodies{s}.changed(doc, kept, &w)
+		_, err = bodies{s}.changed(doc, kept, &w)
 		if errors.Is(err, errs.TooLarge) != tooLarge || err != nil && !tooLarge {
 			t.Errorf("an entry of %d bytes: %v", size, err)
 		}
