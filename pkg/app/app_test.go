@@ -149,6 +149,17 @@ func (p *place) want(a *App, method, path, body string, status int) {
 	}
 }
 
+// gone waits until there is nothing at a path.
+func (p *place) gone(a *App, path string) {
+	p.Helper()
+	kit.WaitUntil(p, func() error {
+		if status, _ := p.do(a, "GET", path, ""); status != http.StatusNotFound {
+			return fmt.Errorf("%s is there: %d", path, status)
+		}
+		return nil
+	})
+}
+
 func occupy(t *testing.T) net.Listener {
 	t.Helper()
 	// No other process must take the port between its release and the next start.

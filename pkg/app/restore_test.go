@@ -37,8 +37,7 @@ func TestADeletionThatARestoreTakesBackDoesNotCascade(t *testing.T) {
 			}
 			deleted = true
 			p.want(a, "DELETE", "/authors/lem", "", http.StatusNoContent)
-			kit.WaitFor(t, "the cascade",
-				func() bool { status, _ := p.do(a, "GET", "/books/solaris", ""); return status == http.StatusNotFound })
+			p.gone(a, "/books/solaris")
 		}})
 	if err != nil || !deleted {
 		t.Fatal(err, deleted)

@@ -1,8 +1,6 @@
 package event
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 
 	"belfry/pkg/object"
@@ -90,35 +88,30 @@ func (e *Envelope) Append(dst []byte) []byte {
 
 // appendArrays appends the entries that have changed.
 func (e *Envelope) appendArrays(dst []byte) []byte {
-	begins := `,"arrays":{`
-	for _, name := range slices.Sorted(maps.Keys(e.Arrays)) {
-		entries := e.Arrays[name]
-		dst = append(object.AppendString(append(dst, begins...), name), ":{"...)
-		member := `"set":[`
-		for _, entry := range entries.Set {
-			dst = append(append(dst, member...), entry...)
-			member = ","
-		}
-		if len(entries.Set) > 0 {
-			dst = append(dst, ']')
-			member = `,"removed":[`
-		} else {
-			member = `"removed":[`
-		}
-		for _, uuid := range entries.Removed {
-			dst = object.AppendString(append(dst, member...), uuid)
-			member = ","
-		}
-		if len(entries.Removed) > 0 {
-			dst = append(dst, ']')
-		}
-		dst = append(dst, '}')
-		begins = ","
+	if len(e.Arrays) == 0 {
+		return dst
 	}
-	if len(e.Arrays) > 0 {
-		dst = append(dst, '}')
+	arrays := make(object.Object, len(e.Arrays))
+	for name, entries := range e.Arrays {
+		arrays[name] = entries.encode()
 	}
-	return dst
+	return append(append(dst, `,"arrays":`...), arrays.Encode()...)
+}
+
+func (e Entries) encode() []byte {
+	members := object.Object{}
+	if len(e.Set) > 0 {
+		set, separator := make([]byte, 0, e.Size()+1), byte('[')
+		for _, entry := range e.Set {
+			set = append(append(set, separator), entry...)
+			separator = ','
+		}
+		members["set"] = append(set, ']')
+	}
+	if len(e.Removed) > 0 {
+		members.Set("removed", e.Removed)
+	}
+	return members.Encode()
 }
 
 func (c Ctx) append(dst []byte) []byte {

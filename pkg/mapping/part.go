@@ -1,8 +1,8 @@
 package mapping
 
 import (
+	"bytes"
 	"context"
-	"slices"
 
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -59,7 +59,7 @@ func (r *Reconciler) reconcilePart(ctx context.Context, p *partRound, sources []
 		return true, true, false, nil
 	}
 	done, err = r.confirmed(ctx, &p.round)
-	return done && err == nil, true, false, err
+	return done, true, false, err
 }
 
 // changes are the entries that differ from those that were read, in the order in which they were computed.
@@ -69,11 +69,9 @@ func (p *partRound) changes() (changes []driver.Entry) {
 		if i := p.array.index(source); i >= 0 {
 			value = p.array.entries[i]
 		}
-		before, had := p.read.Entries.Values[source]
-		if had == (value != nil) && slices.Equal(before, value) {
-			continue
+		if !bytes.Equal(value, p.read.Entries.Values[source]) {
+			changes = append(changes, driver.Entry{UUID: source, Value: value})
 		}
-		changes = append(changes, driver.Entry{UUID: source, Value: value})
 	}
 	return changes
 }

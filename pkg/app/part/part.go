@@ -91,15 +91,16 @@ func (l *List[G]) startBoth(ctx context.Context, p, beside Part[G], first G) err
 	l.mu.Unlock()
 	during, cancel := context.WithCancel(ctx)
 	defer cancel()
-	early := make(chan error, 1)
-	go func() { early <- beside.Start(during, first) }()
-	if err := p.Start(ctx, first); err != nil {
+	var failed error
+	var early sync.WaitGroup
+	early.Go(func() { failed = beside.Start(during, first) })
+	err := p.Start(ctx, first)
+	if err != nil {
 		cancel()
-		<-early
-		return err
 	}
-	if <-early == nil {
-		return nil
+	early.Wait()
+	if err != nil || failed == nil {
+		return err
 	}
 	return beside.Start(ctx, first)
 }

@@ -129,16 +129,17 @@ func (l *List) enroll(ctx context.Context) {
 			Began: l.Began.UTC(), Seen: now, Chunks: true, Mailers: l.Mailers.AllFailing(l.Served.Now().Config.Mailers)}
 		return true
 	})
-	if err == nil {
-		agreed := all.readChunks()
-		if agreed && l.agreed { // one that has just started has written its entry since
-			l.Chunks.Store(true)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.Log.Debug("the list of processes can't be written", "error", err)
 		}
-		l.agreed = agreed
+		return
 	}
-	if err != nil && ctx.Err() == nil {
-		l.Log.Debug("the list of processes can't be written", "error", err)
+	agreed := all.readChunks()
+	if agreed && l.agreed { // one that has just started has written its entry since
+		l.Chunks.Store(true)
 	}
+	l.agreed = agreed
 }
 
 // readChunks reports whether all processes read arrays in chunks.

@@ -3,11 +3,8 @@ package verify
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 
-	"belfry/pkg/errs"
 	"belfry/pkg/mapping"
 	"belfry/pkg/store"
 )
@@ -16,16 +13,8 @@ import (
 // it writes the objects that differ. A record has a field and its source fields, so there is nothing to
 // wait for.
 func (v *verification) compute(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(v.set.Stores())) {
-		s := v.set.Store(name)
-		if len(s.ComputedFields()) == 0 {
-			continue
-		}
-		if err := eachPage(ctx, s, func(page []store.Stored) error { return v.computePage(ctx, s, page) }); err != nil {
-			return errs.Wrap(err, errs.KindOf(err), "verifying the computed fields of %s", name)
-		}
-	}
-	return nil
+	isComputed := func(s *store.Store) bool { return len(s.ComputedFields()) > 0 }
+	return v.eachStore(ctx, "verifying the computed fields", isComputed, v.computePage)
 }
 
 // computePage compares the computed fields of a page, and with Repair writes the objects that differ, some at once.

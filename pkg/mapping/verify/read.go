@@ -3,9 +3,12 @@ package verify
 import (
 	"context"
 	"iter"
+	"maps"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
 
@@ -82,4 +85,19 @@ func (r *reader) next(in span) (store.Stored, bool) {
 	}
 	r.has = false
 	return r.head, true
+}
+
+// eachStore calls use with the pages of all objects of some stores, one store after the other. doing says what failed.
+func (v *verification) eachStore(ctx context.Context, doing string, some func(*store.Store) bool,
+	use func(ctx context.Context, s *store.Store, page []store.Stored) error) error {
+	for _, name := range slices.Sorted(maps.Keys(v.set.Stores())) {
+		s := v.set.Store(name)
+		if !some(s) {
+			continue
+		}
+		if err := eachPage(ctx, s, func(page []store.Stored) error { return use(ctx, s, page) }); err != nil {
+			return errs.Wrap(err, errs.KindOf(err), "%s of %s", doing, name)
+		}
+	}
+	return nil
 }

@@ -66,9 +66,9 @@ func TestWhatIsSplitIsJoinedAsItWas(t *testing.T) {
 			if len(arrays) > 0 && len(head) > 200 {
 				t.Errorf("the head still has %d bytes", len(head))
 			}
-			decoded, err := chunk.Decode(chunk.Encode(arraysOf(arrays)))
-			if err != nil || !slices.Equal(decoded, arraysOf(arrays)) {
-				t.Fatalf("decoded %+v, %v; want %+v", decoded, err, arraysOf(arrays))
+			decoded, err := chunk.Decode(chunk.Encode(chunk.Described(arrays)))
+			if err != nil || !slices.Equal(decoded, chunk.Described(arrays)) {
+				t.Fatalf("decoded %+v, %v; want %+v", decoded, err, chunk.Described(arrays))
 			}
 			joined, err := chunk.Join(head, arrays)
 			if err != nil || string(joined) != c.body {
@@ -76,13 +76,6 @@ func TestWhatIsSplitIsJoinedAsItWas(t *testing.T) {
 			}
 		})
 	}
-}
-
-func arraysOf(contents []chunk.Content) (arrays []chunk.Array) {
-	for _, c := range contents {
-		arrays = append(arrays, c.Array)
-	}
-	return arrays
 }
 
 // kept is a record whose array is in chunks, as a backend keeps it.
@@ -214,13 +207,13 @@ func TestNoMoreArraysThanMayBeAreInChunks(t *testing.T) {
 		t.Error("the array is whole again")
 	}
 	if _, gone := (chunk.Arrays{}).Split(body, split); gone != nil {
-		t.Error("an array that is none stayed in chunks")
+		t.Error("the array of another field stayed in chunks")
 	}
 }
 
 func TestDamageIsReported(t *testing.T) {
 	head, arrays := chunk.Arrays{Names: []string{"books"}}.Split([]byte(`{"books":`+arrayOf(many(1000))+`}`), nil)
-	encoded := chunk.Encode(arraysOf(arrays))
+	encoded := chunk.Encode(chunk.Described(arrays))
 	for i := range encoded {
 		_, _ = chunk.Decode(encoded[:i]) // it must not panic
 	}

@@ -14,6 +14,15 @@ type Content struct {
 	Data [][]byte
 }
 
+// Described returns what is known of arrays besides their contents.
+func Described(contents []Content) []Array {
+	arrays := make([]Array, len(contents))
+	for i := range contents {
+		arrays[i] = contents[i].Array
+	}
+	return arrays
+}
+
 // Arrays are the arrays of a store that may be in chunks.
 type Arrays struct {
 	Names []string
@@ -26,6 +35,14 @@ func ArraysOf(s *driver.Spec) Arrays { return Arrays{s.Arrays, s.MoreChunks} }
 // May reports whether a body may have to be split that is written where none is in chunks.
 func (a Arrays) May(body []byte) bool {
 	return len(body) >= Least && len(a.Names) > 0 && (a.More == nil || a.More())
+}
+
+// HaveLarge reports whether one of the arrays is large in a body.
+func (a Arrays) HaveLarge(body []byte) bool {
+	return len(body) >= Least && slices.ContainsFunc(a.Names, func(name string) bool {
+		from, to, _ := object.Span(body, name)
+		return to-from >= Least
+	})
 }
 
 // Split returns the head of a body, and the arrays that are to be in chunks. before are those that the record has in

@@ -134,8 +134,9 @@ func (s *store) GetEntries(ctx context.Context, uuid, array string, uuids []stri
 		return r, nil, false, err
 	}
 	err = s.inSnapshot(appendUUIDKey(nil, s.id, kindObject, uuid), func(from pebble.Reader, value []byte) error {
+		found = true
 		head, err := decodeRecord(value)
-		if err != nil || len(head.arrays) == 0 {
+		if err != nil {
 			return err
 		}
 		arrays, err := chunk.Decode(head.arrays)
@@ -144,20 +145,24 @@ func (s *store) GetEntries(ctx context.Context, uuid, array string, uuids []stri
 		}
 		a := chunk.Find(arrays, array)
 		if a == nil || a.Outgrown() {
-			return nil
+			r, err = s.liveRecord(from, uuid, value)
+			return err
 		}
 		r = driver.Record{UUID: uuid, Revision: head.revision, Body: bytes.Clone(head.body)}
 		entries, err = a.Some(uuids, s.chunkReader(from, uuid, array))
 		return err
 	})
-	if err != nil {
-		return r, nil, false, err
-	}
-	if entries == nil {
+	if err == nil && !found { // there may be a tombstone
 		r, found, err = s.Get(ctx, uuid)
 		return r, nil, found, err
 	}
-	return r, entries, true, s.awaitRecord(ctx, uuid)
+	if err == nil {
+		err = s.awaitRecord(ctx, uuid)
+	}
+	if err != nil {
+		return driver.Record{}, nil, false, err
+	}
+	return r, entries, true, nil
 }
 
 // changedChunks are the chunks of an array that a write changes, by their numbers; nil: the chunk is deleted.
@@ -186,12 +191,10 @@ func (s *store) split(p current, w *driver.Write, next *stored) (changed []chang
 			changed = append(changed, changedChunks{gone.Name, gone.Changed(before)})
 		}
 	}
-	kept := make([]chunk.Array, len(after))
 	for i := range after {
-		kept[i] = after[i].Array
-		changed = append(changed, changedChunks{kept[i].Name, after[i].Changed(before)})
+		changed = append(changed, changedChunks{after[i].Name, after[i].Changed(before)})
 	}
-	next.body, next.arrays = head, chunk.Encode(kept)
+	next.body, next.arrays = head, chunk.Encode(chunk.Described(after))
 	return changed, nil
 }
 

@@ -124,18 +124,10 @@ func fits(head []byte, arrays []chunk.Array) bool {
 // split returns a body as it is kept. before are the arrays that the record has in chunks.
 func split(arrays chunk.Arrays, body []byte, before []chunk.Content) (head []byte, contents []chunk.Content) {
 	head, contents = arrays.Split(body, before)
-	if len(contents) > 0 && !fits(head, arraysOf(contents)) {
+	if len(contents) > 0 && !fits(head, chunk.Described(contents)) {
 		return body, nil
 	}
 	return head, contents
-}
-
-func arraysOf(contents []chunk.Content) []chunk.Array {
-	arrays := make([]chunk.Array, len(contents))
-	for i := range contents {
-		arrays[i] = contents[i].Array
-	}
-	return arrays
 }
 
 // bodyValue returns the field of a body.
@@ -148,7 +140,7 @@ func bodyValue(head []byte, contents []chunk.Content) any {
 		chunks[i] = bson.E{Key: escape(contents[i].Name), Value: chunksValue(&contents[i])}
 	}
 	return bson.D{{Key: headField, Value: binary(head)},
-		{Key: arraysField, Value: binary(chunk.Encode(arraysOf(contents)))}, {Key: chunksField, Value: chunks}}
+		{Key: arraysField, Value: binary(chunk.Encode(chunk.Described(contents)))}, {Key: chunksField, Value: chunks}}
 }
 
 func chunksValue(c *chunk.Content) bson.D {
@@ -196,12 +188,13 @@ func (c *bodyChange) setChunks(array string, chunks map[int][]byte) {
 }
 
 // bodyChange returns the change of the body that an update of a live record makes. It first reads the chunks of a
-// record whose new body has a large array, at the revision that the update requires.
+// record whose new body has a large array, at the revision that the update requires. An array that has become smaller
+// is whole, so that writes of small bodies don't read the record.
 func (s bodies) bodyChange(ctx context.Context, w *driver.Write) (bodyChange, error) {
 	switch {
 	case w.Array != "":
 		return s.changeEntries(ctx, w)
-	case !s.hasLarge(w.Body):
+	case !s.arrays.HaveLarge(w.Body):
 		return s.bodyOver(w), nil
 	}
 	doc, err := s.findOne(ctx, s.readLatest, atRevision(w),
@@ -224,19 +217,12 @@ func (s bodies) bodyChange(ctx context.Context, w *driver.Write) (bodyChange, er
 	return changeOf(head, before, after), nil
 }
 
-// hasLarge reports whether an array of a body may have to be in chunks. One that has become smaller is whole, so that
-// writes of small bodies don't read the record first.
-func (s bodies) hasLarge(body []byte) bool {
-	_, contents := chunk.Arrays{Names: s.arrays.Names}.Split(body, nil)
-	return len(contents) > 0
-}
-
 // changeOf returns the change of a body in chunks to another one.
 func changeOf(head []byte, before, after []chunk.Content) bodyChange {
 	if len(after) == 0 {
 		return setBody(binary(head))
 	}
-	was, is := arraysOf(before), arraysOf(after)
+	was, is := chunk.Described(before), chunk.Described(after)
 	change := setHead(head, is)
 	for i := range after {
 		a := &after[i]
