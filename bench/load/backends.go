@@ -192,6 +192,7 @@ func freeAddress(ctx context.Context) (string, error) {
 // cause.
 type eventLog struct {
 	*nats.Conn
+	js     jetstream.JetStream
 	stream jetstream.Stream
 }
 
@@ -205,7 +206,7 @@ func openLog(ctx context.Context, address string) (*eventLog, error) {
 		return nil, err
 	}
 	stream, err := js.Stream(ctx, bus.StreamEvents)
-	return &eventLog{conn, stream}, err
+	return &eventLog{conn, js, stream}, err
 }
 
 // holds waits until the log has this many events, for two minutes at most.

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/listeners/mapping"
+	"belfry/pkg/bus"
 	"belfry/test/backing"
 )
 
@@ -164,7 +165,7 @@ func (d *deployment) release(ctx context.Context) error {
 		return err
 	}
 	before := consumer.CachedInfo().Delivered.Consumer
-	if _, err := d.log.stream.ResumeConsumer(ctx, mapping.Name); err != nil {
+	if err := bus.Resume(ctx, d.log.js, bus.StreamEvents, mapping.Name); err != nil {
 		return err
 	}
 	return d.await(ctx, "the bus delivers events to the workers",

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -142,17 +141,4 @@ func shown(v reflect.Value) string {
 	default:
 		return fmt.Sprintf("%v", v.Interface())
 	}
-}
-
-// clockSkew is how far the clocks of a server and a client may differ.
-const clockSkew = time.Minute
-
-// Paused reports whether somebody has paused a consumer. An ordered listener pauses one of its own while it handles a
-// retry, for twice the time that its events may take, again and again, which no other pause does.
-func Paused(info *jetstream.ConsumerInfo, ordered bool) bool {
-	own := time.Duration(0)
-	if ordered {
-		own = 2*info.Config.AckWait + clockSkew
-	}
-	return info.Paused && info.PauseRemaining > own
 }

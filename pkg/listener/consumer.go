@@ -51,7 +51,8 @@ type purpose int
 
 const (
 	comparing purpose = iota // only the comparison
-	settingUp                // for an administrator: all settings as configured
+	updating                 // for a process that needs its events
+	settingUp                // for an administrator: all settings as configured, and not paused
 	running                  // for a listener that is about to use it
 )
 
@@ -155,7 +156,7 @@ func (r *runner) update(ctx context.Context, d bus.Diff, merged, want jetstream.
 
 // unpause resumes a consumer.
 func (r *runner) unpause(ctx context.Context, d bus.Diff) (bus.Diff, error) {
-	_, err := r.bus.JetStream().ResumeConsumer(ctx, r.stream, r.consumer)
+	err := bus.Resume(ctx, r.bus.JetStream(), r.stream, r.consumer)
 	if err == nil && d.State == bus.Drifted {
 		d.State = bus.Updated
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/internal/backoff"
+	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 )
 
@@ -84,5 +85,5 @@ func (p *pausedConsumer) resume() {
 	<-p.done
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
-	_, _ = p.js.ResumeConsumer(ctx, stream, p.consumer) // else the pause expires
+	_ = bus.Resume(ctx, p.js, stream, p.consumer) // else the pause expires
 }

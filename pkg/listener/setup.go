@@ -23,14 +23,23 @@ func CheckSetup(spec Spec) error {
 // as Run does, and resumes those that somebody has paused; with check it only compares. The
 // position of an existing consumer does not change. The spec needs no handler.
 func Setup(ctx context.Context, b Bus, spec Spec, check bool) ([]bus.Diff, error) {
+	if check {
+		return setUp(ctx, b, spec, comparing)
+	}
+	return setUp(ctx, b, spec, settingUp)
+}
+
+// Update is Setup for a process that needs the events of a spec. Consumers that somebody has paused stay paused.
+func Update(ctx context.Context, b Bus, spec Spec) error {
+	_, err := setUp(ctx, b, spec, updating)
+	return err
+}
+
+func setUp(ctx context.Context, b Bus, spec Spec, why purpose) ([]bus.Diff, error) {
 	if err := CheckSetup(spec); err != nil {
 		return nil, err
 	}
 	spec.Handler, spec.Batch = nothing, nil
-	why := settingUp
-	if check {
-		why = comparing
-	}
 	var all []bus.Diff
 	runners := newRunners(b, slog.New(slog.DiscardHandler), spec.withDefaults())
 	for _, r := range runners {

@@ -309,3 +309,40 @@ func TestAConsumerThatIsDeletedWhileItIsPutIsPutAgain(t *testing.T) {
 		t.Errorf("%d of 10 events are handled: %v, %v", s.distinct(), err, ran)
 	}
 }
+
+// A process updates the consumers of its workers at a reload, and before it fills arrays.
+func TestAProcessThatNeedsFurtherEventsDoesNotResumeAConsumer(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	spec := listener.Spec{Name: "test", Start: listener.StartAll(), Filters: []string{"events.*.Store.Saved.Books.*"}}
+	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
+		t.Fatal(err)
+	}
+	js := b.JetStream()
+	if _, err := js.PauseConsumer(t.Context(), bus.StreamEvents, "test", time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	paused := func() (bool, []string) {
+		c, err := js.Consumer(t.Context(), bus.StreamEvents, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := c.CachedInfo().Config
+		return c.CachedInfo().Paused, append(config.FilterSubjects, config.FilterSubject)
+	}
+	for _, filters := range [][]string{spec.Filters, {"events.*.Store.Saved.Authors.*"}} {
+		spec.Filters = filters
+		if err := listener.Update(t.Context(), b, spec); err != nil {
+			t.Fatal(err)
+		}
+		if is, of := paused(); !is || !slices.Contains(of, filters[0]) {
+			t.Errorf("with %s it is paused: %t, and receives %s", filters, is, of)
+		}
+	}
+	if _, err := listener.Setup(t.Context(), b, spec, false); err != nil {
+		t.Fatal(err)
+	}
+	if is, _ := paused(); is {
+		t.Error("a setup by an administrator leaves it paused")
+	}
+}

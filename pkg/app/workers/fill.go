@@ -82,7 +82,7 @@ func (f *Filling) prepare(ctx context.Context, g *serving.Generation) error {
 		if len(spec.Filters) == 0 || !f.Roles.Has(plan.RoleOf(spec.Name)) {
 			continue // the permissions on the bus may not allow it
 		}
-		if _, err := listener.Setup(ctx, g.Bus, spec, false); err != nil {
+		if err := listener.Update(ctx, g.Bus, spec); err != nil {
 			return err
 		}
 	}

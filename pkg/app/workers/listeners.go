@@ -84,7 +84,7 @@ func (l *Runner) change(ctx context.Context, before, next *serving.Generation,
 		}
 		both := spec
 		both.Filters = slices.Compact(slices.Sorted(slices.Values(slices.Concat(was[i].Filters, spec.Filters))))
-		if _, err := listener.Setup(ctx, next.Bus, both, false); err != nil {
+		if err := listener.Update(ctx, next.Bus, both); err != nil {
 			cancel()
 			return part.Change{}, err
 		}
@@ -113,7 +113,7 @@ func (l *Runner) narrow(ctx context.Context, b *bus.Bus, specs []listener.Spec) 
 	ctx, cancel := context.WithTimeout(ctx, narrowTimeout)
 	defer cancel()
 	for _, spec := range specs {
-		if _, err := listener.Setup(ctx, b, spec, false); err != nil {
+		if err := listener.Update(ctx, b, spec); err != nil {
 			l.Log.Warn("a listener also receives the events of the configuration that could not be reloaded, and "+
 				"ignores them: `belfry bus setup` ends that", "listener", spec.Name, "error", err)
 		}
