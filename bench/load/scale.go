@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"belfry/listeners/mapping"
 	"belfry/test/backing"
 	"belfry/test/kit"
 )
@@ -134,7 +135,7 @@ func (s *scale) mapping(ctx context.Context, workers int, url string) error {
 				return err
 			}
 		}
-		return nil
+		return s.derived(ctx, d, s.add)
 	})
 }
 
@@ -145,7 +146,7 @@ const (
 	mapAgain  = "map-again"  // the same for the same parents: the workers know by now which of them are contended
 )
 
-// applied are the operations of workers.
+// applied are the operations of workers on arrays.
 var applied = []string{mapOwn, mapShared, mapAgain}
 
 // applyHeld creates children while no worker receives their events, and measures the workers once they do. There have
@@ -156,35 +157,43 @@ func (s *scale) applyHeld(ctx context.Context, d *deployment, operation string, 
 	if operation != mapOwn {
 		parents = max(1, children/scaleChildren)
 	}
-	if err := d.hold(ctx); err != nil {
+	return s.heldBack(ctx, d, p, mapping.Name, children, children, func() error {
+		d.children += children
+		_, err := closedLoops(d.bases(), scaleConns, children, func(c *client, i int) error {
+			return expect(c, 201, "POST", "/children",
+				object(fmt.Sprintf("%s-%08d", operation, i), fmt.Sprintf(`"parent":"p-%08d",`, i%parents)))
+		})
+		return err
+	}, func() error { return d.applied(ctx, mapping.Name, 0) })
+}
+
+// heldBack measures n operations of a listener, which so many events cause: it receives none before cause has returned
+// and everything else is done. done waits until the operations are.
+func (s *scale) heldBack(ctx context.Context, d *deployment, p *point, listener string, n, events int,
+	cause, done func() error) (*point, error) {
+	if err := d.hold(ctx, listener); err != nil {
 		return nil, err
 	}
-	_, err := closedLoops(d.bases(), scaleConns, children, func(c *client, i int) error {
-		return expect(c, 201, "POST", "/children",
-			object(fmt.Sprintf("%s-%08d", operation, i), fmt.Sprintf(`"parent":"p-%08d",`, i%parents)))
-	})
-	d.children += children
+	err := cause()
 	if err == nil {
-		err = d.held(ctx, children)
+		err = d.held(ctx, listener, events)
 	}
 	if err == nil {
 		_, err = d.settle(ctx)
 	}
+	if err == nil && s.counter == nil {
+		err = d.release(ctx, listener)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if s.counter == nil {
-		if err := d.release(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return p, s.costs(ctx, d, p, children, d.workers, func() error {
+	return p, s.costs(ctx, d, p, n, d.workers, func() error {
 		if s.counter != nil { // not before it counts
-			if err := d.release(ctx); err != nil {
+			if err := d.release(ctx, listener); err != nil {
 				return err
 			}
 		}
-		return d.applied(ctx, 0)
+		return done()
 	})
 }
 
@@ -194,7 +203,7 @@ func (s *scale) parents(ctx context.Context, d *deployment, parents int) error {
 	if err != nil {
 		return err
 	}
-	return d.applied(ctx, parents)
+	return d.applied(ctx, mapping.Name, parents)
 }
 
 // requests measures creates and gets, spread over fronts, and the lag of mappings at a moderate rate.

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"belfry/listeners/mapping"
 )
 
 // The operations that are measured one after the other. Each finds the processes idle, so it has the costs of waking
@@ -52,6 +54,6 @@ func (s *scale) aloneOf(ctx context.Context, d *deployment, operation string, n,
 		if err := d.log.holds(ctx, int(before)+n*events); err != nil {
 			return err
 		}
-		return d.applied(ctx, 0)
+		return d.applied(ctx, mapping.Name, 0)
 	})
 }

@@ -21,7 +21,7 @@ func (s *scale) countRequests(ctx context.Context, url string) error {
 					return err
 				}
 			}
-			return nil
+			return s.derived(ctx, d, s.counted)
 		}); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (s *scale) conclude() {
 	one, two := s.find(mapOwn, 1, 1, 1), s.find(mapOwn, 1, 2, 2)
 	fmt.Printf("%s: 2 workers on 2 processors apply %.2f times as many events as one on one (goal %.1f): %s\n", s.name,
 		two.Rate/one.Rate, scaleGoal, judge(one, two))
-	for _, operation := range append(slices.Clone(applied), "create", "get") {
+	for _, operation := range slices.Concat(applied, derived, []string{"create", "get"}) {
 		var of []*point
 		for _, n := range several {
 			fronts, workers := n, 1
@@ -169,7 +169,10 @@ func (s *scale) find(operation string, fronts, workers, processors int) *point {
 	return s.points[i]
 }
 
-func isMap(operation string) bool { return slices.Contains(applied, operation) }
+// isMap reports whether workers execute an operation.
+func isMap(operation string) bool {
+	return slices.Contains(applied, operation) || slices.Contains(derived, operation)
+}
 
 func sum(values map[string]float64) (total float64) {
 	for _, v := range values {

@@ -33,6 +33,20 @@ stores:
     expose: {}
     map:
       Parents: {key: parent, target: children, fields: "title, year", maxBytes: 4MiB}
+  Authors: {expose: {}}
+  Books:
+    expose: {}
+    references: {author: Authors}
+    copies: {authorName: author.name}
+  Rooms: {expose: {}}
+  Boxes:
+    expose: {}
+    map:
+      Rooms: {key: room, aggregates: {things: sum(things), weight: sum(weight)}}
+  Things:
+    expose: {}
+    map:
+      Boxes: {key: box, aggregates: {things: count(), weight: sum(year)}}
 `
 
 // deployment is belfry as several processes on an external bus and a database.
@@ -46,6 +60,7 @@ type deployment struct {
 	home            string
 	config          string
 	children        int // that were created
+	books           int // that were created, with a copy each
 }
 
 // within starts a deployment with a new bus and a new, empty part of the database, and ends it when do returns without
@@ -131,10 +146,10 @@ func (d *deployment) events(ctx context.Context) (uint64, error) {
 // The position of the workers is polled at this interval.
 const positionPoll = 5 * time.Millisecond
 
-// await polls the position of the workers until it is right, for two minutes at most.
-func (d *deployment) await(ctx context.Context, what string, right func(*jetstream.ConsumerInfo) bool) error {
+// await polls the position of a listener until it is right, for two minutes at most.
+func (d *deployment) await(ctx context.Context, listener, what string, right func(*jetstream.ConsumerInfo) bool) error {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(positionPoll) {
-		consumer, err := d.log.stream.Consumer(ctx, mapping.Name)
+		consumer, err := d.log.stream.Consumer(ctx, listener)
 		if err == nil && right(consumer.CachedInfo()) {
 			return nil
 		}
@@ -145,36 +160,36 @@ func (d *deployment) await(ctx context.Context, what string, right func(*jetstre
 	return fmt.Errorf("after two minutes it is not so: %s", what)
 }
 
-// applied waits until the workers have ever received so many events, and applied and acknowledged all.
-func (d *deployment) applied(ctx context.Context, events int) error {
-	return d.await(ctx, "the workers have applied all events", func(c *jetstream.ConsumerInfo) bool {
+// applied waits until a listener has ever received so many events, and applied and acknowledged all.
+func (d *deployment) applied(ctx context.Context, listener string, events int) error {
+	return d.await(ctx, listener, "the workers have applied all events", func(c *jetstream.ConsumerInfo) bool {
 		return c.Delivered.Consumer >= uint64(events) && c.NumPending == 0 && c.NumAckPending == 0
 	})
 }
 
-// hold has the bus deliver no events to the workers, until release is called.
-func (d *deployment) hold(ctx context.Context) error {
-	_, err := d.log.stream.PauseConsumer(ctx, mapping.Name, time.Now().Add(time.Hour))
+// hold has the bus deliver no events to a listener, until release is called.
+func (d *deployment) hold(ctx context.Context, listener string) error {
+	_, err := d.log.stream.PauseConsumer(ctx, listener, time.Now().Add(time.Hour))
 	return err
 }
 
-// release ends that, and waits until the bus delivers events: a server takes up to a second and a half for it.
-func (d *deployment) release(ctx context.Context) error {
-	consumer, err := d.log.stream.Consumer(ctx, mapping.Name)
+// release ends that, and waits until the bus delivers events.
+func (d *deployment) release(ctx context.Context, listener string) error {
+	consumer, err := d.log.stream.Consumer(ctx, listener)
 	if err != nil {
 		return err
 	}
 	before := consumer.CachedInfo().Delivered.Consumer
-	if err := bus.Resume(ctx, d.log.js, bus.StreamEvents, mapping.Name); err != nil {
+	if err := bus.Resume(ctx, d.log.js, bus.StreamEvents, listener); err != nil {
 		return err
 	}
-	return d.await(ctx, "the bus delivers events to the workers",
+	return d.await(ctx, listener, "the bus delivers events to the workers",
 		func(c *jetstream.ConsumerInfo) bool { return c.Delivered.Consumer > before })
 }
 
-// held waits until so many events wait for the workers.
-func (d *deployment) held(ctx context.Context, events int) error {
-	return d.await(ctx, fmt.Sprintf("%d events wait for the workers", events), func(c *jetstream.ConsumerInfo) bool {
+// held waits until so many events wait for a listener.
+func (d *deployment) held(ctx context.Context, listener string, events int) error {
+	return d.await(ctx, listener, fmt.Sprintf("%d events wait for the workers", events), func(c *jetstream.ConsumerInfo) bool {
 		return c.NumPending >= uint64(events)
 	})
 }
@@ -185,13 +200,13 @@ func (d *deployment) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var report struct{ Objects, Entries int }
+	var report struct{ Entries, Copied int }
 	if err := json.Unmarshal(out, &report); err != nil {
 		return err
 	}
-	if report.Objects != d.children || report.Entries != d.children {
-		return fmt.Errorf("belfry verify found %d objects with %d entries, want %d of each", report.Objects,
-			report.Entries, d.children)
+	if report.Entries != d.children || report.Copied != d.books {
+		return fmt.Errorf("belfry verify found %d entries and %d objects with copies, want %d and %d", report.Entries,
+			report.Copied, d.children, d.books)
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ func Paused(info *jetstream.ConsumerInfo, ordered bool) bool {
 	return info.Paused && info.PauseRemaining > own
 }
 
-// resumeAfter is how long a pause that Resume ends goes on: enough for the request to arrive before it is over.
+// resumeAfter is how long a pause that Resume ends continues: enough for the request to arrive before it is over.
 const resumeAfter = 100 * time.Millisecond
 
-// Resume ends the pause of a consumer. A server that is told to resume one does not look for its events until somebody
+// Resume ends the pause of a consumer. A server that resumes one on request does not look for its events until somebody
 // requests further ones, or a request expires. It does look when a pause is over, so Resume has the pause end in a
 // moment, by the server's clock, and waits for that.
 func Resume(ctx context.Context, js jetstream.JetStream, stream, consumer string) error {

@@ -62,3 +62,18 @@ var (
 
 // LimitPending is limitPending.
 func LimitPending(sub *nats.Subscription, limit int) error { return limitPending(sub, limit) }
+
+// Requested is how many requests a listener makes that handles so many events at once, of which this many end one after
+// the other.
+func Requested(ctx context.Context, handled, ended int) (requests int) {
+	w := newPrefetchWindow(handled, handled, 0)
+	w.acquire(ctx)
+	for range ended {
+		w.release(1)
+		if n, enough := w.free(); enough {
+			w.used.Add(int64(n))
+			requests++
+		}
+	}
+	return requests
+}

@@ -176,3 +176,12 @@ func TestSlowListenerPrefetchesFewEvents(t *testing.T) {
 	kit.WaitFor(t, "all are handled",
 		func() bool { return one.distinct()+two.distinct() == 100 && lag(t, b, "test") == 0 })
 }
+
+// While all slots are in use, each event that ends frees one.
+func TestOneRequestIsMadeForSeveralEventsThatEnd(t *testing.T) {
+	for handled, want := range map[int]int{1: 480, 16: 480, 64: 120, 1024: 7} {
+		if got := listener.Requested(t.Context(), handled, 480); got != want {
+			t.Errorf("with %d events handled at once there are %d requests for 480, want %d", handled, got, want)
+		}
+	}
+}

@@ -52,6 +52,10 @@ func (w *prefetchWindow) endCall(began time.Time, events int) {
 	w.average.Store(each) // of concurrent calls one may be lost
 }
 
+// requestShare is the share of the events handled at once for which a request is made: one for each event that ends
+// would be a message for each, and one more when it expires.
+const requestShare = 16
+
 // free is how many slots are free, and whether they are enough for a request.
 func (w *prefetchWindow) free() (n int, enough bool) {
 	further := 0
@@ -59,7 +63,7 @@ func (w *prefetchWindow) free() (n int, enough bool) {
 		further = int(min(int64(w.prefetch), int64(w.workers)*int64(prefetchTime)/average))
 	}
 	n = w.handled + further - int(w.used.Load())
-	return n, n >= max(1, further/2)
+	return n, n >= max(1, further/2, w.handled/requestShare)
 }
 
 // acquire waits until enough slots are free, takes them all, and returns how many

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Batcher combines concurrent calls into batches, for a backend where a batch
@@ -14,6 +15,7 @@ import (
 type Batcher[T any] struct {
 	maxInFlight int
 	maxItems    int
+	patience    time.Duration // 0: without end
 	run         func(ctx context.Context, items []T) []error
 
 	mu       sync.Mutex
@@ -26,6 +28,14 @@ type Batcher[T any] struct {
 // own time, and returns an error for each item, in their order.
 func NewBatcher[T any](maxInFlight, maxItems int, run func(ctx context.Context, items []T) []error) *Batcher[T] {
 	return &Batcher[T]{maxInFlight: maxInFlight, maxItems: maxItems, run: run}
+}
+
+// WithPatience bounds how long a call waits for one of the batches in flight to end. Then calls that wait run together
+// beside these, which may be lost: a server that does not reply to some requests does not delay all others. It is
+// called before the first call.
+func (b *Batcher[T]) WithPatience(d time.Duration) *Batcher[T] {
+	b.patience = d
+	return b
 }
 
 // batchCall is a call that waits for a batch to end.
@@ -48,12 +58,32 @@ func (b *Batcher[T]) Do(ctx context.Context, item T) error {
 	c := &batchCall[T]{item: item, done: make(chan error, 1)}
 	b.waiting = append(b.waiting, c)
 	b.mu.Unlock()
-	select {
-	case err := <-c.done:
-		return err
-	case <-ctx.Done():
-		b.drop(c)
-		return ctx.Err()
+	var late <-chan time.Time
+	if b.patience > 0 {
+		timer := time.NewTimer(b.patience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for {
+		select {
+		case err := <-c.done:
+			return err
+		case <-late:
+			b.runBeside(c)
+		case <-ctx.Done():
+			b.drop(c)
+			return ctx.Err()
+		}
+	}
+}
+
+// runBeside starts a batch more than the maximum if a call still waits for one.
+func (b *Batcher[T]) runBeside(c *batchCall[T]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if slices.Contains(b.waiting, c) {
+		b.inFlight++
+		b.start()
 	}
 }
 
@@ -70,10 +100,15 @@ func (b *Batcher[T]) drop(c *batchCall[T]) {
 func (b *Batcher[T]) next() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.waiting) == 0 {
+	if len(b.waiting) == 0 || b.inFlight > b.maxInFlight {
 		b.inFlight--
 		return
 	}
+	b.start()
+}
+
+// start starts a batch of calls that wait. The lock must be held.
+func (b *Batcher[T]) start() {
 	n := min(len(b.waiting), b.maxItems)
 	calls := slices.Clone(b.waiting[:n])
 	b.waiting = slices.Delete(b.waiting, 0, n)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"belfry/pkg/store/driver"
 )
@@ -110,5 +111,48 @@ func TestBatcherCancelsOnlyUnsharedBatches(t *testing.T) {
 		if !r.canceled {
 			t.Error("a batch of one call is not canceled with its caller")
 		}
+	})
+}
+
+// Two batches get no reply. The calls that wait for them run together, beside them.
+func TestCallsDoNotWaitForBatchesThatAreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newBatchRecorder(2, 3)
+		r.WithPatience(time.Second)
+		var calls sync.WaitGroup
+		call := func(i int) {
+			calls.Go(func() {
+				if err := r.Do(t.Context(), i); err != nil {
+					t.Errorf("call %d got the result %v", i, err)
+				}
+			})
+			synctest.Wait()
+		}
+		for i := range 7 {
+			call(2 * i)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if want := [][]int{{0}, {2}, {4, 6, 8}, {10, 12}}; !slices.EqualFunc(r.batches, want, slices.Equal) {
+			t.Errorf("the batches are %v, want %v", r.batches, want)
+		}
+		for range 2 { // there are as many as allowed then
+			r.release <- struct{}{}
+		}
+		synctest.Wait()
+		call(14)
+		if len(r.batches) != 4 {
+			t.Errorf("a call does not wait: the batches are %v", r.batches)
+		}
+		for range 3 {
+			r.release <- struct{}{}
+		}
+		calls.Wait()
+		call(16)
+		if want := []int{16}; !slices.Equal(r.batches[len(r.batches)-1], want) || len(r.batches) != 6 {
+			t.Errorf("with nothing in flight, the batches are %v", r.batches)
+		}
+		r.release <- struct{}{}
+		calls.Wait()
 	})
 }

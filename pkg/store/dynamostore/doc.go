@@ -57,6 +57,11 @@
 // Entries of keys that a record no longer has are removed in the background; a query
 // removes those that are a day old.
 //
+// # Reads
+//
+// A few reads of records are in flight as requests of their own. The others wait for one of these to end, and then share
+// a BatchGetItem: most of what a read costs is its request. Each read is strong, and begins after its call.
+//
 // # Creates
 //
 // Most creates find nothing, so a create first puts the item on the condition that it does

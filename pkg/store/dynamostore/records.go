@@ -3,13 +3,14 @@ package dynamostore
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"belfry/pkg/store/driver"
 )
 
 // records reads the records of a table.
 type records struct {
 	b     *Backend
 	table string
+	reads *driver.Batcher[*itemRead] // of single items
 }
 
 // maxRetries bounds how often a record is read again because it was changed between
@@ -47,15 +48,14 @@ func (s *records) readWith(ctx context.Context, uuid string, known chunkPieces, 
 
 // readItem returns a record without its overflow.
 func (s *records) readItem(ctx context.Context, uuid string) (*record, error) {
-	out, err := s.b.client.GetItem(ctx,
-		&dynamodb.GetItemInput{TableName: &s.table, Key: recordItem(uuid), ConsistentRead: trueValue})
-	if err != nil {
+	read := &itemRead{uuid: uuid}
+	if err := s.reads.Do(ctx, read); err != nil {
 		return nil, s.b.wrapError(ctx, err, s.table)
 	}
-	if out.Item == nil {
+	if read.item == nil {
 		return nil, nil
 	}
-	return s.decode(out.Item)
+	return s.decode(read.item)
 }
 
 func (s *records) decode(it item) (*record, error) {

@@ -17,6 +17,7 @@ type memory struct {
 	snapshots     snapshots
 	indexedWrites indexedWrites
 	count         counter
+	reads         *driver.Batcher[*itemRead]
 }
 
 // store is a handle of a store.
@@ -35,9 +36,10 @@ var (
 )
 
 func newStore(b *Backend, table string, own []index, spec *driver.Spec) *store {
+	known := b.memoryOf(table)
 	s := &store{
-		records: records{b, table}, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
-		arrays: chunk.ArraysOf(spec), first: driver.NewFirstWrite(), memory: b.memoryOf(table),
+		records: records{b, table, known.reads}, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
+		arrays: chunk.ArraysOf(spec), first: driver.NewFirstWrite(), memory: known,
 	}
 	s.arrays.Names = slices.DeleteFunc(slices.Clone(s.arrays.Names),
 		func(name string) bool { return len(name) > maxArrayName })
@@ -55,7 +57,7 @@ type ownIndexes struct {
 
 // memoryOf returns the cached state of a table.
 func (b *Backend) memoryOf(table string) *memory {
-	fresh := &memory{}
+	fresh := &memory{reads: b.newReads(table)}
 	known, _ := b.memories.LoadOrStore(table, fresh)
 	return known.(*memory)
 }
