@@ -15,7 +15,7 @@ func TestReadsOfManyCallersAreMadeTogether(t *testing.T) {
 	t.Parallel()
 	g := newProxy(t, backing.Dynoxide(t).URL)
 	s := openStore(t, openBackend(t, options(g.url)), byColor)
-	const objects, callers = 60, 240
+	const objects, callers = 12, 240
 	for i := range objects {
 		s.put(write(fmt.Sprint("o", i), 0, 10, body(fmt.Sprint("c", i))))
 		if i%3 == 0 {
@@ -26,7 +26,7 @@ func TestReadsOfManyCallersAreMadeTogether(t *testing.T) {
 		g.set(nil)
 		var reads sync.WaitGroup
 		for i := range callers {
-			reads.Go(func() { s.wantRead(i%(objects+20), objects) })
+			reads.Go(func() { s.wantRead(i%(objects+4), objects) })
 		}
 		reads.Wait()
 		together = slices.Contains(g.seen(), "BatchGetItem")
