@@ -189,9 +189,8 @@ func (d *deployment) release(ctx context.Context, listener string) error {
 
 // held waits until so many events wait for a listener.
 func (d *deployment) held(ctx context.Context, listener string, events int) error {
-	return d.await(ctx, listener, fmt.Sprintf("%d events wait for the workers", events), func(c *jetstream.ConsumerInfo) bool {
-		return c.NumPending >= uint64(events)
-	})
+	return d.await(ctx, listener, fmt.Sprintf("%d events wait for the workers", events),
+		func(c *jetstream.ConsumerInfo) bool { return c.NumPending >= uint64(events) })
 }
 
 // verify runs `belfry verify`, and counts what it has compared.

@@ -10,7 +10,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"belfry/listeners/mapping/route"
+	"belfry/listeners/rounds"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping/aggregates"
@@ -45,23 +48,55 @@ func Filters(set *store.Set) (filters []string) {
 type Options struct {
 	// OnAbsent is that of aggregates.Options.
 	OnAbsent func(m *store.Mapping, property string)
+
+	// Sharing are the processes that share targets, with mapping.Definition as their definition and Run to run rounds
+	// of mappings that aggregate; nil: this process runs all rounds of the events that it handles.
+	Sharing *route.Group
 }
 
 // Worker handles events. Events for one target that are in flight together are counted in one write.
 type Worker struct {
 	set    *store.Set
 	engine *aggregates.Engine
-	batches
+	*rounds.Rounds
 }
 
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{set: set, engine: aggregates.New(set, aggregates.Options{OnAbsent: o.OnAbsent})}
-	w.round = func(ctx context.Context, p aggregates.Place, b *batch) error {
-		return w.engine.Apply(ctx, p, b.sources, b.fence, nil)
-	}
-	w.start()
+	w.Rounds = rounds.New(rounds.Options{
+		Name: Name, Sharing: o.Sharing, Places: rounds.Places(set),
+		Begin: func(_ context.Context, k rounds.Key) (rounds.Turn, error) {
+			return turn{w.engine, aggregates.Place{Mapping: k.Mapping, Target: k.Target, Owner: k.Owner}}, nil
+		},
+	})
 	return w
+}
+
+// turn is the right to run the next round of a place.
+type turn struct {
+	engine *aggregates.Engine
+	place  aggregates.Place
+}
+
+// Reconcile implements rounds.Turn.
+func (t turn) Reconcile(ctx context.Context, sources []string, fence bool, onConflict func() error) error {
+	return t.engine.Apply(ctx, t.place, sources, fence, onConflict)
+}
+
+// End implements rounds.Turn.
+func (turn) End() time.Duration { return 0 }
+
+// Run runs a round that another process asks for, together with those of events that this process has received, and
+// calls done when it has ended. It does not block.
+func (w *Worker) Run(r route.Round, done func(error)) {
+	all := w.set.Aggregating()
+	place := r.Mapping - len(w.set.Mappings())
+	if place < 0 || place >= len(all) || r.Target == "" || r.Source == "" {
+		done(errs.New(errs.Invalid, "aggregate: another process asks for a round of a mapping that there is not"))
+		return
+	}
+	w.RunFor(rounds.Key{Mapping: &all[place], Target: r.Target, Owner: r.Owner}, r, done)
 }
 
 // Handle applies an event. When it returns nil the aggregates match what the event reported, or something later. When a
@@ -71,12 +106,13 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	if err != nil {
 		return err
 	}
-	batches := make([]*batch, len(places))
+	waits := make([]func(context.Context) error, len(places))
 	for i, p := range places {
-		batches[i] = w.join(p, request{source: e.UUID, fence: awaited(e), trace: e.Ctx.Trace})
+		k := rounds.Key{Mapping: p.Mapping, Target: p.Target, Owner: p.Owner}
+		waits[i] = w.Begin(k, e.UUID, awaited(e), e.Ctx.Trace)
 	}
-	for _, b := range batches {
-		if err := b.wait(ctx); err != nil {
+	for _, wait := range waits {
+		if err := wait(ctx); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"belfry/pkg/event"
+	"belfry/pkg/store"
 	"belfry/pkg/store/driver"
 	"belfry/test/model"
 )
@@ -55,22 +56,22 @@ func TestModelFindsFaultsOfAggregates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight = 2
-			findFault(t, s)
+			findFault(t, s, workers)
 		})
 	}
 	for name, s := range awaitedScenarios() {
 		t.Run(name+", without fences", func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Fault.NoFence = 2, true
-			findFault(t, s)
+			findFault(t, s, workers)
 		})
 	}
 }
 
 // findFault explores a scenario of which some states violate the invariant.
-func findFault(t *testing.T, s model.Scenario) {
+func findFault(t *testing.T, s model.Scenario, workers func(*store.Set) []model.Consumer) {
 	t.Helper()
-	stats, err := newChecker(t, s).Explore(t.Context(), 1_000_000)
+	stats, err := newChecker(t, s, workers).Explore(t.Context(), 1_000_000)
 	var v *model.Violation
 	if !errors.As(err, &v) || errors.Is(err, model.ErrNoTermination) {
 		t.Fatalf("the fault was not found: %v, %v", stats, err)

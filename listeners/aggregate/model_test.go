@@ -21,7 +21,7 @@ func workers(set *store.Set) []model.Consumer {
 	return []model.Consumer{{Name: "aggregate", Filters: aggregate.Filters(set), Handle: w.HandleSerially}}
 }
 
-func newChecker(t *testing.T, s model.Scenario) *model.Checker {
+func newChecker(t *testing.T, s model.Scenario, workers func(*store.Set) []model.Consumer) *model.Checker {
 	t.Helper()
 	c, err := model.New(t.Context(), s, workers, checkInvariant)
 	if err != nil {
@@ -32,10 +32,10 @@ func newChecker(t *testing.T, s model.Scenario) *model.Checker {
 }
 
 // explore visits all states of a scenario.
-func explore(t *testing.T, s model.Scenario) {
+func explore(t *testing.T, s model.Scenario, workers func(*store.Set) []model.Consumer) {
 	t.Helper()
 	const tooMany = 50_000_000
-	stats, err := newChecker(t, s).Explore(t.Context(), tooMany)
+	stats, err := newChecker(t, s, workers).Explore(t.Context(), tooMany)
 	if err != nil {
 		t.Fatal(err)
 	}

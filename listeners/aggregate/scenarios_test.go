@@ -160,14 +160,14 @@ func TestAggregatesConvergeInEveryInterleaving(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Crash, s.MaxCrashes = 2, !slices.Contains(inSoak, name), 1
-			explore(t, s)
+			explore(t, s, workers)
 		})
 	}
 	t.Run(waits, func(t *testing.T) {
 		t.Parallel()
 		s := awaitedScenarios()[waits]
 		s.MaxInFlight = 2
-		explore(t, s)
+		explore(t, s, workers)
 	})
 }
 
@@ -184,7 +184,7 @@ func TestSoakAggregatesWithCrashes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s.MaxInFlight, s.Crash, s.MaxCrashes = 2, true, 2
-			explore(t, s)
+			explore(t, s, workers)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"belfry/listeners/mapping"
+	"belfry/listeners/rounds"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	encoded "belfry/pkg/object"
@@ -129,7 +130,7 @@ func TestEventsInFlightTogetherShareOneWrite(t *testing.T) {
 	h.until("the first write", func() bool { return h.writes.Load() == 1 })
 	rest := h.handleAll(t.Context(), events[1:])
 	m := &h.set.Mappings()[0]
-	h.until("all others wait", func() bool { return h.worker.Waiting(m, "a") == len(events)-1 })
+	h.until("all others wait", func() bool { return h.worker.Waiting(rounds.Key{Mapping: m, Target: "a"}) == len(events)-1 })
 	close(h.gate)
 	for _, err := range append(first(), rest()...) {
 		if err != nil {

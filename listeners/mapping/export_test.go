@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"belfry/listeners/rounds"
 	"belfry/pkg/event"
-	"belfry/pkg/store"
 )
 
 // HandleSerially is Handle without batches: one array after another, in the
@@ -15,8 +15,8 @@ func (w *Worker) HandleSerially(ctx context.Context, e *event.Envelope) error {
 }
 
 // reconcile runs a round without a batch.
-func (w *Worker) reconcile(ctx context.Context, g group, sources []string, fence bool, onConflict func() error) error {
-	turn, err := w.await(ctx, g)
+func (w *Worker) reconcile(ctx context.Context, k rounds.Key, sources []string, fence bool, onConflict func() error) error {
+	turn, err := w.reconciler.Begin(ctx, k.Mapping, k.Target)
 	if err != nil {
 		return err
 	}
@@ -28,12 +28,12 @@ func (w *Worker) reconcile(ctx context.Context, g group, sources []string, fence
 // order, as if events of them had arrived during a write. Events may be repeated, so each state that this leads to is
 // one of the real worker, as long as no handler crashes: then the other sources' events would be redelivered.
 func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources ...string) error {
-	groups, err := w.groups(ctx, e)
+	keys, err := w.keys(ctx, e)
 	if err != nil {
 		return err
 	}
-	for _, g := range groups {
-		if err := w.reconcile(ctx, g, sources, awaited(e), nil); err != nil {
+	for _, k := range keys {
+		if err := w.reconcile(ctx, k, sources, awaited(e), nil); err != nil {
 			return err
 		}
 	}
@@ -44,15 +44,15 @@ func (w *Worker) HandleTogether(ctx context.Context, e *event.Envelope, sources 
 // round.
 func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope,
 	ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
-	groups, err := w.groups(ctx, e)
+	keys, err := w.keys(ctx, e)
 	if err != nil {
 		return err
 	}
-	for _, g := range groups {
+	for _, k := range keys {
 		round := func(ctx context.Context) error {
-			return w.reconcile(ctx, g, []string{e.UUID}, awaited(e), nil)
+			return w.reconcile(ctx, k, []string{e.UUID}, awaited(e), nil)
 		}
-		if err := settle(ctx, ask(ctx, g.mapping.Array+" of "+g.target, round), round); err != nil {
+		if err := rounds.Settle(ctx, ask(ctx, k.Mapping.Array+" of "+k.Target, round), round); err != nil {
 			return err
 		}
 	}
@@ -63,20 +63,20 @@ func (w *Worker) HandleAsking(ctx context.Context, e *event.Envelope,
 // have a conflict.
 func (w *Worker) HandleAskingAfterConflicts(ctx context.Context, e *event.Envelope,
 	ask func(ctx context.Context, target string, round func(context.Context) error) Waiter) error {
-	groups, err := w.groups(ctx, e)
+	keys, err := w.keys(ctx, e)
 	if err != nil {
 		return err
 	}
-	for _, g := range groups {
+	for _, k := range keys {
 		until := func(onConflict func() error) func(context.Context) error {
 			return func(ctx context.Context) error {
-				return w.reconcile(ctx, g, []string{e.UUID}, awaited(e), onConflict)
+				return w.reconcile(ctx, k, []string{e.UUID}, awaited(e), onConflict)
 			}
 		}
-		err := until(func() error { return errForwarded })(ctx)
-		if errors.Is(err, errForwarded) {
+		err := until(func() error { return rounds.ErrForwarded })(ctx)
+		if errors.Is(err, rounds.ErrForwarded) {
 			here := until(nil)
-			err = settle(ctx, ask(ctx, g.mapping.Array+" of "+g.target, here), here)
+			err = rounds.Settle(ctx, ask(ctx, k.Mapping.Array+" of "+k.Target, here), here)
 		}
 		if err != nil {
 			return err
@@ -86,32 +86,4 @@ func (w *Worker) HandleAskingAfterConflicts(ctx context.Context, e *event.Envelo
 }
 
 // Waiter is a round that another process was asked for.
-type Waiter = waiter
-
-// Waiting returns how many events wait for the next write to an array.
-func (w *Worker) Waiting(m *store.Mapping, target string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if b := w.next[group{m, target}]; b != nil {
-		return len(b.sources)
-	}
-	return 0
-}
-
-// Contend has a worker take the array of a target for contended, as after a conflict.
-func (w *Worker) Contend(m *store.Mapping, target string) { w.contended.add(group{m, target}) }
-
-// Contended returns how many arrays a worker takes for contended.
-func (w *Worker) Contended() int {
-	w.contended.mu.Lock()
-	defer w.contended.mu.Unlock()
-	return len(w.contended.until)
-}
-
-// Forget has a worker take no array for contended.
-func (w *Worker) Forget() {
-	w.contended.mu.Lock()
-	defer w.contended.mu.Unlock()
-	clear(w.contended.until)
-	clear(w.contended.mappings)
-}
+type Waiter = rounds.Waiter

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"belfry/listeners/mapping/route"
+	"belfry/listeners/rounds"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/mapping"
@@ -63,26 +64,21 @@ type Options struct {
 type Worker struct {
 	set        *store.Set
 	reconciler *mapping.Reconciler
-	sharing    *route.Group
-	places     map[*store.Mapping]int // of the set's mappings, among these
-	contended  contended
-	batches
+	*rounds.Rounds
 }
 
 // NewWorker returns a worker for the stores of a set. Close stops it.
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{
 		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{OnFull: o.OnFull, Pace: o.Pace}),
-		sharing: o.Sharing, places: map[*store.Mapping]int{},
 	}
-	for i := range set.Mappings() {
-		w.places[&set.Mappings()[i]] = i
-	}
-	w.await = func(ctx context.Context, g group) (*mapping.Turn, error) {
-		return w.reconciler.Begin(ctx, g.mapping, g.target)
-	}
-	w.batches.round = w.round
-	w.start()
+	w.Rounds = rounds.New(rounds.Options{
+		Name: Name, Sharing: o.Sharing,
+		Begin: func(ctx context.Context, k rounds.Key) (rounds.Turn, error) {
+			return w.reconciler.Begin(ctx, k.Mapping, k.Target)
+		},
+		Places: rounds.Places(set),
+	})
 	return w
 }
 
@@ -90,15 +86,15 @@ func NewWorker(set *store.Set, o Options) *Worker {
 // reported, or something later. When a request waits for that, no other worker
 // puts something earlier into them afterwards.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
-	groups, err := w.groups(ctx, e)
+	keys, err := w.keys(ctx, e)
 	if err != nil {
 		return err
 	}
-	rounds := make([]func(context.Context) error, len(groups))
-	for i, g := range groups {
-		rounds[i] = w.begin(g, e)
+	waits := make([]func(context.Context) error, len(keys))
+	for i, k := range keys {
+		waits[i] = w.Begin(k, e.UUID, awaited(e), e.Ctx.Trace)
 	}
-	for _, wait := range rounds {
+	for _, wait := range waits {
 		if err := wait(ctx); err != nil {
 			return err
 		}
@@ -109,10 +105,10 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 // awaited reports whether a request waits for the work of an event.
 func awaited(e *event.Envelope) bool { return e.Ctx.Wait != "" }
 
-// groups are the arrays that may have to gain, change or lose the entry of the
+// keys are the arrays that may have to gain, change or lose the entry of the
 // event's object.
-func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error) {
-	var groups []group
+func (w *Worker) keys(ctx context.Context, e *event.Envelope) ([]rounds.Key, error) {
+	var keys []rounds.Key
 	for _, m := range w.set.MappingsFrom(e.Store) {
 		if event.ByWorker(e.Origin) && !m.FollowsWorkers {
 			continue // a write of workers, on which no entry depends
@@ -122,10 +118,10 @@ func (w *Worker) groups(ctx context.Context, e *event.Envelope) ([]group, error)
 			return nil, err
 		}
 		for _, target := range targets {
-			groups = append(groups, group{m, target})
+			keys = append(keys, rounds.Key{Mapping: m, Target: target})
 		}
 	}
-	return groups, nil
+	return keys, nil
 }
 
 // backfill fills the arrays of an object that was created, or whose owner may have changed: whether

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 
 	"belfry/listeners/mapping"
+	"belfry/listeners/rounds"
 	"belfry/pkg/event"
 	protocol "belfry/pkg/mapping"
 	encoded "belfry/pkg/object"
@@ -42,7 +43,7 @@ func TestEventsThatArriveBeforeATurnShareItsWrite(t *testing.T) {
 		defer h.worker.Close()
 		handled := h.handleAll(t.Context(), events)
 		synctest.Wait()
-		if n := h.worker.Waiting(&h.set.Mappings()[0], "a"); n != len(events) {
+		if n := h.worker.Waiting(rounds.Key{Mapping: &h.set.Mappings()[0], Target: "a"}); n != len(events) {
 			t.Errorf("%d events wait for the next write, want %d", n, len(events))
 		}
 		turn.End()

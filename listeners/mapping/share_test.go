@@ -15,6 +15,7 @@ import (
 
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
+	"belfry/listeners/rounds"
 	"belfry/pkg/bus"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -97,7 +98,7 @@ func (c *cluster) join(mappings []store.Mapping, silence time.Duration) *node {
 	c.Helper()
 	n := c.start(mappings, silence)
 	for i := range 20 {
-		n.worker.Contend(&n.set.Mappings()[0], fmt.Sprint("a", i))
+		n.worker.Contend(rounds.Key{Mapping: &n.set.Mappings()[0], Target: fmt.Sprint("a", i)})
 	}
 	return n
 }

@@ -62,6 +62,7 @@ var floors = [][]string{
 		"belfry/pkg/mapping/aggregates",
 		"belfry/pkg/listener/deadletter", "belfry/pkg/listener/replay", "belfry/pkg/missed", "belfry/pkg/intercept",
 		"belfry/pkg/api/sse", "belfry/pkg/account", "belfry/pkg/binary", "belfry/listeners/mapping/route"},
+	{"belfry/listeners/rounds"},
 	{"belfry/listeners/mapping", "belfry/listeners/aggregate", "belfry/listeners/copies", "belfry/listeners/cascade",
 		"belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill",
 		"belfry/pkg/account/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep",

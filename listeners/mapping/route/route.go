@@ -1,6 +1,6 @@
-// Package route lets the mapping workers of several processes share targets. The bus delivers the events of the
-// objects that name one target to any of the processes. The process that owns the target runs all rounds for it.
-// Otherwise the processes would write the same array at once, and each conflict costs another round.
+// Package route lets the workers of several processes that keep arrays and aggregates share targets. The bus delivers
+// the events of the objects that name one target to any of the processes. The process that owns the target runs all
+// rounds for it. Otherwise the processes would write the same object at once, and each conflict costs another round.
 //
 // The processes announce themselves by heartbeats. Rendezvous hashing among the live processes with the same mappings
 // chooses the owner of a target. The process that has received an event forwards the round to the owner, and
@@ -42,6 +42,7 @@ const (
 type Round struct {
 	Mapping int    `json:"mapping"` // its place among those of the definition
 	Target  string `json:"target"`
+	Owner   string `json:"owner,omitempty"` // of the objects that are counted, where only those of an owner are
 	Source  string `json:"source"`
 	Fence   bool   `json:"fence,omitempty"` // a request waits for it
 	Trace   string `json:"trace,omitempty"` // of the event

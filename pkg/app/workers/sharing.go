@@ -14,8 +14,8 @@ import (
 	"belfry/pkg/errs"
 )
 
-// newSharing prepares the mapping worker to share targets with the workers of other processes with the same mappings,
-// if there can be any.
+// newSharing prepares the workers of arrays and aggregates to share targets with those of other processes with the same
+// mappings, if there can be any.
 func (w *Workers) newSharing(g *serving.Generation) *route.Group {
 	definition := w.sharingDefinition(g)
 	if definition == "" {
@@ -31,7 +31,8 @@ func (w *Workers) newSharing(g *serving.Generation) *route.Group {
 
 // sharingDefinition identifies the mappings of a configuration whose targets are shared; "" without any.
 func (w *Workers) sharingDefinition(g *serving.Generation) string {
-	if !w.Roles.Has(mapping.Name) || !g.Plan.Shared() || len(g.Plan.MappingSpec().Filters) == 0 {
+	if !w.Roles.Has(mapping.Name) || !g.Plan.Shared() ||
+		len(g.Plan.MappingSpec().Filters)+len(g.Plan.AggregateSpec().Filters) == 0 {
 		return ""
 	}
 	return mapping.Definition(g.Set)
@@ -46,7 +47,11 @@ func (w *Workers) runForAnother(group *route.Group, r route.Round, done func(err
 		done(errs.New(errs.Unavailable, "this process serves other mappings than those of the round"))
 		return
 	}
-	now.Mapper.Run(r, func(err error) {
+	run := now.Mapper.Run
+	if r.Mapping >= len(now.Set.Mappings()) { // the mappings that aggregate are after these
+		run = now.Aggregator.Run
+	}
+	run(r, func(err error) {
 		release()
 		done(err)
 	})
@@ -56,16 +61,18 @@ func (w *Workers) runForAnother(group *route.Group, r route.Round, done func(err
 // rounds themselves.
 const leaveTimeout = 2 * time.Second
 
-// closeMapper ends a mapping worker once no events wait for it, and leaves the group with which it shares targets.
-// Rounds that run for other processes complete, or those processes run them.
-func closeMapper(ctx context.Context, w *mapping.Worker, g *route.Group) {
+// closeSharing ends workers once no events wait for them, and leaves the group with which they share targets. Rounds
+// that run for other processes complete, or those processes run them.
+func closeSharing(ctx context.Context, g *route.Group, workers ...interface{ Close() }) {
 	if g != nil {
 		ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 		defer cancel()
 		g.Leave(ctx)
 		defer g.Close() // reports canceled rounds
 	}
-	w.Close()
+	for _, w := range workers {
+		w.Close()
+	}
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"belfry/listeners/aggregate"
 	"belfry/listeners/mapping"
 	"belfry/listeners/mapping/route"
 	"belfry/pkg/app/serving"
@@ -16,8 +17,10 @@ import (
 func TestARoundOfOtherMappingsIsNotRun(t *testing.T) {
 	before, now := &route.Group{}, &route.Group{}
 	mapper := mapping.NewWorker(&store.Set{}, mapping.Options{})
+	counter := aggregate.NewWorker(&store.Set{}, aggregate.Options{})
 	t.Cleanup(mapper.Close)
-	w := &Workers{Served: serving.NewCurrent(&serving.Generation{Sharing: now, Mapper: mapper})}
+	t.Cleanup(counter.Close)
+	w := &Workers{Served: serving.NewCurrent(&serving.Generation{Set: &store.Set{}, Sharing: now, Mapper: mapper, Aggregator: counter})}
 	for _, c := range []struct {
 		name  string
 		group *route.Group

@@ -52,7 +52,7 @@ func (w *Workers) make(g *serving.Generation, sharing *route.Group) {
 	g.Sharing = sharing
 	g.Mapper = mapping.NewWorker(g.Set, mapping.Options{OnFull: w.onFull, Sharing: sharing, Pace: w.pace})
 	g.Copier = w.newCopier(g)
-	g.Aggregator = aggregate.NewWorker(g.Set, aggregate.Options{OnAbsent: w.onAbsent})
+	g.Aggregator = aggregate.NewWorker(g.Set, aggregate.Options{OnAbsent: w.onAbsent, Sharing: sharing})
 	g.Cascader = cascade.NewWorker(g.Set, cascade.Options{})
 }
 
@@ -93,9 +93,8 @@ func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) 
 		if !another {
 			former = nil
 		}
-		closeMapper(ctx, before.Mapper, former)
+		closeSharing(ctx, former, before.Mapper, before.Aggregator)
 		before.Copier.Close()
-		before.Aggregator.Close()
 	}
 	return change, nil
 }
@@ -103,9 +102,8 @@ func (w *Workers) reload(ctx context.Context, before, next *serving.Generation) 
 func (w *Workers) stop(ctx context.Context) error {
 	err := w.end(ctx)
 	if w.mapper != nil {
-		closeMapper(ctx, w.mapper, w.sharing)
+		closeSharing(ctx, w.sharing, w.mapper, w.counter)
 		w.copier.Close()
-		w.counter.Close()
 	}
 	return err
 }

@@ -59,8 +59,8 @@
 //
 // # Reads
 //
-// A few reads of records are in flight as requests of their own. The others wait for one of these to end, and then share
-// a BatchGetItem: most of what a read costs is its request. Each read is strong, and begins after its call.
+// A few reads of records are in flight as requests of their own. The others wait for one of these to end, and then
+// share a BatchGetItem: most of what a read costs is its request. Each read is strong, and begins after its call.
 //
 // # Creates
 //

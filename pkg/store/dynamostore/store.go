@@ -38,8 +38,9 @@ var (
 func newStore(b *Backend, table string, own []index, spec *driver.Spec) *store {
 	known := b.memoryOf(table)
 	s := &store{
-		records: records{b, table, known.reads}, indexes: ownIndexes{own, make(map[string]index, len(own))}, computeKeys: spec.Keys,
-		arrays: chunk.ArraysOf(spec), first: driver.NewFirstWrite(), memory: known,
+		records: records{b, table, known.reads}, computeKeys: spec.Keys,
+		indexes: ownIndexes{own, make(map[string]index, len(own))},
+		arrays:  chunk.ArraysOf(spec), first: driver.NewFirstWrite(), memory: known,
 	}
 	s.arrays.Names = slices.DeleteFunc(slices.Clone(s.arrays.Names),
 		func(name string) bool { return len(name) > maxArrayName })

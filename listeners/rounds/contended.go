@@ -1,4 +1,4 @@
-package mapping
+package rounds
 
 import (
 	"maps"
@@ -20,8 +20,8 @@ const (
 // maxContended is how many targets are remembered; others have conflicts.
 const maxContended = 10_000
 
-// contended are the arrays that another process wrote during a round of this process: the round had a conflict. Rounds
-// of other arrays run where their event was delivered. Most targets have few events at a time, and forwarding would
+// contended are the targets that another process wrote during a round of this process: the round had a conflict. Rounds
+// of others run where their event was delivered. Most targets have few events at a time, and forwarding would
 // only delay them.
 //
 // If events of many targets arrive together, for instance in an import, each target would first have its own conflict.
@@ -29,7 +29,7 @@ const maxContended = 10_000
 // while.
 type contended struct {
 	mu       sync.Mutex
-	until    map[group]time.Time
+	until    map[Key]time.Time
 	swept    time.Time // when expired ones were last removed from until
 	mappings map[*store.Mapping]*conflicts
 }
@@ -40,11 +40,11 @@ type conflicts struct {
 	until time.Time // all its targets are contended
 }
 
-// rounded records a round of a group without a conflict.
-func (c *contended) rounded(g group) {
+// rounded records a round without a conflict.
+func (c *contended) rounded(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if of := c.mappings[g.mapping]; of != nil && of.score > 0 {
+	if of := c.mappings[k.Mapping]; of != nil && of.score > 0 {
 		of.score--
 	}
 }
@@ -66,36 +66,36 @@ func (c *contended) conflict(m *store.Mapping, now time.Time) {
 }
 
 // add records a conflict.
-func (c *contended) add(g group) {
+func (c *contended) add(k Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	c.conflict(g.mapping, now)
+	c.conflict(k.Mapping, now)
 	if len(c.until) >= maxContended && now.Sub(c.swept) >= time.Second {
 		c.swept = now
-		maps.DeleteFunc(c.until, func(_ group, until time.Time) bool { return now.After(until) })
+		maps.DeleteFunc(c.until, func(_ Key, until time.Time) bool { return now.After(until) })
 	}
 	if len(c.until) >= maxContended {
 		return
 	}
 	if c.until == nil {
-		c.until = map[group]time.Time{}
+		c.until = map[Key]time.Time{}
 	}
-	c.until[g] = now.Add(contendedFor)
+	c.until[k] = now.Add(contendedFor)
 }
 
-// has reports whether an array is contended, and has it stay so.
-func (c *contended) has(g group) bool {
+// has reports whether a target is contended, and has it stay so.
+func (c *contended) has(k Key) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if until, known := c.until[g]; known {
+	if until, known := c.until[k]; known {
 		if !now.After(until) {
-			c.until[g] = now.Add(contendedFor)
+			c.until[k] = now.Add(contendedFor)
 			return true
 		}
-		delete(c.until, g)
+		delete(c.until, k)
 	}
-	of := c.mappings[g.mapping]
+	of := c.mappings[k.Mapping]
 	return of != nil && now.Before(of.until)
 }

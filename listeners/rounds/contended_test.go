@@ -1,4 +1,4 @@
-package mapping
+package rounds
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ func TestATargetIsContendedForAMinuteAfterItsLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c contended
 		m := &store.Mapping{}
-		a, b := group{m, "a"}, group{m, "b"}
+		a, b := Key{Mapping: m, Target: "a"}, Key{Mapping: m, Target: "b"}
 		c.add(a)
 		for range 3 {
 			time.Sleep(contendedFor - time.Second)
@@ -34,13 +34,13 @@ func TestAllTargetsAreContendedAfterConflictsOfMany(t *testing.T) {
 		m, other := &store.Mapping{}, &store.Mapping{}
 		conflicts := func(n, rounds int) bool { // with so many other rounds for each
 			for i := range n {
-				g := group{m, fmt.Sprint(i)}
-				c.add(g)
+				k := Key{Mapping: m, Target: fmt.Sprint(i)}
+				c.add(k)
 				for range rounds {
-					c.rounded(g)
+					c.rounded(k)
 				}
 			}
-			return c.has(group{m, "x"})
+			return c.has(Key{Mapping: m, Target: "x"})
 		}
 		if conflicts(100, conflictWeight) {
 			t.Error("with few conflicts all targets are contended")
@@ -48,11 +48,11 @@ func TestAllTargetsAreContendedAfterConflictsOfMany(t *testing.T) {
 		if conflicts(3, 0) || !conflicts(1, 0) {
 			t.Error("four conflicts in a row are not what it takes")
 		}
-		if c.has(group{other, "x"}) {
+		if c.has(Key{Mapping: other, Target: "x"}) {
 			t.Error("the targets of another mapping are contended")
 		}
 		time.Sleep(allContendedFor + time.Second)
-		if c.has(group{m, "x"}) {
+		if c.has(Key{Mapping: m, Target: "x"}) {
 			t.Error("all targets are contended without further conflicts")
 		}
 	})
@@ -63,13 +63,13 @@ func TestContendedTargetsAreBounded(t *testing.T) {
 		var c contended
 		m := &store.Mapping{}
 		for i := range maxContended + 10 {
-			c.add(group{m, fmt.Sprint(i)})
+			c.add(Key{Mapping: m, Target: fmt.Sprint(i)})
 		}
 		if len(c.until) != maxContended {
 			t.Errorf("%d are remembered", len(c.until))
 		}
 		time.Sleep(contendedFor + time.Second)
-		if c.add(group{m, "x"}); len(c.until) != 1 {
+		if c.add(Key{Mapping: m, Target: "x"}); len(c.until) != 1 {
 			t.Errorf("%d are remembered after the others have expired", len(c.until))
 		}
 	})
