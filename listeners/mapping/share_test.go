@@ -479,7 +479,17 @@ func TestARoundOfAMappingThatThereIsNot(t *testing.T) {
 func TestEachFieldOfAMappingIsInTheDefinition(t *testing.T) {
 	definition := func(m ...store.Mapping) string { return mapping.Definition(store.NewSet(nil, m)) }
 	m := books(10)[0]
+	counts := func(function string) store.Mapping { // an array is none of its properties
+		return store.Mapping{Source: "Books", Target: "Authors", Key: "author",
+			Aggregates: []store.Aggregate{{Property: "books", Function: function}}}
+	}
 	seen := map[string]string{definition(m): "none", definition(m, m): "another mapping"}
+	for _, function := range []string{"count", "sum"} {
+		if other, known := seen[definition(m, counts(function))]; known {
+			t.Errorf("the aggregate %s is not part of the definition: it is that of %s", function, other)
+		}
+		seen[definition(m, counts(function))] = function
+	}
 	for i := range reflect.TypeFor[store.Mapping]().NumField() {
 		changed := m
 		changed.Fields = []string{"title"}
