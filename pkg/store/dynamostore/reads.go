@@ -25,7 +25,7 @@ const readPatience = 200 * time.Millisecond
 // itemRead is a read of a record's item.
 type itemRead struct {
 	uuid string
-	item item // what was read; nil: there is none
+	item item // what was read; nil: there is no such item
 }
 
 func (b *Backend) newReads(table string) *driver.Batcher[*itemRead] {
