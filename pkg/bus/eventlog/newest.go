@@ -183,7 +183,7 @@ func (s *search) request(first uint64, batch int, each func(e *Entry, following 
 		s.err = err
 		return
 	}
-	replies, err := s.conn.SubscribeSync(s.conn.NewInbox())
+	replies, err := repliesTo(s.conn, batch)
 	if err != nil {
 		s.err = unavailable(err)
 		return

@@ -65,6 +65,12 @@ func Page(ctx context.Context, conn *nats.Conn, first uint64, limit Limit) (page
 	return page, more && len(page) > 0, nil
 }
 
+// repliesTo subscribes to the replies to a direct get of so many events, and the status that ends them. SubscribeSync
+// would allocate a channel of half a megabyte: those who follow the log poll it several times a second.
+func repliesTo(conn *nats.Conn, events int) (*nats.Subscription, error) {
+	return conn.ChanSubscribe(conn.NewInbox(), make(chan *nats.Msg, events+1))
+}
+
 // directPage calls a function with each reply to a direct get of a page of a stream.
 func directPage(ctx context.Context, conn *nats.Conn, stream string, first uint64, limit Limit,
 	each func(*nats.Msg) error) (more bool, err error) {
@@ -73,7 +79,7 @@ func directPage(ctx context.Context, conn *nats.Conn, stream string, first uint6
 	if err != nil {
 		return false, err
 	}
-	replies, err := conn.SubscribeSync(conn.NewInbox())
+	replies, err := repliesTo(conn, limit.Events)
 	if err != nil {
 		return false, unavailable(err)
 	}

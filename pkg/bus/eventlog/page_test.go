@@ -3,6 +3,7 @@ package eventlog_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -112,5 +113,34 @@ func TestLastReadsTheNewestEventOfASubject(t *testing.T) {
 	if e, err := eventlog.Last(t.Context(), b.Conn(), subject); err != nil || e.Sequence != 2 || e.Subject != subject ||
 		len(e.Data) == 0 {
 		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// Followers of the log poll it several times a second: a process that does so must count as one at rest, which returns
+// its memory.
+func TestAPollOfTheLogAllocatesLittle(t *testing.T) {
+	b := open(t)
+	publish(t, b, event.StoreSaved, "Books", "a")
+	poll := func() {
+		_, _, err := eventlog.Page(t.Context(), b.Conn(), 2, eventlog.Limit{Events: 500, Bytes: 4 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = eventlog.Newest(t.Context(), b.Conn(), b.JetStream(), eventlog.Object{Store: "Books", UUID: "a"},
+			[]event.Name{event.StoreSaved}, 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	poll()
+	const polls, most = 50, 256 << 10 // bytes of two reads, those of the server in this process included
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range polls {
+		poll()
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / polls; each > most {
+		t.Errorf("a poll and a search allocate %d bytes, at most %d are expected", each, most)
 	}
 }
