@@ -65,9 +65,9 @@ type Worker struct {
 func NewWorker(set *store.Set, o Options) *Worker {
 	w := &Worker{set: set, engine: aggregates.New(set, aggregates.Options{OnAbsent: o.OnAbsent})}
 	w.Rounds = rounds.New(rounds.Options{
-		Name: Name, Sharing: o.Sharing, Places: rounds.Places(set),
+		Name: Name, Sharing: o.Sharing, Mappings: set.Aggregating(), First: len(set.Mappings()),
 		Begin: func(_ context.Context, k rounds.Key) (rounds.Turn, error) {
-			return turn{w.engine, aggregates.Place{Mapping: k.Mapping, Target: k.Target, Owner: k.Owner}}, nil
+			return turn{w.engine, aggregates.Place(k)}, nil
 		},
 	})
 	return w
@@ -87,18 +87,6 @@ func (t turn) Reconcile(ctx context.Context, sources []string, fence bool, onCon
 // End implements rounds.Turn.
 func (turn) End() time.Duration { return 0 }
 
-// Run runs a round that another process asks for, together with those of events that this process has received, and
-// calls done when it has ended. It does not block.
-func (w *Worker) Run(r route.Round, done func(error)) {
-	all := w.set.Aggregating()
-	place := r.Mapping - len(w.set.Mappings())
-	if place < 0 || place >= len(all) || r.Target == "" || r.Source == "" {
-		done(errs.New(errs.Invalid, "aggregate: another process asks for a round of a mapping that there is not"))
-		return
-	}
-	w.RunFor(rounds.Key{Mapping: &all[place], Target: r.Target, Owner: r.Owner}, r, done)
-}
-
 // Handle applies an event. When it returns nil the aggregates match what the event reported, or something later. When a
 // request waits for that, no other worker puts something earlier into them afterwards.
 func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
@@ -108,8 +96,7 @@ func (w *Worker) Handle(ctx context.Context, e *event.Envelope) error {
 	}
 	waits := make([]func(context.Context) error, len(places))
 	for i, p := range places {
-		k := rounds.Key{Mapping: p.Mapping, Target: p.Target, Owner: p.Owner}
-		waits[i] = w.Begin(k, e.UUID, awaited(e), e.Ctx.Trace)
+		waits[i] = w.Begin(rounds.Key(p), e.UUID, awaited(e), e.Ctx.Trace)
 	}
 	for _, wait := range waits {
 		if err := wait(ctx); err != nil {

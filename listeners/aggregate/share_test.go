@@ -46,36 +46,16 @@ func (n *node) put(_ context.Context, name string, _ driver.Write) error {
 	return nil
 }
 
-// sharedBackend is one that several processes open.
-type sharedBackend struct {
-	driver.Backend
-	stores map[string]driver.Store
-}
-
-// Open implements driver.Backend.
-func (b *sharedBackend) Open(ctx context.Context, spec driver.Spec) (s driver.Store, err error) {
-	if b.stores[spec.Name] == nil {
-		b.stores[spec.Name], err = b.Backend.Open(ctx, spec)
-	}
-	return b.stores[spec.Name], err
-}
-
-// noLock leaves mutual exclusion to the conditions of writes, as between processes.
-type noLock struct{}
-
-// Lock implements store.Locker.
-func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
-
 // newNodes starts processes that share targets, of which all count as contended.
 func newNodes(t *testing.T, count, recipes int) (set *store.Set, all []*node) {
 	t.Helper()
-	backend := &sharedBackend{model.NewMemory(), map[string]driver.Store{}}
+	backend := model.NewShared()
 	url := natsserver.Serve(t, &server.Options{}).ClientURL()
 	for range count {
 		n := &node{}
 		hooked := &model.Hooked{Backend: backend, BeforePut: n.put}
 		var err error
-		n.set, err = model.OpenSet(t.Context(), hooked, ratings(), func(o *store.Options) { o.Locker = noLock{} })
+		n.set, err = model.OpenSet(t.Context(), hooked, ratings(), func(o *store.Options) { o.Locker = model.NoLock{} })
 		if err != nil {
 			t.Fatal(err)
 		}

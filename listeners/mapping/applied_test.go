@@ -176,7 +176,7 @@ func checkShown(ctx context.Context, set *store.Set, m *store.Mapping, a *model.
 func TestAnOlderEntryDoesNotComeBackAfterARequestHasWaited(t *testing.T) {
 	t.Parallel()
 	backend := &model.Hooked{Backend: model.NewMemory()}
-	set, err := model.OpenSet(t.Context(), backend, books(10), func(o *store.Options) { o.Locker = noLock{} })
+	set, err := model.OpenSet(t.Context(), backend, books(10), func(o *store.Options) { o.Locker = model.NoLock{} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,11 +213,6 @@ func TestAnOlderEntryDoesNotComeBackAfterARequestHasWaited(t *testing.T) {
 	}
 	w.verify()
 }
-
-// noLock leaves mutual exclusion to the driver's preconditions, as between processes.
-type noLock struct{}
-
-func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
 
 func (w *world) get(name, uuid string) []byte {
 	w.Helper()

@@ -73,11 +73,10 @@ func NewWorker(set *store.Set, o Options) *Worker {
 		set: set, reconciler: mapping.NewReconciler(set, mapping.Options{OnFull: o.OnFull, Pace: o.Pace}),
 	}
 	w.Rounds = rounds.New(rounds.Options{
-		Name: Name, Sharing: o.Sharing,
+		Name: Name, Sharing: o.Sharing, Mappings: set.Mappings(),
 		Begin: func(ctx context.Context, k rounds.Key) (rounds.Turn, error) {
 			return w.reconciler.Begin(ctx, k.Mapping, k.Target)
 		},
-		Places: rounds.Places(set),
 	})
 	return w
 }

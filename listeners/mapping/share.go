@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"belfry/listeners/mapping/route"
-	"belfry/listeners/rounds"
-	"belfry/pkg/errs"
 	"belfry/pkg/store"
 )
 
@@ -34,15 +31,4 @@ func Definition(set *store.Set) string {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
-}
-
-// Run runs a round that another process asks for, together with those of events that this process has received, and
-// calls done when it has ended. It does not block.
-func (w *Worker) Run(r route.Round, done func(error)) {
-	mappings := w.set.Mappings()
-	if r.Mapping < 0 || r.Mapping >= len(mappings) || r.Target == "" || r.Source == "" {
-		done(errs.New(errs.Invalid, "mapping: another process asks for a round of a mapping that there is not"))
-		return
-	}
-	w.RunFor(rounds.Key{Mapping: &mappings[r.Mapping], Target: r.Target}, r, done)
 }

@@ -30,24 +30,10 @@ import (
 // cluster is a backend that several processes share, with a bus.
 type cluster struct {
 	*testing.T
-	backend *sharedBackend
+	backend *model.Shared
 	set     *store.Set // of clients
 	url     string
 	all     []*node
-}
-
-// sharedBackend is one that several processes open.
-type sharedBackend struct {
-	driver.Backend
-	stores map[string]driver.Store
-}
-
-// Open implements driver.Backend.
-func (b *sharedBackend) Open(ctx context.Context, spec driver.Spec) (s driver.Store, err error) {
-	if b.stores[spec.Name] == nil {
-		b.stores[spec.Name], err = b.Backend.Open(ctx, spec)
-	}
-	return b.stores[spec.Name], err
 }
 
 // node is a process with a mapping worker, which counts its writes of arrays, and can block them or have them fail.
@@ -66,7 +52,7 @@ type node struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{T: t, backend: &sharedBackend{model.NewMemory(), map[string]driver.Store{}},
+	c := &cluster{T: t, backend: model.NewShared(),
 		url: natsserver.Serve(t, &server.Options{}).ClientURL()}
 	c.set = c.alone(books(10_000)).set
 	for i := range 20 {
@@ -82,7 +68,7 @@ func (c *cluster) alone(mappings []store.Mapping) *node {
 	c.Helper()
 	n := &node{}
 	backend := &model.Hooked{Backend: c.backend, BeforePut: n.put, BeforeGet: n.get}
-	set, err := model.OpenSet(c.Context(), backend, mappings, func(o *store.Options) { o.Locker = noLock{} })
+	set, err := model.OpenSet(c.Context(), backend, mappings, func(o *store.Options) { o.Locker = model.NoLock{} })
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -479,7 +465,7 @@ func TestARoundOfAMappingThatThereIsNot(t *testing.T) {
 func TestEachFieldOfAMappingIsInTheDefinition(t *testing.T) {
 	definition := func(m ...store.Mapping) string { return mapping.Definition(store.NewSet(nil, m)) }
 	m := books(10)[0]
-	counts := func(function string) store.Mapping { // an array is none of its properties
+	counts := func(function string) store.Mapping { // without an array
 		return store.Mapping{Source: "Books", Target: "Authors", Key: "author",
 			Aggregates: []store.Aggregate{{Property: "books", Function: function}}}
 	}

@@ -45,24 +45,16 @@ type Options struct {
 	// Sharing are the processes that share targets; nil: this process runs all rounds of the events that it handles.
 	Sharing *route.Group
 
-	Places map[*store.Mapping]int // of the mappings in the definition of Sharing
-}
-
-// Places returns the places of a set's mappings in a definition: those of arrays, and after them those that aggregate.
-func Places(set *store.Set) map[*store.Mapping]int {
-	places := map[*store.Mapping]int{}
-	for _, all := range [][]store.Mapping{set.Mappings(), set.Aggregating()} {
-		for i := range all {
-			places[&all[i]] = len(places)
-		}
-	}
-	return places
+	// Mappings are those of the keys, and First is the place of the first one in the definition of Sharing.
+	Mappings []store.Mapping
+	First    int
 }
 
 // Rounds runs rounds. Events that arrive during a round join the next batch of its key, so a batch grows with the time
 // that a round takes, and a single event does not wait.
 type Rounds struct {
 	opts      Options
+	places    map[*store.Mapping]int // of the mappings in the definition of Sharing
 	contended contended
 	ctx       context.Context // canceled by Close
 	cancel    context.CancelFunc
@@ -75,7 +67,10 @@ type Rounds struct {
 
 // New returns rounds without any. Close stops them.
 func New(o Options) *Rounds {
-	r := &Rounds{opts: o, next: map[Key]*batch{}}
+	r := &Rounds{opts: o, places: map[*store.Mapping]int{}, next: map[Key]*batch{}}
+	for i := range o.Mappings {
+		r.places[&o.Mappings[i]] = o.First + i
+	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"belfry/listeners/mapping/route"
+	"belfry/pkg/errs"
 )
 
 // Waiter is a round that another process was asked for. Wait returns nil once that has succeeded.
@@ -30,7 +31,7 @@ func (r *Rounds) Begin(k Key, source string, fence bool, trace string) (wait fun
 
 // forward asks the owner of a target for a round. It returns nil when this process is to run it.
 func (r *Rounds) forward(k Key, q request) *route.Forwarded {
-	return r.opts.Sharing.Forward(route.Round{Mapping: r.opts.Places[k.Mapping], Target: k.Target, Owner: k.Owner,
+	return r.opts.Sharing.Forward(route.Round{Mapping: r.places[k.Mapping], Target: k.Target, Owner: k.Owner,
 		Source: q.source, Fence: q.fence, Trace: q.trace})
 }
 
@@ -112,8 +113,14 @@ func Settle(ctx context.Context, asked Waiter, here func(ctx context.Context) er
 	return here(ctx)
 }
 
-// RunFor runs a round that another process asks for, together with those of events that this process has received, and
+// Run runs a round that another process asks for, together with those of events that this process has received, and
 // calls done when it has ended. It does not block.
-func (r *Rounds) RunFor(k Key, asked route.Round, done func(error)) {
+func (r *Rounds) Run(asked route.Round, done func(error)) {
+	place := asked.Mapping - r.opts.First
+	if place < 0 || place >= len(r.opts.Mappings) || asked.Target == "" || asked.Source == "" {
+		done(errs.New(errs.Invalid, "%s: another process asks for a round of a mapping that there is not", r.opts.Name))
+		return
+	}
+	k := Key{Mapping: &r.opts.Mappings[place], Target: asked.Target, Owner: asked.Owner}
 	r.join(k, request{source: asked.Source, fence: asked.Fence, trace: asked.Trace, here: true, notify: done})
 }

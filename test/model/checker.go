@@ -65,7 +65,7 @@ func New(ctx context.Context, s Scenario, consumers func(*store.Set) []Consumer,
 		c.memory.least = 0
 	}
 	set, err := OpenSet(ctx, stepBackend{c}, s.Mappings, func(o *store.Options) {
-		o.Locker, o.Now = noLock{}, c.time
+		o.Locker, o.Now = NoLock{}, c.time
 		if s.Options != nil {
 			s.Options(o)
 		}

@@ -226,11 +226,12 @@ func (c *Consumer) wants(subject string) bool {
 	return slices.ContainsFunc(c.Filters, func(f string) bool { return matches(f, subject) })
 }
 
-// noLock leaves mutual exclusion to the driver's preconditions, as between
+// NoLock leaves mutual exclusion to the driver's preconditions, as between
 // processes.
-type noLock struct{}
+type NoLock struct{}
 
-func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
+// Lock implements store.Locker.
+func (NoLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
 
 // Epoch is the revision at the model's time 0.
 const Epoch = 1_000_000
