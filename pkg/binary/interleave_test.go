@@ -16,11 +16,6 @@ import (
 	"belfry/test/model"
 )
 
-// noLock lets writers in one process conflict as writers in several processes do.
-type noLock struct{}
-
-func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
-
 const shared = "the content that all processes use"
 
 // race is a fixture in which processes use one content. It was stored long ago, no
@@ -55,7 +50,7 @@ func newRace(t *testing.T, touch bool, retryTimeout time.Duration) *race {
 	r.storage = newMemory(func() time.Time { return old })
 	backend := steppedBackend{model.NewMemory()}
 	open := func(o store.Options) *store.Store {
-		o.Locker, o.Now = noLock{}, r.clock.now
+		o.Locker, o.Now = model.NoLock{}, r.clock.now
 		s, err := store.Open(t.Context(), backend, o)
 		r.must(err)
 		return s

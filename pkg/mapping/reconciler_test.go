@@ -38,18 +38,15 @@ func (f *fixture) HasInterest(event.Name) bool { return true }
 // Live keeps an announcement.
 func (f *fixture) Live(name event.Name, _ []byte) { f.announced = append(f.announced, name) }
 
-// noLock lets a test write an object while another write of it is intercepted.
-type noLock struct{}
-
-func (noLock) Lock(context.Context, string) (func(), error) { return func() {}, nil }
-
 func newFixture(t *testing.T, limit int) *fixture {
 	t.Helper()
 	f := &fixture{T: t, backend: &model.Hooked{Backend: model.NewMemory()}, now: time.Unix(1_900_000_000, 0)}
 	set, err := model.OpenSet(t.Context(), f.backend, []store.Mapping{{
 		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Limit: limit,
 		Cascade: true,
-	}}, func(o *store.Options) { o.Locker, o.Announce, o.Now = noLock{}, f, func() time.Time { return f.now } })
+	}}, func(o *store.Options) {
+		o.Locker, o.Announce, o.Now = model.NoLock{}, f, func() time.Time { return f.now }
+	})
 	f.must(err)
 	f.set, f.mapping = set, &set.Mappings()[0]
 	f.reconciler = mapping.NewReconciler(set, mapping.Options{})

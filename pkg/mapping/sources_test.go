@@ -81,7 +81,7 @@ func manyFixture(t *testing.T, books int) (f *fixture, b *manyBackend, uuids []s
 	b = &manyBackend{Backend: model.NewMemory()}
 	set, err := model.OpenSet(t.Context(), b, []store.Mapping{{
 		Source: "Books", Target: "Authors", Key: "author", Array: "books", Fields: []string{"title"}, Limit: 1000,
-	}}, func(o *store.Options) { o.Locker = noLock{} })
+	}}, func(o *store.Options) { o.Locker = model.NoLock{} })
 	f = &fixture{T: t, set: set}
 	f.must(err)
 	f.mapping, f.reconciler = &set.Mappings()[0], mapping.NewReconciler(set, mapping.Options{})
