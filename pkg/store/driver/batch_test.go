@@ -133,6 +133,7 @@ func TestCallsDoNotWaitForBatchesThatAreLost(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
+		slices.SortFunc(r.batches, slices.Compare) // the last two began at once
 		if want := [][]int{{0}, {2}, {4, 6, 8}, {10, 12}}; !slices.EqualFunc(r.batches, want, slices.Equal) {
 			t.Errorf("the batches are %v, want %v", r.batches, want)
 		}
