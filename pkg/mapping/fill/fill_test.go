@@ -208,6 +208,19 @@ func (c *clock) until(p *process, happened <-chan struct{}) {
 	})
 }
 
+// sees waits until the process has found that another one counts a number up, at a time of its clock from now on.
+func (p *process) sees(number func() uint64) {
+	p.Helper()
+	polled := func(times int64) {
+		until := p.filler.polls.Load() + times
+		kit.WaitFor(p, "it polls", func() bool { return p.filler.polls.Load() >= until })
+	}
+	polled(2) // the first may have begun before
+	before := number()
+	kit.WaitFor(p, "the number is counted up", func() bool { return number() > before })
+	polled(1) // what it does after a poll is done
+}
+
 // filled waits until the process says that all arrays are filled.
 func (p *process) filled() {
 	p.Helper()
@@ -625,9 +638,8 @@ func TestAProcessThatFillsStaysVisible(t *testing.T) {
 			return young.filler.current.Load().
 				Works["Books in Authors.books"].Seen[old.filler.own["Books in Authors.books"]]
 		}
-		before := number()
 		c.advance(goneAfter / 2)
-		kit.WaitFor(t, "the old process is seen", func() bool { return number() > before })
+		young.sees(number)
 	}
 	if !waits() || young.filler.Status()[0].Filled {
 		t.Errorf("a process that fills counts as gone: %+v", young.filler.Status())
@@ -683,9 +695,8 @@ func TestTheLeaseIsRenewedWhileATargetIsFilled(t *testing.T) {
 			t.Fatal("another process has the lease")
 			return 0
 		}
-		before := beat()
 		c.advance(goneAfter / 2)
-		kit.WaitFor(t, "the lease is renewed", func() bool { return beat() > before })
+		other.sees(beat)
 	}
 	close(hold)
 	p.filled()
