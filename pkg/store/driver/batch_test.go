@@ -101,6 +101,7 @@ func TestBatcherCancelsOnlyUnsharedBatches(t *testing.T) {
 		synctest.Wait()
 		r.release <- struct{}{}
 		calls.Wait()
+		synctest.Wait() // its batch has ended too
 		if want := [][]int{{0}, {2, 4}}; r.canceled || !slices.EqualFunc(r.batches, want, slices.Equal) {
 			t.Errorf("the batches were %v, canceled: %v, want %v", r.batches, r.canceled, want)
 		}
@@ -149,6 +150,7 @@ func TestCallsDoNotWaitForBatchesThatAreLost(t *testing.T) {
 			r.release <- struct{}{}
 		}
 		calls.Wait()
+		synctest.Wait()
 		call(16)
 		if want := []int{16}; !slices.Equal(r.batches[len(r.batches)-1], want) || len(r.batches) != 6 {
 			t.Errorf("with nothing in flight, the batches are %v", r.batches)
