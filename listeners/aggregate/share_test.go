@@ -46,8 +46,11 @@ func (n *node) put(_ context.Context, name string, _ driver.Write) error {
 	return nil
 }
 
+// shared targets are so many that each of two processes owns some, whatever their ids, which are random.
+const shared = 32
+
 // newNodes starts processes that share targets, of which all count as contended.
-func newNodes(t *testing.T, count, recipes int) (set *store.Set, all []*node) {
+func newNodes(t *testing.T, count int) (set *store.Set, all []*node) {
 	t.Helper()
 	backend := model.NewShared()
 	url := natsserver.Serve(t, &server.Options{}).ClientURL()
@@ -69,7 +72,7 @@ func newNodes(t *testing.T, count, recipes int) (set *store.Set, all []*node) {
 			Run: func(r route.Round, done func(error)) { n.worker.Run(r, done) },
 		})
 		n.worker = aggregate.NewWorker(n.set, aggregate.Options{Sharing: n.group})
-		for i := range recipes {
+		for i := range shared {
 			n.worker.Contend(rounds.Key{Mapping: &n.set.Aggregating()[0], Target: fmt.Sprint("r", i)})
 		}
 		n.group.Start()
@@ -89,7 +92,7 @@ func newNodes(t *testing.T, count, recipes int) (set *store.Set, all []*node) {
 		return true
 	})
 	set = all[0].set
-	for i := range recipes {
+	for i := range shared {
 		if _, err := set.Store("Recipes").Save(t.Context(), encoded.Object{}, fmt.Sprint("r", i)); err != nil {
 			t.Fatal(err)
 		}
@@ -123,20 +126,20 @@ func wantCounted(t *testing.T, set *store.Set, recipe string, want int) {
 // Events of the ratings of one recipe are delivered to both workers; one of them counts all.
 func TestOneWorkerCountsForATarget(t *testing.T) {
 	t.Parallel()
-	const events, recipes = 200, 8
-	set, all := newNodes(t, 2, recipes)
+	const events = 6 * shared
+	set, all := newNodes(t, 2)
 	var running sync.WaitGroup
 	for i := range events {
-		e := rate(t, set, fmt.Sprint("x", i), fmt.Sprint("r", i%recipes))
+		e := rate(t, set, fmt.Sprint("x", i), fmt.Sprint("r", i%shared))
 		running.Go(func() {
-			if err := all[i/recipes%2].worker.Handle(t.Context(), e); err != nil {
+			if err := all[i/shared%2].worker.Handle(t.Context(), e); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	running.Wait()
-	for i := range recipes {
-		wantCounted(t, set, fmt.Sprint("r", i), events/recipes)
+	for i := range shared {
+		wantCounted(t, set, fmt.Sprint("r", i), events/shared)
 	}
 	for i, n := range all {
 		s := n.group.Stats()
@@ -145,7 +148,7 @@ func TestOneWorkerCountsForATarget(t *testing.T) {
 		}
 	}
 	// The other one of a recipe writes nothing for it.
-	for i := range recipes {
+	for i := range shared {
 		for _, n := range all {
 			n.writes.Store(0)
 		}
@@ -163,10 +166,9 @@ func TestOneWorkerCountsForATarget(t *testing.T) {
 // A round that its owner does not complete is run by the worker that has the event.
 func TestAWorkerCountsWhatTheOwnerDoesNot(t *testing.T) {
 	t.Parallel()
-	const recipes = 8
-	set, all := newNodes(t, 2, recipes)
+	set, all := newNodes(t, 2)
 	all[1].fail.Store(true)
-	for i := range recipes {
+	for i := range shared {
 		if err := all[0].worker.Handle(t.Context(), rate(t, set, fmt.Sprint("x", i), fmt.Sprint("r", i))); err != nil {
 			t.Fatal(err)
 		}

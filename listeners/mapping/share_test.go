@@ -50,12 +50,15 @@ type node struct {
 	stuck  atomic.Bool   // they are
 }
 
+// manyAuthors are so many that each of two processes owns some of any half, whatever their ids, which are random.
+const manyAuthors = 64
+
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{T: t, backend: model.NewShared(),
 		url: natsserver.Serve(t, &server.Options{}).ClientURL()}
 	c.set = c.alone(books(10_000)).set
-	for i := range 20 {
+	for i := range manyAuthors {
 		if _, err := c.set.Store("Authors").Save(t.Context(), encoded.Object{}, fmt.Sprint("a", i)); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +86,7 @@ func (c *cluster) alone(mappings []store.Mapping) *node {
 func (c *cluster) join(mappings []store.Mapping, silence time.Duration) *node {
 	c.Helper()
 	n := c.start(mappings, silence)
-	for i := range 20 {
+	for i := range manyAuthors {
 		n.worker.Contend(rounds.Key{Mapping: &n.set.Mappings()[0], Target: fmt.Sprint("a", i)})
 	}
 	return n
@@ -148,7 +151,7 @@ func (c *cluster) pair(silence time.Duration) (asker, owner *node, target string
 	asker, owner = c.join(books(10_000), silence), c.join(books(10_000), silence)
 	kit.WaitFor(c, "they share targets",
 		func() bool { return asker.group.Stats().Members == 2 && owner.group.Stats().Members == 2 })
-	for i := range 20 {
+	for i := range manyAuthors {
 		target = fmt.Sprint("a", i)
 		served := owner.group.Stats().Served
 		if err := asker.worker.Handle(c.Context(), c.save("first-of-"+target, target)); err != nil {
@@ -225,17 +228,17 @@ func TestATargetIsSharedOnceItIsContended(t *testing.T) {
 	asker, other := c.start(books(10_000), time.Hour), c.start(books(10_000), time.Hour)
 	kit.WaitFor(t, "they share targets",
 		func() bool { return asker.group.Stats().Members == 2 && other.group.Stats().Members == 2 })
-	for i := range 20 {
+	for i := range manyAuthors {
 		if err := asker.worker.Handle(t.Context(), c.save(fmt.Sprint("x", i), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if s := asker.group.Stats(); s.Forwarded+s.Fallbacks > 0 || asker.worker.Contended() > 0 ||
-		asker.writes.Load() != 20 {
+		asker.writes.Load() != manyAuthors {
 		t.Fatalf("without a conflict: %+v, %d writes", s, asker.writes.Load())
 	}
 	// Targets; rounds of another one for each of them, so that these do not count as contended.
-	const contended, calm = 10, 20
+	const contended, calm = manyAuthors / 2, 20
 	asker.writes.Store(0)
 	for i := range contended {
 		c.conflict(asker, fmt.Sprint("a", i),
@@ -433,7 +436,7 @@ func TestWorkersWithOtherMappingsShareNothing(t *testing.T) {
 	asker, other, same := c.join(books(10_000), time.Hour), c.join(longer, time.Hour), c.join(books(10_000), time.Hour)
 	kit.WaitFor(t, "equal ones share targets",
 		func() bool { return asker.group.Stats().Members == 2 && same.group.Stats().Members == 2 })
-	for i := range 20 {
+	for i := range manyAuthors {
 		if err := asker.worker.Handle(t.Context(), c.save(fmt.Sprint("x", i), fmt.Sprint("a", i))); err != nil {
 			t.Fatal(err)
 		}
