@@ -354,14 +354,14 @@ binaries: {binary: {map: {Books: [covers]}}}
 	a.OnReload(Reloading{Read: func() (*config.Config, error) {
 		return config.Load(p.path("belfry.yaml"), os.LookupEnv)
 	}})
-	state := func() (goroutines, files int, heap uint64) {
+	state := func() (running, files int, heap uint64) {
 		var m runtime.MemStats
 		for range 3 { // what was in a sync.Pool is gone after the second
 			runtime.GC()
 		}
 		runtime.ReadMemStats(&m)
 		open, _ := os.ReadDir("/proc/self/fd") // none elsewhere
-		return runtime.NumGoroutine(), len(open), m.HeapAlloc
+		return len(goroutines()), len(open), m.HeapAlloc
 	}
 	reload := func(n int) {
 		p.reload(a, text+"limits: {loopback: true, address: {writes: "+strings.Repeat("9", 3+n%2)+"}}\n")
@@ -375,7 +375,7 @@ binaries: {binary: {map: {Books: [covers]}}}
 		reload(n)
 	}
 	_ = a.served.Retired(context.Background())
-	goroutines, files, heap := state()
+	before, files, heap := state()
 	rounds, kept := 0, map[string]func() bool{}
 	for ; soak.More(); rounds++ {
 		now := a.now()
@@ -394,8 +394,8 @@ binaries: {binary: {map: {Books: [covers]}}}
 	const spare = 8 // connections and timers of others
 	kit.WaitUntil(t, func() error {
 		g, f, h := state()
-		if g > goroutines+spare || f > files+spare {
-			return errs.New(errs.Internal, "%d reloads: %d goroutines, then %d; %d files, then %d", rounds, goroutines,
+		if g > before+spare || f > files+spare {
+			return errs.New(errs.Internal, "%d reloads: %d goroutines, then %d; %d files, then %d", rounds, before,
 				g, files, f)
 		}
 		maps.DeleteFunc(kept, func(_ string, collected func() bool) bool { return collected() })
@@ -403,7 +403,7 @@ binaries: {binary: {map: {Books: [covers]}}}
 			return errs.New(errs.Internal, "%d reloads: %d parts are still in memory, such as %s", rounds, len(kept),
 				slices.Min(slices.Collect(maps.Keys(kept))))
 		}
-		t.Logf("%d reloads: %d goroutines, then %d; %d files, then %d; %d KiB, then %d", rounds, goroutines, g, files,
+		t.Logf("%d reloads: %d before, then %d; %d files, then %d; %d KiB, then %d", rounds, before, g, files,
 			f, heap>>10, h>>10)
 		return nil
 	})

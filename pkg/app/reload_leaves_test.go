@@ -34,7 +34,7 @@ func (p *place) holds(a *App) (h held) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	open, _ := os.ReadDir("/proc/self/fd") // none elsewhere
-	h = held{goroutines: runtime.NumGoroutine(), files: len(open), heap: m.HeapAlloc,
+	h = held{goroutines: len(goroutines()), files: len(open), heap: m.HeapAlloc,
 		subscriptions: a.Bus().Conn().NumSubscriptions()}
 	for range a.Bus().JetStream().ListStreams(p.Context()).Info() {
 		h.streams++
@@ -47,6 +47,22 @@ func (p *place) holds(a *App) (h held) {
 		h.consumers++
 	}
 	return h
+}
+
+// goroutines returns the stacks of all that run, without the workers of listeners: each of those starts with an event
+// that the others had no time for, so their number depends on the machine, up to the listener's concurrency.
+func goroutines() (stacks []string) {
+	text := make([]byte, 1<<20)
+	n := runtime.Stack(text, true)
+	for ; n == len(text); n = runtime.Stack(text, true) {
+		text = make([]byte, 2*n)
+	}
+	for stack := range strings.SplitSeq(string(text[:n]), "\n\n") {
+		if !strings.Contains(stack, "listener.(*runner).work(") {
+			stacks = append(stacks, stack)
+		}
+	}
+	return stacks
 }
 
 // Reloads that alternate what many sections have, beside a client that writes, leave nothing: no goroutine, no open

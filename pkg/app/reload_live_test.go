@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -386,20 +385,24 @@ func TestStoresThatComeAndGoLeaveNothing(t *testing.T) {
 		p.want(a, "POST", "/notes", `{"text":"t"}`, http.StatusCreated)
 		p.changed(a)
 	}
-	goroutines := func() (all, publishers int) {
+	running := func() (all, publishers int) {
 		_ = a.served.Retired(context.Background())
-		stacks := make([]byte, 16<<20)
-		text := string(stacks[:runtime.Stack(stacks, true)])
-		return runtime.NumGoroutine(), strings.Count(text, "outbox.(*source).run(")
+		for _, stack := range goroutines() {
+			if strings.Contains(stack, "outbox.(*source).run(") {
+				publishers++
+			}
+			all++
+		}
+		return all, publishers
 	}
 	round()
-	before, publishers := goroutines()
+	before, publishers := running()
 	const rounds, spare = 20, 10 // connections and timers of others
 	for range rounds {
 		round()
 	}
 	kit.WaitUntil(t, func() error {
-		if now, publish := goroutines(); now > before+spare || publish != publishers {
+		if now, publish := running(); now > before+spare || publish != publishers {
 			return fmt.Errorf("%d goroutines, of which %d publish events, then %d and %d", before, publishers, now,
 				publish)
 		}

@@ -37,6 +37,9 @@ func (n *Renewals) Due(now time.Time, back time.Duration, count int, after, last
 // Failed is renewals.failed.
 func (n *Renewals) Failed() { n.n.failed() }
 
+// RequestShare is requestShare.
+const RequestShare = requestShare
+
 // RenewedAtOnce is renewedAtOnce.
 const RenewedAtOnce = renewedAtOnce
 
