@@ -15,13 +15,14 @@ import (
 
 // toYAML11 returns data as the library reads it.
 func toYAML11(data []byte) []byte {
-	if content := bytes.TrimPrefix(data, []byte("\ufeff")); isJSON(content) {
+	if content := bytes.TrimPrefix(data, []byte("\ufeff")); IsJSON(content) {
 		return jsonToYAML(data)
 	}
 	return withVersion11(data)
 }
 
-func isJSON(data []byte) bool {
+// IsJSON reports whether a text is JSON, which is YAML too.
+func IsJSON(data []byte) bool {
 	text := bytes.TrimLeft(data, " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(data)
 }

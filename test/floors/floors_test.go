@@ -31,7 +31,7 @@ var floors = [][]string{
 		"belfry/pkg/walk"},
 	{"belfry/config/value", "belfry/config/yamltext"},
 	{"belfry/config/decode"},
-	{"belfry/config", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/secret",
+	{"belfry/config", "belfry/config/edit", "belfry/pkg/event", "belfry/pkg/client", "belfry/pkg/account/secret",
 		"belfry/pkg/account/method/about"},
 	{"belfry/pkg/app/starter", "belfry/pkg/account/oauth", "belfry/pkg/store/schema", "belfry/pkg/store/policy",
 		"belfry/pkg/store/driver", "belfry/pkg/binary/driver", "belfry/pkg/bus", "belfry/pkg/interceptor"},
