@@ -1,9 +1,9 @@
-// Package edit changes keys of a configuration in its text. What a change does not concern stays as it was written:
-// comments, the order of keys, blank lines, and how values are written.
+// Package edit changes keys of a configuration in its text. Everything else stays as it was written: comments, the
+// order of keys, blank lines, and how values are written.
 //
 // A change replaces lines, and the result is read again: it must have exactly the values that the text had before and
-// the change. Where that can't be reached, as in a value that is an alias, the change is refused. So no value, whatever
-// characters it has, becomes anything else than a value.
+// the change. Where that can't be reached, as in a value that is an alias, the change is refused. So any text stays a
+// value, with all characters that it has.
 package edit
 
 import (

@@ -23,6 +23,8 @@ func TestMain(m *testing.M) {
 	case "fails":
 		fmt.Println("--- FAIL: TestOfAPackage")
 		os.Exit(1)
+	case "breaks", "breaks once", "breaks after a failure", "races":
+		breaks(os.Getenv(role))
 	case "hangs":
 		if err := os.WriteFile("begun", nil, 0o600); err != nil {
 			panic(err)
@@ -30,6 +32,46 @@ func TestMain(m *testing.M) {
 		<-time.After(time.Hour)
 	default:
 		m.Run()
+	}
+}
+
+// breaks ends as the race detector does when it fails itself, or finds a race.
+func breaks(how string) {
+	runs, err := os.OpenFile("runs", os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := runs.WriteString("x"); err != nil {
+		panic(err)
+	}
+	all, err := os.ReadFile("runs")
+	switch {
+	case err != nil:
+		panic(err)
+	case how == "breaks once" && len(all) > 1:
+		return
+	case how == "breaks after a failure":
+		fmt.Println("--- FAIL: TestOfAPackage")
+	case how == "races":
+		fmt.Println("WARNING: DATA RACE")
+	}
+	fmt.Println(`ThreadSanitizer: CHECK failed: tsan_rtl.cpp:346 "((exiting))" (0x0, 0x0) (tid=1)`)
+	os.Exit(66)
+}
+
+// Tests are repeated, once, when the race detector itself failed, and for no other reason.
+func TestTestsAreRepeatedWhenTheRaceDetectorFails(t *testing.T) {
+	for does, want := range map[string]struct {
+		runs  int
+		fails bool
+	}{"breaks once": {2, false}, "breaks": {2, true}, "breaks after a failure": {1, true}, "races": {1, true}} {
+		t.Setenv(role, does)
+		tested := built(t, "belfry/a")
+		r := run(t.Context(), tested, time.Minute)
+		runs, err := os.ReadFile(filepath.Join(tested.folder, "runs"))
+		if err != nil || len(runs) != want.runs || (r.err != nil) != want.fails || r.repeated != (want.runs > 1) {
+			t.Errorf("tests of which the detector %s: %d runs, %v, %+v", does, len(runs), err, r)
+		}
 	}
 }
 

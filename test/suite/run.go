@@ -25,6 +25,8 @@ type result struct {
 	took   time.Duration
 	spent  time.Duration // CPU time
 	err    error
+
+	repeated bool // since the race detector itself failed
 }
 
 // runAll runs the tests of packages, prints a line for each, and the output of those that fail.
@@ -69,8 +71,27 @@ func runAll(ctx context.Context, out io.Writer, all []*target, atOnce int, timeo
 	return nil
 }
 
-// run runs the tests of a package.
+// run runs the tests of a package, and once more if the race detector failed, and not the tests.
 func run(ctx context.Context, t *target, timeout time.Duration) result {
+	r := attempt(ctx, t, timeout)
+	if r.err != nil && detectorFailed(r.output) {
+		first := r
+		r = attempt(ctx, t, timeout)
+		r.took, r.spent, r.repeated = r.took+first.took, r.spent+first.spent, true
+	}
+	return r
+}
+
+// detectorFailed reports whether the runtime of the race detector ended a process since a condition of its own did not
+// hold, which happens in a process that has hardly begun, on a busy machine. It has found no race then, and no test has
+// failed.
+func detectorFailed(output []byte) bool {
+	return bytes.Contains(output, []byte("ThreadSanitizer: CHECK failed")) &&
+		!bytes.Contains(output, []byte("DATA RACE")) && !bytes.Contains(output, []byte("--- FAIL"))
+}
+
+// attempt runs the tests of a package once.
+func attempt(ctx context.Context, t *target, timeout time.Duration) result {
 	if ctx.Err() != nil {
 		return result{target: t, err: ctx.Err()}
 	}
@@ -110,6 +131,9 @@ func (r result) print(out io.Writer) {
 	if r.err != nil {
 		word = "FAIL"
 		_, _ = fmt.Fprintf(out, "%s%s: %v\n", r.output, r.target.path, r.err)
+	}
+	if r.repeated {
+		_, _ = fmt.Fprintf(out, "%s: the race detector itself failed, so the tests ran once more\n", r.target.path)
 	}
 	_, _ = fmt.Fprintf(out, "%s\t%s\t%s\tcpu %s\n", word, r.target.path, seconds(r.took), seconds(r.spent))
 }
