@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belfry/config/yamltext"
 )
 
 // ChangedKeys returns the keys that are not the same in two files, sorted, without their values: of a section that one
@@ -23,11 +25,11 @@ func ChangedKeys(before, now *Document) []string {
 }
 
 func changed(path string, before, now *yaml.Node, keys []string) []string {
-	before, now = dealias(before), dealias(now)
+	before, now = yamltext.Dealias(before), yamltext.Dealias(now)
 	switch {
-	case isNull(before) && isNull(now):
+	case yamltext.IsNull(before) && yamltext.IsNull(now):
 		return keys
-	case isNull(before) || isNull(now) || before.Kind != now.Kind:
+	case yamltext.IsNull(before) || yamltext.IsNull(now) || before.Kind != now.Kind:
 		return append(keys, path)
 	case now.Kind == yaml.MappingNode:
 		return changedIn(path, before, now, keys)
@@ -59,8 +61,8 @@ func changedIn(path string, before, now *yaml.Node, keys []string) []string {
 
 // byKey returns the values of a mapping; of nothing, none.
 func byKey(n *yaml.Node) map[string]*yaml.Node {
-	n = dealias(n)
-	if isNull(n) {
+	n = yamltext.Dealias(n)
+	if yamltext.IsNull(n) {
 		return nil
 	}
 	all := make(map[string]*yaml.Node, len(n.Content)/2)

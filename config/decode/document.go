@@ -144,9 +144,9 @@ func (d *Document) Valid(path string) bool { return d.IsSet(path) && !d.invalid[
 
 // scalar reads a single value and substitutes environment variables.
 func (d *Document) scalar(path string, n *yaml.Node) (v text, ok bool) {
-	n = dealias(n)
+	n = yamltext.Dealias(n)
 	switch {
-	case isNull(n):
+	case yamltext.IsNull(n):
 		d.refuse(path, "has no value; set one, or remove the key to use its default")
 		return text{}, false
 	case n.Kind != yaml.ScalarNode, n.Style&yaml.TaggedStyle != 0:

@@ -9,6 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"belfry/config/yamltext"
+
 	"belfry/config/value"
 )
 
@@ -18,7 +20,7 @@ const maxItems = 200
 // items yields the items of the list under a key, each with its path.
 func (s *Section) items(key, example string) iter.Seq2[string, *yaml.Node] {
 	s.known = append(s.known, key)
-	n := dealias(s.values[key])
+	n := yamltext.Dealias(s.values[key])
 	return func(yield func(string, *yaml.Node) bool) {
 		path := Join(s.path, key)
 		switch {
@@ -114,7 +116,7 @@ func (s *Section) list(key string) []text {
 
 // words returns the items of a list or of a comma-separated string.
 func (s *Section) words(key string) []text {
-	if n := dealias(s.values[key]); n == nil || n.Kind != yaml.ScalarNode {
+	if n := yamltext.Dealias(s.values[key]); n == nil || n.Kind != yaml.ScalarNode {
 		return s.list(key)
 	}
 	v, ok := s.scalar(key)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belfry/config/yamltext"
 )
 
 // Section is one mapping of the file. The known keys are those that were read; rejectUnknown reports all others.
@@ -44,8 +46,8 @@ func within(path, inner string) string {
 // newSection reads a mapping. A node that is absent or null is an empty one.
 func newSection(d *Document, path string, n *yaml.Node) *Section {
 	s := &Section{doc: d, path: path, set: n != nil, values: map[string]*yaml.Node{}}
-	n = dealias(n)
-	if isNull(n) {
+	n = yamltext.Dealias(n)
+	if yamltext.IsNull(n) {
 		return s
 	}
 	if n.Kind != yaml.MappingNode || n.Style&yaml.TaggedStyle != 0 {
@@ -130,8 +132,8 @@ func (s *Section) rejectUnknown() {
 
 // isScalar reports whether a key is set to a single value that is not null.
 func (s *Section) isScalar(key string) bool {
-	n := dealias(s.values[key])
-	return !isNull(n) && n.Kind == yaml.ScalarNode
+	n := yamltext.Dealias(s.values[key])
+	return !yamltext.IsNull(n) && n.Kind == yaml.ScalarNode
 }
 
 // Child returns the section under a key.
@@ -156,17 +158,6 @@ func (s *Section) scalar(key string) (v text, ok bool) {
 	return s.doc.scalar(Join(s.path, key), n)
 }
 
-func dealias(n *yaml.Node) *yaml.Node {
-	for n != nil && n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
-func isNull(n *yaml.Node) bool {
-	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
-}
-
 // describe returns a node's kind, never its content.
 func describe(n *yaml.Node) string {
 	switch {
@@ -178,7 +169,7 @@ func describe(n *yaml.Node) string {
 		return "a list"
 	case n.Kind == yaml.AliasNode:
 		return "an alias"
-	case isNull(n):
+	case yamltext.IsNull(n):
 		return "nothing"
 	default:
 		return "a single value"

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belfry/config/yamltext"
 )
 
 // Shown returns the file as YAML for people, without comments. "[secret]" replaces the values that messages must not
@@ -22,7 +24,7 @@ func (d *Document) Shown() string {
 
 // shown returns a copy of a node without secrets.
 func (d *Document) shown(path string, n *yaml.Node) *yaml.Node {
-	n = dealias(n)
+	n = yamltext.Dealias(n)
 	out := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value}
 	switch n.Kind {
 	case yaml.MappingNode:

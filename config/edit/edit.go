@@ -47,7 +47,7 @@ func apply(data []byte, c Change) ([]byte, error) {
 	if len(c.Path) == 0 {
 		return nil, errByHand("the whole file")
 	}
-	before, err := Read(data)
+	root, before, err := read(data)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,11 @@ func apply(data []byte, c Change) ([]byte, error) {
 	}
 	var changed []byte
 	if yamltext.IsJSON(data) {
-		changed = encodeJSON(data, want)
-	} else if changed, err = splice(data, c); err != nil {
+		changed, err = encodeJSON(data, want)
+	} else {
+		changed, err = splice(data, root, c)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if after, err := Read(changed); err != nil || !same(after, want) {
@@ -77,24 +80,30 @@ func apply(data []byte, c Change) ([]byte, error) {
 
 // Read returns the values of a configuration as its text has them, references to the environment included.
 func Read(data []byte) (Map, error) {
+	_, m, err := read(data)
+	return m, err
+}
+
+// read is Read, and returns the root of the document as well, nil for none.
+func read(data []byte) (*yaml.Node, Map, error) {
 	root, fault := yamltext.Parse(data)
 	switch {
 	case fault != nil && fault.Line > 0:
-		return nil, fmt.Errorf("line %d: %s", fault.Line, fault.Message)
+		return nil, nil, fmt.Errorf("line %d: %s", fault.Line, fault.Message)
 	case fault != nil:
-		return nil, fmt.Errorf("the file %s", fault.Message)
-	case isNull(root):
-		return Map{}, nil
+		return nil, nil, fmt.Errorf("the file %s", fault.Message)
+	case yamltext.IsNull(root):
+		return root, Map{}, nil
 	}
 	value, err := valueOf(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	m, ok := value.(Map)
 	if !ok {
-		return nil, fmt.Errorf("line %d: expected keys with values", root.Line)
+		return nil, nil, fmt.Errorf("line %d: expected keys with values", root.Line)
 	}
-	return m, nil
+	return root, m, nil
 }
 
 // errByHand says that a program can't change a part of the text.
@@ -103,10 +112,9 @@ func errByHand(what string) error {
 }
 
 // splice makes a change in a text that is YAML.
-func splice(data []byte, c Change) ([]byte, error) {
-	root, _ := yamltext.Parse(data)
+func splice(data []byte, root *yaml.Node, c Change) ([]byte, error) {
 	t := newText(data)
-	if isNull(root) {
+	if yamltext.IsNull(root) {
 		at := t.documentEnd(0)
 		return t.replaced(at, at, encode(c.Path[0], nest(c.Path[1:], c.Value), 1)), nil
 	}

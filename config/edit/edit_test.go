@@ -155,7 +155,8 @@ func TestSmallTexts(t *testing.T) {
 		"\"stores\" :\n    'Notes' : {policy: deny}   # \"a\"\n": "\"stores\" :\n    'Notes' : {policy: owner}   # \"a\"\n",
 		"stores:\n    Notes:\n        map: {}\n":                 "stores:\n    Notes:\n        map: {}\n        policy: owner\n",
 		`{"a": 1.50, "stores": {"Notes": {"policy": "deny"}}}`:   "{\n  \"a\": 1.50,\n  \"stores\": {\n    \"Notes\": {\n      \"policy\": \"owner\"\n    }\n  }\n}",
-		"{}\n": "{\n  \"stores\": {\n    \"Notes\": {\n      \"policy\": \"owner\"\n    }\n  }\n}\n",
+		"\ufeff{}": "{\n  \"stores\": {\n    \"Notes\": {\n      \"policy\": \"owner\"\n    }\n  }\n}",
+		"{}\n":     "{\n  \"stores\": {\n    \"Notes\": {\n      \"policy\": \"owner\"\n    }\n  }\n}\n",
 	} {
 		if got, err := edit.Apply([]byte(before), change); err != nil || string(got) != after {
 			t.Errorf("%q becomes %q, %v; want %q", before, got, err, after)

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"belfry/config/yamltext"
+	"belfry/internal/ordered"
 )
 
 // Value is what a key has: a string; Plain; a list, []Value; or Map.
@@ -120,11 +123,11 @@ func same(a, b Value) bool {
 
 // valueOf returns the value of a node.
 func valueOf(n *yaml.Node) (Value, error) {
-	n = dealias(n)
+	n = yamltext.Dealias(n)
 	switch {
 	case n.Style&yaml.TaggedStyle != 0:
 		return nil, fmt.Errorf("line %d: a value with a tag (!...)", n.Line)
-	case isNull(n):
+	case yamltext.IsNull(n):
 		return null{}, nil
 	case n.Kind == yaml.ScalarNode && n.Style == 0 && n.Tag != "!!str":
 		return Plain(n.Value), nil
@@ -158,62 +161,38 @@ func valueOf(n *yaml.Node) (Value, error) {
 	return m, nil
 }
 
-func dealias(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
-func isNull(n *yaml.Node) bool { return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
-
 // encodeJSON returns a configuration that is JSON.
-func encodeJSON(before []byte, m Map) []byte {
-	var compact, out bytes.Buffer
-	writeJSON(&compact, m)
-	_ = json.Indent(&out, compact.Bytes(), "", "  ")
-	if bytes.HasSuffix(before, []byte("\n")) {
-		out.WriteByte('\n')
+func encodeJSON(before []byte, m Map) ([]byte, error) {
+	text, err := jsonOf(m).(*ordered.Object).Encode()
+	if !bytes.HasSuffix(before, []byte("\n")) {
+		text = bytes.TrimSuffix(text, []byte("\n"))
 	}
-	return out.Bytes()
+	return text, err
 }
 
-func writeJSON(out *bytes.Buffer, v Value) {
-	separator := byte(0)
-	next := func() {
-		if separator != 0 {
-			out.WriteByte(separator)
-		}
-		separator = ','
-	}
+// jsonOf returns a value as it is encoded as JSON.
+func jsonOf(v Value) any {
 	switch v := v.(type) {
 	case Map:
-		out.WriteByte('{')
+		o := ordered.Of()
 		for _, e := range v {
-			next()
-			writeJSON(out, e.Key)
-			out.WriteByte(':')
-			writeJSON(out, e.Value)
+			o.Set(e.Key, jsonOf(e.Value))
 		}
-		out.WriteByte('}')
+		return o
 	case []Value:
-		out.WriteByte('[')
-		for _, item := range v {
-			next()
-			writeJSON(out, item)
+		items := make([]any, len(v))
+		for i, item := range v {
+			items[i] = jsonOf(item)
 		}
-		out.WriteByte(']')
+		return items
 	case null:
-		out.WriteString("null")
-	default:
-		text, _ := Text(v)
-		if _, plain := v.(Plain); plain && json.Valid([]byte(text)) {
-			out.WriteString(text)
-			return
+		return ordered.Null()
+	case Plain:
+		if json.Valid([]byte(v)) {
+			return json.RawMessage(v)
 		}
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(text) // a string and a writer that can't fail
-		out.Truncate(out.Len() - 1)
+		return string(v)
+	default:
+		return v
 	}
 }

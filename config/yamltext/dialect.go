@@ -15,7 +15,7 @@ import (
 
 // toYAML11 returns data as the library reads it.
 func toYAML11(data []byte) []byte {
-	if content := bytes.TrimPrefix(data, []byte("\ufeff")); IsJSON(content) {
+	if IsJSON(data) {
 		return jsonToYAML(data)
 	}
 	return withVersion11(data)
@@ -23,8 +23,8 @@ func toYAML11(data []byte) []byte {
 
 // IsJSON reports whether a text is JSON, which is YAML too.
 func IsJSON(data []byte) bool {
-	text := bytes.TrimLeft(data, " \t\r\n")
-	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(data)
+	text := bytes.TrimLeft(object.WithoutMark(data), " \t\r\n")
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(text)
 }
 
 // jsonToYAML rewrites what JSON has and YAML 1.1 has not: tabs before the document and, in strings, \/, pairs of

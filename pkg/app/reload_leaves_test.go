@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,18 +52,10 @@ func (p *place) holds(a *App) (h held) {
 
 // goroutines returns the stacks of all that run, without the workers of listeners: each of those starts with an event
 // that the others had no time for, so their number depends on the machine, up to the listener's concurrency.
-func goroutines() (stacks []string) {
-	text := make([]byte, 1<<20)
-	n := runtime.Stack(text, true)
-	for ; n == len(text); n = runtime.Stack(text, true) {
-		text = make([]byte, 2*n)
-	}
-	for stack := range strings.SplitSeq(string(text[:n]), "\n\n") {
-		if !strings.Contains(stack, "listener.(*runner).work(") {
-			stacks = append(stacks, stack)
-		}
-	}
-	return stacks
+func goroutines() []string {
+	return slices.DeleteFunc(kit.Goroutines(), func(stack string) bool {
+		return strings.Contains(stack, "listener.(*runner).work(")
+	})
 }
 
 // Reloads that alternate what many sections have, beside a client that writes, leave nothing: no goroutine, no open

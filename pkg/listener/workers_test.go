@@ -2,7 +2,6 @@ package listener_test
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,11 +39,11 @@ func TestAListenerStartsAsManyWorkersAsItHasEventsForAtOnce(t *testing.T) {
 }
 
 // workers counts the goroutines of workers.
-func workers() int {
-	for size := 1 << 20; ; size *= 2 {
-		text := make([]byte, size)
-		if n := runtime.Stack(text, true); n < size {
-			return strings.Count(string(text[:n]), "(*runner).work(")
+func workers() (n int) {
+	for _, stack := range kit.Goroutines() {
+		if strings.Contains(stack, "(*runner).work(") {
+			n++
 		}
 	}
+	return n
 }
