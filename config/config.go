@@ -97,6 +97,8 @@ type Log struct {
 // Console configures the console for admins, at /console.
 type Console struct {
 	Enabled bool `key:"enabled" default:"true"`
+	// admins change stores, providers, mailers and limits there, and belfry writes the file; by default as Development
+	Edit bool `key:"edit"`
 }
 
 // Documents configures which API documents are served.
@@ -162,6 +164,9 @@ func (c *Config) complete() {
 	}
 	if _, configured := c.Mailers["default"]; !configured {
 		c.Mailers["default"] = *decode.Absent[Mailer](c.doc, "mailers", "default")
+	}
+	if !c.doc.Valid("console.edit") {
+		c.Console.Edit = c.Development
 	}
 	if s := c.Static; !c.doc.Valid("pages.enabled") {
 		c.Pages.Enabled = s == nil || !s.SPA

@@ -55,6 +55,10 @@ func (c *Config) Shown() string {
 	return c.doc.Shown()
 }
 
+// HiddenKeys returns the keys of the file whose values Shown hides, as the keys from the root; of an item of a list, the
+// key of the list.
+func (c *Config) HiddenKeys() [][]string { return c.doc.HiddenKeys() }
+
 // Secrets returns the values of all secrets, for what must not print them: passwords, tokens, keys, and URLs that have
 // a password.
 func (c *Config) Secrets() []string { return decode.Secrets(c) }

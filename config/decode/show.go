@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,4 +56,32 @@ func (d *Document) hides(path, text string) bool {
 		}
 	}
 	return d.isSecret(path) || strings.Contains(text, "://") && strings.Contains(text, "@")
+}
+
+// HiddenKeys returns the keys whose values Shown hides, as the keys from the root; of an item of a list, the key of the
+// list.
+func (d *Document) HiddenKeys() (all [][]string) {
+	if d.root != nil {
+		d.hidden("", nil, d.root, func(keys []string) { all = append(all, slices.Clone(keys)) })
+	}
+	return all
+}
+
+// hidden calls found for each value in a node that is hidden.
+func (d *Document) hidden(path string, keys []string, n *yaml.Node, found func(keys []string)) {
+	switch n = yamltext.Dealias(n); n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			d.hidden(Join(path, key), append(slices.Clone(keys), key), n.Content[i+1], found)
+		}
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			d.hidden(path+"["+strconv.Itoa(i)+"]", keys, item, found)
+		}
+	case yaml.ScalarNode:
+		if n.Value != "" && d.hides(path, n.Value) {
+			found(keys)
+		}
+	}
 }
