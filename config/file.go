@@ -65,3 +65,10 @@ func (c *Config) Secrets() []string { return decode.Secrets(c) }
 
 // Suggest returns advice about an unknown name: the known one that is most similar, or which there are.
 func Suggest(name string, known []string) string { return decode.Suggest(name, known) }
+
+// NamesPath reports whether the value of a key is the path of a file or folder. The key is as the keys from the root,
+// without indexes of lists.
+func NamesPath(keys []string) bool { return decode.NamesPath[Config](keys) }
+
+// SecretKey reports whether messages must not quote the values of keys with a name.
+func SecretKey(name string) bool { return decode.SecretLike(name) }

@@ -38,6 +38,11 @@ func (f configFile) read() (*config.Config, error) {
 	return config.Load(name, os.LookupEnv)
 }
 
+// parse is read for a text in place of the file's.
+func (f configFile) parse(text []byte) (*config.Config, error) {
+	return config.Parse(cmp.Or(f.Config, starter.ConfigFile), text, os.LookupEnv)
+}
+
 // configuration holds the flags of most of them.
 type configuration struct {
 	configFile

@@ -15,6 +15,7 @@ import (
 	"belfry/config"
 	"belfry/internal/memory"
 	"belfry/pkg/app"
+	"belfry/pkg/app/modeling"
 )
 
 type serveCmd struct {
@@ -40,6 +41,9 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	format.Store(&loaded.Log.Format)
 	log := switchable(format, level, s.err)
 	slog.SetDefault(log) // and so that of package log: libraries that have no other way write their few lines there
+	if loaded, err = c.recover(loaded, log); err != nil {
+		return err
+	}
 	began := time.Now()
 	a, err := app.Start(ctx, loaded, log, c.Role...)
 	if err != nil && errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -51,7 +55,7 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 	}
 	var current atomic.Pointer[config.Config]
 	current.Store(loaded)
-	a.OnReload(app.Reloading{Read: c.read, Applied: func(now *config.Config) {
+	a.OnReload(app.Reloading{Read: c.read, Parse: c.parse, Applied: func(now *config.Config) {
 		level.Set(now.Log.Level)
 		format.Store(&now.Log.Format)
 		current.Store(now)
@@ -103,12 +107,30 @@ func (c *serveCmd) Run(ctx context.Context, s streams) error {
 const plentyOfMemory = 1 << 30
 
 // read reads the configuration, and applies the flags to it.
-func (c *serveCmd) read() (*config.Config, error) {
-	loaded, err := c.load(c.Listen)
+func (c *serveCmd) read() (*config.Config, error) { return c.override(c.configFile.read()) }
+
+// parse is read for a text in place of the file's.
+func (c *serveCmd) parse(text []byte) (*config.Config, error) {
+	return c.override(c.configFile.parse(text))
+}
+
+func (c *serveCmd) override(loaded *config.Config, err error) (*config.Config, error) {
+	if err == nil {
+		err = loaded.Override(c.Listen, c.Data)
+	}
 	if err == nil {
 		err = loaded.OverrideMetrics(c.Metrics)
 	}
 	return loaded, err
+}
+
+// recover reads the configuration again if it has restored the files of an interrupted change.
+func (c *serveCmd) recover(loaded *config.Config, log *slog.Logger) (*config.Config, error) {
+	restored, err := modeling.Recover(loaded.Data, log)
+	if err != nil || !restored {
+		return loaded, err
+	}
+	return c.read()
 }
 
 // serveUntil returns why belfry has to stop: a reason, or what has failed. A reload whose files do not answer does not

@@ -225,5 +225,5 @@ func (d *Document) Display(path, text string) string {
 
 // isSecret reports whether the value of a key must not be shown.
 func (d *Document) isSecret(path string) bool {
-	return d.secret[path] || secretLike(path[strings.LastIndexByte(path, '.')+1:])
+	return d.secret[path] || SecretLike(path[strings.LastIndexByte(path, '.')+1:])
 }

@@ -53,3 +53,33 @@ func policyWithin(t reflect.Type, path []string, inherited string) string {
 	}
 	return ""
 }
+
+// NamesPath reports whether the value of a key of a struct is the path of a file or folder. The key is as the keys from
+// the root, without indexes of lists.
+func NamesPath[T any](keys []string) bool { return namesPathWithin(reflect.TypeFor[T](), keys) }
+
+func namesPathWithin(t reflect.Type, keys []string) bool {
+	if len(keys) == 0 || t.Kind() != reflect.Struct {
+		return false
+	}
+	for _, k := range layoutOf(t, "").keys {
+		of, rest := k.typ, keys[1:]
+		switch k.Name {
+		case keys[0]:
+		case "*":
+			rest = keys
+		default:
+			continue
+		}
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+			if of.Kind() == reflect.Map && len(rest) > 0 {
+				rest = rest[1:]
+			}
+			of = of.Elem()
+		}
+		if len(rest) == 0 && k.Format.Use != 0 || namesPathWithin(of, rest) {
+			return true
+		}
+	}
+	return false
+}

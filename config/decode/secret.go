@@ -30,10 +30,10 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // LogValue redacts for slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// secretLike reports whether messages must not quote the value of this key. Paths
+// SecretLike reports whether messages must not quote the value of this key. Paths
 // of credentials files count: people put the credentials themselves there by
 // mistake. (A mapping's "key" is a property's name and not a secret.)
-func secretLike(key string) bool {
+func SecretLike(key string) bool {
 	key = strings.ToLower(key)
 	if strings.HasSuffix(key, "url") || strings.HasSuffix(key, "ttl") || key == "tokens" { // whether they are kept
 		return false

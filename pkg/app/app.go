@@ -29,8 +29,8 @@ type App struct {
 	parts    *part.List[*serving.Generation]
 	wiring   *wiring
 
-	changing   sync.Mutex // held by a reload, and by the stop
-	reload     Reloading
+	changing   sync.Mutex                     // held by a reload, and by the stop
+	reload     atomic.Pointer[Reloading]      // nil: there is no reload yet
 	lastReload atomic.Pointer[console.Reload] // nil: none was requested
 }
 

@@ -21,15 +21,31 @@ type Reloading struct {
 	// Read reads the configuration, with the flags of the process.
 	Read func() (*config.Config, error)
 
+	// Parse is Read for a text in place of the file's; nil: admins do not change the configuration.
+	Parse func(text []byte) (*config.Config, error)
+
 	// Applied is called with a configuration that is in use from now on; may be nil.
 	Applied func(*config.Config)
 }
 
 // OnReload sets how the configuration is read again. Without it there is no reload.
 func (a *App) OnReload(r Reloading) {
-	a.changing.Lock()
-	defer a.changing.Unlock()
-	a.reload = r
+	a.reload.Store(&r)
+}
+
+// parse is Reloading.Parse.
+func (a *App) parse(text []byte) (*config.Config, error) {
+	r := a.reload.Load()
+	if r == nil || r.Parse == nil {
+		return nil, errs.New(errs.Unavailable, "this process does not read its configuration again")
+	}
+	return r.Parse(text)
+}
+
+// reloadEdited is Reload after an admin has changed the files.
+func (a *App) reloadEdited(ctx context.Context) error {
+	_, err := a.reloadBy(ctx, "an admin in the console")
+	return err
 }
 
 // Reload reads the configuration again, as on SIGHUP, and serves with it if all of it is valid and can change while
@@ -48,7 +64,7 @@ func (a *App) reloadBy(ctx context.Context, by string) (r *command.Reloaded, err
 	switch {
 	case a.lifetime.Stopping.Err() != nil:
 		return nil, errs.New(errs.Unavailable, "belfry is stopping")
-	case a.reload.Read == nil:
+	case a.reload.Load() == nil:
 		return nil, errs.New(errs.Unavailable, "belfry is starting: try again")
 	}
 	r, err = a.reloadNow(ctx)
@@ -108,8 +124,8 @@ func (a *App) reloadNow(ctx context.Context) (*command.Reloaded, error) {
 	a.served.Retire(before, settle, retire)
 	r.Building = next.Building
 	r.Changed = append(r.Changed, a.wiring.tls.Renew(p)...)
-	if a.reload.Applied != nil {
-		a.reload.Applied(c)
+	if applied := a.reload.Load().Applied; applied != nil {
+		applied(c)
 	}
 	return r, nil
 }
@@ -131,7 +147,7 @@ func (a *App) readAgain(ctx context.Context) (*config.Config, *plan.Plan, error)
 	read := make(chan result, 1)
 	go func() {
 		var r result
-		if r.config, r.err = a.reload.Read(); r.err == nil {
+		if r.config, r.err = a.reload.Load().Read(); r.err == nil {
 			r.plan, r.err = plan.CompileFor(r.config, a.roles)
 		}
 		read <- r
@@ -167,7 +183,7 @@ func (a *App) controlReload(ctx context.Context) (*command.Reloaded, error) {
 
 // outdated reports whether the files have a different configuration than this process serves.
 func (a *App) outdated(ctx context.Context) []doctor.Finding {
-	if a.reload.Read == nil {
+	if a.reload.Load() == nil {
 		return nil
 	}
 	c, p, err := a.readAgain(ctx)

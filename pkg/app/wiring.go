@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/app/indexing"
 	"belfry/pkg/app/mailers"
 	"belfry/pkg/app/messaging"
+	"belfry/pkg/app/modeling"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/roster"
 	"belfry/pkg/app/routes"
@@ -93,7 +94,10 @@ func newWiring(a *App) *wiring {
 		Removed: w.filling.Removed, Waits: w.front.Waits, Outdated: a.outdated, Memory: held.Of}
 	here := &control.Here{Served: served, Log: log, Metrics: counted, Backups: w.backups, Mailers: mailing, Self: self,
 		Reload: a.controlReload}
+	editor := &modeling.Editor{Served: served, Roles: roles, Log: log, Parse: a.parse, Reload: a.reloadEdited,
+		Sharing: processes.Others}
 	w.views = &views.Views{
+		Editor: editor,
 		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow,
 		Copies: w.copies.All,
 		Filled: w.filling.Status,
@@ -148,6 +152,7 @@ func newWiring(a *App) *wiring {
 		{clients, (&routes.Streams{Served: served, Log: log, Metrics: counted}).Part()},
 		{true, w.health.Part()},
 		{clients, w.views.Part()},
+		{clients, editor.Part()},
 		{true, (&routes.Routes{Roles: roles, Log: log, Metrics: metrics, Lifetime: lifetime, Health: w.health,
 			Pages: pages, Uploads: uploads, Console: w.views.Options}).Part()},
 		{clients, (&routes.Operations{Served: served, Log: log, Metrics: counted, Pages: pages}).Part()},

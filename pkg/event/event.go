@@ -59,6 +59,10 @@ const (
 	AuthCloneSuspected  Name = "Auth.CloneSuspected"  // the signature counter of a passkey went back
 )
 
+// ConfigChanged is the durable event of a change of the configuration that an admin has made in the console. Its object
+// is the admin, and Envelope.Changed has the keys. A selection includes it only by name.
+const ConfigChanged Name = "Config.Changed"
+
 // Auth returns the names of the events about the security of accounts.
 func Auth() []Name {
 	return []Name{
@@ -71,7 +75,8 @@ func Auth() []Name {
 
 // Durable returns the names of all durable events: those of the log.
 func Durable() []Name {
-	return append([]Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted}, Auth()...)
+	return append([]Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted, ConfigChanged},
+		Auth()...)
 }
 
 // Origins: the interface or component that made a write.
@@ -143,7 +148,8 @@ type Envelope struct {
 	// and of the array in Previous.
 	Arrays map[string]Entries `json:"arrays,omitempty"`
 
-	// Changed are the names of the fields that an update changed, of those on which copies of references depend.
+	// Changed are the names of the fields that an update changed, of those on which copies of references depend. Of
+	// Config.Changed, they are the keys.
 	Changed []string `json:"changed,omitempty"`
 	// Added are the names of the top-level fields of an updated Object that were absent before. With Previous
 	// they tell the object as it was. Nil if Object is.

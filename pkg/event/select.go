@@ -14,26 +14,30 @@ const AuthPattern Name = authFamily + ".*"
 // IsAuth reports whether an event is about the security of an account. Its name can be a pattern.
 func (n Name) IsAuth() bool { return strings.HasPrefix(string(n), authFamily+".") }
 
-// Unrestricted returns the durable events that a selection without names selects: all but those of Auth.
+// OnlyByName reports whether a selection includes an event only by its name: those about accounts and the configuration.
+// Its name can be a pattern.
+func (n Name) OnlyByName() bool { return n.IsAuth() || n == ConfigChanged }
+
+// Unrestricted returns the durable events that a selection without names selects.
 func Unrestricted() []Name {
-	return slices.DeleteFunc(Durable(), Name.IsAuth)
+	return slices.DeleteFunc(Durable(), Name.OnlyByName)
 }
 
 // Tokens of the subject of an event in the log.
 const (
 	tokenFamily = 2 // the first of the name
-	authTokens  = 6 // of an event Auth.*
+	longTokens  = 6 // of an event whose name has two
 )
 
-// WithoutAuth returns the filters with the selection of a filter of the log, without the events of Auth unless it names
-// them: in place of a wildcard that would select Auth, the other beginnings of names.
-func WithoutAuth(filter string) []string {
+// Narrow returns the filters with the selection of a filter of the log, without the events that are selected only by
+// name: in place of a wildcard that would select them, the other beginnings of names.
+func Narrow(filter string) []string {
 	tokens := strings.Split(filter, ".")
 	if last := len(tokens) - 1; tokens[last] == ">" && last <= tokenFamily {
 		tokens = append(append(tokens[:last:last], []string{"events", "*", "*"}[last:]...), ">")
 	}
 	open := tokens[len(tokens)-1] == ">"
-	if len(tokens) <= tokenFamily || tokens[tokenFamily] != "*" || !open && len(tokens) != authTokens {
+	if len(tokens) <= tokenFamily || tokens[tokenFamily] != "*" || !open && len(tokens) != longTokens {
 		return []string{filter}
 	}
 	var all []string

@@ -205,7 +205,7 @@ func filters(events []event.Name, stores []string) []string {
 func withoutAuth(filters []string) []string {
 	all := make([]string, 0, len(filters))
 	for _, f := range filters {
-		all = append(all, event.WithoutAuth(f)...)
+		all = append(all, event.Narrow(f)...)
 	}
 	return all
 }

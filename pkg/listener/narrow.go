@@ -95,10 +95,10 @@ func narrow(ctx context.Context, b bus.Requester, config jetstream.ConsumerConfi
 		bus.SetupHint)
 }
 
-// excluded reports whether an event is one of event.Auth that the listener has not named: its consumer has a wider
+// excluded reports whether an event is one that the listener would have to name and has not: its consumer has a wider
 // filter.
 func (r *runner) excluded(d *delivery) bool {
-	return d.Envelope.Event.IsAuth() &&
+	return d.Envelope.Event.OnlyByName() &&
 		!slices.ContainsFunc(r.spec.Filters, func(filter string) bool { return matches(filter, d.subject) })
 }
 

@@ -207,7 +207,7 @@ func (l *loop) published(refused map[string]string) {
 			continue
 		}
 		// The permission to subscribe to live subjects does not include these events: they are only in the log.
-		if n := name(it.Subject); !n.IsAuth() {
+		if n := name(it.Subject); !n.OnlyByName() {
 			l.opts.Publisher.Live(n, it.Payload)
 		}
 	}

@@ -142,7 +142,7 @@ func (x *storeIndex) apply(ctx context.Context, page []*eventlog.Entry) error {
 		}
 		at.Sequence, at.Mark = e.Sequence, e.Mark()
 		name, store, uuid, ok := eventlog.ParseSubject(e.Subject)
-		if ok && !name.IsAuth() && store == current.store.Name() && !slices.Contains(uuids, uuid) {
+		if ok && !name.OnlyByName() && store == current.store.Name() && !slices.Contains(uuids, uuid) {
 			uuids = append(uuids, uuid)
 		}
 	}

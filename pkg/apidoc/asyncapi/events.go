@@ -76,7 +76,7 @@ func (d *document) event(s *apimodel.Store, k kind, needed *ordered.Object, opti
 		"headers", headers(),
 		"payload", envelope(s, k, needed, optional...),
 	))
-	if !k.event.IsAuth() { // the others are only in the log
+	if !k.event.OnlyByName() { // the others are only in the log
 		live, _ := d.plain.Get(string(k.event)).([]string)
 		d.plain.Set(string(k.event), append(live, name))
 	}

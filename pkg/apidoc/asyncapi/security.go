@@ -36,7 +36,8 @@ func securitySummaries() map[event.Name]string {
 	}
 }
 
-// security adds the events about the security of accounts, whose objects are the users.
+// security adds the events about the security of accounts, and about changes of the configuration. Their objects are
+// the users.
 func (d *document) security(users *apimodel.Store) {
 	d.schemas.Set(authDetails,
 		op.Payload("The fields depend on the event. They never contain a password, a token, a code or a hash.", 0,
@@ -56,4 +57,7 @@ func (d *document) security(users *apimodel.Store) {
 			durable: true}
 		d.event(users, k, ordered.Of("auth", apimodel.Ref(authDetails)))
 	}
+	d.event(users, kind{event: event.ConfigChanged, suffix: "ConfigChanged", durable: true,
+		summary: "The user, an admin, changed the configuration in the console."},
+		ordered.Of("changed", ordered.Of("type", "array", "items", op.Text("A key of the configuration."))))
 }

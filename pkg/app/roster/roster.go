@@ -168,6 +168,35 @@ func (l *List) Ask(ctx context.Context) []doctor.Finding {
 		r.failingMailers(l.Run, now))
 }
 
+// Others says which other processes share the stores, and so the configuration; "" if none has been seen.
+func (l *List) Others(ctx context.Context) string {
+	switch {
+	case len(l.Roles) > 0:
+		return "this process has only some roles, and others share its configuration"
+	case !l.Served.Now().Plan.Shared():
+		return ""
+	}
+	r, _, err := l.shared().Get(ctx)
+	if err != nil {
+		return "the list of the processes that share its configuration can't be read"
+	}
+	return r.others(l.Run, time.Now())
+}
+
+// others names the processes other than the own one.
+func (r roster) others(own string, now time.Time) string {
+	var names []string
+	for _, id := range slices.Sorted(maps.Keys(r.Processes)) {
+		if e := r.Processes[id]; id != own && now.Sub(e.Seen) <= rosterGone {
+			names = append(names, e.String())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "other processes share its configuration: " + strings.Join(names, ", ")
+}
+
 // neededRoles are the roles that some process must have, besides the front.
 func neededRoles(g *serving.Generation) (all []string) {
 	for _, spec := range g.Plan.Specs() {

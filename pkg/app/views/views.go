@@ -40,6 +40,7 @@ type Views struct {
 	Overflow func(source, target, array string) uint64 // entries that this process has not added to arrays
 	Filled   func() []walk.Status                      // the progress of filling arrays
 	Copies   func(ctx context.Context) []missed.CopyLag
+	Editor   console.ModelEditor
 
 	measured measured
 	running  part.Background

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/event"
 )
 
-// Select selects events; an empty list selects all, but for the events of event.Auth, which have to be
-// named: each, or all by event.AuthPattern.
+// Select selects events; an empty list selects all, but for those that are selected only by name: those of event.Auth,
+// each or all by event.AuthPattern, and event.ConfigChanged.
 type Select struct {
 	Events []string
 	Stores []string
@@ -21,7 +21,7 @@ type Select struct {
 func (s Select) Subjects() ([]string, error) {
 	events, stores, uuids := s.Events, s.Stores, s.UUIDs
 	if len(events) == 0 && len(stores) == 0 && len(uuids) == 0 {
-		return event.WithoutAuth(event.LogPrefix + ">"), nil
+		return event.Narrow(event.LogPrefix + ">"), nil
 	}
 	if err := s.check(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s Select) Subjects() ([]string, error) {
 	for _, name := range events {
 		for _, st := range stores {
 			for _, uuid := range uuids {
-				all = append(all, event.WithoutAuth(subject(name, st, uuid))...)
+				all = append(all, event.Narrow(subject(name, st, uuid))...)
 			}
 		}
 	}
