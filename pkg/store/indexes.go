@@ -30,6 +30,7 @@ type Indexes struct {
 	store   string
 	driver  driver.Store
 	names   []string
+	used    map[string]*atomic.Int64 // by name: lists that have read the index
 	asking  chan struct{}
 	known   atomic.Pointer[indexBuilds]
 	percent atomic.Int64 // of the objects; 0: not known
@@ -58,9 +59,10 @@ func (b *indexBuilds) names() (names []string) {
 }
 
 func newIndexes(d driver.Store, spec *driver.Spec, young bool) *Indexes {
-	x := &Indexes{store: spec.Name, driver: d, asking: make(chan struct{}, 1)}
+	x := &Indexes{store: spec.Name, driver: d, used: map[string]*atomic.Int64{}, asking: make(chan struct{}, 1)}
 	for _, i := range spec.Indexes {
 		x.names = append(x.names, i.Name)
+		x.used[i.Name] = &atomic.Int64{}
 	}
 	slices.Sort(x.names)
 	x.young.Store(young)

@@ -61,6 +61,7 @@ func (l *lister) makePage(ctx context.Context, r *listRequest) (List, error) {
 	if err := p.prepare(ctx, r.Cursor, r.Before); err != nil {
 		return List{}, err
 	}
+	l.state.countUse(p.scan.plan)
 	if err := p.read(ctx); err != nil {
 		return List{}, err
 	}

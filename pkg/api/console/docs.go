@@ -201,6 +201,7 @@ func docsAt(page string) string { return DocsPath + "/" + page }
 var help = map[string]string{
 	"":           "guides/console",
 	"objects":    "guides/model-data",
+	"model":      "guides/model-data",
 	"map":        "guides/copies",
 	"references": "guides/copies",
 	"live":       "guides/live",

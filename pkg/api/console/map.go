@@ -15,6 +15,7 @@ import (
 // Graph is the data of the view Map: the stores, and the mappings that copy and delete their objects.
 type Graph struct {
 	Stores   []string // by name
+	Modeled  bool     // the view Model describes them
 	Mappings []store.Mapping
 	// Lag returns the events that the workers have not handled yet, by the name of the worker.
 	Lag func(ctx context.Context) (map[string]uint64, error)
@@ -121,7 +122,8 @@ func (v mapView) show(r *request) error {
 		All     []mapEdge
 		Problem string
 		Run     *Run
-	}{d, edges, problem, run})
+		Modeled bool
+	}{d, edges, problem, run, v.g.Modeled})
 }
 
 // drawing is a graph in layers: each store is to the right of the stores that are copied into it, unless they form a

@@ -36,6 +36,7 @@ type StoreInfo struct {
 	Computed []string   // fields that each write computes
 	Users    bool       // objects are the users
 	Fixed    bool       // authentication alone writes the objects: the idents
+	Modeled  bool       // the view Model describes it
 }
 
 // History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.

@@ -16,6 +16,7 @@ type Options struct {
 	Account string // path of the page on which users add a second factor to their accounts; "" for none
 
 	Objects *Objects
+	Model   *Model
 	Graph   *Graph
 	Live    *Live
 	Workers Workers
@@ -32,6 +33,7 @@ func (c *Console) views(o Options) (all []view) {
 	operations, within := c.operations(o)
 	for _, v := range slices.Concat([]view{
 		c.objects(o.Objects),
+		c.model(o.Model),
 		c.graph(o.Graph, o.operation("verify")),
 		c.live(o.Live),
 		c.workers(o.Workers),

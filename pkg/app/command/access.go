@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"belfry/config"
@@ -27,6 +28,10 @@ type Question struct {
 	Operation policy.Op       `json:"operation"`
 	UUID      string          `json:"uuid,omitempty"`  // not for a creation
 	Input     json.RawMessage `json:"input,omitempty"` // the object that a creation or an update sends
+
+	// Rule is one to try in place of the operation's; "" for none. Its author must not learn from it what private fields
+	// have: see plan.TryRule.
+	Rule string `json:"-"`
 }
 
 func (q Question) input() (object.Object, error) {
@@ -56,7 +61,7 @@ var Access = Operation[Question, Answer, none]{
 		return err
 	},
 	Run: func(ctx context.Context, at *Place, q Question, _ func(none)) (*Answer, error) {
-		return decide(ctx, at.Plan.Config, at.Set, q)
+		return Decide(ctx, at.Plan.Config, at.Set, q)
 	},
 	Commands: []Command[Question, Answer]{{
 		Words: "access check",
@@ -65,8 +70,8 @@ var Access = Operation[Question, Answer, none]{
 	}},
 }
 
-// decide answers a question about access with open stores.
-func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (*Answer, error) {
+// Decide answers a question about access with open stores. It writes nothing. Errors: those of Access.
+func Decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (*Answer, error) {
 	s := set.Store(q.Store)
 	if s == nil {
 		return nil, plan.UnknownStore(c, q.Store)
@@ -98,7 +103,16 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 	if err != nil {
 		return nil, err
 	}
-	alone := s.WithOptions(func(o *store.Options) { o.Interceptor, o.InterceptsGet = nil, false }) // rules only
+	tried, err := tryRule(c, q)
+	if err != nil {
+		return nil, err
+	}
+	alone := s.WithOptions(func(o *store.Options) {
+		o.Interceptor, o.InterceptsGet = nil, false // rules only
+		if tried != nil {
+			o.Policy = tried
+		}
+	})
 	e, err := alone.Explain(store.WithCall(ctx, call), q.Operation, q.UUID, input)
 	if err != nil {
 		return nil, err
@@ -109,4 +123,12 @@ func decide(ctx context.Context, c *config.Config, set *store.Set, q Question) (
 		a.NoRoute = "the user is disabled, and can't log in"
 	}
 	return a, nil
+}
+
+// tryRule returns the policy with the rule to try; nil without one.
+func tryRule(c *config.Config, q Question) (*policy.Policy, error) {
+	if strings.TrimSpace(q.Rule) == "" {
+		return nil, nil
+	}
+	return plan.TryRule(c, c.Stores[q.Store], q.Operation, q.Rule)
 }

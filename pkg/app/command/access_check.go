@@ -72,6 +72,16 @@ func (f *accessFlags) write(w io.Writer, a *Answer) {
 		result = "denies, since it can't be evaluated: " + a.Reason
 	}
 	fmt.Fprintf(t, "  result\t%s\n", result)
+	for _, part := range a.Parts {
+		value := part.Value
+		if part.Private {
+			value = "private"
+		}
+		if part.Decides {
+			value += ", decides"
+		}
+		fmt.Fprintf(t, "  part %s\t%s\n", part.Text, value)
+	}
 	for _, field := range a.Fields {
 		if field.Refused() {
 			fmt.Fprintf(t, "  refused\tthe field %s\n", field.Field)

@@ -230,12 +230,7 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 			problems = append(problems, p.checkUniqueDefaults(s, compiledSchema)...)
 		}
 	}
-	rules := policy.Rules{
-		Owner: s.Policy.Owner, OwnerField: s.Owner, Create: s.Policy.Create, Get: s.Policy.Get,
-		Update: s.Policy.Update, Delete: s.Policy.Delete, List: s.Policy.List,
-	}
-	rules.Users = s.Name == c.Authentication.UserStore
-	rules.References = slices.Sorted(maps.Keys(s.References))
+	rules := rulesOf(c, s)
 	unlisted := p.checkLinked(s)
 	problems = append(problems, unlisted...)
 	if s.Ruled() {

@@ -15,7 +15,7 @@ import (
 // consoleGraph returns the data of the view Map: the stores of the configuration and their mappings, without the
 // internal ones.
 func (v *Views) consoleGraph(on *serving.Generation) *console.Graph {
-	g := &console.Graph{Fill: v.fill, Lag: func(ctx context.Context) (map[string]uint64, error) {
+	g := &console.Graph{Modeled: true, Fill: v.fill, Lag: func(ctx context.Context) (map[string]uint64, error) {
 		all, err := messaging.Listeners(ctx, on.Bus)
 		lag := make(map[string]uint64, len(all))
 		for _, l := range all {

@@ -102,7 +102,7 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	v.measure(g.Relay)
 	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Users: consoleUsers(g),
 		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
-	o.Account = g.Config.PageLink("account")
+	o.Account, o.Model = g.Config.PageLink("account"), consoleModel(g)
 	o.Workers = v.measured.workers
 	for _, j := range v.measured.jobs {
 		if j.Offered == nil || j.Offered(g.Config) {
@@ -140,8 +140,8 @@ func consoleObjects(g *serving.Generation) *console.Objects {
 		s := g.Config.Stores[name]
 		info := console.StoreInfo{
 			Name: name, Indexes: s.Indexes, Search: s.Search.Fields, Schema: s.Schema != "",
-			Computed: g.Set.Store(name).ComputedFields(),
-			Users:    name == g.Config.Authentication.UserStore, Fixed: name == g.Config.Authentication.IdentStore,
+			Computed: g.Set.Store(name).ComputedFields(), Modeled: true,
+			Users: name == g.Config.Authentication.UserStore, Fixed: name == g.Config.Authentication.IdentStore,
 		}
 		if s.Expose != nil {
 			info.URL, info.List = s.Expose.URL, s.Expose.List

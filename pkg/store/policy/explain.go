@@ -19,6 +19,7 @@ type Decision struct {
 	Reason    string `json:"reason,omitempty"`  // why it could not be evaluated
 	IsOwner   *bool  `json:"isOwner,omitempty"` // if the rule asks
 	Values    []Read `json:"values,omitempty"`  // that the rule names
+	Parts     []Part `json:"parts,omitempty"`   // of an expression with several
 }
 
 // Read is a field that an expression names.
@@ -97,6 +98,10 @@ func (p *Policy) Explain(ctx context.Context, op Op, in Input) (Decision, error)
 	switch {
 	case r != nil:
 		d.Rule = r.expression
+		parts, failed := p.partsOf(ctx, r, op, in)
+		if d.Parts = parts; err == nil {
+			err = failed
+		}
 		d.Values = append(d.Values, r.reads(in)...)
 		linked, failed := r.readsLinked(ctx, op, in)
 		if d.Values = append(d.Values, linked...); err == nil {
@@ -133,11 +138,17 @@ func (r *rule) reads(in Input) []Read {
 	return all
 }
 
-// Hide leaves out the values of fields of some variables that are private.
+// Hide leaves out the values of fields of some variables that are private, and of parts that read them.
 func (d *Decision) Hide(private func(field string) bool, variables ...string) {
 	for i, v := range d.Values {
 		if slices.Contains(variables, v.Variable) && private(v.Field) {
 			d.Values[i].JSON, d.Values[i].Private = "", true
+		}
+	}
+	for i := range d.Parts {
+		if slices.ContainsFunc(d.Parts[i].reads,
+			func(f NamedField) bool { return slices.Contains(variables, f.Variable) && private(f.Field) }) {
+			d.Parts[i].Value, d.Parts[i].Private = "", true
 		}
 	}
 }

@@ -33,6 +33,9 @@ func (r Read) Query() (q driver.Query, scan bool) {
 	return driver.Query{Index: r.index, Equal: r.equal, From: r.from, To: r.to, Descending: r.descending}, false
 }
 
+// Index returns the name of the index that is read; "" for none.
+func (r Read) Index() string { return r.index }
+
 // Only returns the one uuid that the read can find, if there is only one.
 func (r Read) Only() (uuid string, only bool) {
 	if r.uuid == nil {
