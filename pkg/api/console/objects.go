@@ -78,6 +78,7 @@ type objectsView struct {
 	all     []StoreInfo
 	files   []*binary.Service
 	history History
+	forms   sync.Map // by the name of a store: a storeForm
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores

@@ -102,7 +102,9 @@ func (b *builder) shape(f *Field, p place, s resolved) bool {
 }
 
 // isSwitch reports whether a value is a boolean, or a text that stands for one, as variables of a configuration do.
-func isSwitch(t types) bool { return len(t) == 2 && slices.Contains(t, "boolean") && slices.Contains(t, "string") }
+func isSwitch(t types) bool {
+	return len(t) == 2 && slices.Contains(t, "boolean") && slices.Contains(t, "string")
+}
 
 // pick returns the type of a field: that of the value, or one of which there can be several, or else the first.
 func pick(all types, value []byte) string {
