@@ -212,7 +212,9 @@ func TestAConflictKeepsTheForm(t *testing.T) {
 	l.save("Dishes", "soup", `{"title":"Soup"}`)
 	const one = "/console/objects/Dishes/object/soup"
 	values := inputs(t, l.get(l.Admin, one))
-	l.save("Dishes", "soup", `{"title":"Stew"}`)
+	_, err := l.set.Store("Dishes").Update(t.Context(), object.Object{"title": []byte(`"Stew"`)},
+		store.UpdateOptions{UUID: "soup"})
+	l.Must(err)
 	values.Set("/title", "Broth")
 	page := is(t, l.post(l.Admin, one, values.Encode()), http.StatusPreconditionFailed)
 	shows(t, page, "Nothing has been saved", "Stew", `name="/title" value="Broth"`)
