@@ -63,9 +63,9 @@ func TestTheConsoleBelowAPath(t *testing.T) {
 		leads(t, f.post("", prefix+"/console/login",
 			"login=ada@example.com&password=a+fine+password&next=/console/objects/Books"),
 			below+"/console/objects/Books")
-		leads(t, f.post("", prefix+"/console/objects/Books/new", "text={}", "Referer",
-			"http://belfry.example.org"+below+"/console/objects/Books/new"),
-			below+"/console/login?next=%2Fconsole%2Fobjects%2FBooks%2Fnew")
+		shows(t, is(t, f.post("", prefix+"/console/objects/Books/new", "text={}", "Referer",
+			"http://belfry.example.org"+below+"/console/objects/Books/new"), 401),
+			`href="`+below+`/console/login?next=%2Fconsole%2Fobjects%2FBooks%2Fnew"`)
 		r := f.get("", prefix+"/console/objects", "Hx-Request", "true", "Hx-Current-Url",
 			"http://belfry.example.org"+below+"/console/objects/Books")
 		r.HasHeader("Hx-Redirect", below+"/console/login?next=%2Fconsole%2Fobjects%2FBooks")

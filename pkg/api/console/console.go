@@ -39,6 +39,7 @@ type route struct {
 	anyone       bool // it is also served to clients that are not admins
 	step         bool // it is also served to an admin whose session still lacks a step
 	script       bool // a script asks for it: its errors are problem documents
+	keeps        bool // its form has what somebody has typed, which the end of a session does not lose
 }
 
 // get is a route for GET and HEAD.
@@ -75,6 +76,13 @@ func forScript(r route) route {
 	return r
 }
 
+// keeping is a route for a form with what somebody has typed. If the session has ended, or lacks a step, the reply has it
+// for another try. The form has no secrets.
+func keeping(r route) route {
+	r.keeps = true
+	return r
+}
+
 // link is an entry of the navigation.
 type link struct {
 	URL, Title, view string
@@ -100,6 +108,7 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 		forAnyone(get("/second-factor", c.secondPage)), forAnyone(post("/second-factor", c.completeLogin)),
 		forStep(get("/step-up", c.stepUpPage)), forStep(post("/step-up", c.stepUp)),
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
+		forScript(get("/session", c.session)),
 		get("/*", c.nothing),
 	}
 	for _, m := range service.Methods.Logins() {

@@ -29,7 +29,7 @@ func (c *Console) guard(viewName string, rt route) httpkit.Handler {
 		return err
 	}
 	return func(x *httpkit.Exchange) error {
-		r := &request{Exchange: x, console: c, view: viewName, policy: strictPolicy}
+		r := &request{Exchange: x, console: c, view: viewName, policy: strictPolicy, keeps: rt.keeps}
 		setHeaders(x)
 		switch err := limited(r); {
 		case err == nil:
@@ -78,8 +78,7 @@ func (c *Console) admit(r *request, rt route) (err error) {
 	case r.Session == nil && rt.script:
 		return errs.New(errs.Unauthenticated, "log in first")
 	case r.Session == nil:
-		r.askLogin()
-		return nil
+		return r.askLogin()
 	case !admin:
 		return errs.Wrap(errNotAdmin, errs.Denied, "the console is for admins")
 	default:
@@ -88,8 +87,12 @@ func (c *Console) admit(r *request, rt route) (err error) {
 }
 
 // askLogin redirects to the login page, and from there back to the requested page.
-func (r *request) askLogin() {
+func (r *request) askLogin() error {
+	if r.keeps {
+		return r.keep(withNext(Path+"/login", r.shownPage()), "You have been logged out.", "Log in")
+	}
 	r.seeOther(withNext(Path+"/login", r.shownPage()))
+	return nil
 }
 
 // shownPage returns the page that the browser shows, or asks for: a form was sent from a page.

@@ -58,11 +58,11 @@ func (c *Console) objects(o *Objects) view {
 	return view{name: "objects", title: "Objects", routes: []route{
 		get("/objects", v.stores),
 		limitedAs(httpkit.List, get("/objects/:store", v.list)),
-		get("/objects/:store/new", v.newObject), post("/objects/:store/new", v.create),
-		post("/objects/:store/check", v.check),
-		limitedAs(httpkit.List, post("/objects/:store/pick", v.pick)),
-		limitedAs(httpkit.List, post(one+"/pick", v.pick)),
-		get(one, v.object), post(one, v.update), post(one+"/check", v.check),
+		get("/objects/:store/new", v.newObject), keeping(post("/objects/:store/new", v.create)),
+		keeping(post("/objects/:store/check", v.check)),
+		keeping(limitedAs(httpkit.List, post("/objects/:store/pick", v.pick))),
+		keeping(limitedAs(httpkit.List, post(one+"/pick", v.pick))),
+		get(one, v.object), keeping(post(one, v.update)), keeping(post(one+"/check", v.check)),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
 		get(one+"/history", v.objectHistory),
 		get(one+"/files/:property/:index", v.download),
@@ -79,6 +79,7 @@ type objectsView struct {
 	all     []StoreInfo
 	files   []*binary.Service
 	history History
+	forms   sync.Map // by the name of a store: a storeForm
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores

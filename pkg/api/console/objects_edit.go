@@ -35,7 +35,7 @@ func (v *objectsView) newObject(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := v.withPickers(objectPage{Store: info, Text: "{\n  \n}"}, st, nil)
+	p := v.withPickers(objectPage{Store: info, Text: newText(st)}, st, nil)
 	return r.Page("objects_new", "New object of "+info.Name, p)
 }
 
@@ -49,16 +49,20 @@ func (v *objectsView) create(r *request) error {
 	if err != nil {
 		return err
 	}
-	text := form.Get("text")
+	s := v.read(info.Name, st, form)
 	var stored store.Stored
-	o, err := object.Parse([]byte(text))
+	o, err := s.object()
 	if err == nil {
 		stored, err = st.Save(ctx, o, "")
 	}
 	if err != nil {
-		return r.again(err, text, "objects_new", "New object of "+info.Name, func(c checked) any {
-			return v.withPickers(objectPage{Store: info, Text: text, Check: c}, st, form)
+		return r.again(err, s.text, "objects_new", "New object of "+info.Name, func(c checked) any {
+			s.Edited = true
+			return v.withPickers(objectPage{Store: info, Text: s.text, Check: c, editing: s.editing}, st, form)
 		})
+	}
+	if form.Get("then") == "new" {
+		return r.Redirect(pathOf("objects", info.Name, "new"), "The object "+stored.UUID+" has been created.")
 	}
 	return r.Redirect(pathOf("objects", info.Name, "object", stored.UUID), "The object has been created.")
 }
@@ -92,8 +96,8 @@ func (v *objectsView) update(r *request) error {
 	if err != nil {
 		return err
 	}
-	text := r.Request.PostForm.Get("text")
-	o, err := object.Parse([]byte(text))
+	s := v.read(info.Name, st, r.Request.PostForm)
+	o, err := s.object()
 	if err == nil {
 		if shown.Revision == revision || store.OnlyWorkersSince(full, revision) {
 			err = save(ctx, st, shown, o)
@@ -115,14 +119,16 @@ func (v *objectsView) update(r *request) error {
 		return failed
 	}
 	title := shown.UUID + " · " + info.Name
+	s.Edited = true
+	p.editing = s.editing
 	if !errors.Is(err, errs.Mismatch) {
-		return r.again(err, text, "objects_one", title, func(c checked) any {
-			p.Text, p.Check, p.Revision = text, c, revision
+		return r.again(err, s.text, "objects_one", title, func(c checked) any {
+			p.Text, p.Check, p.Revision = s.text, c, revision
 			return v.withPickers(p, st, r.Request.PostForm)
 		})
 	}
-	p.Conflict = &conflict{Current: p.Text, Diff: diff(sorted(p.Text), sorted(text))}
-	p.Text, p.Check = text, checked{}
+	p.Conflict = &conflict{Current: p.Text, Diff: diff(sorted(p.Text), sorted(s.text))}
+	p.Text, p.Check = s.text, checked{}
 	return r.page(http.StatusPreconditionFailed, "objects_one", title, v.withPickers(p, st, r.Request.PostForm))
 }
 
@@ -183,12 +189,23 @@ func (v *objectsView) check(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := objectPage{Store: info, Text: form.Get("text")}
+	s := v.read(info.Name, st, form)
+	p := objectPage{Store: info, Text: s.text, editing: s.editing}
 	p.UUID, _ = r.PathParam("uuid")
-	if p.Check, err = checkText(ctx, st, p.UUID, p.Text); err != nil {
+	p.Script = true
+	if p.Check, err = s.check(ctx, st, p.UUID); err != nil {
 		return err
 	}
 	return r.Fragment("objects_new", "checked", v.withPickers(p, st, form))
+}
+
+// check validates an object that is being edited.
+func (s submitted) check(ctx context.Context, st *store.Store, uuid string) (c checked, err error) {
+	if s.failed != nil {
+		c.failed(s.failed, s.text)
+		return c, nil
+	}
+	return checkText(ctx, st, uuid, s.text)
 }
 
 // checkText validates a text as a save would, without saving anything.

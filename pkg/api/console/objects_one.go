@@ -29,6 +29,7 @@ type objectPage struct {
 	History                bool
 	Check                  checked
 	Pickers                []picker
+	editing
 
 	Conflict *conflict // another write came first
 }

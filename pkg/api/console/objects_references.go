@@ -39,6 +39,7 @@ type picker struct {
 	Hits     []hit
 	Note     string // why there may be more hits
 	Focus    bool   // it has just been changed
+	Within   bool   // it is in the form of the object
 }
 
 // hit is an object that a reference can name.
@@ -52,7 +53,7 @@ func (p objectPage) At(step string) string {
 	return pathOf("objects", p.Store.Name, "object", p.UUID, step)
 }
 
-// withPickers adds the references that an admin can set in the text of a page.
+// withPickers adds the references that an admin can set in the text of a page, and its form.
 func (v *objectsView) withPickers(p objectPage, st *store.Store, form url.Values) objectPage {
 	p.Pickers = nil
 	body := compacted(p.Text)
@@ -84,7 +85,7 @@ func (v *objectsView) withPickers(p objectPage, st *store.Store, form url.Values
 		}
 		p.Pickers = append(p.Pickers, one)
 	}
-	return p
+	return v.withForm(p, st)
 }
 
 // typesOf returns the types that the schema of a store declares, by field.
@@ -107,7 +108,8 @@ func compacted(text string) []byte {
 	return b.Bytes()
 }
 
-// pick handles a button of the references of a form: it searches, or changes what the text names. Nothing is saved.
+// pick handles a button of a form: it searches for what a reference can name, changes what the object names, adds or
+// removes a row, or goes on with JSON or the form. Nothing is saved.
 func (v *objectsView) pick(r *request) error {
 	info, st, err := v.writable(r)
 	if err != nil {
@@ -117,7 +119,11 @@ func (v *objectsView) pick(r *request) error {
 	if err != nil {
 		return err
 	}
-	text, changed := edited(st, form)
+	s := v.read(info.Name, st, form)
+	text, changed := edited(st, s.text, form)
+	if changed != "" || form.Has("to") {
+		s.text, s.Form, s.failed = text, nil, nil
+	}
 	uuid, _ := r.PathParam("uuid")
 	p := objectPage{Store: info, UUID: uuid}
 	name, title := "objects_new", "New object of "+info.Name
@@ -134,8 +140,12 @@ func (v *objectsView) pick(r *request) error {
 		}
 		name, title = "objects_one", shown.UUID+" · "+info.Name
 	}
-	p.Text = text
-	if p.Check, err = checkText(ctx, st, uuid, text); err != nil {
+	p.Text, p.editing, p.Script = text, s.editing, r.Partial()
+	switch form.Get("to") {
+	case asForm, asJSON:
+		p.Mode = form.Get("to")
+	}
+	if p.Check, err = s.check(ctx, st, uuid); err != nil {
 		return err
 	}
 	p = v.withPickers(p, st, form)
@@ -154,7 +164,7 @@ func (v *objectsView) pick(r *request) error {
 	}
 	if r.Partial() {
 		block := "searched"
-		if changed != "" {
+		if changed != "" || form.Has("add") || form.Has("remove") {
 			block = "picked"
 		}
 		return r.Fragment("objects_new", block, p)
@@ -176,8 +186,7 @@ func (p *picker) asked(r *request, form url.Values) bool {
 }
 
 // edited returns the text of a form with the change that its button makes, and the reference that the button changes.
-func edited(st *store.Store, form url.Values) (text, field string) {
-	text = form.Get("text")
+func edited(st *store.Store, text string, form url.Values) (changed, field string) {
 	body, types := compacted(text), typesOf(st)
 	for _, ref := range st.References() {
 		choose, remove := form.Get("choose."+ref.Field), form.Get("remove."+ref.Field)

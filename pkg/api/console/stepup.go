@@ -13,6 +13,8 @@ const stepUpPath = Path + "/step-up"
 // factor sees a page that says so instead.
 func (r *request) askStep(step string) error {
 	switch {
+	case r.keeps && step != errs.StepEnroll:
+		return r.keep(withNext(stepUpPath, r.shownPage()), "You have to prove again who you are.", "Prove it")
 	case step != errs.StepEnroll:
 		r.seeOther(withNext(stepUpPath, r.shownPage()))
 		return nil

@@ -20,6 +20,7 @@ import (
 // Schema validates documents. It is safe for concurrent use.
 type Schema struct {
 	form normalForm
+	text []byte
 	// The library's schemas write to themselves during validation, so each run has
 	// an instance of its own. One is kept for as long as the schema is: making one
 	// takes longer than many runs, and the garbage collector empties the pool.
@@ -79,7 +80,7 @@ func Compile(name string, data []byte, options ...Option) (s *Schema, err error)
 	if err != nil {
 		return nil, err
 	}
-	s = &Schema{form: form}
+	s = &Schema{form: form, text: data}
 	s.form.outline.name = name
 	first, err := form.instance()
 	if err != nil {
@@ -157,6 +158,9 @@ func (s *Schema) ValidatePart(ctx context.Context, doc []byte, present func(name
 	s.put(i)
 	return err
 }
+
+// Text returns the schema as it was written. The caller must not change it.
+func (s *Schema) Text() []byte { return s.text }
 
 // Digest identifies the requirements of the schema: schemas with equal digests give equal results for any document.
 func (s *Schema) Digest() string {
