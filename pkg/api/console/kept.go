@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"belfry/pkg/errs"
 )
@@ -20,6 +21,9 @@ type kept struct {
 
 type keptValue struct{ Name, Value string }
 
+// secretInput begins the names of inputs for secrets, which no page repeats.
+const secretInput = "secret:"
+
 // keep replies to a form with what it has. It reads no more of it than of any form of strangers.
 func (r *request) keep(link, why, do string) error {
 	k := kept{Why: why, Do: do, Link: link}
@@ -31,6 +35,9 @@ func (r *request) keep(link, why, do string) error {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(form)) {
+		if strings.HasPrefix(name, secretInput) {
+			continue // it is typed again
+		}
 		for _, value := range form[name] {
 			k.Values = append(k.Values, keptValue{name, value})
 		}

@@ -16,10 +16,12 @@ import (
 type Model struct {
 	Set      *store.Set
 	Stores   func() []ModelStore // those that are shown, sorted by name; they must not be modified
-	Accounts UserFinder   // of the rule tester
+	Accounts UserFinder          // of the rule tester
 
 	// Try answers a question about access, and writes nothing. Errors: Invalid; NotFound for the object.
 	Try func(ctx context.Context, q RuleQuestion) (*RuleAnswer, error)
+
+	Editing *ModelEditing // nil: the configuration is not from a file
 }
 
 // UserFinder finds users by an address or a uuid.
@@ -110,11 +112,15 @@ func (c *Console) model(o *Model) view {
 		return view{}
 	}
 	v := &modelView{*o}
-	return view{name: "model", title: "Model", routes: []route{
+	routes := []route{
 		get("/model", v.stores), get("/model/:store", v.show),
 		limitedAs(httpkit.List, post("/model/:store/test", v.test)),
 		forScript(get("/model/:store/names", v.names)),
-	}}
+	}
+	if o.Editing != nil {
+		routes = append(routes, newModelEdit(o.Editing, o.Stores).all()...)
+	}
+	return view{name: "model", title: "Model", routes: routes}
 }
 
 type modelView struct{ Model }
@@ -133,7 +139,15 @@ func (v *modelView) store(r *request) (*ModelStore, *store.Store, error) {
 	return &all[i], v.Set.Store(name), nil
 }
 
-func (v *modelView) stores(r *request) error { return r.Page("model", "Model", v.Stores()) }
+func (v *modelView) stores(r *request) error {
+	return r.Page("model", "Model", modelList{v.Stores(), v.Editing != nil})
+}
+
+// modelList is the data of the page of all stores.
+type modelList struct {
+	Stores []ModelStore
+	Edited bool // in forms
+}
 
 // modelPage is the data of the page of a store. Each of its sections has a template of its own.
 type modelPage struct {
@@ -144,6 +158,7 @@ type modelPage struct {
 	Links   ModelLinks
 	More    []ModelSetting
 	Test    modelTest
+	Edited  bool // in forms
 }
 
 // modelRules is the section of the rules, with what they mean for the kinds of callers.
@@ -181,7 +196,7 @@ func (v *modelView) page(r *request, s *ModelStore, st *store.Store, t modelTest
 	ctx, cancel := context.WithTimeout(r.Context(), backendTime)
 	defer cancel()
 	t.Store, t.Offered = s.Name, v.Try != nil
-	p := modelPage{Store: s, Links: s.Links, More: s.Settings, Test: t}
+	p := modelPage{Store: s, Links: s.Links, More: s.Settings, Test: t, Edited: v.Editing != nil && !s.Fixed}
 	p.Rules = modelRules{Rules: s.Rules, Fields: s.FieldRules, Bus: s.Bus, Users: s.Users}
 	if s.Rights != nil {
 		p.Rules.Rights = s.Rights()
