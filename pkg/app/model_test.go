@@ -250,7 +250,7 @@ func TestThePageOfAStoreShowsItsModel(t *testing.T) {
 		}
 	}
 	_, names := m.open("GET", "/console/model/Notes/names", "")
-	if m.shows(names, `"linked":{"list":["author","created","kind","name","notes"`, `"session":["aal"`, `"isOwner"`); strings.Contains(names, "grade") ||
+	if m.shows(names, `"linked":{"list":["author","count","created","kind","name","notes"`, `"session":["aal"`, `"isOwner"`); strings.Contains(names, "grade") ||
 		strings.Contains(names, "hidden") || strings.Contains(names, "pin") {
 		t.Error(names)
 	}

@@ -16,7 +16,7 @@ import (
 type Model struct {
 	Set      *store.Set
 	Stores   func() []ModelStore // those that are shown, sorted by name; they must not be modified
-	Accounts UserFinder   // of the rule tester
+	Accounts UserFinder          // of the rule tester
 
 	// Try answers a question about access, and writes nothing. Errors: Invalid; NotFound for the object.
 	Try func(ctx context.Context, q RuleQuestion) (*RuleAnswer, error)
