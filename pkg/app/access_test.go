@@ -48,16 +48,16 @@ func TestAccessIsExplainedWhileServingAndStopped(t *testing.T) {
 		}{
 			{command.Question{User: "ann", Store: "Notes", Operation: "get", UUID: "n"},
 				`{"allowed":true,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":true,` +
-					`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}],"fields":[{"field":"created","read":{"allowed":true,"rule":"none: everyone may"}},{"field":"grade","read":{"allowed":false,"rule":"private"}},`},
+					`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"ann\""}],"parts":[{"text":"isOwner","value":"true","decides":true},{"text":"object.grade == 1","private":true}],"fields":[{"field":"created","read":{"allowed":true,"rule":"none: everyone may"}},{"field":"grade","read":{"allowed":false,"rule":"private"}},`},
 			{command.Question{User: "bob", Store: "Notes", Operation: "get", UUID: "n"},
 				`{"allowed":false,"operation":"get","rule":"isOwner || object.grade == 1","isOwner":false,` +
-					`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"bob\""}]}`},
+					`"values":[{"variable":"object","field":"grade","private":true},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"uuid","json":"\"bob\""}],"parts":[{"text":"isOwner","value":"false","decides":true},{"text":"object.grade == 1","decides":true,"private":true}]}`},
 			{command.Question{Store: "Notes", Operation: "create", Input: []byte(`{"user":"ann"}`)},
 				`{"allowed":false,"operation":"create","rule":"user != null"}`},
 			{command.Question{User: "ann", Store: "Notes", Operation: "update", UUID: "n",
 				Input: []byte(`{"pin":"wrong"}`)},
 				`{"allowed":false,"operation":"update","rule":"isOwner \u0026\u0026 user.pin == input.pin","reason":"no such key: pin","isOwner":true,` +
-					`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}]}`},
+					`"values":[{"variable":"input","field":"pin","json":"\"wrong\""},{"variable":"object","field":"user","json":"\"ann\""},{"variable":"user","field":"pin","private":true},{"variable":"user","field":"uuid","json":"\"ann\""}],"parts":[{"text":"isOwner","value":"true"},{"text":"user.pin == input.pin","decides":true,"private":true}]}`},
 			{command.Question{User: "ann", Store: "Notes", Operation: "delete",
 				UUID: "n"}, `{"allowed":false,"operation":"delete","rule":"false // the policy does not name this operation","noRoute":"the store has expose.restrict.delete"}`},
 			{command.Question{Store: "Notes", Operation: "list", UUID: "n"},

@@ -288,7 +288,7 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 		"/console/objects/Items/new", "/console/objects/Items/object/*", "/console/objects/Parents/object/*",
 		"/console/objects/Parents/object/*/delete",
 		"/console/objects/Items/object/*/history", "/console/objects/Items/object/*/historybefore", "/console/map",
-		"/console/live", "/console/workers", "/console/workers/*",
+		"/console/model", "/console/model/Items", "/console/model/Children", "/console/model/Users", "/console/live", "/console/workers", "/console/workers/*",
 		"/console/letters", "/console/verify", "/console/schemas", "/console/objects/Children/object/*",
 		"/console/users", "/console/usersafter", "/console/usersq", "/console/users/*", "/console/mails",
 		"/console/mails/*", "/console/system", "/console/system/charts", "/console/api",

@@ -40,7 +40,8 @@ var costlyRows = []costlyRoutes{
 		GET /console GET /console/ GET /console/* GET /console/api GET /console/api/openapi.json GET /console/assets/{name}
 		GET /console/docs GET /console/docs/* GET /console/docs/search
 		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/mails
-		GET /console/mails/{name} GET /console/map GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
+		GET /console/mails/{name} GET /console/map GET /console/model GET /console/model/{store}
+		GET /console/model/{store}/names GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
 		GET /console/objects/{store}/object/{uuid} GET /console/objects/{store}/object/{uuid}/delete
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/schemas GET /console/second-factor GET /console/session GET /console/step-up GET /console/system GET /console/system/charts
@@ -66,6 +67,7 @@ var costlyRows = []costlyRoutes{
 	{name: "forms of the console", head: 2 << 20, body: 2 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
 		routes: `
 		POST /console/first POST /console/letters POST /console/login POST /console/login/passkey POST /console/logout
+		POST /console/model/{store}/test
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// Bounds of the objects that the page of a store reads, and of the fields that it shows without the configuration
+// Bounds of the objects that the page of a store looks into: of one page of the backend, and of the fields that it shows without the configuration
 // naming them.
 const (
 	sampleSize    = 50
@@ -44,15 +44,17 @@ func (f modelField) Share(sampled int) string {
 // types are used.
 func fieldsOf(ctx context.Context, r *request, s *ModelStore, st *store.Store) modelFields {
 	out := modelFields{Schema: s.Schema}
-	var page store.List
-	page, err := st.List(store.WithCall(ctx, store.Call{}),
-		store.ListOptions{Sort: "-uuid", Limit: sampleSize, MaxBytes: sampleBytes})
+	page, err := st.Driver().ScanBackward(ctx, nil, sampleSize)
 	if err != nil {
 		r.RecordError(err)
 		out.Problem, _ = messageOf(err)
 	}
+	bytes := 0
 	have, types := map[string]int{}, map[string]map[string]bool{}
-	for _, o := range page.Objects {
+	for _, o := range page.Records {
+		if bytes += len(o.Body); bytes > sampleBytes && out.Sampled > 0 {
+			break
+		}
 		out.Sampled++
 		_ = object.Each(o.Body, func(name string, value []byte) bool {
 			have[name]++

@@ -72,16 +72,6 @@ func (f *accessFlags) write(w io.Writer, a *Answer) {
 		result = "denies, since it can't be evaluated: " + a.Reason
 	}
 	fmt.Fprintf(t, "  result\t%s\n", result)
-	for _, part := range a.Parts {
-		value := part.Value
-		if part.Private {
-			value = "private"
-		}
-		if part.Decides {
-			value += ", decides"
-		}
-		fmt.Fprintf(t, "  part %s\t%s\n", part.Text, value)
-	}
 	for _, field := range a.Fields {
 		if field.Refused() {
 			fmt.Fprintf(t, "  refused\tthe field %s\n", field.Field)
@@ -98,10 +88,29 @@ func (f *accessFlags) write(w io.Writer, a *Answer) {
 		fmt.Fprintf(t, "  %s.%s\t%s\n", v.Variable, v.Field, value)
 	}
 	_ = t.Flush()
+	if len(a.Parts) > 0 {
+		fmt.Fprintln(w, "parts of the rule")
+		printParts(t, a.Parts)
+		_ = t.Flush()
+	}
 	if len(a.Fields) > 0 {
 		fmt.Fprintln(w, "fields")
 		printFields(t, a.Fields)
 		_ = t.Flush()
+	}
+}
+
+// printParts prints the parts of a rule with their values.
+func printParts(w io.Writer, all []policy.Part) {
+	for _, part := range all {
+		value := part.Value
+		if part.Private {
+			value = "private"
+		}
+		if part.Decides {
+			value += ", decides"
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", part.Text, value)
 	}
 }
 

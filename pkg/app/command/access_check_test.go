@@ -14,7 +14,9 @@ func TestAccessCheckPrintsTheRulesOfFields(t *testing.T) {
 	}
 	const open = "none: everyone may"
 	answer := &Answer{Explanation: access.Explanation{
-		Decision: policy.Decision{Allowed: true, Operation: policy.Update, Rule: "user != null"},
+		Decision: policy.Decision{Allowed: true, Operation: policy.Update, Rule: "user != null",
+			Parts: []policy.Part{{Text: "user != null", Value: "true", Decides: true}, {Text: "object.pin == 1",
+				Private: true}}},
 		Fields: []access.FieldAccess{
 			{Field: "created", Read: decided(true, open, ""), Write: decided(false, "kept by the server", ""),
 				Ignored: true},
@@ -30,6 +32,9 @@ func TestAccessCheckPrintsTheRulesOfFields(t *testing.T) {
   rule of update  user != null
   result          true
   refused         the field role
+parts of the rule
+  user != null     true, decides
+  object.pin == 1  private
 fields
   created, updated  read; is ignored when sent (kept by the server)
   phone             hidden (isOwner); may be written
