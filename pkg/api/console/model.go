@@ -56,6 +56,7 @@ type ModelField struct {
 	Description string
 	Marks       []ModelMark
 	Rest        bool // of the schema: further keywords describe it
+	Declared    bool // the schema names it
 }
 
 // ModelMark says what belfry or its configuration does with a field.

@@ -50,7 +50,7 @@ func (v *modelEdit) all() []route {
 		v.routes("/configuration/limits", v.limits),
 		v.routes(setting, v.setting),
 		v.routes(setting+"/remove", v.removeSetting),
-		[]route{get(settingsPath, v.settings), get(changesPath, v.changes),
+		[]route{get(settingsPath, v.settings), get("/configuration/add", v.add), get(changesPath, v.changes),
 			get(changesPath+"/:number", v.askUndo), post(changesPath+"/:number", v.undo)},
 	)
 }

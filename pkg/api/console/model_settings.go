@@ -157,3 +157,14 @@ func (v *modelEdit) limits(_ *request, d *ModelDocument) (*modelForm, error) {
 	path := []string{"limits"}
 	return f, v.fill(f, d, v.at(path), path, v.at(path).names())
 }
+
+// add leads to the form of a provider or a mailer with the name that was typed.
+func (v *modelEdit) add(r *request) error {
+	kind, name := r.Query("kind"), r.Query("name")
+	i := slices.IndexFunc(modelSettings, func(s modelSetting) bool { return s.Kind == kind })
+	if i < 0 || name == "" {
+		return notFound("name what is to be added")
+	}
+	r.seeOther(pathOf("configuration", "settings", kind, name))
+	return nil
+}

@@ -38,6 +38,15 @@ func consoleModel(g *serving.Generation) *console.Model {
 	return m
 }
 
+// editing returns the data of the forms of the model; nil if the configuration is not from a file.
+func (v *Views) editing(g *serving.Generation) *console.ModelEditing {
+	if v.Editor == nil || g.Config.File() == "" {
+		return nil
+	}
+	return &console.ModelEditing{Editor: v.Editor, Schema: config.Schema(), NamesPath: config.NamesPath,
+		IsSecret: config.SecretKey}
+}
+
 // describer describes a store.
 type describer struct {
 	g      *serving.Generation

@@ -103,6 +103,7 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Users: consoleUsers(g),
 		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
 	o.Account, o.Model = g.Config.PageLink("account"), consoleModel(g)
+	o.Model.Editing = v.editing(g)
 	o.Workers = v.measured.workers
 	for _, j := range v.measured.jobs {
 		if j.Offered == nil || j.Offered(g.Config) {
