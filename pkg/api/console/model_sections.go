@@ -110,6 +110,9 @@ func (draft *ModelDraft) set(d *ModelDocument, schema configSchema, path []strin
 	if isEmpty(v) {
 		v = nil
 	}
+	if _, is := v.(presence); is && had && isEmpty(schema.expand(before)) {
+		return
+	}
 	switch _, removed := v.(removal); {
 	case removed && had:
 		draft.Changes = append(draft.Changes, ModelChange{Path: path})
