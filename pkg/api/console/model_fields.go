@@ -11,8 +11,8 @@ import (
 	"belfry/pkg/store"
 )
 
-// Bounds of the objects that the page of a store looks into: of one page of the backend, and of the fields that it shows without the configuration
-// naming them.
+// Bounds of the objects that the page of a store looks into, which are of one page of the backend, and of the fields
+// that it shows without the configuration naming them.
 const (
 	sampleSize    = 50
 	sampleBytes   = 1 << 20
