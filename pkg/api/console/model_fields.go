@@ -11,12 +11,15 @@ import (
 	"belfry/pkg/store"
 )
 
-// Bounds of the objects that the page of a store looks into: of one page of the backend, and of the fields that it shows without the configuration
-// naming them.
+// Bounds of the objects that the page of a store looks into, which are of one page of the backend, and of the fields
+// that it shows without the configuration naming them.
 const (
 	sampleSize    = 50
 	sampleBytes   = 1 << 20
 	maxOtherNames = 100
+
+	maxConstraint  = 120 // bytes that are shown of each
+	maxDescription = 600
 )
 
 // modelFields is the section of the fields: those of the configuration, and those that objects have.
@@ -68,6 +71,11 @@ func fieldsOf(ctx context.Context, r *request, s *ModelStore, st *store.Store) m
 	for _, f := range s.Fields {
 		hidden := st.Rules().Hidden(f.Name)
 		one := modelField{ModelField: f, Hidden: hidden, Has: have[f.Name]}
+		one.Default, one.Description = shorten(one.Default, maxConstraint), shorten(one.Description, maxDescription)
+		one.Constraints = nil
+		for _, text := range f.Constraints {
+			one.Constraints = append(one.Constraints, shorten(text, maxConstraint))
+		}
 		if one.Type == "" && !hidden {
 			one.Type = observedTypes(types[f.Name])
 		}
@@ -85,7 +93,7 @@ func fieldsOf(ctx context.Context, r *request, s *ModelStore, st *store.Store) m
 			continue
 		}
 		f := modelField{Has: have[name], Unnamed: s.Schema}
-		f.Name, f.Type = name, observedTypes(types[name])
+		f.Name, f.Type = shorten(name, maxConstraint), observedTypes(types[name])
 		out.All = append(out.All, f)
 	}
 	return out

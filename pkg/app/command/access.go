@@ -29,8 +29,8 @@ type Question struct {
 	UUID      string          `json:"uuid,omitempty"`  // not for a creation
 	Input     json.RawMessage `json:"input,omitempty"` // the object that a creation or an update sends
 
-	// Rule is one to try in place of the operation's; "" for none. Its author must not learn from it what private fields
-	// have: see plan.TryRule.
+	// Rule is one to try in place of the operation's; "" for none. Its author must not learn from it what private
+	// fields have: see plan.TryRule.
 	Rule string `json:"-"`
 }
 

@@ -61,13 +61,17 @@ func refuseHidden(c *config.Config, s *config.Store, rule string) error {
 			continue
 		}
 		if of != nil && (access.IsInternal(f.Field) || of.NeverRead(f.Field)) {
-			return errs.New(errs.Invalid, "in the rule at %d:%d: %s.%s never leaves the server, so a rule that is only "+
-				"tried can't read it", f.Line, f.Column, f.Variable, f.Field)
+			return errs.New(errs.Invalid, "in the rule at %d:%d: %s.%s never leaves the server, so a rule that is "+
+				"only tried can't read it", f.Line, f.Column, f.Variable, f.Field)
 		}
 	}
-	for _, f := range policy.Unnamed(rule) {
-		return errs.New(errs.Invalid, "in the rule at %d:%d: a rule that is only tried names the fields that it reads, as "+
-			"in %s", f.Line, f.Column, map[bool]string{true: "object.title", false: "linked.author.name"}[f.Variable == "object"])
+	if all := policy.Unnamed(rule); len(all) > 0 {
+		example := "object.title"
+		if all[0].Variable == policy.LinkedVariable {
+			example = "linked.author.name"
+		}
+		return errs.New(errs.Invalid, "in the rule at %d:%d: a rule that is only tried names the fields that it reads, "+
+			"as in %s", all[0].Line, all[0].Column, example)
 	}
 	return nil
 }

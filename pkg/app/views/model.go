@@ -20,8 +20,8 @@ import (
 func consoleModel(g *serving.Generation) *console.Model {
 	m := &console.Model{Set: g.Set, Accounts: g.Auth.Admin,
 		Try: func(ctx context.Context, q console.RuleQuestion) (*console.RuleAnswer, error) {
-			answer, err := command.Decide(ctx, g.Config, g.Set, command.Question{User: q.User, AAL: q.AAL, Store: q.Store,
-				Operation: q.Operation, UUID: q.UUID, Input: q.Input, Rule: q.Rule})
+			answer, err := command.Decide(ctx, g.Config, g.Set, command.Question{User: q.User, AAL: q.AAL,
+				Store: q.Store, Operation: q.Operation, UUID: q.UUID, Input: q.Input, Rule: q.Rule})
 			if err != nil {
 				return nil, err
 			}

@@ -38,7 +38,7 @@ func (p *Policy) partsOf(ctx context.Context, r *rule, op Op, in Input) ([]Part,
 	}
 	env, err := environment()
 	if err != nil {
-		return nil, nil
+		return nil, err
 	}
 	written := parsed(r.expression)
 	if written == nil {
@@ -126,7 +126,7 @@ func (x *partExplainer) evaluate(ctx context.Context, e ast.Expr) (results, erro
 	case errors.As(err, &unread):
 		return 0, unread.error
 	case err != nil:
-		return isError, nil
+		return isError, nil //nolint:nilerr // that is the result of the part
 	case holds:
 		return isTrue, nil
 	default:

@@ -92,7 +92,7 @@ const (
 type saying struct {
 	kind sayingKind
 	who  string   // for whom it is true, if that is all it asks: "logged-in users"
-	if_  string   // the condition as a clause: "the caller is logged in"
+	when string   // the condition as a clause: "the caller is logged in"
 	of   []saying // of several
 }
 
@@ -147,7 +147,7 @@ func (s saying) clause() string {
 		word = " or "
 	case allOfThem:
 	default:
-		return s.if_
+		return s.when
 	}
 	var all []string
 	for _, one := range s.of {
@@ -170,7 +170,7 @@ type wording struct {
 // say returns the words for an expression, or for its negation.
 func (w *wording) say(x ast.Expr, negated bool) (saying, bool) {
 	if !negated && w.admins != "" && unparsed(w.tree, x) == w.admins {
-		return saying{who: "admins", if_: "the caller is an admin"}, true
+		return saying{who: "admins", when: "the caller is an admin"}, true
 	}
 	switch x.Kind() {
 	case ast.LiteralKind:

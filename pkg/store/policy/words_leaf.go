@@ -40,13 +40,13 @@ func (w *wording) leaf(x ast.Expr, negated bool) (saying, bool) {
 func (w *wording) owner(negated bool) saying {
 	switch {
 	case w.op == Create && negated: // whoever is logged in will be the owner
-		return saying{who: strangers, if_: "the caller is not logged in"}
+		return saying{who: strangers, when: "the caller is not logged in"}
 	case w.op == Create:
-		return saying{who: loggedIn, if_: "the caller is logged in"}
+		return saying{who: loggedIn, when: "the caller is logged in"}
 	case negated:
-		return saying{if_: "the caller is not the owner"}
+		return saying{when: "the caller is not the owner"}
 	default:
-		return saying{who: theOwner, if_: "the caller is the owner"}
+		return saying{who: theOwner, when: "the caller is the owner"}
 	}
 }
 
@@ -60,9 +60,9 @@ func (w *wording) selected(x ast.Expr, negated bool) (saying, bool) {
 		return saying{}, false // of null there is no has
 	}
 	if negated {
-		return saying{if_: "the object has no " + x.AsSelect().FieldName()}, true
+		return saying{when: "the object has no " + x.AsSelect().FieldName()}, true
 	}
-	return saying{if_: "the object has a " + x.AsSelect().FieldName()}, true
+	return saying{when: "the object has a " + x.AsSelect().FieldName()}, true
 }
 
 // is returns the words for a field with a value.
@@ -71,7 +71,7 @@ func (w *wording) is(field ast.Expr, value string) (saying, bool) {
 	if !ok {
 		return saying{}, false
 	}
-	s := saying{if_: name + " is " + value}
+	s := saying{when: name + " is " + value}
 	if own, ok := fieldOf(field, "user"); ok {
 		s.who = usersWhose + own + " is " + value
 	}
@@ -146,9 +146,9 @@ func (w *wording) presence(a, b ast.Expr, equal bool) (saying, bool) {
 		return saying{}, false
 	}
 	if equal {
-		return saying{who: strangers, if_: "the caller is not logged in"}, true
+		return saying{who: strangers, when: "the caller is not logged in"}, true
 	}
-	return saying{who: loggedIn, if_: "the caller is logged in"}, true
+	return saying{who: loggedIn, when: "the caller is logged in"}, true
 }
 
 // relation returns the words for a relation of a field to a literal or to another field.
@@ -161,7 +161,7 @@ func (w *wording) relation(a, b ast.Expr, word string) (saying, bool) {
 	if !also {
 		second, also = w.named(b)
 	}
-	return saying{if_: first + word + second}, ok && also
+	return saying{when: first + word + second}, ok && also
 }
 
 // level returns the words for a level of the session: 2 is the highest.
@@ -171,7 +171,7 @@ func (w *wording) level(word string, b ast.Expr) (saying, bool) {
 		return saying{}, false
 	}
 	return saying{who: "users logged in with a second factor",
-		if_: "the caller is logged in with a second factor"}, true
+		when: "the caller is logged in with a second factor"}, true
 }
 
 // membership returns the words for a in b.
@@ -192,7 +192,7 @@ func (w *wording) membership(a, b ast.Expr) (saying, bool) {
 	if !isLiteral {
 		value = field
 	}
-	s := saying{if_: list + " contains " + value}
+	s := saying{when: list + " contains " + value}
 	if own, ok := fieldOf(b, "user"); ok && isLiteral {
 		s.who = usersWhose + own + " contains " + value
 	}

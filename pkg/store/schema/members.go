@@ -95,7 +95,8 @@ func (m *Member) describe(n *node) {
 	if k := n.get("default"); k != nil && m.Default == "" {
 		m.Default = strings.TrimSpace(string(k.raw()))
 	}
-	m.Nested = m.Nested || slices.ContainsFunc(nestedKeywords, func(keyword string) bool { return n.get(keyword) != nil })
+	m.Nested = m.Nested ||
+		slices.ContainsFunc(nestedKeywords, func(keyword string) bool { return n.get(keyword) != nil })
 }
 
 // firstText returns a text, or that of a keyword in its place.
