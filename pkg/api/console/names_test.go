@@ -56,7 +56,8 @@ func startNamed(t *testing.T) *library {
 		Target: "Cooks", Holder: "ada", Array: "recipes"}}}
 	v := &runs{last: &console.Run{Began: time.Now(), Ended: time.Now(), In: command.VerifyRequest{},
 		Out: &command.Report{Report: report}}}
-	l.fixture = start(t, console.Options{Objects: o, Workers: &listeners{letters: map[uint64]*deadletter.Letter{1: letter}},
+	l.fixture = start(t, console.Options{Objects: o,
+		Workers:    &listeners{letters: map[uint64]*deadletter.Letter{1: letter}},
 		Live:       &console.Live{Stores: []string{"Cooks", "Notes"}},
 		Operations: []console.Operation{operation(command.Verify.Untyped(), v)}})
 	l.save("Cooks", "ada", `{"name":"Ada `+markup+`","secret":"hush"}`)
@@ -90,9 +91,11 @@ func TestPagesShowTheNamesOfObjects(t *testing.T) {
 		soup = `<a href="/console/objects/Recipes/object/soup">Soup</a>`
 	)
 	for path, texts := range map[string][]string{
-		"/console/objects/Cooks/object/ada":        {"<title>" + escaped + " · Cooks", "<h1>" + escaped + "</h1>", `<code id="uuid">ada</code>`},
-		"/console/objects/Cooks/object/bob":        {`<h1 class="mono">bob</h1>`},
-		"/console/objects/Recipes/object/soup":     {"<h1>Soup</h1>", ada, bob, gone, "Remove " + escaped + " from cook"},
+		"/console/objects/Cooks/object/ada": {"<title>" + escaped + " · Cooks", "<h1>" + escaped + "</h1>",
+			`<code id="uuid">ada</code>`},
+		"/console/objects/Cooks/object/bob": {`<h1 class="mono">bob</h1>`},
+		"/console/objects/Recipes/object/soup": {"<h1>Soup</h1>", ada, bob, gone,
+			"Remove " + escaped + " from cook"},
 		"/console/objects/Cooks/object/ada/delete": {"<h1>Delete " + escaped + "?</h1>", soup},
 		"/console/objects/Recipes/object/soup/delete": {"<h1>Delete Soup?</h1>",
 			`<a href="/console/objects/Notes/object/n1">Too salty</a>`},
@@ -101,7 +104,8 @@ func TestPagesShowTheNamesOfObjects(t *testing.T) {
 		"/console/letters":   {"Cooks " + ada},
 		"/console/letters/1": {"Cooks " + ada},
 		"/console/verify":    {"Cooks " + ada, "Recipes " + soup},
-		"/console/live":      {`data-titles="{&#34;Cooks&#34;:[&#34;title&#34;,&#34;name&#34;],&#34;Notes&#34;:[&#34;text&#34;]}"`},
+		"/console/live": {`data-titles="{&#34;Cooks&#34;:[&#34;title&#34;,&#34;name&#34;],` +
+			`&#34;Notes&#34;:[&#34;text&#34;]}"`},
 	} {
 		if text := l.becomes(path, texts...); strings.Contains(text, markup) || strings.Contains(text, "hush") {
 			t.Errorf("%s has markup of others, or a private field: %s", path, text)

@@ -66,8 +66,8 @@ func (c *Console) objects(o *Objects) view {
 		limitedAs(httpkit.List, post(one+"/pick", v.pick)),
 		get(one, v.object), post(one, v.update), post(one+"/check", v.check),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
-		get(one+"/history", v.objectHistory),
-		get(one+"/files/:property/:index", v.download),
+		get(one+"/history", v.objectHistory), get(one+"/history/:sequence", v.restore),
+		get(one+"/files/:property/:index", v.download), get(one+"/files/:property/:index/preview", v.preview),
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}}

@@ -19,7 +19,7 @@ type historyList struct {
 	Store  StoreInfo
 	UUID   string
 	Name   string // "" for none
-	Events []historyEvent
+	Groups []historyGroup
 	Older  string // the URL of older events; "" for none
 	Exists bool   // the object
 
@@ -34,6 +34,7 @@ type historyEvent struct {
 	Changes []change
 	Record  string // of a file
 	Omitted bool   // the event lacks a part of the change
+	Version string // the URL of the page that restores the object as it was then; "" for none
 }
 
 // objectHistory shows the newest events of an object, of a deleted one too, or those before a sequence of the log.
@@ -61,25 +62,31 @@ func (v *objectsView) objectHistory(r *request) error {
 	if l.Problem, err = r.withoutBus(err); err != nil {
 		return err
 	}
+	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
+		return err
+	}
+	var shown []historyEvent
 	for i, e := range events[:min(len(events), historyPage)] {
 		var older []byte
 		if i+1 < len(events) {
 			older = events[i+1].Object
 		}
-		l.Events = append(l.Events, v.historyEvent(st, e, older))
+		one := v.historyEvent(st, e, older)
+		if newest := before == 0 && i == 0; !newest && l.Exists && !info.Fixed && isVersion(e) {
+			one.Version = pathOf("objects", info.Name, "object", uuid, "history", strconv.FormatUint(e.Sequence, 10))
+		}
+		shown = append(shown, one)
 	}
-	if err := r.nameActors(ctx, l.Events); err != nil {
+	if err := r.nameActors(ctx, shown); err != nil {
 		return err
 	}
+	l.Groups = grouped(shown)
 	if len(events) > historyPage {
 		l.Older = pathOf("objects", info.Name, "object", uuid, "history") + "?before=" +
 			strconv.FormatUint(events[historyPage-1].Sequence, 10)
 	}
 	if r.Partial() {
 		return r.Fragment("objects_history", "events", l)
-	}
-	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
-		return err
 	}
 	current := []*named{new(v.names.of(info.Name, uuid))}
 	v.names.fill(ctx, current)
