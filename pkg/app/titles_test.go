@@ -6,8 +6,30 @@ import (
 	"slices"
 	"testing"
 
+	"belfry/pkg/api/console"
 	"belfry/pkg/app/plan"
 )
+
+// Another title is served after a reload. Users are called by their addresses, unless a title is configured.
+func TestATitleChangesByAReload(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, live)
+	a, _ := p.reloadable()
+	info := func(name string) console.StoreInfo {
+		all := a.console().Objects.Stores
+		return all[slices.IndexFunc(all, func(s console.StoreInfo) bool { return s.Name == name })]
+	}
+	if books, users := info("Books"), info("Users"); books.Title != nil || books.ByAddress || !users.ByAddress {
+		t.Errorf("%+v, %+v", books, users)
+	}
+	p.changed(a, "Authors: {", "Users: {title: nick}\n  Authors: {", "Books: {", "Books: {title: [title, name], ")
+	if books := info("Books"); !slices.Equal(books.Title, []string{"title", "name"}) {
+		t.Errorf("%+v", books)
+	}
+	if users := info("Users"); users.ByAddress || !slices.Equal(users.Title, []string{"nick"}) {
+		t.Errorf("%+v", users)
+	}
+}
 
 // The name of an object is by default the first text that the schema requires and that is for people.
 func TestTheDefaultTitleIsARequiredText(t *testing.T) {

@@ -156,3 +156,42 @@ func TestObjectsWithoutNamesAreShownByUUID(t *testing.T) {
 		t.Error("a name is not shortened")
 	}
 }
+
+// A field that is never read is no name, also where an object was read for something else. History names people by the
+// title of the user store, beside their addresses, which nobody chooses.
+func TestNamesObeyReadRules(t *testing.T) {
+	t.Parallel()
+	o := stores(t, []store.Mapping{{Source: "People", Target: "Teams", Key: "team", Array: "people", Cascade: true,
+		Limit: 10}},
+		store.Options{Name: "Teams"}, store.Options{Name: "People", Private: []string{"email"}},
+		store.Options{Name: "Members"})
+	o.Stores[1].ByAddress = true
+	o.Stores[2].Users, o.Stores[2].Title = true, []string{"nick"}
+	actor := ""
+	o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, error) {
+		return []console.LogEvent{{Sequence: 1, Envelope: event.Envelope{Event: event.StoreSaved, Actor: &actor,
+			Object: []byte(`{"email":"secret@example.com"}`)}}}, nil
+	}
+	l := &library{set: o.Set, fixture: start(t, console.Options{Objects: o})}
+	l.save("Teams", "a", `{"people":[]}`)
+	l.save("People", "p1", `{"team":"a","email":"secret@example.com"}`)
+	l.save("People", "p2", `{"team":"a","email":"secret@example.com","login":"pat"}`)
+	for path, texts := range map[string][]string{
+		"/console/objects/Teams/object/a/delete":   {"2 other objects", `/object/p1">p1</a>`, `/object/p2">pat</a>`},
+		"/console/objects/People/object/p1":        {`<h1 class="mono">p1</h1>`},
+		"/console/objects/People/object/p1/delete": {"No other object"},
+		"/console/objects/People/object/p2":        {"<h1>pat</h1>"},
+	} {
+		if text := l.becomes(path, texts...); strings.Contains(text, "secret") {
+			t.Errorf("%s shows a private field", path)
+		}
+	}
+	bob, err := l.Auth.Admin.FindUser(t.Context(), "bob@example.com")
+	l.Must(err)
+	actor = bob.UUID
+	l.save("Members", actor, `{"nick":"ada@example.com"}`)
+	text := l.becomes("/console/objects/People/object/p1/history", "ada@example.com, <a href", ">bob@example.com</a>")
+	if strings.Contains(text, "secret") {
+		t.Error("the history shows a private field")
+	}
+}
