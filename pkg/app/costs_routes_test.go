@@ -44,6 +44,8 @@ var costlyRows = []costlyRoutes{
 		GET /console/model/{store}/names GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
 		GET /console/objects/{store}/object/{uuid} GET /console/objects/{store}/object/{uuid}/delete
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
+		GET /console/objects/{store}/object/{uuid}/files/{property}/{index}/preview
+		GET /console/objects/{store}/object/{uuid}/history/{sequence}
 		GET /console/schemas GET /console/second-factor GET /console/session GET /console/step-up GET /console/system GET /console/system/charts
 		GET /console/users GET /console/users/new GET /console/users/{uuid} GET /console/verify GET /console/workers
 		GET /console/workers/{name}`},

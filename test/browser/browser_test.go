@@ -2,6 +2,9 @@
 package browser
 
 import (
+	"image"
+	"image/png"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -64,10 +67,24 @@ func (f *fixture) fillStores(t *testing.T) {
 	} {
 		f.request(t, "POST", o.path, o.body, nil)
 	}
-	f.request(t, "PUT", "/binary/upload/Books/emma/covers/add", "a cover", nil, "Content-Type", "image/jpeg",
-		"Content-Disposition", `attachment; filename="cover.jpg"`)
+	f.request(t, "PUT", "/binary/upload/Books/emma/covers/add", cover(t), nil, "Content-Type", "image/png",
+		"Content-Disposition", `attachment; filename="cover.png"`)
 	f.request(t, "POST", "/auth/email", `{"register":true,"login":"bob@example.com","password":"another password"}`,
 		nil, "User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
+}
+
+// cover is a picture of 40 by 60 points.
+func cover(t *testing.T) string {
+	t.Helper()
+	picture := image.NewGray(image.Rect(0, 0, 40, 60))
+	for i := range picture.Pix {
+		picture.Pix[i] = byte(4 * (i / 40))
+	}
+	var b strings.Builder
+	if err := png.Encode(&b, picture); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // testLogin logs in as an admin.

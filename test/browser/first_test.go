@@ -144,7 +144,7 @@ func (f *fixture) createObjects(t *testing.T) {
 		f.shows(t, "Store.Saved") // in its history
 	}
 	f.shows(t, "Copied to Authors")
-	f.press(t, "austen")
+	f.click(t, `a[href$="/Authors/object/austen"]`)
 	f.at(t, "/console/objects/Authors/object/austen")
 	f.shows(t, "Copies of Books")
 	f.shows(t, "lady-susan")

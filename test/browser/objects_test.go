@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,16 @@ import (
 
 // testObjects edits, merges and deletes an object, and adds and removes a file.
 func (f *fixture) testObjects(t *testing.T) {
+	f.open(t, "/console/objects/Books/object/emma")
+	evaluate[bool](t, f, `(document.querySelector("img.preview").scrollIntoView(), true)`)
+	f.until(t, func() error {
+		width, err := attempt[int64](f, `document.querySelector("img.preview").naturalWidth`)
+		if err == nil && width != 40 {
+			err = fmt.Errorf("the preview is %d wide", width)
+		}
+		return err
+	})
+
 	f.open(t, "/console/objects/Books/object/lady-susan")
 	f.edit(t, `{"author":"austen","title":"Lady Susan","year":1794,"note":"published in 1871"}`)
 	f.shows(t, "Valid.")
@@ -35,6 +46,16 @@ func (f *fixture) testObjects(t *testing.T) {
 		t.Errorf("%+v", book)
 	}
 
+	f.press(t, "Restore this version…")
+	f.shows(t, "From now to this version")
+	f.good(t, "console-restore")
+	f.press(t, "Restore this version")
+	f.shows(t, "The object has been saved.")
+	f.shows(t, "Restore this version…")
+	if f.request(t, "GET", "/books/lady-susan", "", &book); book.Title != "Lady Susan" || book.Year != 1871 {
+		t.Errorf("restored: %+v", book)
+	}
+
 	file := filepath.Join(t.TempDir(), "cover <1>.txt")
 	if err := os.WriteFile(file, []byte("a cover"), 0o600); err != nil {
 		t.Fatal(err)
@@ -55,7 +76,7 @@ func (f *fixture) testObjects(t *testing.T) {
 	f.press(t, "Delete…")
 	f.shows(t, "1 file of the object will be removed.")
 	f.press(t, "Delete")
-	f.shows(t, "lady-susan has been deleted.")
+	f.shows(t, "Lady Susan has been deleted.")
 	f.open(t, "/console/objects/Books/object/lady-susan/history")
 	f.shows(t, "Store.Deleted")
 	f.good(t, "console-history")
@@ -83,7 +104,7 @@ func (f *fixture) testSchemas(t *testing.T) {
 	f.press(t, "Check now")
 	f.shows(t, "2 objects do not match")
 	f.good(t, "console-schemas")
-	f.press(t, "sense-and-sensibility")
+	f.click(t, `a[href$="/sense-and-sensibility"]`)
 	f.shows(t, "Not valid, as it is stored.")
 	f.good(t, "console-object-invalid")
 	f.click(t, "#check li:last-child a")

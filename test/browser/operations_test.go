@@ -30,6 +30,7 @@ func (f *fixture) testLive(t *testing.T) {
 	f.shows(t, "Live, 0 events")
 	author("eliot", "George Eliot")
 	shown("eliot")
+	f.shows(t, "Authors George Eliot eliot")
 	f.press(t, "Pause")
 	f.shows(t, "Paused after 1 event")
 	f.until(t, func() error {

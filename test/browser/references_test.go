@@ -30,7 +30,7 @@ func (f *fixture) testReferences(t *testing.T) {
 	}
 	f.names(t, `"lovelace",`)
 	f.names(t, `"austen"`)
-	f.click(t, `[aria-label="Remove lovelace from authors"]`)
+	f.click(t, `[name="remove.authors"][value="lovelace"]`)
 	f.until(t, func() error {
 		text, err := attempt[string](f, `document.querySelector("#text").value`)
 		if err == nil && strings.Contains(text, "lovelace") {

@@ -15,6 +15,8 @@ var views = []page{
 	{"console-refused-list", "/console/objects/Books?filter=pages+%3D%3D+1", "can't be shown"},
 	{"console-new", "/console/objects/Books/new", "schema"},
 	{"console-object", "/console/objects/Books/object/emma", "Binary.Uploaded"},
+	{"console-named", "/console/objects/Authors/object/austen", "Jane Austen"},
+	{"console-object-history", "/console/objects/Authors/object/austen/history", "by workers after it"},
 	{"console-delete", "/console/objects/Authors/object/austen/delete", "7 other objects"},
 	{"console-nothing", "/console/nothing", "no page"},
 	{"", "/console/model", "Linked with"},

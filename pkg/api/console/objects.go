@@ -34,9 +34,12 @@ type StoreInfo struct {
 	Search   []string   // fields that are searched by words
 	Schema   bool       // objects are validated
 	Computed []string   // fields that each write computes
+	Title    []string   // fields whose first text is the name of an object
 	Users    bool       // objects are the users
 	Fixed    bool       // authentication alone writes the objects: the idents
 	Modeled  bool       // the view Model describes it
+
+	ByAddress bool // the name of a user is an address of theirs, before Title
 }
 
 // History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.
@@ -53,7 +56,7 @@ func (c *Console) objects(o *Objects) view {
 		return view{}
 	}
 	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
-		history: o.History}
+		history: o.History, names: c.names}
 	const one = "/objects/:store/object/:uuid"
 	return view{name: "objects", title: "Objects", routes: []route{
 		get("/objects", v.stores),
@@ -64,8 +67,8 @@ func (c *Console) objects(o *Objects) view {
 		keeping(limitedAs(httpkit.List, post(one+"/pick", v.pick))),
 		get(one, v.object), keeping(post(one, v.update)), keeping(post(one+"/check", v.check)),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
-		get(one+"/history", v.objectHistory),
-		get(one+"/files/:property/:index", v.download),
+		get(one+"/history", v.objectHistory), get(one+"/history/:sequence", v.restore),
+		get(one+"/files/:property/:index", v.download), get(one+"/files/:property/:index/preview", v.preview),
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}}
@@ -80,6 +83,7 @@ type objectsView struct {
 	files   []*binary.Service
 	history History
 	forms   sync.Map // by the name of a store: a storeForm
+	names   *namer
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores

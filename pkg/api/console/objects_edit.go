@@ -118,9 +118,9 @@ func (v *objectsView) update(r *request) error {
 	if failed != nil {
 		return failed
 	}
-	title := shown.UUID + " · " + info.Name
 	s.Edited = true
 	p.editing = s.editing
+	title := p.title()
 	if !errors.Is(err, errs.Mismatch) {
 		return r.again(err, s.text, "objects_one", title, func(c checked) any {
 			p.Text, p.Check, p.Revision = s.text, c, revision

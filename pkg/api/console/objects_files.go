@@ -23,6 +23,7 @@ import (
 type fileList struct {
 	Property, Service string
 	Records           []binary.Record
+	Shown             []shownFile // the same, for a page
 }
 
 // filesOf returns the files of an object by property: those that it has, and those that it may have.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -17,7 +18,8 @@ const historyPage = 20
 type historyList struct {
 	Store  StoreInfo
 	UUID   string
-	Events []historyEvent
+	Name   string // "" for none
+	Groups []historyGroup
 	Older  string // the URL of older events; "" for none
 	Exists bool   // the object
 
@@ -32,6 +34,7 @@ type historyEvent struct {
 	Changes []change
 	Record  string // of a file
 	Omitted bool   // the event lacks a part of the change
+	Version string // the URL of the page that restores the object as it was then; "" for none
 }
 
 // objectHistory shows the newest events of an object, of a deleted one too, or those before a sequence of the log.
@@ -59,16 +62,25 @@ func (v *objectsView) objectHistory(r *request) error {
 	if l.Problem, err = r.withoutBus(err); err != nil {
 		return err
 	}
+	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
+		return err
+	}
+	var shown []historyEvent
 	for i, e := range events[:min(len(events), historyPage)] {
 		var older []byte
 		if i+1 < len(events) {
 			older = events[i+1].Object
 		}
-		l.Events = append(l.Events, v.historyEvent(st, e, older))
+		one := v.historyEvent(st, e, older)
+		if newest := before == 0 && i == 0; !newest && l.Exists && !info.Fixed && isVersion(e) {
+			one.Version = pathOf("objects", info.Name, "object", uuid, "history", strconv.FormatUint(e.Sequence, 10))
+		}
+		shown = append(shown, one)
 	}
-	if err := r.nameActors(ctx, l.Events); err != nil {
+	if err := r.nameActors(ctx, shown); err != nil {
 		return err
 	}
+	l.Groups = grouped(shown)
 	if len(events) > historyPage {
 		l.Older = pathOf("objects", info.Name, "object", uuid, "history") + "?before=" +
 			strconv.FormatUint(events[historyPage-1].Sequence, 10)
@@ -76,21 +88,42 @@ func (v *objectsView) objectHistory(r *request) error {
 	if r.Partial() {
 		return r.Fragment("objects_history", "events", l)
 	}
-	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
-		return err
+	current := []*named{new(v.names.of(info.Name, uuid))}
+	v.names.fill(ctx, current)
+	l.Name = cmp.Or(current[0].Name, nameAt(st, info, events))
+	return r.Page("objects_history", "History of "+cmp.Or(l.Name, uuid), l)
+}
+
+// nameAt returns the name of an object in the newest of its events that has one.
+func nameAt(st *store.Store, info StoreInfo, events []LogEvent) string {
+	for _, e := range events {
+		if name := nameOf(info, st.Rules().Visible(e.Object)); name != "" {
+			return name
+		}
 	}
-	return r.Page("objects_history", "History of "+uuid, l)
+	return ""
 }
 
 // person is a user who did something.
 type person struct {
 	UUID    string // "" for nobody
+	Name    string // by the title of the user store; "" without one
 	Address string // of a login; "" for a user without one, or who no longer exists
 	URL     string // of the user's page; "" without an address
 }
 
-// nameActors looks up the address of each actor of the events once.
+// nameActors looks up the address of each actor of the events once, and what the title of the user store calls them.
 func (r *request) nameActors(ctx context.Context, events []historyEvent) error {
+	if users := r.console.names.users(); users != "" {
+		actors := make([]named, len(events))
+		for i, e := range events {
+			actors[i] = r.console.names.of(users, e.Actor.UUID)
+		}
+		r.console.names.fill(ctx, pointers(actors))
+		for i := range events {
+			events[i].Actor.Name = actors[i].Name
+		}
+	}
 	addresses := map[string]string{}
 	for i := range events {
 		p := &events[i].Actor

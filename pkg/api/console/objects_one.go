@@ -2,8 +2,10 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -18,6 +20,7 @@ import (
 type objectPage struct {
 	Store                  StoreInfo
 	UUID, Created, Updated string
+	Name                   string // "" for none
 	Revision               uint64
 	Text                   string // what can be edited, as JSON
 	Kept                   string // what belfry keeps, as JSON; "" for nothing
@@ -44,10 +47,11 @@ type conflict struct {
 type copies struct {
 	Store, Field string // the other store; the array that holds the copies
 	Key          string
-	Objects      []string // uuids
-	More         int
-	Hidden       bool // the condition of the mapping does not hold, so there is no copy
-	Linked       bool // the store is shown
+	ID           string // of the list in the page
+	Objects      []named
+	From, More   int    // how many are before these, and after them
+	Prev, Next   string // what follows the path of the object's page; "" for none
+	Hidden       bool   // the condition of the mapping does not hold, so there is no copy
 }
 
 // reference is what a reference of an object names.
@@ -57,7 +61,7 @@ type reference struct {
 	Copied   []string // the fields that have their values from there
 }
 
-// maxCopies is how many copies of one mapping a page shows.
+// maxCopies is how many copies of one mapping a page shows at a time.
 const maxCopies = 50
 
 // one returns the object that the path names: as the admin sees it, and with all its fields, which mappings need.
@@ -90,12 +94,32 @@ func (v *objectsView) object(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Page("objects_one", shown.UUID+" · "+info.Name, p)
+	return r.Page("objects_one", p.title(), p)
+}
+
+// title is what the page of the object is called.
+func (p objectPage) title() string { return cmp.Or(p.Name, p.UUID) + " · " + p.Store.Name }
+
+// objects implements showsObjects.
+func (p objectPage) objects() (all []*named) {
+	for i := range p.References {
+		all = append(all, pointers(p.References[i].Objects)...)
+	}
+	for _, some := range [][]copies{p.Into, p.From} {
+		for i := range some {
+			all = append(all, pointers(some[i].Objects)...)
+		}
+	}
+	for i := range p.Pickers {
+		all = append(all, pointers(p.Pickers[i].Names)...)
+	}
+	return all
 }
 
 // page collects the data of the page of an object. It reads only the object.
 func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, full store.Stored) (objectPage, error) {
-	p := objectPage{Store: info, UUID: shown.UUID, Revision: shown.Revision, History: v.history != nil}
+	p := objectPage{Store: info, UUID: shown.UUID, Name: nameOf(info, shown.Body), Revision: shown.Revision,
+		History: v.history != nil}
 	p.Created, _ = object.Text(object.Field(shown.Body, "created"))
 	p.Updated, _ = object.Text(object.Field(shown.Body, "updated"))
 	if info.URL != "" {
@@ -108,35 +132,39 @@ func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, f
 	if p.Check, err = checkStored(r.Context(), st, full, p.Text); err != nil {
 		return p, err
 	}
-	for _, m := range v.set.MappingsFrom(info.Name) {
-		c := v.copies(m.Target, m.Array, m.Key, store.KeyTargets(object.Field(full.Body, m.Key)))
+	for i, m := range v.set.MappingsFrom(info.Name) {
+		c := copies{ID: fmt.Sprintf("into-%d", i), Store: m.Target, Field: m.Array, Key: m.Key}
+		v.addPage(r, &c, store.KeyTargets(object.Field(full.Body, m.Key)))
 		c.Hidden = m.Hides(full.Body)
 		if len(c.Objects) > 0 {
 			p.Into = append(p.Into, c)
 		}
 	}
-	for _, m := range v.set.MappingsInto(info.Name) {
-		c := v.copies(m.Source, m.Array, m.Key, uuidsOf(object.Field(shown.Body, m.Array)))
+	for i, m := range v.set.MappingsInto(info.Name) {
+		c := copies{ID: fmt.Sprintf("from-%d", i), Store: m.Source, Field: m.Array, Key: m.Key}
+		v.addPage(r, &c, uuidsOf(object.Field(shown.Body, m.Array)))
 		p.From = append(p.From, c)
 	}
-	p.References = v.references(st, shown)
+	p.References = v.references(r, st, shown)
 	if !info.Fixed {
 		p = v.withPickers(p, st, nil)
 	}
 	p.Files, err = v.filesOf(info, st, shown)
+	shownFiles(p.Files)
 	return p, err
 }
 
 // references returns what an object names by its references.
-func (v *objectsView) references(st *store.Store, shown store.Stored) (all []reference) {
-	for _, r := range st.References() {
-		named := v.copies(r.Target, "", r.Field, store.KeyTargets(object.Field(shown.Body, r.Field)))
+func (v *objectsView) references(r *request, st *store.Store, shown store.Stored) (all []reference) {
+	for i, ref := range st.References() {
+		named := copies{ID: fmt.Sprintf("names-%d", i), Store: ref.Target, Key: ref.Field}
+		v.addPage(r, &named, store.KeyTargets(object.Field(shown.Body, ref.Field)))
 		if len(named.Objects) == 0 {
 			continue
 		}
-		one := reference{copies: named, OnDelete: r.OnDelete}
+		one := reference{copies: named, OnDelete: ref.OnDelete}
 		for _, c := range st.Copies() {
-			if c.Reference == r.Field {
+			if c.Reference == ref.Field {
 				one.Copied = append(one.Copied, c.Field)
 			}
 		}
@@ -145,13 +173,22 @@ func (v *objectsView) references(st *store.Store, shown store.Stored) (all []ref
 	return all
 }
 
-func (v *objectsView) copies(other, array, key string, uuids []string) copies {
-	_, st := v.shown(other)
-	c := copies{Store: other, Field: array, Key: key, Objects: uuids, Linked: st != nil}
-	if len(uuids) > maxCopies {
-		c.Objects, c.More = uuids[:maxCopies], len(uuids)-maxCopies
+// addPage adds a part of the objects to those of a mapping or a reference of an object: from where the parameter of the
+// request says that is called as the list.
+func (v *objectsView) addPage(r *request, c *copies, uuids []string) {
+	from, _ := strconv.Atoi(r.Query(c.ID))
+	if from = from / maxCopies * maxCopies; from < 0 || from >= len(uuids) {
+		from = 0
 	}
-	return c
+	to := min(from+maxCopies, len(uuids))
+	page := func(from int) string { return "?" + c.ID + "=" + strconv.Itoa(from) + "#" + c.ID }
+	if from > 0 {
+		c.Prev = page(from - maxCopies)
+	}
+	if c.From, c.More = from, len(uuids)-to; c.More > 0 {
+		c.Next = page(to)
+	}
+	c.Objects = v.names.all(c.Store, uuids[from:to])
 }
 
 // uuidsOf returns the uuids of the entries of a mapped array.

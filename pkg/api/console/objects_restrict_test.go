@@ -30,8 +30,9 @@ func TestADeletionListsTheReferencesToItsObject(t *testing.T) {
 		l.save("Menus", fmt.Sprintf("m%03d", i), `{"guests":["ada","bob"]}`)
 	}
 	r = is(t, l.get(l.Admin, at), http.StatusOK)
-	shows(t, r, "These references will be cleared", "Menus by <code>guests</code>: at least 100",
-		`href="/console/objects/Menus/object/m019"`, "and 80 more", `class="danger">Delete<`)
+	shows(t, r, "<code>guests</code> of at least 100 objects of Menus will be cleared.",
+		"Menus by <code>guests</code>: at least 100", `href="/console/objects/Menus/object/m019"`, "and 80 more",
+		`class="danger">Delete<`)
 	lacks(t, r, "m020")
 
 	l.save("Recipes", "soup", `{"cook":"ada"}`)
