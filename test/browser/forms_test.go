@@ -158,9 +158,9 @@ func (f *fixture) testFields(t *testing.T) {
 		Source          struct{ Page int }
 	}
 	f.request(t, "GET", "/dishes/"+uuid, "", &dish)
-	if text := fmt.Sprintf("%+v", dish); text != "{Price:1.5 Title:Stew Cook:ada At:2024-05-01T10:30:00Z Day:2024-05-01 "+
-		"Mail:ada@example.com Note:one\ntwo Course:main Tags:[red] Steps:[{Text:Cook it}] Amounts:map[salt:2] "+
-		"Source:{Page:7}}" {
+	if text := fmt.Sprintf("%+v", dish); text != "{Price:1.5 Title:Stew Cook:ada At:2024-05-01T10:30:00Z "+
+		"Day:2024-05-01 Mail:ada@example.com Note:one\ntwo Course:main Tags:[red] Steps:[{Text:Cook it}] "+
+		"Amounts:map[salt:2] Source:{Page:7}}" {
 		t.Error(text)
 	}
 }
@@ -283,7 +283,8 @@ func (f *fixture) testDroppedFiles(t *testing.T) {
 	f.open(t, "/console/objects/Dishes/object/pie")
 	evaluate[bool](t, f, `(() => {
 		const dataTransfer = new DataTransfer();
-		for (const name of ["<one>.txt", "two.txt"]) dataTransfer.items.add(new File([name], name, {type: "text/plain"}));
+		for (const name of ["<one>.txt", "two.txt"])
+			dataTransfer.items.add(new File([name], name, {type: "text/plain"}));
 		document.querySelector("form[data-drop]").dispatchEvent(
 			new DragEvent("drop", {dataTransfer, bubbles: true, cancelable: true}));
 		return true;
