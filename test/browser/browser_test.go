@@ -34,6 +34,7 @@ func TestPages(t *testing.T) {
 		{"views", f.testViews},
 		{"objects", f.testObjects},
 		{"references", f.testReferences},
+		{"forms", f.testForms},
 		{"schemas", f.testSchemas},
 		{"users", f.testUsers},
 		{"second factor", f.testSecondFactor},

@@ -77,8 +77,8 @@ func forScript(r route) route {
 	return r
 }
 
-// keeping is a route for a form with what somebody has typed. If the session has ended, or lacks a step, the reply has it
-// for another try. The form has no secrets.
+// keeping is a route for a form with what somebody has typed. If the session has ended, or lacks a step, the reply has
+// it for another try. The form has no secrets.
 func keeping(r route) route {
 	r.keeps = true
 	return r

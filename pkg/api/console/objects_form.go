@@ -146,10 +146,14 @@ type pickerPart struct {
 	Path   string
 }
 
-// Fields returns all fields of the form.
+// Fields returns the fields of the form that show what is wrong with their values.
 func (p objectPage) Fields() (all []*form.Field) {
 	if p.Form != nil {
-		p.Form.Each(func(f *form.Field) { all = append(all, f) })
+		p.Form.Each(func(f *form.Field) {
+			if f != p.Form.Field && f.Kind != form.Reference {
+				all = append(all, f)
+			}
+		})
 	}
 	return all
 }

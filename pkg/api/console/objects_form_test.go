@@ -115,7 +115,8 @@ func TestObjectsAreMadeAndChangedByForms(t *testing.T) {
 	l.Must(err)
 	for _, o := range made.Objects {
 		uuid = o.UUID
-		for _, want := range []string{`"title":"Soup"`, `"tags":["hot"]`, `"cook":"ada"`, `"minutes":30`, `"vegan":false`} {
+		for _, want := range []string{`"title":"Soup"`, `"tags":["hot"]`, `"cook":"ada"`, `"minutes":30`,
+			`"vegan":false`} {
 			if !strings.Contains(string(o.Body), want) {
 				t.Errorf("%s lacks %s", o.Body, want)
 			}
@@ -126,7 +127,8 @@ func TestObjectsAreMadeAndChangedByForms(t *testing.T) {
 	values.Set("/minutes", "")
 	values.Set("/tags/0", "cold")
 	leads(t, l.post(l.Admin, one, values.Encode()), one)
-	if body := string(l.read("Dishes", uuid).Body); !strings.Contains(body, `["cold"]`) || strings.Contains(body, "minutes") {
+	body := string(l.read("Dishes", uuid).Body)
+	if !strings.Contains(body, `["cold"]`) || strings.Contains(body, "minutes") {
 		t.Error(body)
 	}
 }
@@ -149,7 +151,8 @@ func TestWhatIsWrongIsAtItsField(t *testing.T) {
 		if tag == nil || !strings.Contains(tag[0], `aria-invalid="true"`) {
 			t.Fatalf("%s: %v", name, tag)
 		}
-		if wrong := regexp.MustCompile(`<p id="` + tag[1] + `-wrong"[^>]*>([^<]+)`).FindStringSubmatch(page.Text); wrong == nil {
+		wrong := regexp.MustCompile(`<p id="` + tag[1] + `-wrong"[^>]*>([^<]+)`)
+		if !wrong.MatchString(page.Text) {
 			t.Errorf("%s has no message", name)
 		}
 	}
@@ -230,11 +233,13 @@ func TestHostileValuesInForms(t *testing.T) {
 	t.Parallel()
 	l := startDishes(t)
 	const hostile = `</textarea><script>alert(1)</script>`
-	stored := l.save("Dishes", "evil", fmt.Sprintf(`{"title":%q,"tags":[%q,"a\u202eb","\njavascript:x"],"\"><i>":1}`, "<i>", hostile))
+	stored := l.save("Dishes", "evil", fmt.Sprintf(
+		`{"title":%q,"tags":[%q,"a\u202eb","\njavascript:x"],"\"><i>":1}`, "<i>", hostile))
 	page := is(t, l.get(l.Admin, "/console/objects/Dishes/object/evil"), http.StatusOK)
 	lacks(t, page, "<script>alert", "<i>", "\u202e")
 	values := inputs(t, page)
-	leads(t, l.post(l.Admin, "/console/objects/Dishes/object/evil", values.Encode()), "/console/objects/Dishes/object/evil")
+	leads(t, l.post(l.Admin, "/console/objects/Dishes/object/evil", values.Encode()),
+		"/console/objects/Dishes/object/evil")
 	for _, name := range []string{"title", "tags", `"><i>`} {
 		if before, now := object.Field(stored.Body, name), object.Field(l.read("Dishes", "evil").Body, name); string(
 			before) != string(now) {

@@ -26,9 +26,14 @@
   // What another admin has typed in this tab is not for this one.
   if (user) store((all) => drafts(all).forEach((name) => { if (read(name)?.user !== user) all.removeItem(name); }));
 
+  // Who logs out leaves nothing in the tab.
+  let out = false;
   document.addEventListener('submit', (event) => {
-    if (event.target.matches('form.account')) store((all) => drafts(all).forEach((name) => all.removeItem(name)));
+    if (!event.target.matches('form.account')) return;
+    out = true;
+    store((all) => drafts(all).forEach((name) => all.removeItem(name)));
   });
+
   // Why a form is not sent.
   function warn(why) {
     for (const one of ended.querySelectorAll('[data-why]')) one.hidden = one.dataset.why !== why;
@@ -57,11 +62,12 @@
     let timer = 0;
     function edited() {
       touched = true;
+      out = false;
       clearTimeout(timer);
       timer = setTimeout(keep, 300);
     }
     function keep() {
-      store((all) => all.setItem(key, JSON.stringify({ user, at: Date.now(), values: values() })));
+      if (!out) store((all) => all.setItem(key, JSON.stringify({ user, at: Date.now(), values: values() })));
     }
     addEventListener('pagehide', () => { if (touched && !leaving && form.dataset.unsaved !== 'edited') keep(); });
     for (const type of ['input', 'change']) {

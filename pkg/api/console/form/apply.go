@@ -141,7 +141,8 @@ func (a *applier) row(f, row *Field, pointer string, taken map[string]bool, add 
 	case name == "" && before != "":
 		a.fail(row, "the name is missing")
 		name = before
-	case name == "" && !slices.ContainsFunc(f.Rows, func(r *Field) bool { return r != row && r.Key == "" }) && row.value != nil:
+	case name == "" && row.value != nil && !slices.ContainsFunc(f.Rows,
+		func(r *Field) bool { return r != row && r.Key == "" }):
 	case name == "":
 		a.fail(row, "the name is missing")
 	case !nameable(name) || len(name) > maxName:
@@ -234,7 +235,8 @@ func (f *Field) read(text string) (value []byte, problem string) {
 	case JSON:
 		o, err := object.Parse([]byte(`{"v":` + text + `}`))
 		if err != nil || len(o) != 1 {
-			return asText(), "expected JSON: a text in double quotes, a number, true, false, null, an array or an object"
+			return asText(),
+				"expected JSON: a text in double quotes, a number, true, false, null, an array or an object"
 		}
 		return object.Canonical(o["v"]), ""
 	case DateTime, Time:

@@ -42,7 +42,8 @@ type place struct {
 // field makes the field of a place, and those in it.
 func (b *builder) field(p place) *Field {
 	b.count++
-	f := &Field{Name: p.name, ID: idOf(p.name), Pointer: p.pointer, Label: p.label, Required: p.required, value: p.value}
+	f := &Field{Name: p.name, ID: idOf(p.name), Pointer: p.pointer, Label: p.label, Required: p.required,
+		value: p.value}
 	if len(p.path) == 0 {
 		p.path = []*ordered.Object{b.schema.root}
 	}

@@ -8,7 +8,7 @@
 // The inputs of a form are named by JSON pointers into the object that was shown, the base, which the form sends
 // along. Names of the form:
 //
-//	/title          the value of a field; in /tags/3 the number is that of the row, which keeps it while others are removed
+//	/title          the value of a field; in /tags/3 the number is that of the row, which it keeps when others go
 //	/limits/~r0     the value of a row of a map, whose name is in name:/limits/~r0
 //	rows:/tags      the rows that are left, in order: "0 2 3"; those beyond the base are new
 //	add, remove     of a button: the list that gets one more row, the row that is removed
@@ -41,7 +41,7 @@ type Options struct {
 	References map[string]string         // by pointer: the target; such a field has no input, and the caller renders it
 	Omit       func(pointer string) bool // these have no field, and stay as they are
 	ReadOnly   func(pointer string) bool // these are shown
-	Legible    func(text string) string  // JSON with its hidden characters escaped; a text that has any is a field of JSON
+	Legible    func(text string) string  // escapes hidden characters as JSON does; a text with one is JSON
 }
 
 // Schema makes forms for objects of a JSON Schema. It is safe for concurrent use.

@@ -138,7 +138,8 @@ func (f *Field) mixed() bool {
 	return true
 }
 
-// boolean makes a field of a boolean: a box where it is set and has to be, and otherwise a choice, which can be neither.
+// boolean makes a field of a boolean: a box where it is set and has to be, and otherwise a choice, which can be
+// neither.
 func (f *Field) boolean(null bool) bool {
 	if f.Required && !null && f.value != nil {
 		f.Kind, f.Checked = Check, string(f.value) == "true"
