@@ -41,6 +41,7 @@ var costlyRows = []costlyRoutes{
 		GET /console/docs GET /console/docs/* GET /console/docs/search
 		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
+		GET /console/objects/{store}/bulk
 		GET /console/objects/{store}/object/{uuid} GET /console/objects/{store}/object/{uuid}/delete
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/schemas GET /console/second-factor GET /console/step-up GET /console/system GET /console/system/charts
@@ -66,6 +67,7 @@ var costlyRows = []costlyRoutes{
 	{name: "forms of the console", head: 2 << 20, body: 2 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
 		routes: `
 		POST /console/first POST /console/letters POST /console/login POST /console/login/passkey POST /console/logout
+		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete
@@ -81,6 +83,7 @@ var costlyRows = []costlyRoutes{
 		routes: `POST /authors POST /books`},
 	{name: "runs of the console", head: 2 << 20, body: 24 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
 		routes: `
+		POST /console/objects/{store}/bulk/run POST /console/objects/{store}/bulk/stop
 		POST /console/schemas POST /console/schemas/stop POST /console/verify POST /console/verify/stop`},
 }
 

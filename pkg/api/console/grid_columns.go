@@ -43,7 +43,7 @@ type gridCell struct {
 type gridRow struct {
 	Store, UUID string
 	Revision    uint64
-	Fixed       bool // it can't be changed
+	Fixed, Bulk bool // it can't be changed; several can be at once
 	Cells       []gridCell
 }
 

@@ -43,7 +43,7 @@ func (v gridView) edit(r *request) error {
 	if err != nil {
 		return err
 	}
-	row := gridRow{Store: info.Name, UUID: uuid, Revision: shown.Revision,
+	row := gridRow{Store: info.Name, UUID: uuid, Revision: shown.Revision, Bulk: v.bulk,
 		Cells: e.cells(shown.Body, chosenColumns(st, form["cols"]))}
 	return r.Fragment("objects_list", "row", row)
 }

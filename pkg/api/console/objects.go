@@ -47,7 +47,7 @@ type LogEvent struct {
 	event.Envelope
 }
 
-func (c *Console) objects(o *Objects) view {
+func (c *Console) objects(o *Objects, changes *Operation) view {
 	if o == nil {
 		return view{}
 	}
@@ -67,7 +67,8 @@ func (c *Console) objects(o *Objects) view {
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}
-	return view{name: "objects", title: "Objects", routes: slices.Concat(routes, gridView{v}.routes())}
+	return view{name: "objects", title: "Objects", routes: slices.Concat(routes,
+		gridView{v, changes != nil}.routes(), bulkView{v, changes.runs()}.routes())}
 }
 
 type objectsView struct {

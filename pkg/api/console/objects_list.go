@@ -15,7 +15,10 @@ import (
 )
 
 // gridView is the list of the objects of a store.
-type gridView struct{ objects *objectsView }
+type gridView struct {
+	objects *objectsView
+	bulk    bool // many objects can be changed at once
+}
 
 func (v gridView) routes() []route {
 	return []route{
@@ -32,6 +35,7 @@ type listForm struct {
 	Chosen            []string // columns; nil: the usual ones
 	Offered           []string // fields that can be columns
 	Building          filterForm
+	Bulk              bool   // several objects can be changed at once
 	Request           string // of the API; "" when it does not list the store
 	Columns           []gridColumn
 	Rows              []gridRow
@@ -58,7 +62,7 @@ func (v gridView) list(r *request) error {
 	query := r.Exchange.Query()
 	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")),
 		Sort: strings.TrimSpace(r.Query("sort")), Chosen: chosenColumns(st, query["cols"]),
-		Building: readFilterForm(query)}
+		Building: readFilterForm(query), Bulk: v.bulk && !info.Fixed}
 	if built, ok := f.Building.build(typesOf(st)); ok && built != "" {
 		f.Filter = built
 	}
@@ -124,7 +128,7 @@ func (f *listForm) show(info StoreInfo, st *store.Store, objects []store.Stored)
 	}
 	for _, o := range objects {
 		f.Rows = append(f.Rows, gridRow{Store: info.Name, UUID: o.UUID, Revision: o.Revision,
-			Fixed: info.Fixed, Cells: e.cells(o.Body, names)})
+			Fixed: info.Fixed, Bulk: f.Bulk, Cells: e.cells(o.Body, names)})
 	}
 }
 

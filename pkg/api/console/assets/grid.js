@@ -77,7 +77,8 @@ const begin = (cell) => {
         table.innerHTML = `<tbody>${await reply.text()}</tbody>`;
         const next = table.querySelector('tr');
         const at = [...row.cells].indexOf(cell);
-        next.querySelector('input[name="uuid"]').checked = row.querySelector('input[name="uuid"]').checked;
+        const chosen = row.querySelector('input[name="uuid"]');
+        if (chosen) next.querySelector('input[name="uuid"]').checked = chosen.checked;
         showTimes(next);
         row.replaceWith(next);
         focusCell(next.cells[at]);
