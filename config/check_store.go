@@ -40,6 +40,7 @@ func (c *Config) checkStore(st *Store, path string, maintained maintained) {
 	}
 	c.checkUnique(st, path+".unique", maintained)
 	c.checkSearch(st, path+".search")
+	c.checkTitle(st, path+".title", maintained)
 	if e := st.Expose; e != nil && e.Events && !e.EventsAsList {
 		switch at := path + ".expose.events"; {
 		case e.Restrict.Get:
@@ -139,6 +140,22 @@ func (c *Config) checkSearch(st *Store, path string) {
 			at := path + ".fields"
 			c.doc.Problem(at, "%s is private in %s; what is found would reveal its text", c.doc.Display(at, property),
 				st.Name)
+		}
+	}
+}
+
+// checkTitle refuses properties that are not to be read, or that have no text.
+func (c *Config) checkTitle(st *Store, path string, maintained maintained) {
+	if len(st.Title) > 0 && Internal(st.Name) {
+		c.doc.Problem(path, "is not for %s, which is belfry's own", st.Name)
+	}
+	for _, property := range st.Title {
+		switch {
+		case st.NeverRead(property):
+			c.doc.Problem(path, "%s is private in %s; a name would reveal its value", c.doc.Display(path, property),
+				st.Name)
+		case maintained[st.Name][property].array():
+			c.doc.Problem(path, "%s is the array of a mapping, and a name is a text", c.doc.Display(path, property))
 		}
 	}
 }

@@ -36,7 +36,7 @@ const knownAtTop = "expected one of listen, baseURL, hosts, proxies, data, devel
 	"admins, shutdownTimeout, shutdownDelay, fillRate, log, metrics, tracing, bus, events, limits, documents, " +
 	"backends, authentication, stores, mailers, binaries, ..."
 const knownOfStore = "expected one of backend, expose, schema, defaults, formats, policy, owner, uuid, references, " +
-	"copies, map, fields, private, readOnly, computed, indexes, unique, search, intercept, maxObjectSize, bus"
+	"copies, map, fields, private, readOnly, computed, indexes, title, unique, search, intercept, maxObjectSize, bus"
 
 func TestUnknownKeys(t *testing.T) {
 	checkInvalid(t, []invalidCase{

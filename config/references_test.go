@@ -50,6 +50,17 @@ func TestStores(t *testing.T) {
 			`1:73: stores.A.unique[4]: expected a property, or several such as "team, number"`,
 			`1:85: stores.A.unique[6]: expected a property of your own; uuid, created and updated are set by the server, not "uuid"`,
 			"1:145: stores.Sessions.unique: is not for Sessions, which is belfry's own"}},
+		{"titles", "stores: {A: {private: [p], fields: {q: {read: 'false'}, r: {read: user != null}}, title: [p, q, r, " +
+			"a.b, uuid, _x, copies]}, B: {map: {A: {key: a, target: copies}}, title: [a, b, c, d, e, f, g, h, i]}, " +
+			"Sessions: {title: [a]}}\n", []string{
+			"1:83: stores.A.title: p is private in A; a name would reveal its value",
+			"1:83: stores.A.title: q is private in A; a name would reveal its value",
+			"1:83: stores.A.title: copies is the array of a mapping, and a name is a text",
+			`1:100: stores.A.title[3]: expected the name of a top-level property, without dots, not "a.b"`,
+			`1:105: stores.A.title[4]: ` + own + `, not "uuid"`,
+			`1:111: stores.A.title[5]: expected a property of your own; names that begin with _ are reserved, not "_x"`,
+			"1:165: stores.B.title: expected at most 8 properties",
+			"1:213: stores.Sessions.title: is not for Sessions, which is belfry's own"}},
 		{"indexes", "stores: {A: {indexes: ['', 'a,,b', 'a, a', b, b]}}\n", []string{
 			"1:24: stores.A.indexes[0]: expected a property, or several such as \"author, year\"",
 			`1:28: stores.A.indexes[1]: expected the name of a top-level property: letters, digits, _ and -, not ""`,

@@ -44,6 +44,8 @@ type Store struct {
 	Computed map[string]string `key:"computed" names:"property" is:"nonempty"`
 	// properties that lists can be filtered and sorted by
 	Indexes [][]string `key:"indexes" is:"indexField"`
+	// properties whose first text is the name of an object for people; none: see plan.Titles
+	Title []string `key:"title" list:"names" is:"ownProperty"`
 	// unique properties
 	Unique    [][]string   `key:"unique" is:"ownProperty"`
 	Search    Search       `key:"search"`
@@ -100,6 +102,7 @@ type Interceptor struct {
 const (
 	maxComputed     = 32 // computed properties: each write evaluates all of them
 	maxSearchFields = 8  // searched properties: each has an index of its own
+	maxTitles       = 8  // properties of a name
 )
 
 // NeverRead reports whether a property never leaves the server.
@@ -156,6 +159,9 @@ func (s *Store) Validate(x *decode.Section) {
 	s.validateReferences(x)
 	if len(s.Computed) > maxComputed {
 		x.Problem("computed", "expected at most %d properties", maxComputed)
+	}
+	if len(s.Title) > maxTitles {
+		x.Problem("title", "expected at most %d properties", maxTitles)
 	}
 	for _, operation := range names(s.Intercept) {
 		var seen []string

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -14,6 +15,27 @@ import (
 
 // maxConcurrentIntercepts is how many objects an interceptor judges at once.
 const maxConcurrentIntercepts = 16
+
+// GetMany returns what the caller would get of objects by their distinct uuids, and what a projection keeps of that:
+// nothing of those that the caller does not get. It ends once it has read maxBytes, of the objects as they are stored.
+// Their gets are not announced. With an error it returns those that it has read before.
+func GetMany(
+	ctx context.Context, s *Store, uuids []string, p *Projection, maxBytes int,
+) (found map[string][]byte, err error) {
+	found = make(map[string][]byte, len(uuids))
+	var read chunks
+	for len(uuids) > 0 && read.bytes < maxBytes {
+		n := min(read.next(), len(uuids))
+		some, bytes, err := s.reader.getMany(ctx, uuids[:n], p)
+		if err != nil {
+			return found, err
+		}
+		maps.Copy(found, some)
+		read.add(n, bytes)
+		uuids = uuids[n:]
+	}
+	return found, nil
+}
 
 // getMany returns what the caller would get of objects, by their uuids, and what a projection keeps of that: nothing of
 // those that do not exist, that the policy denies, or that an interceptor refuses. Their gets are not announced. bytes

@@ -65,7 +65,10 @@ type bulkPage struct {
 }
 
 // sample is an object that is about to be changed.
-type sample struct{ UUID, Now string }
+type sample struct {
+	named
+	Now string
+}
 
 // read returns the request of a form, checked.
 func (v bulkView) read(r *request) (info StoreInfo, st *store.Store, q bulk.Request, ctx context.Context, err error) {
@@ -107,9 +110,9 @@ func (v bulkView) ask(r *request) error {
 	}
 	p := bulkPage{Store: info, Request: q, Most: bulk.MaxObjects, Value: readable([]byte(q.Value), maxCell*10)}
 	if q.All {
-		err = p.matching(ctx, st)
+		err = p.matching(ctx, st, v.objects.names)
 	} else {
-		err = p.chosen(ctx, st)
+		err = p.chosen(ctx, st, v.objects.names)
 	}
 	if err != nil {
 		return err
@@ -118,7 +121,7 @@ func (v bulkView) ask(r *request) error {
 }
 
 // matching adds the objects that match.
-func (p *bulkPage) matching(ctx context.Context, st *store.Store) error {
+func (p *bulkPage) matching(ctx context.Context, st *store.Store, names *namer) error {
 	page, err := st.List(ctx, store.ListOptions{Filter: p.Request.Filter, Words: p.Request.Words, Limit: maxSamples,
 		MaxBytes: maxListBytes, Count: store.CountExact})
 	if err != nil {
@@ -126,13 +129,13 @@ func (p *bulkPage) matching(ctx context.Context, st *store.Store) error {
 	}
 	p.Count, p.More = countText(page.Count), page.Next != ""
 	for _, o := range page.Objects {
-		p.sample(o)
+		p.sample(names, o)
 	}
 	return nil
 }
 
 // chosen adds the objects that were chosen one by one.
-func (p *bulkPage) chosen(ctx context.Context, st *store.Store) error {
+func (p *bulkPage) chosen(ctx context.Context, st *store.Store, names *namer) error {
 	uuids := p.Request.UUIDs()
 	n := int64(len(uuids))
 	p.Count, p.More = countText(&store.Count{Value: n, Accuracy: store.Exact}), n > maxSamples
@@ -145,13 +148,13 @@ func (p *bulkPage) chosen(ctx context.Context, st *store.Store) error {
 		if err != nil {
 			return err
 		}
-		p.sample(o)
+		p.sample(names, o)
 	}
 	return nil
 }
 
-func (p *bulkPage) sample(o store.Stored) {
-	p.Samples = append(p.Samples, sample{o.UUID, shorten(string(object.Field(o.Body, p.Request.Field)), maxCell)})
+func (p *bulkPage) sample(names *namer, o store.Stored) {
+	p.Samples = append(p.Samples, sample{names.named(p.Store.Name, o), shorten(string(object.Field(o.Body, p.Request.Field)), maxCell)})
 }
 
 // Objects are the uuids of those that were chosen.
@@ -207,6 +210,22 @@ type bulkRun struct {
 	Of    bulk.Request
 	bulk.Report
 	Elsewhere string // the store of the run, if it is another one
+	Refusals  []refusal
+}
+
+// refusal is an object that a run has refused.
+type refusal struct {
+	named
+	Line   int64
+	Reason string
+}
+
+// objects implements showsObjects.
+func (p *bulkRun) objects() (all []*named) {
+	for i := range p.Refusals {
+		all = append(all, &p.Refusals[i].named)
+	}
+	return all
 }
 
 // reportOf returns the last report of a run, of the changes or of the imports.
@@ -230,7 +249,7 @@ func (v bulkView) show(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := bulkRun{Store: info, Back: "bulk", Run: last}
+	p := &bulkRun{Store: info, Back: "bulk", Run: last}
 	if last != nil {
 		p.Of, _ = last.In.(bulk.Request)
 		if p.Report = reportOf(last); p.Of.Store != info.Name {
@@ -244,7 +263,10 @@ func (v bulkView) show(r *request) error {
 }
 
 // showRun replies with the page of a run, or for htmx with its state.
-func (r *request) showRun(title string, p bulkRun) error {
+func (r *request) showRun(title string, p *bulkRun) error {
+	for _, of := range p.Report.Refusals {
+		p.Refusals = append(p.Refusals, refusal{r.console.names.of(p.Store.Name, of.UUID), of.Line, of.Reason})
+	}
 	if r.Partial() {
 		return r.Fragment("objects_run", "bulk_state", p)
 	}

@@ -17,6 +17,7 @@ type Console struct {
 	sessions *login.Sessions
 	own      *httpkit.Origins // those whose pages may change something: belfry's own
 	assets   assets
+	names    *namer
 	nav      []link // of the views
 	version  string
 	account  string // see Options
@@ -86,6 +87,7 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 	c := &Console{
 		service: service, calls: calls, sessions: login.NewSessions(service),
 		own: httpkit.NewOrigins(service.BaseURL()), assets: loadAssets(), version: o.Version, account: o.Account,
+		names: newNamer(o.Objects),
 	}
 	views := c.views(o)
 	for _, v := range views {

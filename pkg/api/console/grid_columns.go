@@ -31,17 +31,27 @@ type gridColumn struct {
 
 // gridCell is a value as a list shows it.
 type gridCell struct {
-	Field, Kind string // number, boolean, time, text, JSON; "" without a value
+	Field, Kind string // number, boolean, time, text, JSON, names; "" without a value
 	Text        string
 	True        bool
 	At          string // of a time: in RFC 3339
+	Names       []named
+	More        int    // objects that it names besides
 	Edit        string // what kind of value can be entered in place: number, boolean, string; "" for none
 	Value       string // of a cell that can be edited: as JSON
 }
 
+// objects implements showsObjects.
+func (row gridRow) objects() (all []*named) {
+	for i := range row.Cells {
+		all = append(all, pointers(row.Cells[i].Names)...)
+	}
+	return all
+}
+
 // gridRow is a row of a list.
 type gridRow struct {
-	Store, UUID string
+	named
 	Revision    uint64
 	Fixed, Bulk bool // it can't be changed; several can be at once
 	Cells       []gridCell
@@ -140,10 +150,16 @@ type editing struct {
 	fixed  bool
 	types  map[string]string
 	copied map[string]bool
+	refers map[string]string // the store that a reference names objects of, by its field
+	names  *namer
 }
 
-func newEditing(info StoreInfo, st *store.Store) editing {
-	e := editing{st: st, fixed: info.Fixed, types: typesOf(st), copied: map[string]bool{}}
+func newEditing(info StoreInfo, st *store.Store, names *namer) editing {
+	e := editing{st: st, fixed: info.Fixed, types: typesOf(st), copied: map[string]bool{}, refers: map[string]string{},
+		names: names}
+	for _, r := range st.References() {
+		e.refers[r.Field] = r.Target
+	}
 	for _, c := range st.Copies() {
 		e.copied[c.Field] = true
 	}
@@ -194,6 +210,9 @@ func (e editing) cells(body []byte, columns []string) []gridCell {
 	for i, name := range columns {
 		value := valueAt(body, name)
 		cells[i] = cellOf(name, value)
+		if target, ok := e.refers[name]; ok {
+			cells[i].name(e.names, target, value)
+		}
 		// A name with a dot may be of a field in another one.
 		if len(value) <= maxInPlace && !strings.Contains(name, ".") && e.may(name) {
 			if cells[i].Edit = e.kind(name, value); cells[i].Edit != "" {
@@ -202,6 +221,19 @@ func (e editing) cells(body []byte, columns []string) []gridCell {
 		}
 	}
 	return cells
+}
+
+// maxCellNames is how many objects that a reference names a cell shows.
+const maxCellNames = 3
+
+// name shows the objects that the value of a reference names.
+func (c *gridCell) name(names *namer, target string, value json.RawMessage) {
+	uuids := store.KeyTargets(value)
+	if len(uuids) == 0 {
+		return
+	}
+	shown := uuids[:min(len(uuids), maxCellNames)]
+	c.Kind, c.Names, c.More = "names", names.all(target, shown), len(uuids)-len(shown)
 }
 
 // cellOf returns a value as a list shows it. The digits of a number stay as they are.

@@ -27,7 +27,7 @@ func (v gridView) edit(r *request) error {
 	if err != nil {
 		return err
 	}
-	name, e := form.Get("field"), newEditing(info, st)
+	name, e := form.Get("field"), newEditing(info, st, v.objects.names)
 	if name == "" || !e.may(name) {
 		return errs.New(errs.Denied, "%s can't be changed here: open the object",
 			httpkit.Truncate(legible(name), maxCell))
@@ -43,7 +43,7 @@ func (v gridView) edit(r *request) error {
 	if err != nil {
 		return err
 	}
-	row := gridRow{Store: info.Name, UUID: uuid, Revision: shown.Revision, Bulk: v.bulk,
+	row := gridRow{named: v.objects.names.named(info.Name, shown), Revision: shown.Revision, Bulk: v.bulk,
 		Cells: e.cells(shown.Body, chosenColumns(st, form["cols"]))}
 	return r.Fragment("objects_list", "row", row)
 }

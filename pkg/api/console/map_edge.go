@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -74,6 +75,26 @@ func copiesOf(run *Run) *verify.Report {
 		return found.Copies()
 	}
 	return nil
+}
+
+// presentCopies adds the objects that a verification has found.
+func presentCopies(_ context.Context, p *operationPage) {
+	found := copiesOf(p.Run)
+	if found == nil {
+		return
+	}
+	for _, d := range found.Differences[:min(len(found.Differences), maxNamed)] {
+		p.find(d.Target, d.Holder)
+		p.find(d.Source, d.UUID)
+	}
+	if u := found.Unique; u != nil {
+		for _, f := range u.Findings[:min(len(u.Findings), maxNamed)] {
+			p.find(f.Store, f.UUID, f.Other)
+		}
+	}
+	for _, one := range found.Unnamed {
+		p.find(one.Source, one.UUID)
+	}
 }
 
 // verified adds the findings of the last run.

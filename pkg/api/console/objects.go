@@ -34,8 +34,11 @@ type StoreInfo struct {
 	Search   []string   // fields that are searched by words
 	Schema   bool       // objects are validated
 	Computed []string   // fields that each write computes
+	Title    []string   // fields whose first text is the name of an object
 	Users    bool       // objects are the users
 	Fixed    bool       // authentication alone writes the objects: the idents
+
+	ByAddress bool // the name of a user is an address of theirs, before Title
 }
 
 // History returns the newest events of an object before a sequence of the log, 0 for all, the newest first: at most n.
@@ -52,7 +55,7 @@ func (c *Console) objects(o *Objects, changes *Operation) view {
 		return view{}
 	}
 	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
-		history: o.History}
+		history: o.History, names: c.names}
 	const one = "/objects/:store/object/:uuid"
 	routes := []route{
 		get("/objects", v.stores),
@@ -79,6 +82,7 @@ type objectsView struct {
 	all     []StoreInfo
 	files   []*binary.Service
 	history History
+	names   *namer
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores

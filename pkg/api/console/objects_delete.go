@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -26,12 +27,11 @@ const (
 type cascaded struct {
 	Store   string
 	Objects []cascadedObject
-	Linked  bool
 }
 
 // cascadedObject is an object that is deleted with another one.
 type cascadedObject struct {
-	UUID  string
+	named
 	Admin bool // it is a user who is an admin
 }
 
@@ -39,6 +39,7 @@ type cascadedObject struct {
 type deletion struct {
 	Store    StoreInfo
 	UUID     string
+	Name     string // "" for none
 	Revision uint64
 	Admin    bool // the object is a user who is an admin
 	Cascaded []cascaded
@@ -65,7 +66,7 @@ func (v *objectsView) askDelete(r *request) error {
 	if err != nil {
 		return err
 	}
-	d := deletion{Store: info, UUID: shown.UUID, Revision: shown.Revision}
+	d := deletion{Store: info, UUID: shown.UUID, Name: nameOf(info, shown.Body), Revision: shown.Revision}
 	if d.Admin, err = v.isAdmin(ctx, info.Name, full); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (v *objectsView) askDelete(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Page("objects_delete", "Delete "+shown.UUID, d)
+	return r.Page("objects_delete", "Delete "+cmp.Or(d.Name, d.UUID), d)
 }
 
 // cascade adds the objects that are deleted with an object. It finds them as the worker does, recursively by the
@@ -147,15 +148,14 @@ func (v *objectsView) addCascaded(ctx context.Context, d *deletion, name string,
 	if admin {
 		d.Admins++
 	}
-	o := cascadedObject{UUID: x.UUID, Admin: admin}
+	o := cascadedObject{v.names.named(name, x), admin}
 	for i := range d.Cascaded {
 		if d.Cascaded[i].Store == name {
 			d.Cascaded[i].Objects = append(d.Cascaded[i].Objects, o)
 			return nil
 		}
 	}
-	_, st := v.shown(name)
-	d.Cascaded = append(d.Cascaded, cascaded{Store: name, Objects: []cascadedObject{o}, Linked: st != nil})
+	d.Cascaded = append(d.Cascaded, cascaded{Store: name, Objects: []cascadedObject{o}})
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (v *objectsView) delete(r *request) error {
 		}
 		return err
 	}
-	return r.Redirect(pathOf("objects", info.Name), shown.UUID+" has been deleted.")
+	return r.Redirect(pathOf("objects", info.Name), cmp.Or(nameOf(info, shown.Body), shown.UUID)+" has been deleted.")
 }
 
 // refuseOwn returns Conflict if a deletion would delete the admin who requests it. Admins who delete only others remain

@@ -119,7 +119,7 @@ func (v *objectsView) update(r *request) error {
 	if failed != nil {
 		return failed
 	}
-	title := shown.UUID + " · " + info.Name
+	title := p.title()
 	if !errors.Is(err, errs.Mismatch) {
 		return r.again(err, text, "objects_one", title, func(c checked) any {
 			p.Text, p.Check, p.Revision = text, c, revision

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ const historyPage = 20
 type historyList struct {
 	Store  StoreInfo
 	UUID   string
+	Name   string // "" for none
 	Events []historyEvent
 	Older  string // the URL of older events; "" for none
 	Exists bool   // the object
@@ -79,18 +81,42 @@ func (v *objectsView) objectHistory(r *request) error {
 	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
 		return err
 	}
-	return r.Page("objects_history", "History of "+uuid, l)
+	current := []*named{new(v.names.of(info.Name, uuid))}
+	v.names.fill(ctx, current)
+	l.Name = cmp.Or(current[0].Name, nameAt(st, info, events))
+	return r.Page("objects_history", "History of "+cmp.Or(l.Name, uuid), l)
+}
+
+// nameAt returns the name of an object in the newest of its events that has one.
+func nameAt(st *store.Store, info StoreInfo, events []LogEvent) string {
+	for _, e := range events {
+		if name := nameOf(info, st.Rules().Visible(e.Object)); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // person is a user who did something.
 type person struct {
 	UUID    string // "" for nobody
+	Name    string // by the title of the user store; "" without one
 	Address string // of a login; "" for a user without one, or who no longer exists
 	URL     string // of the user's page; "" without an address
 }
 
-// nameActors looks up the address of each actor of the events once.
+// nameActors looks up the address of each actor of the events once, and what the title of the user store calls them.
 func (r *request) nameActors(ctx context.Context, events []historyEvent) error {
+	if users := r.console.names.users(); users != "" {
+		actors := make([]named, len(events))
+		for i, e := range events {
+			actors[i] = r.console.names.of(users, e.Actor.UUID)
+		}
+		r.console.names.fill(ctx, pointers(actors))
+		for i := range events {
+			events[i].Actor.Name = actors[i].Name
+		}
+	}
 	addresses := map[string]string{}
 	for i := range events {
 		p := &events[i].Actor

@@ -111,25 +111,32 @@ func (v gridView) list(r *request) error {
 	if f.Plan, err = indented(page.Plan); err != nil {
 		return err
 	}
-	f.show(info, st, page.Objects)
+	f.show(newEditing(info, st, v.objects.names), page.Objects)
 	return r.Page("objects_list", info.Name, &f)
 }
 
 // show adds the objects of a page, by columns.
-func (f *listForm) show(info StoreInfo, st *store.Store, objects []store.Stored) {
-	f.Offered = offered(info, st, objects)
+func (f *listForm) show(e editing, objects []store.Stored) {
+	f.Offered = offered(f.Store, e.st, objects)
 	names := f.Chosen
 	if len(names) == 0 {
-		names = usual(info, st, objects)
+		names = usual(f.Store, e.st, objects)
 	}
-	e := newEditing(info, st)
 	for _, name := range names {
 		f.Columns = append(f.Columns, f.column(e, name))
 	}
 	for _, o := range objects {
-		f.Rows = append(f.Rows, gridRow{Store: info.Name, UUID: o.UUID, Revision: o.Revision,
-			Fixed: info.Fixed, Bulk: f.Bulk, Cells: e.cells(o.Body, names)})
+		f.Rows = append(f.Rows, gridRow{named: e.names.named(f.Store.Name, o), Revision: o.Revision,
+			Fixed: f.Store.Fixed, Bulk: f.Bulk, Cells: e.cells(o.Body, names)})
 	}
+}
+
+// objects implements showsObjects.
+func (f *listForm) objects() (all []*named) {
+	for _, row := range f.Rows {
+		all = append(all, row.objects()...)
+	}
+	return all
 }
 
 // column returns a column with the URL of the list in its order.

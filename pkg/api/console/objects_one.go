@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -18,6 +19,7 @@ import (
 type objectPage struct {
 	Store                  StoreInfo
 	UUID, Created, Updated string
+	Name                   string // "" for none
 	Revision               uint64
 	Text                   string // what can be edited, as JSON
 	Kept                   string // what belfry keeps, as JSON; "" for nothing
@@ -43,7 +45,7 @@ type conflict struct {
 type copies struct {
 	Store, Field string // the other store; the array that holds the copies
 	Key          string
-	Objects      []string // uuids
+	Objects      []named
 	More         int
 	Hidden       bool // the condition of the mapping does not hold, so there is no copy
 	Linked       bool // the store is shown
@@ -89,12 +91,32 @@ func (v *objectsView) object(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Page("objects_one", shown.UUID+" · "+info.Name, p)
+	return r.Page("objects_one", p.title(), p)
+}
+
+// title is what the page of the object is called.
+func (p objectPage) title() string { return cmp.Or(p.Name, p.UUID) + " · " + p.Store.Name }
+
+// objects implements showsObjects.
+func (p objectPage) objects() (all []*named) {
+	for i := range p.References {
+		all = append(all, pointers(p.References[i].Objects)...)
+	}
+	for _, some := range [][]copies{p.Into, p.From} {
+		for i := range some {
+			all = append(all, pointers(some[i].Objects)...)
+		}
+	}
+	for i := range p.Pickers {
+		all = append(all, pointers(p.Pickers[i].Names)...)
+	}
+	return all
 }
 
 // page collects the data of the page of an object. It reads only the object.
 func (v *objectsView) page(r *request, info StoreInfo, st *store.Store, shown, full store.Stored) (objectPage, error) {
-	p := objectPage{Store: info, UUID: shown.UUID, Revision: shown.Revision, History: v.history != nil}
+	p := objectPage{Store: info, UUID: shown.UUID, Name: nameOf(info, shown.Body), Revision: shown.Revision,
+		History: v.history != nil}
 	p.Created, _ = object.Text(object.Field(shown.Body, "created"))
 	p.Updated, _ = object.Text(object.Field(shown.Body, "updated"))
 	if info.URL != "" {
@@ -146,10 +168,11 @@ func (v *objectsView) references(st *store.Store, shown store.Stored) (all []ref
 
 func (v *objectsView) copies(other, array, key string, uuids []string) copies {
 	_, st := v.shown(other)
-	c := copies{Store: other, Field: array, Key: key, Objects: uuids, Linked: st != nil}
+	c := copies{Store: other, Field: array, Key: key, Linked: st != nil}
 	if len(uuids) > maxCopies {
-		c.Objects, c.More = uuids[:maxCopies], len(uuids)-maxCopies
+		uuids, c.More = uuids[:maxCopies], len(uuids)-maxCopies
 	}
+	c.Objects = v.names.all(other, uuids)
 	return c
 }
 

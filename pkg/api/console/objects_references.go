@@ -30,7 +30,7 @@ type picker struct {
 	Field, Target   string
 	Required        bool
 	Several, Either bool // it names several objects; it may be a uuid or an array, as the admin likes
-	Names           []string
+	Names           []named
 	More            int // named objects that are not shown
 	Wrong           []string
 
@@ -65,7 +65,8 @@ func (v *objectsView) withPickers(p objectPage, st *store.Store, form url.Values
 		}
 		value := object.Field(body, ref.Field)
 		one := picker{Field: ref.Field, Target: ref.Target, Required: ref.Required,
-			Names: store.KeyTargets(value), Query: strings.TrimSpace(form.Get("q." + ref.Field))}
+			Query: strings.TrimSpace(form.Get("q." + ref.Field))}
+		uuids := store.KeyTargets(value)
 		switch types[ref.Field] {
 		case "array":
 			one.Several = true
@@ -73,9 +74,10 @@ func (v *objectsView) withPickers(p objectPage, st *store.Store, form url.Values
 			one.Several = len(value) > 0 && value[0] == '[' || form.Has("several."+ref.Field)
 			one.Either = true
 		}
-		if most := len(one.Names) - maxChosen; most > 0 {
-			one.Names, one.More = one.Names[:maxChosen], most
+		if most := len(uuids) - maxChosen; most > 0 {
+			uuids, one.More = uuids[:maxChosen], most
 		}
+		one.Names = v.names.all(ref.Target, uuids)
 		for _, f := range p.Check.Fields {
 			at := object.Pointer(ref.Field)
 			if f.Pointer == at || strings.HasPrefix(f.Pointer, at+"/") {
@@ -132,7 +134,7 @@ func (v *objectsView) pick(r *request) error {
 		if p.Revision, err = r.revision(); err != nil {
 			return err
 		}
-		name, title = "objects_one", shown.UUID+" · "+info.Name
+		name, title = "objects_one", p.title()
 	}
 	p.Text = text
 	if p.Check, err = checkText(ctx, st, uuid, text); err != nil {
@@ -351,9 +353,12 @@ func (s *search) addHit(h hit) {
 	s.hits = append(s.hits, h)
 }
 
-// hitOf returns an object with its first text as a label: of the fields that are searched or indexed, or else of all
-// that name no other object.
+// hitOf returns an object with its name as a label, or else its first text: of the fields that are searched or indexed,
+// or else of all that name no other object.
 func (s *search) hitOf(x store.Stored) hit {
+	if name := nameOf(s.info, x.Body); name != "" {
+		return hit{x.UUID, name}
+	}
 	for _, field := range slices.Concat(s.info.Search, leading(s.info)) {
 		if text, ok := object.Text(valueAt(x.Body, field)); ok && text != "" && !s.names(field) {
 			return hit{x.UUID, shorten(text, maxCell)}

@@ -18,10 +18,9 @@ const (
 // namedBy are the objects that name one by a reference.
 type namedBy struct {
 	Store, Field string
-	Objects      []string // uuids of the first
+	Objects      []named // the first
 	Count        int
 	More         bool // there are, or may be, more
-	Linked       bool
 }
 
 // namedBy returns the objects that name one by the references with which a deletion does something: it clears them, or
@@ -30,8 +29,7 @@ func (v *objectsView) namedBy(
 	ctx context.Context, target, uuid, does string, read *int,
 ) (all []namedBy, err error) {
 	for _, ref := range v.set.Referring(target, does) {
-		_, st := v.shown(ref.Source)
-		by := namedBy{Store: ref.Source, Field: ref.Field, Linked: st != nil}
+		by := namedBy{Store: ref.Source, Field: ref.Field}
 		for x, err := range v.set.Store(ref.Source).Linked(ctx, ref.Field, uuid, maxNamingEach) {
 			if err != nil {
 				return nil, err
@@ -45,7 +43,7 @@ func (v *objectsView) namedBy(
 				continue // the object itself; or an index has what is no longer so
 			}
 			if by.Count++; len(by.Objects) < maxNamingSeen {
-				by.Objects = append(by.Objects, x.UUID)
+				by.Objects = append(by.Objects, v.names.named(ref.Source, x))
 			}
 		}
 		if by.Count > 0 || by.More {

@@ -160,6 +160,7 @@ func (r *request) Page(name, title string, data any) error {
 }
 
 func (r *request) page(status int, name, title string, data any) error {
+	r.nameObjects(data)
 	p := page{Title: title, Version: r.console.version, Admin: r.admin, Notice: r.takeNotice(), Data: data}
 	p.Help, _ = helpAt("")
 	if about, err := helpAt(r.view); err == nil {
@@ -179,7 +180,17 @@ func (r *request) page(status int, name, title string, data any) error {
 
 // Fragment replies with a block of a page alone, for htmx.
 func (r *request) Fragment(name, block string, data any) error {
+	r.nameObjects(data)
 	return r.render(http.StatusOK, name, block, data)
+}
+
+// nameObjects reads the names of the objects that a page shows.
+func (r *request) nameObjects(data any) {
+	if shown, ok := data.(showsObjects); ok {
+		if ctx, err := r.Call(); err == nil { // else the page has uuids
+			r.console.names.fill(ctx, shown.objects())
+		}
+	}
 }
 
 // render executes a template as a whole before the reply begins, so that an error still becomes a page.

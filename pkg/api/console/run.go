@@ -147,7 +147,7 @@ func (o *Operation) last(ctx context.Context) (*Run, error) {
 func (c *Console) operations(o Options) (views []view, within map[string][]route) {
 	within = map[string][]route{}
 	for _, op := range o.Operations {
-		v := operationView{Operation: op}
+		v := operationView{Operation: op, names: c.names, present: presentCopies}
 		if op.Title == "" && op.Runs != nil {
 			continue // its view has the form, and the page
 		}
@@ -168,7 +168,8 @@ func (c *Console) operations(o Options) (views []view, within map[string][]route
 
 type operationView struct {
 	Operation
-	present func(context.Context, *operationPage) // adds what the page shows besides; nil: nothing
+	names   *namer
+	present func(context.Context, *operationPage) // adds what the page shows besides
 }
 
 // operationPage is what a page shows.
@@ -177,7 +178,34 @@ type operationPage struct {
 	Form  []Field
 	Run   *Run // nil: none
 	Shown any  // see operationView.present
+
+	found []*named // the objects of the result
+	names *namer
 }
+
+// find adds objects of the result, whose names are read.
+func (p *operationPage) find(store string, uuids ...string) {
+	for _, uuid := range uuids {
+		if uuid != "" {
+			one := p.names.of(store, uuid)
+			one.Linked = true
+			p.found = append(p.found, &one)
+		}
+	}
+}
+
+// Object returns an object of the result.
+func (p operationPage) Object(store, uuid string) named {
+	for _, one := range p.found {
+		if one.Store == store && one.UUID == uuid {
+			return *one
+		}
+	}
+	return named{Store: store, UUID: uuid, Linked: true}
+}
+
+// objects implements showsObjects.
+func (p operationPage) objects() []*named { return p.found }
 
 // Row reports whether the form is one line.
 func (p operationPage) Row() bool { return len(p.Form) == 1 && p.Form[0].Kind != FieldFlag }
@@ -187,13 +215,11 @@ func (v operationView) show(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := operationPage{Operation: v.Operation, Form: v.Fields(), Run: last}
+	p := operationPage{Operation: v.Operation, Form: v.Fields(), Run: last, names: v.names}
 	for i, f := range p.Form {
 		p.Form[i].Value = cmp.Or(r.Query(f.Name), f.Value)
 	}
-	if v.present != nil {
-		v.present(r.Context(), &p)
-	}
+	v.present(r.Context(), &p)
 	name := v.Path
 	if loadPages(r.Base())[name] == nil {
 		name = "run"

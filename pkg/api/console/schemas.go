@@ -68,6 +68,7 @@ func (v schemasView) present(ctx context.Context, p *operationPage) {
 	ctx, cancel := context.WithTimeout(store.WithCall(ctx, store.Call{}), presentTime)
 	defer cancel()
 	for _, o := range found.First {
+		p.find(found.Store, o.UUID)
 		row := mismatchRow{FailingObject: o}
 		row.Errors = st.Rules().ConcealedFields(o.Errors)
 		if !p.Run.Running() {

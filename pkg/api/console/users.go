@@ -49,13 +49,16 @@ const (
 	maxName   = 100 // bytes of a name that is shown
 )
 
-type usersView struct{ Users }
+type usersView struct {
+	Users
+	names *namer
+}
 
 func (c *Console) users(o *Users) view {
 	if o == nil {
 		return view{}
 	}
-	v := &usersView{*o}
+	v := &usersView{*o, c.names}
 	const one = "/users/:" + httpkit.UUIDParam
 	return view{name: "users", title: "Users", routes: []route{
 		get("/users", v.list), post("/users", v.create),
@@ -121,16 +124,19 @@ func (v *usersView) list(r *request) error {
 		return err
 	}
 	for _, a := range page {
-		l.Rows = append(l.Rows, rowOf(a))
+		l.Rows = append(l.Rows, v.rowOf(a))
 	}
 	l.Next = base64.RawURLEncoding.EncodeToString(next)
 	return r.page(status, "users", "Users", l)
 }
 
 // rowOf returns a user as the list shows them.
-func rowOf(a admin.Account) userRow {
+func (v *usersView) rowOf(a admin.Account) userRow {
 	row := userRow{Account: a}
 	row.Name = nameIn(a.User)
+	if v.names.users() == v.Store {
+		row.Name = cmp.Or(nameOf(v.names.stores[v.Store], a.User), row.Name)
+	}
 	row.Created, _ = object.Text(object.Field(a.User, "created"))
 	row.Logins = loginsIn(object.Field(a.User, "idents"))
 	return row
@@ -150,7 +156,7 @@ func loginsIn(array []byte) (logins []string) {
 
 // nameIn returns the name that a user has.
 func nameIn(user []byte) string {
-	for _, field := range []string{"name", "login", "email"} {
+	for _, field := range userNames {
 		if text, ok := object.Text(object.Field(user, field)); ok && text != "" {
 			return shorten(text, maxName)
 		}
@@ -201,7 +207,7 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 	if err != nil {
 		return err
 	}
-	p := userPage{userRow: rowOf(a), Store: v.Store, Self: user.UUID == r.Session.User.UUID, Mails: v.Mails,
+	p := userPage{userRow: v.rowOf(a), Store: v.Store, Self: user.UUID == r.Session.User.UUID, Mails: v.Mails,
 		Machine: len(a.Idents) == 0}
 	for _, i := range a.Idents {
 		if address, isEmail := strings.CutSuffix(i.UUID, "_email"); isEmail {

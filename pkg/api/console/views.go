@@ -61,7 +61,8 @@ func (c *Console) live(o *Live) view {
 	data := struct {
 		Stores []string
 		Events []event.Name
-	}{slices.Clone(o.Stores), sse.EventNames()}
+		Titles string // JSON: by store, the fields whose first text names an object
+	}{slices.Clone(o.Stores), sse.EventNames(), c.names.titles(o.Stores)}
 	return view{name: "live", title: "Live", routes: []route{
 		get("/live", func(r *request) error { return r.Page("live", "Live", data) }),
 	}}

@@ -57,14 +57,17 @@ func (c *Console) workers(w Workers) view {
 	if w == nil {
 		return view{}
 	}
-	v := workersView{w}
+	v := workersView{w, c.names}
 	return view{name: "workers", title: "Workers", routes: []route{
 		get("/workers", v.list), get("/workers/:name", v.one), post("/workers/:name/reset", v.reset),
 		get("/letters", v.letters), post("/letters", v.act), get("/letters/:id", v.letter),
 	}}
 }
 
-type workersView struct{ workers Workers }
+type workersView struct {
+	workers Workers
+	names   *namer
+}
 
 // busTime is how long a view waits for the bus.
 const busTime = time.Second
@@ -213,12 +216,32 @@ func (v workersView) reset(r *request) error {
 	return r.Redirect(pathOf("workers", name), fmt.Sprintf("%s reads the log from sequence %d on.", name, sequence))
 }
 
+// letterRow is a dead letter with its object.
+type letterRow struct {
+	*deadletter.Letter
+	Object named
+}
+
+func (v workersView) row(l *deadletter.Letter) letterRow {
+	row := letterRow{l, v.names.of(l.Store, l.UUID)}
+	row.Object.Linked = true
+	return row
+}
+
 // letterPage is a page of dead letters.
 type letterPage struct {
 	Listener string
-	Letters  []*deadletter.Letter
+	Letters  []letterRow
 	Next     string // URL of the next page; "" for none
 	First    bool
+}
+
+// objects implements showsObjects.
+func (p letterPage) objects() (all []*named) {
+	for i := range p.Letters {
+		all = append(all, &p.Letters[i].Object)
+	}
+	return all
 }
 
 func (v workersView) letters(r *request) error {
@@ -237,7 +260,9 @@ func (v workersView) letters(r *request) error {
 	if err != nil {
 		return err
 	}
-	p.Letters = page
+	for _, l := range page {
+		p.Letters = append(p.Letters, v.row(l))
+	}
 	if more {
 		p.Next = lettersURL(p.Listener, page[len(page)-1].ID)
 	}
@@ -274,11 +299,18 @@ func (v workersView) letter(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Page("letters_one", fmt.Sprintf("Dead letter %d", l.ID), struct {
-		*deadletter.Letter
-		Body string
-	}{l, readable(l.Data, maxBody)})
+	one := oneLetter{v.row(l), readable(l.Data, maxBody)}
+	return r.Page("letters_one", fmt.Sprintf("Dead letter %d", l.ID), &one)
 }
+
+// oneLetter is the data of the page of a dead letter.
+type oneLetter struct {
+	letterRow
+	Body string
+}
+
+// objects implements showsObjects.
+func (l *oneLetter) objects() []*named { return []*named{&l.Object} }
 
 // act retries or drops the dead letters of a form.
 func (v workersView) act(r *request) error {

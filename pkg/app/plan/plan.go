@@ -41,6 +41,7 @@ type Plan struct {
 	Stores   []store.Options // without the options that only a running belfry has
 	Mappings []store.Mapping
 	Open     map[string][]string // store → offered operations without a policy
+	Titles   map[string][]string // store → properties whose first text names an object to people
 	Auth     account.Options     // without the options that only a running belfry has
 	Pages    *pages.Templates
 
@@ -146,7 +147,7 @@ func CompileFor(c *config.Config, roles []string) (*Plan, error) {
 
 // Compile compiles a configuration. It returns config.Problems for invalid settings.
 func Compile(c *config.Config) (*Plan, error) {
-	p := &Plan{Config: c, Open: map[string][]string{}}
+	p := &Plan{Config: c, Open: map[string][]string{}, Titles: map[string][]string{}}
 	var problems, others config.Problems
 	var compiling sync.WaitGroup // what does not depend on the stores
 	compiling.Go(func() {
@@ -230,6 +231,7 @@ func (p *Plan) compileStore(s *config.Store) (store.Options, config.Problems) {
 			problems = append(problems, p.checkUniqueDefaults(s, compiledSchema)...)
 		}
 	}
+	p.Titles[s.Name] = titleOf(s, compiledSchema)
 	rules := policy.Rules{
 		Owner: s.Policy.Owner, OwnerField: s.Owner, Create: s.Policy.Create, Get: s.Policy.Get,
 		Update: s.Policy.Update, Delete: s.Policy.Delete, List: s.Policy.List,

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"belfry/config"
+	"belfry/config/value"
 	"belfry/pkg/account/record"
 	"belfry/pkg/computed"
 	"belfry/pkg/store"
@@ -23,7 +24,7 @@ func Judge(c *config.Config, name string) (store.Validator, error) {
 	if s == nil {
 		return nil, UnknownStore(c, name)
 	}
-	p := &Plan{Config: c, Open: map[string][]string{}}
+	p := &Plan{Config: c, Open: map[string][]string{}, Titles: map[string][]string{}}
 	o, problems := p.compileStore(s)
 	if len(problems) > 0 {
 		return nil, problems
@@ -32,6 +33,25 @@ func Judge(c *config.Config, name string) (store.Validator, error) {
 	p.Stores = []store.Options{o}
 	p.placeBinaries()
 	return store.InputValidator(p.Stores[0]), nil
+}
+
+// titleOf returns the properties whose first text names an object of a store to people: those of the configuration, or
+// else the first string that the schema requires and that is for people.
+func titleOf(s *config.Store, compiled *schema.Schema) []string {
+	if len(s.Title) > 0 || compiled == nil {
+		return s.Title
+	}
+	for _, name := range compiled.Texts() {
+		_, refers := s.References[name]
+		for _, m := range s.Map {
+			refers = refers || m.Key == name
+		}
+		set, _ := value.OwnProperty(name)
+		if !refers && name != s.Owner && !s.NeverRead(name) && set != "" {
+			return []string{name}
+		}
+	}
+	return nil
 }
 
 // maintainedFields returns the properties that logins maintain in a store.

@@ -139,9 +139,10 @@ func consoleObjects(g *serving.Generation) *console.Objects {
 		s := g.Config.Stores[name]
 		info := console.StoreInfo{
 			Name: name, Indexes: s.Indexes, Search: s.Search.Fields, Schema: s.Schema != "",
-			Computed: g.Set.Store(name).ComputedFields(),
-			Users:    name == g.Config.Authentication.UserStore, Fixed: name == g.Config.Authentication.IdentStore,
+			Computed: g.Set.Store(name).ComputedFields(), Title: g.Plan.Titles[name],
+			Users: name == g.Config.Authentication.UserStore, Fixed: name == g.Config.Authentication.IdentStore,
 		}
+		info.ByAddress = info.Users && len(s.Title) == 0
 		if s.Expose != nil {
 			info.URL, info.List = s.Expose.URL, s.Expose.List
 		}

@@ -195,6 +195,43 @@ func (s *Schema) Types() map[string]string {
 	return types
 }
 
+// Texts returns the members that every document must have, and that are strings other than uuids, in the order in which
+// required lists them.
+func (s *Schema) Texts() (names []string) {
+	o := &s.form.outline
+	for _, n := range o.always {
+		if n.kind != objectNode || n.get("required") == nil {
+			continue
+		}
+		for _, item := range n.get("required").items {
+			if o.isText(item.text) && !slices.Contains(names, item.text) {
+				names = append(names, item.text)
+			}
+		}
+	}
+	return names
+}
+
+// isText reports whether the schemas that hold for every document declare a member to be a string, and none that it is a
+// uuid.
+func (o *outline) isText(name string) bool {
+	isString := false
+	for _, declared := range o.declared[name] {
+		for _, n := range o.impliedSchemas(declared) {
+			if n.kind != objectNode {
+				continue
+			}
+			if k := n.get("format"); k != nil && k.text == "uuid" {
+				return false
+			}
+			if k := n.get("type"); k != nil && k.kind == stringNode && k.text == "string" {
+				isString = true
+			}
+		}
+	}
+	return isString
+}
+
 // Declares reports whether a member of the document itself is in properties, of the schema or of one that it applies to
 // the same value.
 func (s *Schema) Declares(name string) bool { return s.form.outline.any[name] }

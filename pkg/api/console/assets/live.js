@@ -28,10 +28,28 @@
     return nested <= 1000 && JSON.stringify(event) === raw ? JSON.stringify(event, null, 2) : raw;
   }
 
+  // The name of an event's object, as other pages show it: the first text of the title of its store.
+  const titles = JSON.parse(form?.dataset.titles ?? '{}');
+  const hidden = /[\p{Cc}\p{Bidi_Control}\u2028\u2029\ufeff]/gu;
+  function nameOf(event) {
+    for (const field of Object.hasOwn(titles, event.store) ? titles[event.store] : []) {
+      const value = event.object && Object.hasOwn(event.object, field) ? event.object[field] : undefined;
+      if (typeof value !== 'string') continue;
+      const line = value.trim().slice(0, 640).split(/\s+/).join(' ');
+      if (!/[\p{L}\p{M}\p{N}\p{P}\p{S}]/u.test(line)) continue;
+      const characters = [...line.replace(hidden, (c) => '\\u' + c.codePointAt(0).toString(16).padStart(4, '0'))];
+      return characters.length > 80 ? characters.slice(0, 80).join('') + '…' : characters.join('');
+    }
+    return '';
+  }
+
   function row(event, raw) {
     const item = element('li'), details = element('details'), summary = element('summary');
     const kind = event.event.endsWith('Deleted') ? 'tag bad' : event.event.endsWith('Updated') ? 'tag' : 'tag good';
-    summary.append(element('time', event.time.slice(0, 19).replace('T', ' ')), ' ', element('span', event.event, kind), ' ', element('strong', event.store), ' ', element('code', event.uuid));
+    summary.append(element('time', event.time.slice(0, 19).replace('T', ' ')), ' ', element('span', event.event, kind), ' ', element('strong', event.store), ' ');
+    const name = nameOf(event);
+    if (name) summary.append(element('span', name), ' ');
+    summary.append(element('code', event.uuid));
     const text = element('pre', '', 'code wrap');
     text.tabIndex = 0;
     details.addEventListener('toggle', () => { text.textContent = body(raw); }, { once: true });
