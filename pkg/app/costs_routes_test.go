@@ -41,7 +41,7 @@ var costlyRows = []costlyRoutes{
 		GET /console/docs GET /console/docs/* GET /console/docs/search
 		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
-		GET /console/objects/{store}/bulk
+		GET /console/objects/{store}/bulk GET /console/objects/{store}/export
 		GET /console/objects/{store}/object/{uuid} GET /console/objects/{store}/object/{uuid}/delete
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/schemas GET /console/second-factor GET /console/step-up GET /console/system GET /console/system/charts

@@ -58,10 +58,10 @@ type gridRow struct {
 }
 
 // offered returns the fields that a list can show as columns: those of indexes, then those that the schema declares,
-// and then those of the objects of the page.
-func offered(info StoreInfo, st *store.Store, rows []store.Stored) (names []string) {
+// and then those of the objects of the page: at most so many.
+func offered(info StoreInfo, st *store.Store, rows []store.Stored, most int) (names []string) {
 	add := func(name string) {
-		if len(names) < maxOffered && canBeColumn(st, name) && !slices.Contains(names, name) {
+		if len(names) < most && canBeColumn(st, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -76,7 +76,7 @@ func offered(info StoreInfo, st *store.Store, rows []store.Stored) (names []stri
 	for _, row := range rows {
 		_ = object.Each(row.Body, func(name string, _ []byte) bool {
 			add(name)
-			return len(names) < maxOffered
+			return len(names) < most
 		})
 	}
 	add("created")

@@ -71,7 +71,7 @@ func (c *Console) objects(o *Objects, changes *Operation) view {
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}
 	return view{name: "objects", title: "Objects", routes: slices.Concat(routes,
-		gridView{v, changes != nil}.routes(), bulkView{v, changes.runs()}.routes())}
+		gridView{v, changes != nil}.routes(), bulkView{v, changes.runs()}.routes(), exportView{v}.routes())}
 }
 
 type objectsView struct {

@@ -89,7 +89,7 @@ func (v gridView) list(r *request) error {
 	}
 	if errs.KindOf(err) == errs.Invalid && err != nil {
 		f.Problem, f.Fields = messageOf(err)
-		f.Offered = offered(info, st, nil)
+		f.Offered = offered(info, st, nil, maxOffered)
 		r.RecordError(err)
 		return r.page(http.StatusBadRequest, "objects_list", info.Name, &f)
 	}
@@ -117,7 +117,7 @@ func (v gridView) list(r *request) error {
 
 // show adds the objects of a page, by columns.
 func (f *listForm) show(e editing, objects []store.Stored) {
-	f.Offered = offered(f.Store, e.st, objects)
+	f.Offered = offered(f.Store, e.st, objects, maxOffered)
 	names := f.Chosen
 	if len(names) == 0 {
 		names = usual(f.Store, e.st, objects)
