@@ -52,7 +52,8 @@ func TestManyObjectsAreChangedInTheConsole(t *testing.T) {
 	of := url.Values{"action": {"set"}, "field": {"title"}, "value": {`"<b>new</b>"`}, "all": {"true"},
 		"filter": {"year == 1900"}}
 	page := c.submit(http.StatusOK, "/console/objects/Items/bulk", of)
-	for _, want := range []string{"60 objects match.", "i000", "&lt;b&gt;new", "action=\"/console/objects/Items/bulk/run\""} {
+	for _, want := range []string{"60 objects match.", "i000", "&lt;b&gt;new",
+		"action=\"/console/objects/Items/bulk/run\""} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q: %s", want, page)
 		}
@@ -100,7 +101,8 @@ func TestManyObjectsAreChangedInTheConsole(t *testing.T) {
 	} {
 		c.submit(http.StatusBadRequest, strings.TrimSuffix(path, "/"), form)
 	}
-	c.submit(http.StatusForbidden, "/console/objects/Idents/bulk/run", url.Values{"action": {"delete"}, "all": {"true"}})
+	c.submit(http.StatusForbidden, "/console/objects/Idents/bulk/run",
+		url.Values{"action": {"delete"}, "all": {"true"}})
 	c.submit(http.StatusNotFound, "/console/objects/Tokens/bulk/run", url.Values{"action": {"delete"}, "all": {"true"}})
 	c.submit(http.StatusSeeOther, "/console/objects/Items/bulk/stop", nil)
 }

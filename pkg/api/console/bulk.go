@@ -154,7 +154,8 @@ func (p *bulkPage) chosen(ctx context.Context, st *store.Store, names *namer) er
 }
 
 func (p *bulkPage) sample(names *namer, o store.Stored) {
-	p.Samples = append(p.Samples, sample{names.named(p.Store.Name, o), shorten(string(object.Field(o.Body, p.Request.Field)), maxCell)})
+	p.Samples = append(p.Samples, sample{names.named(p.Store.Name, o),
+		shorten(string(object.Field(o.Body, p.Request.Field)), maxCell)})
 }
 
 // Objects are the uuids of those that were chosen.

@@ -83,7 +83,8 @@ func TestABulkChangeIsFollowed(t *testing.T) {
 		Refusals: []bulk.Refusal{{UUID: "a/b", Reason: hostile + turned}}}
 	v.last = &console.Run{By: hostile, Began: time.Now(), In: of, Progress: report}
 	r := is(t, l.get(l.Admin, tasks+"/bulk", "Hx-Request", "true"), http.StatusOK)
-	if shows(t, r, `<progress value="5000" max="10000"`, `hx-trigger="every 1s"`, "4,999", `action="/console/objects/Tasks/bulk/stop"`,
+	if shows(t, r, `<progress value="5000" max="10000"`, `hx-trigger="every 1s"`,
+		"4,999", `action="/console/objects/Tasks/bulk/stop"`,
 		"a%2Fb"); strings.Contains(r.Text, hostile) || strings.ContainsAny(r.Text, "\u202e\u2066") {
 		t.Error(r.Text)
 	}

@@ -66,7 +66,8 @@ func TestListsAreExported(t *testing.T) {
 	if text, _ = export("format=json&filter=year+%3D%3D+1"); strings.TrimSpace(text) != "[\n]" {
 		t.Errorf("%q", text)
 	}
-	shows(t, is(t, l.get(l.Admin, tasks+"/export?format=json&filter=n+%3D%3D+1"), http.StatusBadRequest), "<!doctype html>")
+	shows(t, is(t, l.get(l.Admin, tasks+"/export?format=json&filter=n+%3D%3D+1"), http.StatusBadRequest),
+		"<!doctype html>")
 	is(t, l.get(l.Admin, tasks+"/export?format=xlsx"), http.StatusBadRequest)
 	is(t, l.get(l.User, tasks+"/export?format=json"), http.StatusForbidden)
 	is(t, l.get(l.Admin, "/console/objects/none/export?format=json"), http.StatusNotFound)

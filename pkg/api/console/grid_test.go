@@ -46,7 +46,8 @@ func TestCellsFollowTheirValues(t *testing.T) {
 	l := startGrid(t)
 	l.save("Tasks", "one", `{"title":"<b>One</b>","year":1990,"done":true,"due":"2026-01-02T03:04:05+02:00",
 		"note":"secret","n":12345678901234567890,"a":{"b":1},"off":false}`)
-	r := is(t, l.get(l.Admin, tasks+"?cols=title&cols=year&cols=done&cols=due&cols=n&cols=a&cols=off&cols=note&cols=uuid"),
+	r := is(t, l.get(l.Admin, tasks+"?cols=title&cols=year&cols=done&cols=due&cols=n&cols=a&cols=off&cols=note&"+
+		"cols=uuid"),
 		http.StatusOK)
 	shows(t, r, `<td class="num" data-edit="number" data-field="year" data-value="1990">1990</td>`,
 		`<time datetime="2026-01-02T01:04:05Z" title="2026-01-02 01:04:05 UTC">2026-01-02 01:04:05</time>`,
@@ -59,7 +60,8 @@ func TestCellsFollowTheirValues(t *testing.T) {
 		}
 	}
 	// Chosen columns stay on other pages; none chosen are the usual ones.
-	shows(t, r, `cols=title&amp;cols=year`, `name="cols" value="created"`, `href="/console/objects/Tasks">The usual ones`)
+	shows(t, r, `cols=title&amp;cols=year`, `name="cols" value="created"`,
+		`href="/console/objects/Tasks">The usual ones`)
 	shows(t, is(t, l.get(l.Admin, tasks), http.StatusOK), `data-column="updated"`)
 	many := url.Values{}
 	for i := range 500 {
@@ -77,7 +79,8 @@ func TestHeadersSortWhereAnIndexHasTheOrder(t *testing.T) {
 		l.save("Tasks", fmt.Sprintf("t%d", i), fmt.Sprintf(`{"year":%d,"n":%d}`, 2000-i, i))
 	}
 	r := is(t, l.get(l.Admin, tasks+"?cols=year&cols=n&cols=tags"), http.StatusOK)
-	shows(t, r, `data-column="year" class="num"><a href="/console/objects/Tasks?cols=year&amp;cols=n&amp;cols=tags&amp;sort=year">`,
+	shows(t, r, `data-column="year" class="num"><a href="/console/objects/Tasks?cols=year&amp;cols=n&amp;`+
+		`cols=tags&amp;sort=year">`,
 		`data-column="uuid"><a href="/console/objects/Tasks?cols=year&amp;cols=n&amp;cols=tags&amp;sort=uuid">`)
 	if n := strings.Count(r.Text, "Add an index on it"); n != 2 {
 		t.Errorf("%d columns lack an index: %s", n, r.Text)
@@ -174,7 +177,8 @@ func TestCellsAreChangedInPlace(t *testing.T) {
 		"somebody else has changed the object") {
 		t.Error(text)
 	}
-	if text := edit(http.StatusBadRequest, "year", "-1", now.Revision); !strings.Contains(text, "must be a number from 0") {
+	if text := edit(http.StatusBadRequest, "year", "-1", now.Revision); !strings.Contains(text,
+		"must be a number from 0") {
 		t.Error(text)
 	}
 	for _, value := range []string{"{}", "[]", "1,\"note\":2", "nul", `"`, "\x00"} {

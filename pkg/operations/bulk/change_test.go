@@ -39,7 +39,8 @@ func open(t *testing.T) *store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = backend.Close() })
-	st, err := store.Open(t.Context(), backend, store.Options{Name: "Items", Schema: kept{}, Private: []string{"secret"},
+	st, err := store.Open(t.Context(), backend, store.Options{Name: "Items", Schema: kept{},
+		Private: []string{"secret"},
 		Indexes: []query.Index{query.NewIndex([]string{"state"})}})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,8 @@ func TestEachObjectIsCounted(t *testing.T) {
 			"changed 1, same 1, deleted 0, gone 0, refused 0 of 2"},
 		{bulk.Request{Action: bulk.Set, Field: "n", Value: `1.0`, Objects: "b"},
 			"changed 1, same 0, deleted 0, gone 0, refused 0 of 1"},
-		{bulk.Request{Action: bulk.Delete, Objects: "a\nb\nnone"}, "changed 0, same 0, deleted 2, gone 1, refused 0 of 3"},
+		{bulk.Request{Action: bulk.Delete, Objects: "a\nb\nnone"},
+			"changed 0, same 0, deleted 2, gone 1, refused 0 of 3"},
 		{bulk.Request{Action: bulk.Delete, All: true, Filter: `state == "old"`},
 			"changed 0, same 0, deleted 1, gone 0, refused 0 of 1"},
 	} {
@@ -141,7 +143,8 @@ func TestEachObjectIsCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprintf("changed %d, same %d, deleted %d, gone %d, refused %d of %d", r.Changed, r.Same, r.Deleted,
+		if got := fmt.Sprintf("changed %d, same %d, deleted %d, gone %d, refused %d of %d",
+			r.Changed, r.Same, r.Deleted,
 			r.Gone, r.Refused, r.Total); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.of, got, c.want)
 		}
@@ -152,10 +155,14 @@ func TestRequestsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	st := open(t)
 	for _, q := range []bulk.Request{
-		{Action: "", Objects: "a"}, {Action: bulk.Set, Objects: "a", Value: "1"}, {Action: bulk.Set, Objects: "a", Field: "n"},
-		{Action: bulk.Set, Objects: "a", Field: "n", Value: `1,"secret":2`}, {Action: bulk.Set, Objects: "a", Field: "secret", Value: "1"},
-		{Action: bulk.Set, Objects: "a", Field: "_x", Value: "1"}, {Action: bulk.Set, Objects: "a", Field: "uuid", Value: `"x"`},
-		{Action: bulk.Remove, Objects: "a", Field: "created"}, {Action: bulk.Delete}, {Action: bulk.Delete, Objects: "a/b"},
+		{Action: "", Objects: "a"}, {Action: bulk.Set, Objects: "a", Value: "1"},
+		{Action: bulk.Set, Objects: "a", Field: "n"},
+		{Action: bulk.Set, Objects: "a", Field: "n", Value: `1,"secret":2`},
+		{Action: bulk.Set, Objects: "a", Field: "secret", Value: "1"},
+		{Action: bulk.Set, Objects: "a", Field: "_x", Value: "1"},
+		{Action: bulk.Set, Objects: "a", Field: "uuid", Value: `"x"`},
+		{Action: bulk.Remove, Objects: "a", Field: "created"}, {Action: bulk.Delete},
+		{Action: bulk.Delete, Objects: "a/b"},
 		{Action: bulk.Delete, All: true, Filter: "nonsense ("}, {Action: bulk.Delete, All: true, Filter: "n == 1"},
 	} {
 		if _, err := bulk.Run(admin(t), st, q, nil, host()); errs.KindOf(err) != errs.Invalid || err == nil {
