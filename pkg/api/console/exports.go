@@ -85,7 +85,7 @@ func (v exportView) export(r *request) error {
 		columns = slices.DeleteFunc(offered(info, st, page.Objects, maxExported),
 			func(name string) bool { return strings.Contains(name, ".") })
 	}
-	if err := v.send(r, ctx, st, options, page, encoderOf(format, columns, r.Exchange)); err != nil {
+	if err := v.send(ctx, r, st, options, page, encoderOf(format, columns, r.Exchange)); err != nil {
 		r.RecordError(err)
 		panic(http.ErrAbortHandler)
 	}
@@ -93,7 +93,7 @@ func (v exportView) export(r *request) error {
 }
 
 // send writes a page of objects and those that follow, as long as the user is an admin.
-func (v exportView) send(r *request, ctx context.Context, st *store.Store, o store.ListOptions, page store.List,
+func (v exportView) send(ctx context.Context, r *request, st *store.Store, o store.ListOptions, page store.List,
 	to encoder) error {
 	if err := to.begin(); err != nil {
 		return err

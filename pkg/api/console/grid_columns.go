@@ -187,7 +187,7 @@ func (e editing) kind(name string, value json.RawMessage) string {
 	if len(value) == 0 {
 		return declared
 	}
-	found := ""
+	var found string
 	switch c := value[0]; {
 	case c == '"':
 		found = "string"
