@@ -41,7 +41,13 @@ var costlyRows = []costlyRoutes{
 		GET /console/docs GET /console/docs/* GET /console/docs/search
 		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/model GET /console/model/{store}
+		GET /console/configuration/add GET /console/configuration/changes GET /console/configuration/changes/{number}
+		GET /console/configuration/limits GET /console/configuration/new-store GET /console/configuration/settings
+		GET /console/configuration/settings/{kind}/{name} GET /console/configuration/settings/{kind}/{name}/remove
+		GET /console/configuration/stores/{store}/edit/{section} GET /console/configuration/stores/{store}/field
+		GET /console/configuration/stores/{store}/remove GET /console/configuration/stores/{store}/remove-field
 		GET /console/model/{store}/names GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
+		GET /console/objects/{store}/bulk GET /console/objects/{store}/export
 		GET /console/objects/{store}/object/{uuid} GET /console/objects/{store}/object/{uuid}/delete
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index}/preview
@@ -69,7 +75,13 @@ var costlyRows = []costlyRoutes{
 	{name: "forms of the console", head: 2 << 20, body: 2 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
 		routes: `
 		POST /console/first POST /console/letters POST /console/login POST /console/login/passkey POST /console/logout
+		POST /console/configuration/changes/{number} POST /console/configuration/limits
+		POST /console/configuration/new-store POST /console/configuration/settings/{kind}/{name}
+		POST /console/configuration/settings/{kind}/{name}/remove
+		POST /console/configuration/stores/{store}/edit/{section} POST /console/configuration/stores/{store}/field
+		POST /console/configuration/stores/{store}/remove POST /console/configuration/stores/{store}/remove-field
 		POST /console/model/{store}/test
+		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete
@@ -85,6 +97,7 @@ var costlyRows = []costlyRoutes{
 		routes: `POST /authors POST /books`},
 	{name: "runs of the console", head: 2 << 20, body: 24 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
 		routes: `
+		POST /console/objects/{store}/bulk/run POST /console/objects/{store}/bulk/stop
 		POST /console/schemas POST /console/schemas/stop POST /console/verify POST /console/verify/stop`},
 }
 

@@ -107,7 +107,7 @@ func (v *modelEdit) field(r *request, d *ModelDocument) (*modelForm, error) {
 		if err != nil || !ok {
 			return nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
 		}
-		if err := setField(schema, name, o); err != nil {
+		if err := setFieldSchema(schema, name, o); err != nil {
 			return nil, err
 		}
 		return &ModelDraft{Schemas: map[string]json.RawMessage{store: encodeJSON(schema)}}, nil
@@ -140,8 +140,8 @@ func shownField(schema *ordered.Object, name string) (*ordered.Object, error) {
 	return base, nil
 }
 
-// setField sets a field of a schema; name is "" for a new one.
-func setField(schema *ordered.Object, name string, sent *ordered.Object) error {
+// setFieldSchema sets a field of a schema; name is "" for a new one.
+func setFieldSchema(schema *ordered.Object, name string, sent *ordered.Object) error {
 	properties := schema.Object("properties")
 	if name == "" {
 		name, _ = sent.Get("name").(string)

@@ -51,16 +51,15 @@ type LogEvent struct {
 	event.Envelope
 }
 
-func (c *Console) objects(o *Objects) view {
+func (c *Console) objects(o *Objects, changes *Operation) view {
 	if o == nil {
 		return view{}
 	}
 	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
 		history: o.History, names: c.names}
 	const one = "/objects/:store/object/:uuid"
-	return view{name: "objects", title: "Objects", routes: []route{
+	routes := []route{
 		get("/objects", v.stores),
-		limitedAs(httpkit.List, get("/objects/:store", v.list)),
 		get("/objects/:store/new", v.newObject), keeping(post("/objects/:store/new", v.create)),
 		keeping(post("/objects/:store/check", v.check)),
 		keeping(limitedAs(httpkit.List, post("/objects/:store/pick", v.pick))),
@@ -71,7 +70,9 @@ func (c *Console) objects(o *Objects) view {
 		get(one+"/files/:property/:index", v.download), get(one+"/files/:property/:index/preview", v.preview),
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
-	}}
+	}
+	return view{name: "objects", title: "Objects", routes: slices.Concat(routes,
+		gridView{v, changes != nil}.routes(), bulkView{v, changes.runs()}.routes(), exportView{v}.routes())}
 }
 
 type objectsView struct {
@@ -155,18 +156,10 @@ func (v *objectsView) countAll(ctx context.Context) []storeRow {
 	return rows
 }
 
-// objectRow is a row of a list.
-type objectRow struct {
-	UUID, Updated string
-	Cells         []string
-}
-
 // Bounds of a list.
 const (
 	listPage     = 50
 	maxListBytes = 1 << 20
-	maxColumns   = 4
-	maxCell      = 80
 )
 
 // valueAt returns the value of a field, which an index may name: one of the object in a field, too.
@@ -178,39 +171,6 @@ func valueAt(body []byte, name string) json.RawMessage {
 		}
 	}
 	return value
-}
-
-// columns returns the fields that a list shows besides the uuid: those of the indexes, and then others whose
-// values are no objects and no arrays, in the order of the objects.
-func columns(info StoreInfo, rows []store.Stored) (names []string) {
-	add := func(name string) {
-		if len(names) < maxColumns && len(name) <= maxCell && !slices.Contains(names, name) && name != "uuid" &&
-			name != "created" && name != "updated" {
-			names = append(names, name)
-		}
-	}
-	for _, fields := range info.Indexes {
-		for _, name := range fields {
-			add(strings.TrimSuffix(strings.TrimPrefix(name, "-"), "[]"))
-		}
-	}
-	for _, row := range rows {
-		_ = object.Each(row.Body, func(name string, value []byte) bool {
-			if value[0] != '{' && value[0] != '[' {
-				add(name)
-			}
-			return len(names) < maxColumns
-		})
-	}
-	return names
-}
-
-// cell returns a value as a list shows it.
-func cell(value json.RawMessage) string {
-	if text, ok := object.Text(value); ok {
-		return shorten(text, maxCell)
-	}
-	return shorten(string(value), maxCell)
 }
 
 // shorten returns the beginning of a text.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,11 @@ func (v *objectsView) newObject(r *request) error {
 	if err != nil {
 		return err
 	}
-	p := v.withPickers(objectPage{Store: info, Text: newText(st)}, st, nil)
+	text, err := v.duplicated(r, st)
+	if err != nil {
+		return err
+	}
+	p := v.withPickers(objectPage{Store: info, Text: cmp.Or(text, newText(st))}, st, nil)
 	return r.Page("objects_new", "New object of "+info.Name, p)
 }
 

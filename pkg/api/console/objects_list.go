@@ -3,25 +3,44 @@ package console
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"belfry/internal/count"
 	"belfry/pkg/errs"
-	"belfry/pkg/object"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
 )
+
+// gridView is the list of the objects of a store.
+type gridView struct {
+	objects *objectsView
+	bulk    bool // many objects can be changed at once
+}
+
+func (v gridView) routes() []route {
+	return []route{
+		limitedAs(httpkit.List, get("/objects/:store", v.list)),
+		forScript(post("/objects/:store/object/:uuid/cell", v.edit)),
+	}
+}
 
 // listForm is the data of the page of a list.
 type listForm struct {
 	Store             StoreInfo
 	Words             string // q
 	Filter, Sort      string
+	Chosen            []string // columns; nil: the usual ones
+	Offered           []string // fields that can be columns
+	Building          filterForm
+	Bulk              bool   // several objects can be changed at once
 	Request           string // of the API; "" when it does not list the store
-	Columns           []string
-	Rows              []objectRow
+	Columns           []gridColumn
+	Rows              []gridRow
 	Next, Prev, First string // URLs of other pages; "" for none
+	Here              string // URL of the list as it is, for saving it
 	Count             string // how many objects match; "" if it was not requested
 	CountURL          string // of the same page with the exact count
 	EstimateURL       string // and with an estimate
@@ -31,8 +50,8 @@ type listForm struct {
 }
 
 // list shows a page of the objects of a store.
-func (v *objectsView) list(r *request) error {
-	info, st, err := v.store(r)
+func (v gridView) list(r *request) error {
+	info, st, err := v.objects.store(r)
 	if err != nil {
 		return err
 	}
@@ -40,8 +59,13 @@ func (v *objectsView) list(r *request) error {
 	if err != nil {
 		return err
 	}
+	query := r.Exchange.Query()
 	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")),
-		Sort: strings.TrimSpace(r.Query("sort"))}
+		Sort: strings.TrimSpace(r.Query("sort")), Chosen: chosenColumns(st, query["cols"]),
+		Building: readFilterForm(query), Bulk: v.bulk && !info.Fixed}
+	if built, ok := f.Building.build(typesOf(st)); ok && built != "" {
+		f.Filter = built
+	}
 	if info.List {
 		f.Request = listRequest(r.Base().At(info.URL), f.Words, f.Filter, f.Sort)
 	}
@@ -52,8 +76,9 @@ func (v *objectsView) list(r *request) error {
 	here := []string{"cursor", options.Cursor, "before", options.Before}
 	f.CountURL = f.pageURL(append(here, "count", string(store.CountExact))...)
 	f.EstimateURL = f.pageURL(append(here, "count", string(store.CountEstimate))...)
+	f.Here = f.pageURL()
 	if options.Cursor != "" || options.Before != "" {
-		f.First = f.pageURL()
+		f.First = f.Here
 	}
 	if mode := r.Query("count"); mode != "" {
 		options.Count, err = store.ParseCount(mode)
@@ -64,8 +89,9 @@ func (v *objectsView) list(r *request) error {
 	}
 	if errs.KindOf(err) == errs.Invalid && err != nil {
 		f.Problem, f.Fields = messageOf(err)
+		f.Offered = offered(info, st, nil, maxOffered)
 		r.RecordError(err)
-		return r.page(400, "objects_list", info.Name, f)
+		return r.page(http.StatusBadRequest, "objects_list", info.Name, &f)
 	}
 	if err != nil {
 		return err
@@ -85,16 +111,65 @@ func (v *objectsView) list(r *request) error {
 	if f.Plan, err = indented(page.Plan); err != nil {
 		return err
 	}
-	f.Columns = columns(info, page.Objects)
-	for _, o := range page.Objects {
-		row := objectRow{UUID: o.UUID, Cells: make([]string, len(f.Columns))}
-		for i, name := range f.Columns {
-			row.Cells[i] = cell(valueAt(o.Body, name))
-		}
-		row.Updated, _ = object.Text(object.Field(o.Body, "updated"))
-		f.Rows = append(f.Rows, row)
+	f.show(newCellEditor(info, st, v.objects.names), page.Objects)
+	return r.Page("objects_list", info.Name, &f)
+}
+
+// show adds the objects of a page, by columns.
+func (f *listForm) show(e cellEditor, objects []store.Stored) {
+	f.Offered = offered(f.Store, e.st, objects, maxOffered)
+	names := f.Chosen
+	if len(names) == 0 {
+		names = usual(f.Store, e.st, objects)
 	}
-	return r.Page("objects_list", info.Name, f)
+	for _, name := range names {
+		f.Columns = append(f.Columns, f.column(e, name))
+	}
+	for _, o := range objects {
+		f.Rows = append(f.Rows, gridRow{named: e.names.named(f.Store.Name, o), Revision: o.Revision,
+			Fixed: f.Store.Fixed, Bulk: f.Bulk, Cells: e.cells(o.Body, names)})
+	}
+}
+
+// objects implements showsObjects.
+func (f *listForm) objects() (all []*named) {
+	for _, row := range f.Rows {
+		all = append(all, row.objects()...)
+	}
+	return all
+}
+
+// column returns a column with the URL of the list in its order.
+func (f *listForm) column(e cellEditor, name string) gridColumn {
+	c := gridColumn{Name: name, Kind: e.types[name], Editable: !strings.Contains(name, ".") && e.may(name)}
+	if !ordering(f.Store, name) || f.Words != "" {
+		return c
+	}
+	next := *f
+	next.Sort = name
+	switch f.Sort {
+	case name:
+		c.Ordered, next.Sort = "ascending", "-"+name
+	case "-" + name:
+		c.Ordered = "descending"
+	}
+	c.Sort = next.pageURL()
+	return c
+}
+
+// By returns the column of the uuid.
+func (f *listForm) By() gridColumn { return f.column(cellEditor{}, "uuid") }
+
+// UsualURL returns the URL of the list with the usual columns.
+func (f *listForm) UsualURL() string {
+	usual := *f
+	usual.Chosen = nil
+	return usual.pageURL()
+}
+
+// Shows reports whether a field is a column.
+func (f *listForm) Shows(name string) bool {
+	return slices.ContainsFunc(f.Columns, func(c gridColumn) bool { return c.Name == name })
 }
 
 // countText returns the number of matching objects in words.
@@ -130,6 +205,9 @@ func (f listForm) pageURL(more ...string) string {
 		if pair[1] != "" {
 			query.Set(pair[0], pair[1])
 		}
+	}
+	if len(f.Chosen) > 0 {
+		query["cols"] = f.Chosen
 	}
 	target := pathOf("objects", f.Store.Name)
 	if len(query) > 0 {

@@ -524,7 +524,8 @@ func TestListsFollowTheirIndexes(t *testing.T) {
 			}
 		}
 	}
-	has(list(), `<th scope="col">author</th><th scope="col">year</th><th scope="col">tags</th><th scope="col">address.city</th>`, "<td class=\"clip\">1807</td>", "Rome 7<", `[&#34;red&#34;,&#34;n7&#34;]`)
+	has(list(), `data-column="author"`, `data-column="year"`, `data-column="tags"`, `data-column="address.city"`,
+		`data-field="year" data-value="1807">1807</td>`, "Rome 7<", `[&#34;red&#34;,&#34;n7&#34;]`)
 	has(list("filter", `author == "ada" && (year < 1803 || year > 1857)`, "sort", "-year", "count", "exact"),
 		"5 objects match.", "b59", "b00", "&#34;merged&#34;")
 	has(list("filter", `"n7" in tags`), "b07", "&#34;tags[]&#34;")

@@ -19,7 +19,7 @@ import (
 // Operation is an operation that admins run. Its form, its page and its runs come from the value of the operation.
 type Operation struct {
 	Path   string // below /console
-	Title  string // of its page, which the navigation has; "": the view that the path begins with shows its form
+	Title  string // of its page, which the navigation has; "": the view that the path begins with has them
 	Kind   string // what a run is: "verification"
 	About  string // what a run does
 	Button string
@@ -127,6 +127,14 @@ func (o Options) operation(path string) *Operation {
 	return &o.Operations[at]
 }
 
+// runs returns the runs of an operation; nil without it.
+func (o *Operation) runs() Runs {
+	if o == nil {
+		return nil
+	}
+	return o.Runs
+}
+
 // last returns the last run of an operation; nil also without the operation.
 func (o *Operation) last(ctx context.Context) (*Run, error) {
 	if o == nil {
@@ -140,6 +148,9 @@ func (c *Console) operations(o Options) (views []view, within map[string][]route
 	within = map[string][]route{}
 	for _, op := range o.Operations {
 		v := operationView{Operation: op, names: c.names, present: presentCopies}
+		if op.Title == "" && op.Runs != nil {
+			continue // its view has the form, and the page
+		}
 		if op.Title == "" {
 			of, _, _ := strings.Cut(op.Path, "/")
 			within[of] = append(within[of], post("/"+op.Path, v.start))

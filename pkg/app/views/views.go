@@ -87,7 +87,7 @@ func (v *Views) measure(relay *outbox.Relay) {
 		Serving: v.System.Serving,
 		Records: func() *store.Store { return v.Served.Now().Set.Store(config.TokenStore) },
 	}
-	for _, o := range command.Operations {
+	for _, o := range slices.Concat(command.Operations, command.ConsoleOperations) {
 		if j := o.Job(host); j != nil {
 			v.measured.jobs = append(v.measured.jobs, j)
 		}

@@ -1,0 +1,261 @@
+// The list of the objects of a store: times of this place, editing in place, choosing rows, the keyboard, the widths of
+// columns, and saved filters. Without it the page still lists, filters and changes.
+'use strict';
+
+const localTime = (at) => {
+  const two = (n) => String(n).padStart(2, '0');
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` +
+    `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+};
+
+const showTimes = (within) => {
+  for (const time of within.querySelectorAll('time[datetime]')) {
+    const at = new Date(time.dateTime);
+    if (!Number.isNaN(at.getTime())) time.textContent = localTime(at);
+  }
+};
+
+// What this browser keeps may be missing, or of another version.
+const kept = (key) => {
+  try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
+};
+const keep = (key, value) => {
+  try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* it is not kept */ }
+};
+
+// Editing in place.
+const begin = (cell) => {
+  const row = cell.closest('tr');
+  if (!cell.dataset.edit || !row.dataset.edit || cell.classList.contains('editing')) return;
+  const kind = cell.dataset.edit;
+  const value = cell.dataset.value;
+  const before = kind === 'string' && value ? JSON.stringify(JSON.parse(value)) : value;
+  const old = [...cell.childNodes];
+  let input;
+  if (kind === 'boolean') {
+    input = document.createElement('select');
+    for (const value of before ? ['true', 'false'] : ['', 'true', 'false']) {
+      const option = new Option(value || 'no value', value);
+      input.append(option);
+    }
+    input.value = before;
+  } else {
+    input = document.createElement('input');
+    if (kind === 'number') input.inputMode = 'decimal';
+    input.value = kind === 'string' && before ? JSON.parse(before) : before;
+  }
+  input.setAttribute('aria-label', `${cell.dataset.field} of ${row.dataset.uuid}`);
+  const wrong = document.createElement('span');
+  wrong.className = 'wrong';
+  wrong.setAttribute('role', 'alert');
+  cell.classList.add('editing');
+  cell.replaceChildren(input, wrong);
+  input.focus();
+  input.select?.();
+  let busy = false;
+  const end = () => {
+    cell.classList.remove('editing', 'saving');
+    cell.replaceChildren(...old);
+  };
+  const save = async () => {
+    if (busy) return;
+    const text = kind === 'string' ? JSON.stringify(input.value) : input.value.trim();
+    if (text === before || (kind === 'string' && !before && input.value === '')) {
+      end();
+      focusCell(cell);
+      return;
+    }
+    const body = new URLSearchParams({ field: cell.dataset.field, value: text, revision: row.dataset.revision });
+    for (const other of row.querySelectorAll('td[data-field]')) body.append('cols', other.dataset.field);
+    busy = true;
+    cell.classList.add('saving');
+    let problem;
+    try {
+      const reply = await fetch(row.dataset.edit, { method: 'POST', body, redirect: 'error' });
+      if (reply.ok) {
+        const table = document.createElement('table');
+        table.innerHTML = `<tbody>${await reply.text()}</tbody>`;
+        const next = table.querySelector('tr');
+        const at = [...row.cells].indexOf(cell);
+        const chosen = row.querySelector('input[name="uuid"]');
+        if (chosen) next.querySelector('input[name="uuid"]').checked = chosen.checked;
+        showTimes(next);
+        row.replaceWith(next);
+        focusCell(next.cells[at]);
+        return;
+      }
+      const said = await reply.json();
+      problem = (said.errors ?? []).map((e) => e.message ?? e.detail).filter(Boolean).join('; ') || said.detail ||
+        said.title;
+    } catch {
+      problem = 'It could not be saved: belfry did not reply.';
+    }
+    busy = false;
+    cell.classList.remove('saving');
+    input.setAttribute('aria-invalid', 'true');
+    wrong.textContent = problem;
+  };
+  input.addEventListener('keydown', (event) => {
+    event.stopPropagation();
+    if (event.key === 'Enter') { event.preventDefault(); save(); }
+    if (event.key === 'Escape') { event.preventDefault(); end(); focusCell(cell); }
+  });
+  input.addEventListener('blur', () => { if (!wrong.textContent && cell.isConnected) save(); });
+};
+
+// The keyboard: one cell of the table is in the order of the Tab key, and the arrows move to others.
+let focused;
+const focusCell = (cell, look = true) => {
+  if (!cell) return;
+  focused?.removeAttribute('tabindex');
+  focused = cell;
+  cell.tabIndex = 0;
+  if (look) cell.focus();
+};
+
+const move = (cell, key) => {
+  const row = cell.parentElement, rows = [...row.parentElement.rows];
+  const at = row.rowIndex - rows[0].rowIndex, column = cell.cellIndex;
+  switch (key) {
+    case 'ArrowRight': return row.cells[column + 1];
+    case 'ArrowLeft': return row.cells[column - 1];
+    case 'ArrowDown': return rows[at + 1]?.cells[column];
+    case 'ArrowUp': return rows[at - 1]?.cells[column];
+    case 'Home': return row.cells[0];
+    case 'End': return row.cells[row.cells.length - 1];
+    default: return undefined;
+  }
+};
+
+const cells = document.getElementById('cells');
+if (cells) {
+  showTimes(cells);
+  const body = cells.tBodies[0];
+  focusCell(body.rows[0]?.cells[0], false);
+  body.addEventListener('dblclick', (event) => {
+    const cell = event.target.closest('td[data-edit]');
+    if (cell && !event.target.closest('input, select')) begin(cell);
+  });
+  body.addEventListener('click', (event) => {
+    const cell = event.target.closest('td, th');
+    if (cell && !event.target.closest('a, input, select')) focusCell(cell);
+  });
+  body.addEventListener('keydown', (event) => {
+    const cell = event.target;
+    if (!cell.matches('td, th') || event.ctrlKey || event.metaKey || event.altKey) return;
+    const box = cell.parentElement.querySelector('input[name="uuid"]');
+    if (event.key === 'Enter') {
+      if (cell.dataset.edit) begin(cell);
+      else (cell.querySelector('a') ?? cell.querySelector('input'))?.click();
+    } else if (event.key === ' ' && box) {
+      box.click();
+    } else {
+      const next = move(cell, event.key);
+      if (!next) return;
+      focusCell(next);
+    }
+    event.preventDefault();
+  });
+
+  // Choosing all rows of the page.
+  const head = cells.tHead.querySelector('.choose');
+  const boxes = () => [...body.querySelectorAll('input[name="uuid"]')];
+  if (head) {
+    const all = document.createElement('input');
+    all.type = 'checkbox';
+    all.setAttribute('aria-label', 'Choose all of this page');
+    head.replaceChildren(all);
+    const chosen = document.getElementById('chosen');
+    const count = () => {
+      const n = boxes().filter((box) => box.checked).length;
+      all.checked = n > 0 && n === boxes().length;
+      all.indeterminate = n > 0 && !all.checked;
+      if (chosen) chosen.textContent = n ? `${n} chosen.` : '';
+    };
+    all.addEventListener('change', () => {
+      for (const box of boxes()) box.checked = all.checked;
+      count();
+    });
+    body.addEventListener('change', count);
+    count();
+  }
+
+  // The widths of columns, by the name of the column.
+  const widthKey = `belfry-widths:${cells.dataset.store}`;
+  const widths = kept(widthKey);
+  const columns = [...cells.tHead.querySelectorAll('th[data-column]')];
+  const setWidths = () => {
+    if (!columns.some((th) => widths[th.dataset.column])) return;
+    cells.classList.add('sized');
+    for (const th of columns) th.style.width = `${widths[th.dataset.column] ?? 160}px`;
+  };
+  for (const th of columns) {
+    const handle = document.createElement('button');
+    handle.type = 'button';
+    handle.className = 'resize';
+    handle.setAttribute('aria-label', `Width of ${th.dataset.column}: arrow keys change it`);
+    th.append(handle);
+    const set = (width) => {
+      for (const other of columns) widths[other.dataset.column] ??= Math.round(other.getBoundingClientRect().width);
+      widths[th.dataset.column] = Math.min(Math.max(Math.round(width), 48), 1200);
+      setWidths();
+    };
+    handle.addEventListener('pointerdown', (event) => {
+      event.preventDefault();
+      const from = event.clientX, width = th.getBoundingClientRect().width;
+      handle.setPointerCapture(event.pointerId);
+      const drag = (moved) => set(width + moved.clientX - from);
+      handle.addEventListener('pointermove', drag);
+      handle.addEventListener('lostpointercapture', () => {
+        handle.removeEventListener('pointermove', drag);
+        keep(widthKey, widths);
+      }, { once: true });
+    });
+    handle.addEventListener('keydown', (event) => {
+      const by = { ArrowLeft: -16, ArrowRight: 16 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      set(th.getBoundingClientRect().width + by);
+      keep(widthKey, widths);
+    });
+  }
+  setWidths();
+}
+
+// Saved filters: this browser keeps them, by store.
+const saved = document.getElementById('saved');
+if (saved) {
+  const key = `belfry-filters:${saved.dataset.store}`;
+  const list = saved.querySelector('ul');
+  const path = saved.dataset.here.split('?')[0];
+  const show = () => {
+    list.replaceChildren(...Object.entries(kept(key)).map(([name, query]) => {
+      const item = document.createElement('li');
+      const link = document.createElement('a');
+      link.textContent = name;
+      link.href = `${path}?${query}`;
+      const remove = document.createElement('button');
+      remove.type = 'button';
+      remove.className = 'quiet bad';
+      remove.textContent = 'Remove';
+      remove.setAttribute('aria-label', `Remove ${name}`);
+      remove.addEventListener('click', () => {
+        const all = kept(key);
+        delete all[name];
+        keep(key, all);
+        show();
+      });
+      item.append(link, remove);
+      return item;
+    }));
+  };
+  saved.querySelector('form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    const name = saved.querySelector('input');
+    keep(key, { ...kept(key), [name.value]: saved.dataset.here.split('?')[1] ?? '' });
+    name.value = '';
+    show();
+  });
+  show();
+  saved.hidden = false;
+}

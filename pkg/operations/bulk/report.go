@@ -1,0 +1,184 @@
+// Package bulk changes, deletes and loads many objects of a store for an admin: each by itself, as the admin could one
+// after the other. An object that is refused is reported with the reason, and the run continues.
+//
+// A run is not atomic. One that ends early leaves what it has done, and its last report says how much that is.
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"belfry/internal/backoff"
+	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
+)
+
+const (
+	maxListed   = 100 // refusals that a report lists
+	maxReason   = 300 // bytes
+	maxFields   = 5   // violations of one object
+	writers     = 8   // objects in progress
+	reportEvery = 200 * time.Millisecond
+	checkEvery  = time.Second // of whether the run may continue
+	attempts    = 8           // at an object while the stores are unavailable
+)
+
+// Report is what a run has done so far, and at its end.
+type Report struct {
+	Store    string    `json:"store"`
+	Total    int64     `json:"total"`             // objects that are to be handled; 0 if that is not known
+	Created  int64     `json:"created,omitempty"` // by an import
+	Changed  int64     `json:"changed,omitempty"`
+	Deleted  int64     `json:"deleted,omitempty"`
+	Same     int64     `json:"same,omitempty"`    // there was nothing to change
+	Skipped  int64     `json:"skipped,omitempty"` // existed, and an import leaves these
+	Gone     int64     `json:"gone,omitempty"`    // deleted since
+	Refused  int64     `json:"refused,omitempty"`
+	Refusals []Refusal `json:"refusals,omitempty"` // the first
+	More     bool      `json:"more,omitempty"`     // more objects match than a run handles
+}
+
+// Refusal is an object that a run did not change.
+type Refusal struct {
+	UUID   string `json:"uuid,omitempty"`
+	Line   int64  `json:"line,omitempty"` // of an import
+	Reason string `json:"reason"`
+}
+
+// Handled is how many objects are done with.
+func (r Report) Handled() int64 {
+	return r.Created + r.Changed + r.Deleted + r.Same + r.Skipped + r.Gone + r.Refused
+}
+
+// Unlisted is how many refusals the report only counts.
+func (r Report) Unlisted() int64 { return r.Refused - int64(len(r.Refusals)) }
+
+// outcome is what has become of an object.
+type outcome int
+
+const (
+	created outcome = iota
+	changed
+	deleted
+	same
+	skipped
+	gone
+)
+
+// Host is where a run happens.
+type Host struct {
+	Log    *slog.Logger
+	Report func(Report)                    // is called with each progress, and at the end
+	May    func(ctx context.Context) error // returns why the run must not continue
+}
+
+// tally collects a report. It is safe for concurrent use.
+type tally struct {
+	host Host
+
+	mu       sync.Mutex
+	now      Report
+	reported time.Time
+	checked  time.Time
+}
+
+// may reports at intervals whether the run may continue.
+func (t *tally) may(ctx context.Context) error {
+	t.mu.Lock()
+	due := time.Since(t.checked) >= checkEvery
+	if due {
+		t.checked = time.Now()
+	}
+	t.mu.Unlock()
+	if !due || t.host.May == nil {
+		return ctx.Err()
+	}
+	return errors.Join(ctx.Err(), t.host.May(ctx))
+}
+
+// add counts an object.
+func (t *tally) add(what outcome) {
+	t.change(func(r *Report) {
+		*[...]*int64{&r.Created, &r.Changed, &r.Deleted, &r.Same, &r.Skipped, &r.Gone}[what]++
+	})
+}
+
+// refuse counts an object that was refused.
+func (t *tally) refuse(of Refusal) {
+	t.change(func(r *Report) {
+		if r.Refused++; len(r.Refusals) < maxListed {
+			of.Reason = httpkit.Truncate(of.Reason, maxReason)
+			r.Refusals = append(slices.Clone(r.Refusals), of)
+		}
+	})
+}
+
+func (t *tally) change(with func(*Report)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	with(&t.now)
+	if time.Since(t.reported) >= reportEvery {
+		t.reported = time.Now()
+		t.host.Report(t.now)
+	}
+}
+
+// end reports the last state, and returns it.
+func (t *tally) end() *Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.now
+	t.host.Report(last)
+	return &last
+}
+
+// attempt does something with an object, again while the stores are unavailable, and counts what has become of it. It
+// returns an error only if the run can't continue.
+func (t *tally) attempt(ctx context.Context, of Refusal, do func() (outcome, error)) error {
+	retry := backoff.New(100*time.Millisecond, 5*time.Second)
+	for {
+		what, err := do()
+		kind := errs.KindOf(err)
+		switch {
+		case err == nil:
+			t.add(what)
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case kind == errs.NotFound:
+			t.add(gone)
+			return nil
+		case kind == errs.Unavailable || kind == errs.Limited:
+			if retry.Failed() >= attempts || retry.Wait(ctx) != nil {
+				return err
+			}
+			continue
+		case kind == errs.Internal:
+			t.host.Log.ErrorContext(ctx, "an object of a bulk run has failed", "uuid", of.UUID, "error", err)
+		}
+		of.Reason = reason(err)
+		t.refuse(of)
+		return nil
+	}
+}
+
+// reason is what people are told of an error.
+func reason(err error) string {
+	var e *errs.Error
+	if errs.KindOf(err) == errs.Internal || !errors.As(err, &e) {
+		return "the server failed; its log has the cause"
+	}
+	text := e.Message
+	for i, f := range e.Fields {
+		if i == maxFields {
+			return text + fmt.Sprintf("; and %d more", len(e.Fields)-i)
+		}
+		text += "; " + f.String()
+	}
+	return text
+}
