@@ -40,7 +40,7 @@ func (c *Config) checkStore(st *Store, path string, maintained maintained) {
 	}
 	c.checkUnique(st, path+".unique", maintained)
 	c.checkSearch(st, path+".search")
-	c.checkTitle(st, path+".title", maintained)
+	checkTitle(c, st, path+".title", maintained)
 	if e := st.Expose; e != nil && e.Events && !e.EventsAsList {
 		switch at := path + ".expose.events"; {
 		case e.Restrict.Get:
@@ -145,7 +145,7 @@ func (c *Config) checkSearch(st *Store, path string) {
 }
 
 // checkTitle refuses properties that are not to be read, or that have no text.
-func (c *Config) checkTitle(st *Store, path string, maintained maintained) {
+func checkTitle(c *Config, st *Store, path string, maintained maintained) {
 	if len(st.Title) > 0 && Internal(st.Name) {
 		c.doc.Problem(path, "is not for %s, which is belfry's own", st.Name)
 	}

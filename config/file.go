@@ -55,9 +55,9 @@ func (c *Config) Shown() string {
 	return c.doc.Shown()
 }
 
-// HiddenKeys returns the keys of the file whose values Shown hides, as the keys from the root; of an item of a list, the
+// HiddenKeys returns the keys of a file whose values Shown hides, as the keys from the root; of an item of a list, the
 // key of the list.
-func (c *Config) HiddenKeys() [][]string { return c.doc.HiddenKeys() }
+func HiddenKeys(c *Config) [][]string { return c.doc.HiddenKeys() }
 
 // Secrets returns the values of all secrets, for what must not print them: passwords, tokens, keys, and URLs that have
 // a password.

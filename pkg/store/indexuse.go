@@ -17,9 +17,9 @@ type IndexUse struct {
 	Lists int64
 }
 
-// IndexUses returns all indexes of the store, sorted by name, also those that another configuration has which this
+// IndexUses returns all indexes of a store, sorted by name, also those that another configuration has which this
 // process serves until a reload is complete.
-func (s *Store) IndexUses(ctx context.Context) ([]IndexUse, error) {
+func IndexUses(ctx context.Context, s *Store) ([]IndexUse, error) {
 	state := s.opened.state
 	known, err := state.recent(ctx)
 	if err != nil {

@@ -31,7 +31,7 @@ func TestUsesOfIndexesAreCounted(t *testing.T) {
 	if _, err := s.List(t.Context(), store.ListOptions{Filter: "none == 1"}); err == nil {
 		t.Error("a list without an index")
 	}
-	uses, err := s.IndexUses(t.Context())
+	uses, err := store.IndexUses(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

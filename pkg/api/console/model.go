@@ -202,7 +202,7 @@ func (v *modelView) page(r *request, s *ModelStore, st *store.Store, t modelTest
 	if s.Rights != nil {
 		p.Rules.Rights = s.Rights()
 	}
-	uses, err := st.IndexUses(ctx)
+	uses, err := store.IndexUses(ctx, st)
 	if err != nil {
 		r.RecordError(err)
 		p.Indexes.Problem, _ = messageOf(err)

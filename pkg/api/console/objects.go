@@ -180,3 +180,14 @@ func shorten(text string, most int) string {
 	}
 	return legible(httpkit.Truncate(text, most)) + "…"
 }
+
+// leading returns the fields by which indexes are sorted first.
+func leading(info StoreInfo) (names []string) {
+	for _, fields := range info.Indexes {
+		if name := strings.TrimPrefix(fields[0], "-"); len(names) < maxTried && !strings.HasSuffix(name, "[]") &&
+			!slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -388,14 +388,3 @@ func (s *search) names(field string) bool {
 	return field == "uuid" || field == "created" || field == "updated" || field == s.st.Rules().Owner() ||
 		slices.ContainsFunc(s.st.References(), func(r store.Reference) bool { return r.Field == field })
 }
-
-// leading returns the fields by which indexes are sorted first.
-func leading(info StoreInfo) (names []string) {
-	for _, fields := range info.Indexes {
-		if name := strings.TrimPrefix(fields[0], "-"); len(names) < maxTried && !strings.HasSuffix(name, "[]") &&
-			!slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
-	security := logged(event.Auth())
+	security := logged(append(event.Auth(), event.ConfigChanged))
 	for _, c := range []struct{ name, config, kind, of, want string }{
 		{"events of a store", `stores: {A: {bus: false}}`, "channels", "A", "logADeleted logASaved logAUpdated"},
 		{"operations", `stores: {A: {}}`, "operations", "A",

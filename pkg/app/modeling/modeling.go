@@ -167,7 +167,7 @@ func (e *Editor) readOnly(ctx context.Context, c *current) string {
 func (c *current) shown() (console.ModelValues, []string) {
 	values := c.values
 	var hidden []string
-	for _, keys := range c.parsed.HiddenKeys() {
+	for _, keys := range config.HiddenKeys(c.parsed) {
 		if name := edit.Key(keys); !slices.Contains(hidden, name) {
 			hidden = append(hidden, name)
 			values = without(values, keys)
@@ -184,7 +184,7 @@ func (c *current) shown() (console.ModelValues, []string) {
 
 // masked returns a text without the values that messages must not quote either.
 func masked(text []byte, c *config.Config) (string, error) {
-	for _, keys := range c.HiddenKeys() {
+	for _, keys := range config.HiddenKeys(c) {
 		var err error
 		if text, err = edit.Apply(text, edit.Change{Path: keys, Value: hiddenValue}); err != nil {
 			return "", errs.Wrap(err, errs.Invalid, "the file has a secret that can't be hidden; edit the file")

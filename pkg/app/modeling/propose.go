@@ -164,7 +164,7 @@ func (x *draft) withHidden(path []string, v edit.Value) edit.Value {
 	if !ok {
 		return v
 	}
-	for _, keys := range x.parsed.HiddenKeys() {
+	for _, keys := range config.HiddenKeys(x.parsed) {
 		if len(keys) <= len(path) || !slices.Equal(keys[:len(path)], path) {
 			continue
 		}
