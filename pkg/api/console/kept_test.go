@@ -8,6 +8,7 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/api/console"
+	"belfry/pkg/api/login"
 )
 
 // TestTheEndOfASessionDoesNotLoseWhatWasTyped: the reply has it, escaped, for another try after a login in another tab.
@@ -48,9 +49,9 @@ func TestTheEndOfASessionDoesNotLoseWhatWasTyped(t *testing.T) {
 // TestWhatWasTypedIsKeptForOwnPagesAlone: a page of another origin gets nothing back, and makes no page for a login.
 func TestWhatWasTypedIsKeptForOwnPagesAlone(t *testing.T) {
 	t.Parallel()
-	l := startDishes(t)
+	l := startDishes(t, func(o *login.Options) { o.TrustedOrigins = []string{"https://app.example.org"} })
 	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example.org"},
-		{"Origin", "null"}} {
+		{"Origin", "null"}, {"Origin", "https://app.example.org"}} {
 		for _, token := range []string{"", l.User, l.Admin} {
 			r := is(t, l.post(token, "/console/objects/Dishes/new", "text=bait-text&mode=json", headers...),
 				http.StatusForbidden)

@@ -206,11 +206,11 @@ func (v *objectsView) check(r *request) error {
 
 // check validates an object that is being edited.
 func (s submitted) check(ctx context.Context, st *store.Store, uuid string) (c checked, err error) {
-	if s.failed != nil {
-		c.failed(s.failed, s.text)
-		return c, nil
+	if s.failed == nil {
+		return checkText(ctx, st, uuid, s.text)
 	}
-	return checkText(ctx, st, uuid, s.text)
+	c.failed(s.failed, s.text)
+	return c, nil
 }
 
 // checkText validates a text as a save would, without saving anything.

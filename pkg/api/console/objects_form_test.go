@@ -28,7 +28,7 @@ const dishes = `{"type":"object","required":["title"],"properties":{
 	"upper":{"type":"string"}}}`
 
 // startDishes starts a library with dishes, which have a schema with defaults, and name a cook.
-func startDishes(t *testing.T) *library {
+func startDishes(t *testing.T, change ...any) *library {
 	t.Helper()
 	compiled, err := schema.Compile("dishes.json", []byte(dishes), schema.Defaults)
 	if err != nil {
@@ -42,7 +42,7 @@ func startDishes(t *testing.T) *library {
 		store.Options{Name: "Dishes", Schema: compiled, Defaults: compiled, Private: []string{"margin"},
 			Computed:   upper,
 			References: []store.Reference{{Field: "cook", Target: "Cooks", OnDelete: store.OnDeleteKeep}}})
-	l := &library{set: o.Set, fixture: start(t, console.Options{Objects: o})}
+	l := &library{set: o.Set, fixture: start(t, console.Options{Objects: o}, change...)}
 	l.save("Cooks", "ada", `{"name":"Ada"}`)
 	return l
 }
