@@ -75,8 +75,8 @@ func Auth() []Name {
 
 // Durable returns the names of all durable events: those of the log.
 func Durable() []Name {
-	return append([]Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted, ConfigChanged},
-		Auth()...)
+	return append([]Name{StoreSaved, StoreUpdated, StoreDeleted, Register, BinaryUploaded, BinaryDeleted,
+		ConfigChanged}, Auth()...)
 }
 
 // Origins: the interface or component that made a write.

@@ -14,8 +14,8 @@ const AuthPattern Name = authFamily + ".*"
 // IsAuth reports whether an event is about the security of an account. Its name can be a pattern.
 func (n Name) IsAuth() bool { return strings.HasPrefix(string(n), authFamily+".") }
 
-// OnlyByName reports whether a selection includes an event only by its name: those about accounts and the configuration.
-// Its name can be a pattern.
+// OnlyByName reports whether a selection includes an event only by its name: those about accounts and the
+// configuration. Its name can be a pattern.
 func (n Name) OnlyByName() bool { return n.IsAuth() || n == ConfigChanged }
 
 // Unrestricted returns the durable events that a selection without names selects.

@@ -155,7 +155,8 @@ type cellEditor struct {
 }
 
 func newCellEditor(info StoreInfo, st *store.Store, names *namer) cellEditor {
-	e := cellEditor{st: st, fixed: info.Fixed, types: typesOf(st), copied: map[string]bool{}, refers: map[string]string{},
+	e := cellEditor{st: st, fixed: info.Fixed, types: typesOf(st),
+		copied: map[string]bool{}, refers: map[string]string{},
 		names: names}
 	for _, r := range st.References() {
 		e.refers[r.Field] = r.Target

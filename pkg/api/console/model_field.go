@@ -41,7 +41,8 @@ func schemaOf(d *ModelDocument, store string) (*ordered.Object, error) {
 	v, err := ordered.Value(text)
 	schema, ok := v.(*ordered.Object)
 	if err != nil || !ok {
-		return nil, errs.New(errs.Conflict, "the schema of %s is no object, so a form can't change it: edit the file", store)
+		return nil, errs.New(errs.Conflict,
+			"the schema of %s is no object, so a form can't change it: edit the file", store)
 	}
 	if !schema.Has("properties") {
 		schema.Set("properties", ordered.Of())
@@ -128,7 +129,8 @@ func shownField(schema *ordered.Object, name string) (*ordered.Object, error) {
 	case nil:
 		base.Set("type", "any")
 	default:
-		return nil, errs.New(errs.Conflict, "the field %s has several types, which a form can't change: edit the file", name)
+		return nil, errs.New(errs.Conflict,
+			"the field %s has several types, which a form can't change: edit the file", name)
 	}
 	required, _ := schema.Get("required").([]any)
 	base.Set("required", slices.Contains(required, any(name)))

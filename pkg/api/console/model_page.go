@@ -271,8 +271,8 @@ func (v *modelEdit) again(r *request, p modelFormPage, err error) error {
 	r.RecordError(err)
 	p.failed(err)
 	if errors.Is(err, errs.Mismatch) {
-		p.Problem = "The configuration has been changed since you opened this page. Review your change again: it is now " +
-			"about the configuration as it is."
+		p.Problem = "The configuration has been changed since you opened this page. Review your change again: it is " +
+			"now about the configuration as it is."
 	}
 	return r.page(status, "model_form", p.Title, p)
 }
@@ -296,7 +296,8 @@ func (p *modelFormPage) placed(problems []ModelProblem) {
 		if p.pointer != nil {
 			pointer = p.pointer(one.Key)
 		}
-		if pointer == "" || p.Form == nil || len(p.Form.Place([]errs.Field{{Pointer: pointer, Message: one.Message}})) > 0 {
+		if pointer == "" || p.Form == nil ||
+			len(p.Form.Place([]errs.Field{{Pointer: pointer, Message: one.Message}})) > 0 {
 			p.Problems = append(p.Problems, one)
 		}
 	}
@@ -316,7 +317,8 @@ func (p modelFormPage) Fields() (all []*form.Field) {
 // actor is the admin, for the event of a change.
 func (r *request) actor() ModelActor {
 	c := r.client()
-	return ModelActor{UUID: r.Session.User.UUID, Name: r.name(), Request: r.ID, Address: c.Address, UserAgent: c.UserAgent}
+	return ModelActor{UUID: r.Session.User.UUID, Name: r.name(), Request: r.ID,
+		Address: c.Address, UserAgent: c.UserAgent}
 }
 
 // pointersUnder returns where a form of some keys has a key of the configuration: under a prefix, a path of keys and

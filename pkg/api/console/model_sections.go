@@ -70,8 +70,9 @@ func (v *modelEdit) fill(f *modelForm, d *ModelDocument, schema configSchema, pa
 	special := specialOf(path, keys)
 	special.show(properties, base, d)
 	for _, key := range d.Hidden {
-		if within, ok := strings.CutPrefix(key, strings.Join(path, ".")+"."); ok && slices.ContainsFunc(keys,
-			func(k string) bool { return within == k || strings.HasPrefix(within, k+".") }) && !v.options.IsSecret(within) {
+		within, ok := strings.CutPrefix(key, strings.Join(path, ".")+".")
+		of := func(k string) bool { return within == k || strings.HasPrefix(within, k+".") }
+		if ok && slices.ContainsFunc(keys, of) && !v.options.IsSecret(within) {
 			f.Kept = append(f.Kept, within)
 		}
 	}
@@ -212,7 +213,8 @@ func (s special) read(sent *ordered.Object) error {
 		if sent.Get(ownersInput) == true {
 			if !isEmpty(sent.Get("policy")) {
 				return &errs.Error{Kind: errs.Invalid, Message: "the rules contradict each other",
-					Fields: []errs.Field{{Pointer: "/" + ownersInput, Message: "Remove the rules below, or choose no here."}}}
+					Fields: []errs.Field{{Pointer: "/" + ownersInput,
+						Message: "Remove the rules below, or choose no here."}}}
 			}
 			sent.Set("policy", "owner")
 		}

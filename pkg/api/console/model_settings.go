@@ -142,7 +142,8 @@ func (v *modelEdit) removeSetting(r *request, d *ModelDocument) (*modelForm, err
 	}
 	path := append(slices.Clone(of.path), name)
 	if _, ok := d.Values(path...); !ok {
-		return nil, notFound("the configuration has no %s %s", of.One, httpkit.Truncate(strings.ToValidUTF8(name, ""), 100))
+		return nil, notFound("the configuration has no %s %s", of.One,
+			httpkit.Truncate(strings.ToValidUTF8(name, ""), 100))
 	}
 	return &modelForm{Title: "Remove the " + of.One + " " + name, Back: Path + settingsPath,
 		Done: Path + settingsPath, draft: func(*ModelDocument, []byte) (*ModelDraft, error) {
@@ -153,7 +154,8 @@ func (v *modelEdit) removeSetting(r *request, d *ModelDocument) (*modelForm, err
 // limits makes the form of the limits of requests.
 func (v *modelEdit) limits(_ *request, d *ModelDocument) (*modelForm, error) {
 	f := &modelForm{Title: "Limits of requests", Back: Path + settingsPath, Done: Path + settingsPath,
-		Topic: "configuration", Help: "Requests or bytes that one client may use a second, on average over ten seconds."}
+		Topic: "configuration",
+		Help:  "Requests or bytes that one client may use a second, on average over ten seconds."}
 	path := []string{"limits"}
 	return f, v.fill(f, d, v.at(path), path, v.at(path).names())
 }

@@ -76,13 +76,14 @@ func (x *effects) store(before, now *config.Store) {
 	}
 	for _, fields := range now.Unique {
 		if !slices.ContainsFunc(before.Unique, func(f []string) bool { return slices.Equal(f, fields) }) {
-			x.add("The values of %s in the %s of %s are collected in the background. Until then two objects can get one value.",
+			x.add("The values of %s in the %s of %s are collected in the background. Until then two "+
+				"objects can get one value.",
 				strings.Join(fields, ", "), x.objects(name), name)
 		}
 	}
 	if before.Schema != now.Schema {
-		x.add("Each write to %s has to match the new schema. Its %s stay as they are; *Schemas* finds those that do not "+
-			"match.", name, x.objects(name))
+		x.add("Each write to %s has to match the new schema. Its %s stay as they are; *Schemas* finds those that do "+
+			"not match.", name, x.objects(name))
 	}
 	if !maps.Equal(before.Copies, now.Copies) {
 		x.add("The copies of %s are filled in its %s in the background.", name, x.objects(name))

@@ -80,7 +80,8 @@ func (e *Editor) publish(ctx context.Context, made *entry) error {
 	for {
 		_, err := records.Mutate(ctx, recordUUID, func(now store.Stored) (store.Mutation, error) {
 			var latest int
-			if err := json.Unmarshal(object.Field(now.Body, announcedKey), &latest); err == nil && latest >= made.Number {
+			err := json.Unmarshal(object.Field(now.Body, announcedKey), &latest)
+			if err == nil && latest >= made.Number {
 				return store.Mutation{}, nil // before a crash
 			}
 			return store.Mutation{Fields: number, ExtraEvents: []store.ExtraEvent{changed}}, nil

@@ -78,7 +78,8 @@ func (x *draft) addSchemas() (removed []string, err error) {
 			return nil, err
 		}
 		for _, other := range append(x.storesWith(f.path, name), name) {
-			x.stand = append(x.stand, edit.Change{Path: []string{"stores", other, "schema"}, Value: edit.Literal(staged)})
+			x.stand = append(x.stand, edit.Change{
+				Path: []string{"stores", other, "schema"}, Value: edit.Literal(staged)})
 			x.replaced = append(x.replaced, edit.Key([]string{"stores", other, "schema"}))
 		}
 		x.names = append(x.names, staged, f.path)

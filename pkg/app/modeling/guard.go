@@ -35,7 +35,8 @@ func (c *current) admit(keys []string) error {
 	at := slices.IndexFunc(editable, within)
 	switch {
 	case at < 0:
-		return errs.New(errs.Denied, "%s is not changed in the console, only in the file; it changes %s", edit.Key(keys),
+		return errs.New(errs.Denied,
+			"%s is not changed in the console, only in the file; it changes %s", edit.Key(keys),
 			strings.Join(Editable(), ", "))
 	case len(keys) == len(editable[at]) && keys[0] != "limits":
 		return errs.New(errs.Invalid, "%s: change its entries one by one", edit.Key(keys))
@@ -59,7 +60,8 @@ func checkPaths(before, now *config.Config, own []string) error {
 		if p.Key == "" || known[p.Name] || slices.Contains(own, p.Name) || initial {
 			continue
 		}
-		return errs.New(errs.Denied, "%s names a file or a folder, which is changed only in the file of the configuration",
+		return errs.New(errs.Denied,
+			"%s names a file or a folder, which is changed only in the file of the configuration",
 			p.Key)
 	}
 	return nil

@@ -211,7 +211,8 @@ func checkLeaves(keys []string, v, before edit.Value) error {
 	}
 	switch {
 	case config.NamesPath(keys):
-		return errs.New(errs.Denied, "%s names a file or a folder, which is changed only in the file of the configuration",
+		return errs.New(errs.Denied,
+			"%s names a file or a folder, which is changed only in the file of the configuration",
 			edit.Key(keys))
 	case keys[0] != "stores" && config.SecretKey(keys[len(keys)-1]):
 		return errs.New(errs.Invalid, "%s is a secret, which is written to a file of its own", edit.Key(keys))

@@ -70,8 +70,8 @@ func refuseHidden(c *config.Config, s *config.Store, rule string) error {
 		if all[0].Variable == policy.LinkedVariable {
 			example = "linked.author.name"
 		}
-		return errs.New(errs.Invalid, "in the rule at %d:%d: a rule that is only tried names the fields that it reads, "+
-			"as in %s", all[0].Line, all[0].Column, example)
+		return errs.New(errs.Invalid, "in the rule at %d:%d: a rule that is only tried names the fields that it "+
+			"reads, as in %s", all[0].Line, all[0].Column, example)
 	}
 	return nil
 }

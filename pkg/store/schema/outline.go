@@ -212,8 +212,8 @@ func (s *Schema) Texts() (names []string) {
 	return names
 }
 
-// isText reports whether the schemas that hold for every document declare a member to be a string, and none that it is a
-// uuid.
+// isText reports whether the schemas that hold for every document declare a member to be a string, and none that it is
+// a uuid.
 func (o *outline) isText(name string) bool {
 	isString := false
 	for _, declared := range o.declared[name] {
