@@ -31,21 +31,13 @@ func policyWithin(t reflect.Type, path []string, inherited string) string {
 		return inherited
 	}
 	for _, k := range layoutOf(t, "").keys {
-		of, rest, own := k.typ, path[1:], cmp.Or(k.reload, inherited)
-		switch k.Name {
-		case path[0]:
-		case "*":
-			rest = path
-		default:
+		of, rest, entry := k.follow(path)
+		if of == nil {
 			continue
 		}
-		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
-			if of.Kind() == reflect.Map && len(rest) > 0 {
-				if rest = rest[1:]; len(rest) == 0 {
-					own = cmp.Or(k.presence, own)
-				}
-			}
-			of = of.Elem()
+		own := cmp.Or(k.reload, inherited)
+		if entry {
+			own = cmp.Or(k.presence, own)
 		}
 		if found := policyWithin(of, rest, own); found != "" {
 			return found
@@ -63,23 +55,32 @@ func namesPathWithin(t reflect.Type, keys []string) bool {
 		return false
 	}
 	for _, k := range layoutOf(t, "").keys {
-		of, rest := k.typ, keys[1:]
-		switch k.Name {
-		case keys[0]:
-		case "*":
-			rest = keys
-		default:
-			continue
-		}
-		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
-			if of.Kind() == reflect.Map && len(rest) > 0 {
-				rest = rest[1:]
-			}
-			of = of.Elem()
-		}
-		if len(rest) == 0 && k.Format.Use != 0 || namesPathWithin(of, rest) {
+		of, rest, _ := k.follow(keys)
+		if of != nil && (len(rest) == 0 && k.Format.Use != 0 || namesPathWithin(of, rest)) {
 			return true
 		}
 	}
 	return false
+}
+
+// follow returns the type of what a path leads to by a key, and the rest of the path within it; nil if the path does
+// not begin with the key. entry says that the path ends with the name of an entry of a map.
+func (k *Key) follow(path []string) (of reflect.Type, rest []string, entry bool) {
+	switch k.Name {
+	case path[0]:
+		rest = path[1:]
+	case "*":
+		rest = path
+	default:
+		return nil, nil, false
+	}
+	of = k.typ
+	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+		if of.Kind() == reflect.Map && len(rest) > 0 {
+			rest = rest[1:]
+			entry = len(rest) == 0
+		}
+		of = of.Elem()
+	}
+	return of, rest, entry
 }

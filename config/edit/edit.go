@@ -59,7 +59,7 @@ func apply(data []byte, c Change) ([]byte, error) {
 				Key(c.Path[:depth]))
 		}
 	}
-	want := with(before, c.Path, c.Value)
+	want := before.With(c.Path, c.Value)
 	if same(before, want) {
 		return data, nil
 	}
@@ -161,7 +161,7 @@ func (t *text) change(b block, c Change, depth int) ([]byte, error) {
 			return nil, err
 		}
 		m, _ := old.(Map) // none of a key without a value
-		return t.replaceValue(e, depth+1, with(m, rest, c.Value))
+		return t.replaceValue(e, depth+1, m.With(rest, c.Value))
 	}
 }
 

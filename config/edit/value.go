@@ -71,8 +71,8 @@ func Text(v Value) (text string, single bool) {
 // Literal escapes a text that is to be taken as it is, and not for a reference to the environment or a file.
 func Literal(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
-// with returns a map with the value at a path replaced; nil removes the key, and what holds it stays, empty.
-func with(m Map, path []string, v Value) Map {
+// With returns a map with the value at a path of keys replaced; nil removes the key, and what holds it stays, empty.
+func (m Map) With(path []string, v Value) Map {
 	m = slices.Clone(m)
 	at := slices.IndexFunc(m, func(e Member) bool { return e.Key == path[0] })
 	if len(path) > 1 {
@@ -82,7 +82,7 @@ func with(m Map, path []string, v Value) Map {
 		} else if v == nil {
 			return m
 		}
-		v = with(inner, path[1:], v)
+		v = inner.With(path[1:], v)
 	}
 	switch {
 	case v == nil && at >= 0:

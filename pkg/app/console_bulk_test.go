@@ -107,7 +107,7 @@ func TestManyObjectsAreChangedInTheConsole(t *testing.T) {
 	c.submit(http.StatusSeeOther, "/console/objects/Items/bulk/stop", nil)
 }
 
-// A run ends when its admin is none any longer, and with a reload: it would not follow the rules that are served.
+// A run ends when its admin loses the rights, and with a reload: it would not follow the rules that are served.
 func TestARunOfTheConsoleEndsWithItsAdmin(t *testing.T) {
 	c := startPopulation(t)
 	c.save("Items", "one", `{}`)

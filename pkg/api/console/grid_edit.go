@@ -48,7 +48,7 @@ func (v gridView) edit(r *request) error {
 	return r.Fragment("objects_list", "row", row)
 }
 
-// scalar parses the text of a value that is no object and no array; "" is none, which removes the field.
+// scalar parses the text of a single value; "" removes the field.
 func scalar(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil

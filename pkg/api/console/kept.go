@@ -45,7 +45,7 @@ func (r *request) keep(link, why, do string) error {
 	return r.page(http.StatusUnauthorized, "kept", "Nothing has been saved", k)
 }
 
-// session tells a script that the session still counts, before it sends a form.
+// session reports to a script that the session still counts, before it sends a form.
 func (c *Console) session(r *request) error {
 	r.WriteHeader(http.StatusNoContent)
 	return nil

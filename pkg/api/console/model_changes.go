@@ -7,19 +7,13 @@ import (
 	"belfry/pkg/errs"
 )
 
-// modelChangesPage is the data of the list of changes.
-type modelChangesPage struct {
-	File     string
-	Versions []ModelVersion
-}
-
 // changes lists the latest changes of the configuration.
 func (v *modelEdit) changes(r *request) error {
-	all, err := v.editor.Versions(r.Context())
+	all, err := v.options.Editor.Versions(r.Context())
 	if err != nil {
 		return err
 	}
-	return r.Page("model_changes", "Changes of the configuration", modelChangesPage{Versions: all})
+	return r.Page("model_changes", "Changes of the configuration", all)
 }
 
 // number returns the number of the change that the path names.
@@ -45,7 +39,7 @@ func (v *modelEdit) askUndo(r *request) error {
 }
 
 func (v *modelEdit) showUndo(r *request, n int, failed error) error {
-	p, err := v.editor.ProposeUndo(r.Context(), n)
+	p, err := v.options.Editor.ProposeUndo(r.Context(), n)
 	if err != nil {
 		return err
 	}
@@ -74,7 +68,7 @@ func (v *modelEdit) undo(r *request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := v.editor.Undo(r.Context(), n, values.Get("document"), r.actor()); err != nil {
+	if _, err := v.options.Editor.Undo(r.Context(), n, values.Get("document"), r.actor()); err != nil {
 		switch errs.KindOf(err) {
 		case errs.Invalid, errs.Denied, errs.Mismatch:
 			return v.showUndo(r, n, err)

@@ -3,6 +3,7 @@ package console
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
@@ -11,7 +12,7 @@ import (
 // ModelEditing is what the forms of the view Model need.
 type ModelEditing struct {
 	Editor    ModelEditor
-	Schema    []byte                   // the JSON Schema of the configuration
+	Schema    func() []byte            // the JSON Schema of the configuration
 	NamesPath func(keys []string) bool // the value of a key is the path of a file or folder
 	IsSecret  func(name string) bool   // the values of keys of a name are not shown
 }
@@ -25,17 +26,18 @@ const (
 // modelEdit has the pages on which admins change the configuration.
 type modelEdit struct {
 	options ModelEditing
-	editor  ModelEditor
-	schema  configSchema
+	schema  func() configSchema // read for the first form
 	stores  func() []ModelStore
 }
 
 func newModelEdit(o *ModelEditing, stores func() []ModelStore) *modelEdit {
-	schema, err := newConfigSchema(o.Schema)
-	if err != nil {
-		panic("console: " + err.Error()) // it is embedded
-	}
-	return &modelEdit{options: *o, editor: o.Editor, schema: schema, stores: stores}
+	return &modelEdit{options: *o, stores: stores, schema: sync.OnceValue(func() configSchema {
+		schema, err := newConfigSchema(o.Schema())
+		if err != nil {
+			panic("console: " + err.Error()) // it is embedded
+		}
+		return schema
+	})}
 }
 
 // all returns the routes of all pages.

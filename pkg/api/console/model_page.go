@@ -101,7 +101,7 @@ func (v *modelEdit) begin(r *request, of modelPageOf) (*modelForm, *ModelDocumen
 	if err := r.console.service.Sessions.RequireFresh(r.Context(), r.Session); err != nil {
 		return nil, nil, err
 	}
-	d, err := v.editor.Document(r.Context())
+	d, err := v.options.Editor.Document(r.Context())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -177,7 +177,7 @@ func (v *modelEdit) submit(r *request, of modelPageOf) error {
 	}
 	if r.Partial() { // what is typed is being validated
 		draft.Base = d.Base
-		proposal, err := v.editor.Propose(r.Context(), draft)
+		proposal, err := v.options.Editor.Propose(r.Context(), draft)
 		if err == nil {
 			p.placed(proposal.Problems)
 		} else {
@@ -198,13 +198,13 @@ func (v *modelEdit) review(r *request, p modelFormPage, draft *ModelDraft, value
 				draft.Secrets[strings.Join(s.Path, ".")] = values.Get(s.Name())
 			}
 		}
-		made, err := v.editor.Apply(r.Context(), draft, r.actor())
+		made, err := v.options.Editor.Apply(r.Context(), draft, r.actor())
 		if err == nil {
 			return r.Redirect(p.Done, "The configuration has been changed: "+strings.Join(made.Keys, ", ")+".")
 		}
 		failed = err
 	}
-	proposal, err := v.editor.Propose(r.Context(), draft)
+	proposal, err := v.options.Editor.Propose(r.Context(), draft)
 	if err == nil && len(proposal.Problems) > 0 {
 		p.placed(proposal.Problems)
 		return r.page(http.StatusUnprocessableEntity, "model_form", p.Title, p)

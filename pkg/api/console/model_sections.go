@@ -46,7 +46,7 @@ func (v *modelEdit) section(r *request, d *ModelDocument) (*modelForm, error) {
 	s := modelSections[i]
 	back := pathOf("model", name)
 	f := &modelForm{Title: s.Title + " of " + name, Back: back, Done: back, Topic: s.Topic}
-	return f, v.fill(f, d, v.schema.property("stores").property(name), []string{"stores", name}, s.keys)
+	return f, v.fill(f, d, v.schema().property("stores").property(name), []string{"stores", name}, s.keys)
 }
 
 // fill completes the form of some keys of a section of the configuration.

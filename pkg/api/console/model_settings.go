@@ -37,7 +37,7 @@ func (v *modelEdit) settings(r *request) error {
 	if err := r.console.service.Sessions.RequireFresh(r.Context(), r.Session); err != nil {
 		return err
 	}
-	d, err := v.editor.Document(r.Context())
+	d, err := v.options.Editor.Document(r.Context())
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (v *modelEdit) settings(r *request) error {
 
 // at returns the schema of a section.
 func (v *modelEdit) at(path []string) configSchema {
-	s := v.schema
+	s := v.schema()
 	for _, key := range path {
 		s = s.property(key)
 	}

@@ -111,7 +111,7 @@ func compacted(text string) []byte {
 }
 
 // pick handles a button of a form: it searches for what a reference can name, changes what the object names, adds or
-// removes a row, or goes on with JSON or the form. Nothing is saved.
+// removes a row, or continues with JSON or the form. Nothing is saved.
 func (v *objectsView) pick(r *request) error {
 	info, st, err := v.writable(r)
 	if err != nil {

@@ -170,7 +170,7 @@ func (c *current) shown() (console.ModelValues, []string) {
 	for _, keys := range config.HiddenKeys(c.parsed) {
 		if name := edit.Key(keys); !slices.Contains(hidden, name) {
 			hidden = append(hidden, name)
-			values = without(values, keys)
+			values = values.With(keys, nil)
 		}
 	}
 	return func(path ...string) ([]byte, bool) {

@@ -84,8 +84,9 @@ func (e *Editor) judge(ctx context.Context, p *proposal, x *draft, text []byte, 
 	p.Keys = x.keys(now)
 	if len(p.Problems) == 0 && compiled != nil {
 		served := e.Served.Now()
+		known := plan.Warnings(x.parsed)
 		for _, w := range plan.Warnings(now) {
-			if !slices.Contains(plan.Warnings(x.parsed), w) {
+			if !slices.Contains(known, w) {
 				p.Warnings = append(p.Warnings, x.readable(w))
 			}
 		}
@@ -174,7 +175,7 @@ func (x *draft) withHidden(path []string, v edit.Value) edit.Value {
 		// What held the value must still be there: otherwise the admin has removed all of it.
 		if _, stays := m.At(keys[len(path) : len(keys)-1]...); stays || len(keys) == len(path)+1 {
 			hidden, _ := x.values.At(keys...)
-			m = withValue(m, keys[len(path):], hidden)
+			m = m.With(keys[len(path):], hidden)
 		}
 	}
 	return m

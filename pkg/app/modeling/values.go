@@ -11,22 +11,6 @@ import (
 	"belfry/pkg/object"
 )
 
-// without returns a map without a key.
-func without(m edit.Map, keys []string) edit.Map {
-	m = slices.Clone(m)
-	at := slices.IndexFunc(m, func(e edit.Member) bool { return e.Key == keys[0] })
-	if at < 0 {
-		return m
-	}
-	if len(keys) == 1 {
-		return slices.Delete(m, at, at+1)
-	}
-	if inner, ok := m[at].Value.(edit.Map); ok {
-		m[at].Value = without(inner, keys[1:])
-	}
-	return m
-}
-
 // encodeShown returns a value as JSON. Texts are as belfry reads them: $${ stands for ${.
 func encodeShown(v edit.Value) []byte {
 	data, err := json.Marshal(shownValue(v))
@@ -123,22 +107,4 @@ func literal(v any, before edit.Value) edit.Value {
 	default:
 		return edit.Map{}
 	}
-}
-
-// withValue returns a map with a key set to a value.
-func withValue(m edit.Map, keys []string, v edit.Value) edit.Map {
-	m = slices.Clone(m)
-	at := slices.IndexFunc(m, func(e edit.Member) bool { return e.Key == keys[0] })
-	if len(keys) > 1 {
-		inner := edit.Map{}
-		if at >= 0 {
-			inner, _ = m[at].Value.(edit.Map)
-		}
-		v = withValue(inner, keys[1:], v)
-	}
-	if at < 0 {
-		return append(m, edit.Member{Key: keys[0], Value: v})
-	}
-	m[at].Value = v
-	return m
 }

@@ -43,7 +43,7 @@ func (v *Views) editing(g *serving.Generation) *console.ModelEditing {
 	if v.Editor == nil || g.Config.File() == "" {
 		return nil
 	}
-	return &console.ModelEditing{Editor: v.Editor, Schema: config.Schema(), NamesPath: config.NamesPath,
+	return &console.ModelEditing{Editor: v.Editor, Schema: config.Schema, NamesPath: config.NamesPath,
 		IsSecret: config.SecretKey}
 }
 

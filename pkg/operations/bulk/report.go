@@ -167,7 +167,7 @@ func (t *tally) attempt(ctx context.Context, of Refusal, do func() (outcome, err
 	}
 }
 
-// reason is what people are told of an error.
+// reason is the message of an error for people.
 func reason(err error) string {
 	var e *errs.Error
 	if errs.KindOf(err) == errs.Internal || !errors.As(err, &e) {
