@@ -23,30 +23,9 @@ func (w *writer) mutate(ctx context.Context, uuid string, change func(Stored) (M
 	}
 	call := CallOf(ctx)
 	written, err := w.rewrite(ctx, uuid, func(record driver.Record) (*write, error) {
-		stored, err := object.Decode(record.Body)
-		if err != nil {
+		m, stored, next, err := w.prepareMutation(ctx, call, record, change)
+		if err != nil || next == nil {
 			return nil, err
-		}
-		m, err := change(toStored(record))
-		if err != nil {
-			return nil, err
-		}
-		next := withFields(stored, m.Fields)
-		if call.Client {
-			input, after := w.ruleInput(m.Fields), w.links.after(uuid, stored, next)
-			if err := w.rules.AllowWrite(ctx, call.caller(), policy.Update, record.Body, input, after); err != nil {
-				return nil, err
-			}
-			if err := w.rules.AllowMutation(ctx, call.caller(), record.Body, input, after); err != nil {
-				return nil, err
-			}
-		}
-		if len(m.Fields) == 0 {
-			return nil, nil
-		}
-		next.Canonicalize()
-		if err := w.checks.checkMutation(ctx, stored, next, m.Fields); err != nil {
-			return nil, w.rules.ConcealUpdate(ctx, call.caller(), err, stored, nil, false)
 		}
 		if next, err = w.interception.write(ctx, call, "update", uuid, next, record.Body); err != nil {
 			return nil, err
@@ -62,6 +41,50 @@ func (w *writer) mutate(ctx context.Context, uuid string, change func(Stored) (M
 		return Stored{}, err
 	}
 	return w.reader.replyWithoutBody(ctx, written), nil
+}
+
+// prepareMutation authorizes and validates a mutation of a record. It returns the object before and after it; no object
+// after it if nothing changes.
+func (w *writer) prepareMutation(
+	ctx context.Context, call Call, record driver.Record, change func(Stored) (Mutation, error),
+) (m Mutation, stored, next object.Object, err error) {
+	if stored, err = object.Decode(record.Body); err != nil {
+		return m, nil, nil, err
+	}
+	if m, err = change(toStored(record)); err != nil {
+		return m, nil, nil, err
+	}
+	next = withFields(stored, m.Fields)
+	if call.Client {
+		input, after := w.ruleInput(m.Fields), w.links.after(record.UUID, stored, next)
+		if err := w.rules.AllowWrite(ctx, call.caller(), policy.Update, record.Body, input, after); err != nil {
+			return m, nil, nil, err
+		}
+		if err := w.rules.AllowMutation(ctx, call.caller(), record.Body, input, after); err != nil {
+			return m, nil, nil, err
+		}
+	}
+	if len(m.Fields) == 0 {
+		return m, stored, nil, nil
+	}
+	next.Canonicalize()
+	if err := w.checks.checkMutation(ctx, stored, next, m.Fields); err != nil {
+		return m, nil, nil, w.rules.ConcealUpdate(ctx, call.caller(), err, stored, nil, false)
+	}
+	return m, stored, next, nil
+}
+
+// checkMutation: see Store.CheckMutation.
+func (w *writer) checkMutation(ctx context.Context, uuid string, change func(Stored) (Mutation, error)) error {
+	record, err := w.find(ctx, uuid)
+	if err != nil {
+		return err
+	}
+	_, _, next, err := w.prepareMutation(ctx, CallOf(ctx), record, change)
+	if err != nil || next == nil {
+		return err
+	}
+	return w.claims.checkFree(ctx, next.Encode(), uuid)
 }
 
 // ruleInput is the input that a rule sees for a mutation: a removed field is

@@ -308,3 +308,39 @@ func TestLinksCascadeWithoutArrays(t *testing.T) {
 		t.Errorf("a user's deletion has work for %v", got)
 	}
 }
+
+// A mutation that is only checked has the errors of one that is made, and changes nothing.
+func TestMutationsAreChecked(t *testing.T) {
+	rules, problems := policy.Compile(policy.Rules{Update: "false"})
+	if problems != nil {
+		t.Fatal(problems)
+	}
+	s, out := open(t, store.Options{Policy: rules, MaxSize: 300})
+	saved, err := s.Save(t.Context(), parse(t, `{"title":"long enough"}`), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(out.events)
+	change := func(text string) func(store.Stored) (store.Mutation, error) {
+		return func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: object.Object{"title": []byte(text)}}, nil
+		}
+	}
+	if err := s.CheckMutation(t.Context(), "a", change(`"another one"`)); err != nil {
+		t.Error(err)
+	}
+	kind(t, s.CheckMutation(t.Context(), "a", change(`"`+string(make200())+string(make200())+`"`)), errs.TooLarge)
+	kind(t, s.CheckMutation(t.Context(), "none", change(`"another one"`)), errs.NotFound)
+	kind(t, s.CheckMutation(store.WithCall(t.Context(), store.Call{Client: true}), "a", change(`"another one"`)),
+		errs.Unauthenticated)
+	refused := errs.New(errs.Conflict, "not now")
+	if err := s.CheckMutation(t.Context(), "a", func(store.Stored) (store.Mutation, error) {
+		return store.Mutation{}, refused
+	}); !errors.Is(err, refused) {
+		t.Error(err)
+	}
+	now, err := s.Get(t.Context(), "a")
+	if err != nil || now.Revision != saved.Revision || len(out.events) != before {
+		t.Errorf("%+v %v", now, err)
+	}
+}

@@ -169,6 +169,11 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 	return s.writer.mutate(ctx, uuid, change)
 }
 
+// CheckMutation returns the error that Mutate would return, without changing anything. It asks no interceptor.
+func (s *Store) CheckMutation(ctx context.Context, uuid string, change func(Stored) (Mutation, error)) error {
+	return s.writer.checkMutation(ctx, uuid, change)
+}
+
 // List returns a page of the objects that match, for a client without those that
 // the policy denies and without the fields it must not see.
 //

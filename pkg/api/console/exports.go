@@ -10,11 +10,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
+	"belfry/pkg/operations/table"
 	"belfry/pkg/store"
 )
 
@@ -144,7 +144,7 @@ type csvEncoder struct {
 func (e *csvEncoder) begin() error {
 	header := make([]string, len(e.columns))
 	for i, name := range e.columns {
-		header[i] = harmless(name)
+		header[i] = table.Harmless(name)
 	}
 	return e.w.Write(header)
 }
@@ -165,22 +165,9 @@ func (e *csvEncoder) end() error {
 // csvCell returns a value as CSV has it. Numbers stay as they are.
 func csvCell(value json.RawMessage) string {
 	if text, ok := object.Text(value); ok {
-		return harmless(text)
+		return table.Harmless(text)
 	}
 	return string(value)
-}
-
-// formulaStarts are the characters with which spreadsheets take a text for a formula: fullwidth ones, too.
-const formulaStarts = "=+-@\t\r\n＝＋－＠"
-
-// harmless returns a text that no spreadsheet takes for a formula: one that could be one gets an apostrophe before it,
-// also one that has apostrophes there already, so that taking one away returns each text as it was.
-func harmless(text string) string {
-	rest := strings.TrimLeft(text, "'")
-	if first, size := utf8.DecodeRuneInString(rest); size > 0 && strings.ContainsRune(formulaStarts, first) {
-		return "'" + text
-	}
-	return text
 }
 
 // jsonEncoder writes an array of objects, or a line of each.

@@ -3,11 +3,11 @@ package bulk
 import (
 	"context"
 	"strings"
-	"sync"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 	"belfry/pkg/store/policy"
 )
 
@@ -102,8 +102,14 @@ func Run(ctx context.Context, st *store.Store, q Request, guard Guard, h Host) (
 		return t.end(), err
 	}
 	t.change(func(r *Report) { r.Total, r.More = int64(len(targets)), more })
-	err = t.each(ctx, len(targets), func(ctx context.Context, i int) error {
-		at := targets[i]
+	all := func(yield func(target, error) bool) {
+		for _, at := range targets {
+			if !yield(at, nil) {
+				return
+			}
+		}
+	}
+	err = each(ctx, t, all, func(at target) string { return at.uuid }, func(ctx context.Context, at target) error {
 		return t.attempt(ctx, Refusal{UUID: at.uuid}, func() (outcome, error) {
 			if q.Action == Delete {
 				return remove(ctx, st, at, guard)
@@ -112,37 +118,6 @@ func Run(ctx context.Context, st *store.Store, q Request, guard Guard, h Host) (
 		})
 	})
 	return t.end(), err
-}
-
-// each handles objects by their numbers, a few at a time. It ends after the first error.
-func (t *tally) each(ctx context.Context, n int, do func(context.Context, int) error) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range writers {
-		workers.Go(func() {
-			for i := range next {
-				err := t.may(ctx)
-				if err == nil {
-					err = do(ctx, i)
-				}
-				if err != nil {
-					fail(err)
-					return
-				}
-			}
-		})
-	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	workers.Wait()
-	return context.Cause(ctx)
 }
 
 // targets returns the objects of a request. Those that match are found before the first is changed, since a change may
@@ -188,6 +163,9 @@ func set(ctx context.Context, st *store.Store, at target, field string, value []
 	_, err := st.Mutate(ctx, at.uuid, func(now store.Stored) (store.Mutation, error) {
 		if !at.holds(now) {
 			return store.Mutation{}, errChanged
+		}
+		if access.BinariesIn(object.Field(now.Body, access.BinariesField))[field] != "" {
+			return store.Mutation{}, errs.New(errs.Denied, "%s has files: belfry keeps their records itself", field)
 		}
 		old := object.Field(now.Body, field)
 		if what = changed; len(old) == 0 && value == nil || len(old) > 0 && value != nil &&

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
+	"belfry/pkg/object"
 )
 
 const (
@@ -46,7 +48,8 @@ type Report struct {
 // Refusal is an object that a run did not change.
 type Refusal struct {
 	UUID   string `json:"uuid,omitempty"`
-	Line   int64  `json:"line,omitempty"` // of an import
+	Line   int64  `json:"line,omitempty"`   // of an import
+	Column string `json:"column,omitempty"` // of its file
 	Reason string `json:"reason"`
 }
 
@@ -68,18 +71,21 @@ const (
 	same
 	skipped
 	gone
+	later // it is not done with yet
 )
 
 // Host is where a run happens.
 type Host struct {
 	Log    *slog.Logger
 	Report func(Report)                    // is called with each progress, and at the end
+	Refuse func(Refusal)                   // is called with each object that is refused; nil: none is needed
 	May    func(ctx context.Context) error // returns why the run must not continue
 }
 
 // tally collects a report. It is safe for concurrent use.
 type tally struct {
-	host Host
+	host    Host
+	columns map[string]string // of the file of an import, by the fields of the objects
 
 	mu       sync.Mutex
 	now      Report
@@ -103,6 +109,9 @@ func (t *tally) may(ctx context.Context) error {
 
 // add counts an object.
 func (t *tally) add(what outcome) {
+	if what == later {
+		return
+	}
 	t.change(func(r *Report) {
 		*[...]*int64{&r.Created, &r.Changed, &r.Deleted, &r.Same, &r.Skipped, &r.Gone}[what]++
 	})
@@ -110,9 +119,12 @@ func (t *tally) add(what outcome) {
 
 // refuse counts an object that was refused.
 func (t *tally) refuse(of Refusal) {
+	of.Reason = httpkit.Truncate(of.Reason, maxReason)
 	t.change(func(r *Report) {
+		if t.host.Refuse != nil {
+			t.host.Refuse(of)
+		}
 		if r.Refused++; len(r.Refusals) < maxListed {
-			of.Reason = httpkit.Truncate(of.Reason, maxReason)
 			r.Refusals = append(slices.Clone(r.Refusals), of)
 		}
 	})
@@ -161,10 +173,20 @@ func (t *tally) attempt(ctx context.Context, of Refusal, do func() (outcome, err
 		case kind == errs.Internal:
 			t.host.Log.ErrorContext(ctx, "an object of a bulk run has failed", "uuid", of.UUID, "error", err)
 		}
-		of.Reason = reason(err)
+		of.Column, of.Reason = t.column(err), reason(err)
 		t.refuse(of)
 		return nil
 	}
+}
+
+// column returns the column of a file that the first violation is about; "" for none.
+func (t *tally) column(err error) string {
+	var e *errs.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		return ""
+	}
+	field, _, _ := strings.Cut(strings.TrimPrefix(e.Fields[0].Pointer, "/"), "/")
+	return t.columns[object.UnescapeToken(field)]
 }
 
 // reason is the message of an error for people.
