@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
 	"belfry/pkg/operations/bulk"
+	"belfry/pkg/problem"
 	"belfry/pkg/store"
 )
 
@@ -59,6 +60,8 @@ type bulkPage struct {
 	Most    int  // objects of a run
 	Filled  bool // a Set shows its value
 	Value   string
+	Problem string // why it can't be done as it is; then the form can be corrected
+	Fields  []errs.Field
 }
 
 // sample is an object that is about to be changed.
@@ -77,9 +80,6 @@ func (v bulkView) read(r *request) (info StoreInfo, st *store.Store, q bulk.Requ
 		return info, st, q, ctx, err
 	}
 	uuids := form["uuid"]
-	if len(uuids) > maxSelected {
-		return info, st, q, ctx, errs.New(errs.Invalid, "at most %d objects can be chosen one by one", maxSelected)
-	}
 	q = bulk.Request{Store: info.Name, Action: form.Get("action"), All: form.Get("all") != "",
 		Actor: r.Session.User.UUID}
 	if q.Action != bulk.Delete {
@@ -91,7 +91,10 @@ func (v bulkView) read(r *request) (info StoreInfo, st *store.Store, q bulk.Requ
 	if q.All {
 		q.Filter, q.Words = strings.TrimSpace(form.Get("filter")), strings.TrimSpace(form.Get("q"))
 	} else {
-		q.Objects = strings.Join(uuids, "\n")
+		q.Objects = strings.Join(uuids[:min(len(uuids), maxSelected)], "\n")
+	}
+	if len(uuids) > maxSelected {
+		return info, st, q, ctx, errs.New(errs.Invalid, "at most %d objects can be chosen one by one", maxSelected)
 	}
 	if len(q.Value) > maxNewValue {
 		return info, st, q, ctx, errs.New(errs.TooLarge, "the value has more than %d bytes", maxNewValue)
@@ -103,7 +106,7 @@ func (v bulkView) read(r *request) (info StoreInfo, st *store.Store, q bulk.Requ
 func (v bulkView) ask(r *request) error {
 	info, st, q, ctx, err := v.read(r)
 	if err != nil {
-		return err
+		return v.refuse(r, info, q, err)
 	}
 	p := bulkPage{Store: info, Request: q, Most: bulk.MaxObjects, Value: readable([]byte(q.Value), maxCell*10)}
 	if q.All {
@@ -112,9 +115,21 @@ func (v bulkView) ask(r *request) error {
 		err = p.chosen(ctx, st, v.objects.names)
 	}
 	if err != nil {
-		return err
+		return v.refuse(r, info, q, err)
 	}
 	return r.Page("objects_bulk", "Change "+info.Name, p)
+}
+
+// refuse shows the form again with what is wrong with it. Other errors are returned.
+func (v bulkView) refuse(r *request, info StoreInfo, q bulk.Request, err error) error {
+	kind := errs.KindOf(err)
+	if q.Store == "" || kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Conflict {
+		return err
+	}
+	r.RecordError(err)
+	p := bulkPage{Store: info, Request: q}
+	p.Problem, p.Fields = messageOf(err)
+	return r.page(problem.Of(kind).Status, "objects_bulk", "Change "+info.Name, p)
 }
 
 // matching adds the objects that match.
@@ -162,14 +177,14 @@ func (p bulkPage) Objects() []string { return p.Request.UUIDs() }
 func (v bulkView) start(r *request) error {
 	info, _, q, _, err := v.read(r)
 	if err != nil {
-		return err
+		return v.refuse(r, info, q, err)
 	}
 	form, err := formOf(q)
 	if err != nil {
 		return err
 	}
 	if err := v.runs.Start(r.Context(), r.name(), r.ID, form); err != nil {
-		return err
+		return v.refuse(r, info, q, err)
 	}
 	r.Log(slog.LevelInfo, "a bulk change was started in the console", slog.String("store", info.Name),
 		slog.String("action", q.Action), slog.String("actor", q.Actor))
@@ -208,13 +223,19 @@ type bulkRun struct {
 	Of    bulk.Request
 	bulk.Report
 	Elsewhere string // the store of the run, if it is another one
-	Refusals  []refusal
+
+	Import bulk.ImportRequest
+	Waits  bool // its file can be imported
+	Listed bool // all that it has refused can be downloaded
+
+	Refusals []refusal
 }
 
 // refusal is an object that a run has refused.
 type refusal struct {
 	named
 	Line   int64
+	Column string
 	Reason string
 }
 
@@ -263,7 +284,8 @@ func (v bulkView) show(r *request) error {
 // showRun replies with the page of a run, or for htmx with its state.
 func (r *request) showRun(title string, p *bulkRun) error {
 	for _, of := range p.Report.Refusals {
-		p.Refusals = append(p.Refusals, refusal{r.console.names.of(p.Store.Name, of.UUID), of.Line, of.Reason})
+		p.Refusals = append(p.Refusals, refusal{r.console.names.of(p.Store.Name, of.UUID), of.Line,
+			of.Column, of.Reason})
 	}
 	if r.Partial() {
 		return r.Fragment("objects_run", "bulk_state", p)

@@ -217,6 +217,7 @@ var help = map[string]string{
 	"rules":          "reference/rules",
 	"schema":         "reference/schemas",
 	"lists":          "reference/lists",
+	"import":         "guides/import",
 	"search":         "guides/search",
 	"events":         "reference/events",
 	"configuration":  "reference/configuration",

@@ -25,18 +25,20 @@ type gridColumn struct {
 	Name     string
 	Ordered  string // how the list is ordered by it now: ascending, descending; "" for not by it
 	Sort     string // URL of the list in the order of the column, or in the reverse one; "" if no index has it
-	Editable bool   // its values can be changed in place
+	IndexURL string // where an index for it is added; "" for nowhere
 	Kind     string // of its values, as the schema declares them; "" if it does not
+	Facts    fieldFacts
 }
 
 // gridCell is a value as a list shows it.
 type gridCell struct {
-	Field, Kind string // number, boolean, time, text, JSON, names; "" without a value
+	Field, Kind string // number, boolean, time, text, JSON, names, picture; "" without a value
 	Text        string
 	True        bool
 	At          string // of a time: in RFC 3339
 	Names       []named
-	More        int    // objects that it names besides
+	More        int    // objects that it names besides, or files that it has besides
+	Preview     string // path of a picture
 	Edit        string // what kind of value can be entered in place: number, boolean, string; "" for none
 	Value       string // of a cell that can be edited: as JSON
 }
@@ -144,32 +146,38 @@ func ordering(info StoreInfo, name string) bool {
 	})
 }
 
-// cellEditor knows which fields of objects of a store can be changed in place.
+// cellEditor knows how fields of objects of a store are shown, and which can be changed in place.
 type cellEditor struct {
 	st     *store.Store
-	fixed  bool
+	info   StoreInfo
 	types  map[string]string
+	facts  map[string]fieldFacts
 	copied map[string]bool
 	refers map[string]string // the store that a reference names objects of, by its field
+	files  map[string]bool   // fields that have files
 	names  *namer
 }
 
-func newCellEditor(info StoreInfo, st *store.Store, names *namer) cellEditor {
-	e := cellEditor{st: st, fixed: info.Fixed, types: typesOf(st),
-		copied: map[string]bool{}, refers: map[string]string{},
-		names: names}
+func (v *objectsView) cellEditor(info StoreInfo, st *store.Store) cellEditor {
+	e := cellEditor{st: st, info: info, types: typesOf(st), facts: v.facts(info.Name, st), copied: map[string]bool{},
+		refers: map[string]string{}, files: map[string]bool{}, names: v.names}
 	for _, r := range st.References() {
 		e.refers[r.Field] = r.Target
 	}
 	for _, c := range st.Copies() {
 		e.copied[c.Field] = true
 	}
+	for _, service := range v.files {
+		for _, property := range service.Properties(info.Name) {
+			e.files[property] = true
+		}
+	}
 	return e
 }
 
 // may reports whether a field can be changed in place: one of the object itself that belfry neither keeps nor computes.
 func (e cellEditor) may(name string) bool {
-	if e.fixed || name == "uuid" || e.copied[name] || slices.Contains(e.st.ComputedFields(), name) {
+	if e.info.Fixed || e.files[name] || name == "uuid" || e.copied[name] || slices.Contains(e.st.ComputedFields(), name) {
 		return false
 	}
 	switch e.types[name] {
@@ -206,13 +214,16 @@ func (e cellEditor) kind(name string, value json.RawMessage) string {
 }
 
 // cells returns the values of an object for columns.
-func (e cellEditor) cells(body []byte, columns []string) []gridCell {
+func (e cellEditor) cells(o store.Stored, columns []string) []gridCell {
 	cells := make([]gridCell, len(columns))
 	for i, name := range columns {
-		value := valueAt(body, name)
+		value := valueAt(o.Body, name)
 		cells[i] = cellOf(name, value)
 		if target, ok := e.refers[name]; ok {
 			cells[i].name(e.names, target, value)
+		}
+		if e.files[name] {
+			cells[i].picture(e.info.Name, o.UUID, value)
 		}
 		// A name with a dot may be of a field in another one.
 		if len(value) <= maxInPlace && !strings.Contains(name, ".") && e.may(name) {

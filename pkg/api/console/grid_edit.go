@@ -27,7 +27,7 @@ func (v gridView) edit(r *request) error {
 	if err != nil {
 		return err
 	}
-	name, e := form.Get("field"), newCellEditor(info, st, v.objects.names)
+	name, e := form.Get("field"), v.objects.cellEditor(info, st)
 	if name == "" || !e.may(name) {
 		return errs.New(errs.Denied, "%s can't be changed here: open the object",
 			httpkit.Truncate(legible(name), maxCell))
@@ -44,7 +44,7 @@ func (v gridView) edit(r *request) error {
 		return err
 	}
 	row := gridRow{named: v.objects.names.named(info.Name, shown), Revision: shown.Revision, Bulk: v.bulk,
-		Cells: e.cells(shown.Body, chosenColumns(st, form["cols"]))}
+		Cells: e.cells(shown, chosenColumns(st, form["cols"]))}
 	return r.Fragment("objects_list", "row", row)
 }
 

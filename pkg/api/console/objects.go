@@ -51,12 +51,16 @@ type LogEvent struct {
 	event.Envelope
 }
 
-func (c *Console) objects(o *Objects, changes *Operation) view {
+func (c *Console) objects(options Options) view {
+	o := options.Objects
 	if o == nil {
 		return view{}
 	}
+	changes := options.operation(BulkPath)
+	imports := importView{uploads: options.Uploads, runs: options.operation(ImportPath).runs()}
 	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
-		history: o.History, names: c.names}
+		history: o.History, names: c.names, edits: options.Model != nil && options.Model.Editing != nil}
+	imports.objects = v
 	const one = "/objects/:store/object/:uuid"
 	routes := []route{
 		get("/objects", v.stores),
@@ -72,7 +76,8 @@ func (c *Console) objects(o *Objects, changes *Operation) view {
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}
 	return view{name: "objects", title: "Objects", routes: slices.Concat(routes,
-		gridView{v, changes != nil}.routes(), bulkView{v, changes.runs()}.routes(), exportView{v}.routes())}
+		gridView{v, changes != nil, imports.routes() != nil}.routes(), bulkView{v, changes.runs()}.routes(),
+		exportView{v}.routes(), imports.routes())}
 }
 
 type objectsView struct {
@@ -85,6 +90,7 @@ type objectsView struct {
 	history History
 	forms   sync.Map // by the name of a store: a storeForm
 	names   *namer
+	edits   bool // the view Model has forms
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores

@@ -27,8 +27,9 @@ type editing struct {
 
 // storeForm is the form of the objects of a store, by the schema that the store had.
 type storeForm struct {
-	of   store.Validator
-	form *form.Schema // nil: the schema gives none
+	of    store.Validator
+	form  *form.Schema // nil: the schema gives none
+	facts map[string]fieldFacts
 }
 
 // formOf returns what makes forms for the objects of a store; nil for JSON alone.
@@ -50,7 +51,7 @@ func (v *objectsView) formOf(name string, st *store.Store) *form.Schema {
 	made := storeForm{of: st.Schema()}
 	if f, err := form.New(texts.Text(), o); err == nil {
 		if empty, err := f.Show([]byte("{}")); err == nil && empty.Usable() {
-			made.form = f
+			made.form, made.facts = f, factsOf(empty)
 		}
 	}
 	v.forms.Store(name, made)

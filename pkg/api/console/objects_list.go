@@ -18,6 +18,7 @@ import (
 type gridView struct {
 	objects *objectsView
 	bulk    bool // many objects can be changed at once
+	imports bool // files can be imported
 }
 
 func (v gridView) routes() []route {
@@ -35,7 +36,8 @@ type listForm struct {
 	Chosen            []string // columns; nil: the usual ones
 	Offered           []string // fields that can be columns
 	Building          filterForm
-	Bulk              bool   // several objects can be changed at once
+	Bulk, Imports     bool   // several objects can be changed at once; files can be imported
+	IndexURL          string // where an index is added; "" if the console can't
 	Request           string // of the API; "" when it does not list the store
 	Columns           []gridColumn
 	Rows              []gridRow
@@ -62,7 +64,10 @@ func (v gridView) list(r *request) error {
 	query := r.Exchange.Query()
 	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")),
 		Sort: strings.TrimSpace(r.Query("sort")), Chosen: chosenColumns(st, query["cols"]),
-		Building: readFilterForm(query), Bulk: v.bulk && !info.Fixed}
+		Building: readFilterForm(query), Bulk: v.bulk && !info.Fixed, Imports: v.imports && !info.Fixed}
+	if v.objects.edits && info.Modeled && !info.Fixed {
+		f.IndexURL = pathOf("configuration", "stores", info.Name, "edit", "indexes")
+	}
 	if built, ok := f.Building.build(typesOf(st)); ok && built != "" {
 		f.Filter = built
 	}
@@ -111,7 +116,7 @@ func (v gridView) list(r *request) error {
 	if f.Plan, err = indented(page.Plan); err != nil {
 		return err
 	}
-	f.show(newCellEditor(info, st, v.objects.names), page.Objects)
+	f.show(v.objects.cellEditor(info, st), page.Objects)
 	return r.Page("objects_list", info.Name, &f)
 }
 
@@ -127,7 +132,7 @@ func (f *listForm) show(e cellEditor, objects []store.Stored) {
 	}
 	for _, o := range objects {
 		f.Rows = append(f.Rows, gridRow{named: e.names.named(f.Store.Name, o), Revision: o.Revision,
-			Fixed: f.Store.Fixed, Bulk: f.Bulk, Cells: e.cells(o.Body, names)})
+			Fixed: f.Store.Fixed, Bulk: f.Bulk, Cells: e.cells(o, names)})
 	}
 }
 
@@ -141,7 +146,7 @@ func (f *listForm) objects() (all []*named) {
 
 // column returns a column with the URL of the list in its order.
 func (f *listForm) column(e cellEditor, name string) gridColumn {
-	c := gridColumn{Name: name, Kind: e.types[name], Editable: !strings.Contains(name, ".") && e.may(name)}
+	c := gridColumn{Name: name, Kind: e.types[name], Facts: e.facts[name], IndexURL: f.IndexURL}
 	if !ordering(f.Store, name) || f.Words != "" {
 		return c
 	}

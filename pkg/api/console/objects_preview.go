@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -20,6 +21,8 @@ const (
 	maxPreview  = 10 << 20 // bytes of a file that is shown
 	maxPreviews = 24       // pictures of a page
 	sniffed     = 512      // bytes by which a type is judged
+
+	maxThumbnail = 2 << 20 // bytes of a picture in a list, which may have many
 )
 
 // pictures are the types of files that pages show. Others could contain scripts, or links.
@@ -121,6 +124,21 @@ func shownFiles(all []fileList) {
 				left--
 			}
 			all[i].Shown = append(all[i].Shown, f)
+		}
+	}
+}
+
+// picture makes a cell with files one with the first picture of them, if there is one that is not too large.
+func (c *gridCell) picture(store, uuid string, value json.RawMessage) {
+	var records []binary.Record
+	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &records) != nil {
+		return
+	}
+	for i, record := range records {
+		if picture, _ := previewable(record); picture && record.Size <= maxThumbnail {
+			c.Kind, c.More, c.Text = "picture", len(records)-1, shorten(record.Name, maxCell)
+			c.Preview = pathOf("objects", store, "object", uuid, "files", c.Field, strconv.Itoa(i), "preview")
+			return
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"belfry/pkg/api/sse"
 	"belfry/pkg/event"
+	"belfry/pkg/operations/bulk"
 )
 
 // Path is the path of the console.
@@ -26,13 +27,14 @@ type Options struct {
 	API     *API
 
 	Operations []Operation
+	Uploads    *bulk.Uploads // files that are imported; nil: none can be
 }
 
 // views returns the views in the order of the navigation.
 func (c *Console) views(o Options) (all []view) {
 	operations, within := c.operations(o)
 	for _, v := range slices.Concat([]view{
-		c.objects(o.Objects, o.operation(BulkPath)),
+		c.objects(o),
 		c.model(o.Model),
 		c.graph(o.Graph, o.operation("verify")),
 		c.live(o.Live),

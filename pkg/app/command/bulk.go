@@ -17,7 +17,7 @@ import (
 
 // ConsoleOperations are the operations that admins run in the console alone: no command and no control request has
 // them. A view of the console has their forms.
-var ConsoleOperations = []*Untyped{BulkChange.Untyped()}
+var ConsoleOperations = []*Untyped{BulkChange.Untyped(), ImportFile.Untyped()}
 
 // BulkChange changes or deletes many objects of a store.
 var BulkChange = Operation[bulk.Request, bulk.Report, bulk.Report]{
@@ -30,6 +30,22 @@ var BulkChange = Operation[bulk.Request, bulk.Report, bulk.Report]{
 	},
 	Console: &Console[bulk.Request, bulk.Report]{Path: console.BulkPath,
 		About: "Change or delete many objects of a store."},
+}
+
+// ImportFile loads a file that an admin has chosen into a store.
+var ImportFile = Operation[bulk.ImportRequest, bulk.Report, bulk.Report]{
+	Name: "file import",
+	Run: func(ctx context.Context, at *Place, q bulk.ImportRequest, report func(bulk.Report)) (*bulk.Report, error) {
+		if at.Uploads == nil {
+			return nil, errs.New(errs.Unavailable, "only the process whose console has received the file imports it")
+		}
+		return inStore(ctx, at, q.Store, q.Actor, report,
+			func(ctx context.Context, st *store.Store, h bulk.Host) (*bulk.Report, error) {
+				return bulk.Import(ctx, st, at.Uploads, q, h)
+			})
+	},
+	Console: &Console[bulk.ImportRequest, bulk.Report]{Path: console.ImportPath,
+		About: "Load a file into a store."},
 }
 
 // inStore does work with a store as an admin. The work has to end when a reload has replaced the store, whose rules

@@ -12,6 +12,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/plan"
+	"belfry/pkg/operations/bulk"
 	"belfry/pkg/store"
 )
 
@@ -40,6 +41,7 @@ type Host struct {
 	Now     func() *Place       // with what is served now
 	Serving Serving             // the same, which stays complete meanwhile
 	Records func() *store.Store // has the state of runs, for all processes
+	Uploads *bulk.Uploads       // that the console has received
 }
 
 // Job is an operation in the console of a process, for as long as that lives.
@@ -111,6 +113,7 @@ func (r *consoleRuns) Start(request context.Context, by, id string, form url.Val
 		func(ctx context.Context, change func(func(*state))) error {
 			at, done := r.of.place(r.host.Serving, in)
 			defer done()
+			at.Uploads = r.host.Uploads
 			at.Current = func() *store.Set { return r.host.Now().Set }
 			out, err := r.of.run(ctx, at, in, func(p any) {
 				change(func(now *state) { now.Progress = p })

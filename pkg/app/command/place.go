@@ -17,6 +17,7 @@ import (
 	"belfry/pkg/mail"
 	"belfry/pkg/mapping/fill"
 	"belfry/pkg/object"
+	"belfry/pkg/operations/bulk"
 	"belfry/pkg/store"
 )
 
@@ -45,6 +46,7 @@ type Place struct {
 	// Current returns the stores that are served now, which a reload replaces. Only runs of the console have it: they
 	// leave half of the time to other requests. nil: none.
 	Current func() *store.Set
+	Uploads *bulk.Uploads // that the console has received; nil: none
 
 	// Of the process that serves.
 	Examine func(ctx context.Context) (*Examined, error)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/missed"
+	"belfry/pkg/operations/bulk"
 	"belfry/pkg/outbox"
 	"belfry/pkg/store"
 	"belfry/pkg/walk"
@@ -52,6 +54,7 @@ type measured struct {
 	history *history
 	workers *consoleWorkers
 	jobs    []*command.Job
+	uploads *bulk.Uploads
 }
 
 // Part stops the background work of the views, which the first console of the process starts.
@@ -63,13 +66,14 @@ func (v *Views) Part() serving.Part {
 				for _, j := range v.measured.jobs {
 					j.Wait()
 				}
+				v.measured.uploads.Close()
 			}
 			return v.running.Stop(ctx)
 		}}
 }
 
 // measure begins to keep the metrics of the last hour, for the first console of the process.
-func (v *Views) measure(relay *outbox.Relay) {
+func (v *Views) measure(relay *outbox.Relay, data string) {
 	if v.measured.history != nil {
 		return
 	}
@@ -81,11 +85,12 @@ func (v *Views) measure(relay *outbox.Relay) {
 	v.running.Every(sampleInterval, workers.measure)
 	var ctx context.Context
 	ctx, v.end = context.WithCancel(context.Background())
-	v.measured = measured{history: h, workers: workers}
+	v.measured = measured{history: h, workers: workers, uploads: bulk.NewUploads(filepath.Join(data, "imports"))}
 	host := &command.Host{
 		Ctx: ctx, Log: v.Log, Now: func() *command.Place { return v.System.Place(v.Served.Now()) },
 		Serving: v.System.Serving,
 		Records: func() *store.Store { return v.Served.Now().Set.Store(config.TokenStore) },
+		Uploads: v.measured.uploads,
 	}
 	for _, o := range slices.Concat(command.Operations, command.ConsoleOperations) {
 		if j := o.Job(host); j != nil {
@@ -99,8 +104,9 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	if !g.Config.Console.Enabled {
 		return nil
 	}
-	v.measure(g.Relay)
-	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Users: consoleUsers(g),
+	v.measure(g.Relay, g.Config.Data)
+	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Uploads: v.measured.uploads,
+		Users: consoleUsers(g),
 		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
 	o.Account, o.Model = g.Config.PageLink("account"), consoleModel(g)
 	o.Model.Editing = v.editing(g)

@@ -41,6 +41,7 @@ type Upload struct {
 	Size            int64
 	table.Info
 
+	admin   string
 	file    *os.File
 	mapping table.Mapping // guarded by Uploads.mu, as the fields below
 	users   int           // runs that read it
@@ -79,7 +80,7 @@ func (u *Uploads) Add(admin, store, name string, separator rune, body io.Reader)
 	if err := u.begin(admin); err != nil {
 		return nil, err
 	}
-	up := &Upload{ID: object.NewUUID(), Store: store, Name: name}
+	up := &Upload{ID: object.NewUUID(), Store: store, Name: name, admin: admin}
 	err := u.receive(up, separator, body)
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -272,6 +273,33 @@ func (r *refusals) close() {
 	if r != nil {
 		_ = r.file.Close()
 	}
+}
+
+// Samples returns the first rows of a file.
+func (u *Uploads) Samples(up *Upload, most int) (all []table.Row, err error) {
+	_, _, done, err := u.open(up.admin, up.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	rows, err := up.Open(up.content())
+	for err == nil && len(all) < most {
+		var row table.Row
+		if row, err = rows.Next(); err == nil {
+			all = append(all, row)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return all, err
+}
+
+// HasRefused reports whether this process has the list of what the import of a file has refused.
+func (u *Uploads) HasRefused(id string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.refused != nil && u.refused.id == id
 }
 
 // Refused writes what the import of a file has refused as CSV, if this process has imported it.

@@ -192,3 +192,14 @@ func isFormula(text string) bool {
 	first, size := utf8.DecodeRuneInString(strings.TrimLeft(text, "'"))
 	return size > 0 && strings.ContainsRune(formulaStarts, first)
 }
+
+// Sample returns the value that a row has in a column as a text, for people.
+func (c Column) Sample(row Row) string {
+	if row.cells == nil {
+		return string(row.fields[c.Name])
+	}
+	if c.Index < len(row.cells) {
+		return row.cells[c.Index]
+	}
+	return ""
+}

@@ -23,6 +23,61 @@ const keep = (key, value) => {
   try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* it is not kept */ }
 };
 
+// A time as its input has it, in the time of this place; '' for what it can't hold.
+const toInput = (text) => {
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime()) || /[.:]\d*\.\d{4,}/.test(text)) return '';
+  const local = new Date(at.getTime() - at.getTimezoneOffset() * 60000);
+  return local.toISOString().slice(0, -1);
+};
+
+const selectOf = (values, chosen) => {
+  const select = document.createElement('select');
+  for (const value of values) {
+    const text = value.startsWith('"') ? JSON.parse(value) : value;
+    select.append(new Option(text || (value ? '(empty text)' : 'no value'), value));
+  }
+  select.value = chosen;
+  return select;
+};
+
+// The input for a value, by what the schema says about the field, and what reads it as JSON; '' for no value.
+const entryOf = (kind, before, facts) => {
+  const choices = facts.choices ? facts.choices.split('\n') : [];
+  if (kind === 'boolean' && before) {
+    const input = document.createElement('input');
+    input.type = 'checkbox';
+    input.checked = before === 'true';
+    return { input, read: () => String(input.checked) };
+  }
+  if (kind === 'boolean' || choices.length) {
+    const values = choices.length ? choices : ['true', 'false'];
+    const input = selectOf(['', ...values, ...(before && !values.includes(before) ? [before] : [])], before);
+    return { input, read: () => input.value };
+  }
+  const input = document.createElement('input');
+  const text = kind === 'string' && before ? JSON.parse(before) : before;
+  if (facts.input === 'date' && (!text || /^\d{4}-\d\d-\d\d$/.test(text))) {
+    input.type = 'date';
+    input.value = text;
+    return { input, read: () => (input.value ? JSON.stringify(input.value) : '') };
+  }
+  if (facts.input === 'datetime' && (!text || toInput(text))) {
+    input.type = 'datetime-local';
+    input.step = '0.001';
+    input.value = text ? toInput(text) : '';
+    const shown = input.value;
+    return { input, read: () => {
+      if (input.value === shown) return before;
+      return input.value ? JSON.stringify(new Date(input.value).toISOString().replace('.000Z', 'Z')) : '';
+    } };
+  }
+  if (kind === 'number') input.inputMode = 'decimal';
+  input.value = text;
+  if (kind !== 'string') return { input, read: () => input.value.trim() };
+  return { input, read: () => (!before && input.value === '' ? before : JSON.stringify(input.value)) };
+};
+
 // Editing in place.
 const begin = (cell) => {
   const row = cell.closest('tr');
@@ -31,25 +86,23 @@ const begin = (cell) => {
   const value = cell.dataset.value;
   const before = kind === 'string' && value ? JSON.stringify(JSON.parse(value)) : value;
   const old = [...cell.childNodes];
-  let input;
-  if (kind === 'boolean') {
-    input = document.createElement('select');
-    for (const value of before ? ['true', 'false'] : ['', 'true', 'false']) {
-      const option = new Option(value || 'no value', value);
-      input.append(option);
-    }
-    input.value = before;
-  } else {
-    input = document.createElement('input');
-    if (kind === 'number') input.inputMode = 'decimal';
-    input.value = kind === 'string' && before ? JSON.parse(before) : before;
-  }
+  const facts = row.closest('table')?.tHead.rows[0].cells[cell.cellIndex]?.dataset ?? {};
+  const entry = entryOf(kind, before, facts);
+  const input = entry.input;
   input.setAttribute('aria-label', `${cell.dataset.field} of ${row.dataset.uuid}`);
   const wrong = document.createElement('span');
   wrong.className = 'wrong';
   wrong.setAttribute('role', 'alert');
   cell.classList.add('editing');
   cell.replaceChildren(input, wrong);
+  if (facts.bounds) {
+    const bounds = document.createElement('span');
+    bounds.className = 'bounds';
+    bounds.textContent = facts.bounds;
+    bounds.id = 'bounds-now';
+    input.setAttribute('aria-describedby', bounds.id);
+    wrong.before(bounds);
+  }
   input.focus();
   input.select?.();
   let busy = false;
@@ -59,8 +112,8 @@ const begin = (cell) => {
   };
   const save = async () => {
     if (busy) return;
-    const text = kind === 'string' ? JSON.stringify(input.value) : input.value.trim();
-    if (text === before || (kind === 'string' && !before && input.value === '')) {
+    const text = entry.read();
+    if (text === before) {
       end();
       focusCell(cell);
       return;
@@ -100,6 +153,7 @@ const begin = (cell) => {
     if (event.key === 'Enter') { event.preventDefault(); save(); }
     if (event.key === 'Escape') { event.preventDefault(); end(); focusCell(cell); }
   });
+  if (input.type === 'checkbox') input.addEventListener('change', save);
   input.addEventListener('blur', () => { if (!wrong.textContent && cell.isConnected) save(); });
 };
 
