@@ -128,6 +128,9 @@ func (v bulkView) refuse(r *request, info StoreInfo, q bulk.Request, err error) 
 	}
 	r.RecordError(err)
 	p := bulkPage{Store: info, Request: q}
+	if form, failed := r.Form(); failed == nil { // the list was filtered also where objects were chosen one by one
+		p.Request.Filter, p.Request.Words = form.Get("filter"), form.Get("q")
+	}
 	p.Problem, p.Fields = messageOf(err)
 	return r.page(problem.Of(kind).Status, "objects_bulk", "Change "+info.Name, p)
 }
