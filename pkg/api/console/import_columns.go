@@ -115,10 +115,12 @@ func (v importView) showColumns(r *request, info StoreInfo, st *store.Store, up 
 	return r.page(status, "objects_columns", "Import into "+info.Name, p)
 }
 
-// guess returns the columns of a file with the fields that they seem to be for.
+// guess returns the columns of a file with the fields that they seem to be for. A column that is none of the known fields
+// is imported under its own name where names are those of fields: in JSON, in an export, which has uuids, and where no
+// schema says which fields there are.
 func (p *columnsPage) guess(st *store.Store) []importColumn {
 	known := append([]string{table.UUID}, p.Targets...)
-	typed := len(typesOf(st)) > 0
+	named := p.Upload.Format == table.JSON || len(typesOf(st)) == 0 || slices.Contains(p.Upload.Columns, table.UUID)
 	taken := map[string]bool{}
 	all := make([]importColumn, len(p.Upload.Columns))
 	for i, name := range p.Upload.Columns {
@@ -136,7 +138,7 @@ func (p *columnsPage) guess(st *store.Store) []importColumn {
 		switch {
 		case at >= 0:
 			c.To = known[at]
-		case (p.Upload.Format == table.JSON || !typed) && object.ValidProperty(c.Name):
+		case named && object.ValidProperty(c.Name):
 			c.To = c.Name
 		}
 		taken[c.To] = true
