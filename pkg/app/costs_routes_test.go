@@ -48,6 +48,8 @@ var costlyRows = []costlyRoutes{
 		GET /console/configuration/stores/{store}/remove GET /console/configuration/stores/{store}/remove-field
 		GET /console/model/{store}/names GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
 		GET /console/objects/{store}/bulk GET /console/objects/{store}/export
+		GET /console/objects/{store}/import GET /console/objects/{store}/import/columns
+		GET /console/objects/{store}/import/file GET /console/objects/{store}/import/refused
 		GET /console/objects/{store}/object/{uuid} GET /console/objects/{store}/object/{uuid}/delete
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index}/preview
@@ -82,6 +84,7 @@ var costlyRows = []costlyRoutes{
 		POST /console/configuration/stores/{store}/remove POST /console/configuration/stores/{store}/remove-field
 		POST /console/model/{store}/test
 		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell
+		POST /console/objects/{store}/import/discard POST /console/objects/{store}/import/file
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete
@@ -98,6 +101,7 @@ var costlyRows = []costlyRoutes{
 	{name: "runs of the console", head: 2 << 20, body: 24 << 20, times: 5, stranger: 2 << 20, bodies: consoleForms,
 		routes: `
 		POST /console/objects/{store}/bulk/run POST /console/objects/{store}/bulk/stop
+		POST /console/objects/{store}/import/run POST /console/objects/{store}/import/stop
 		POST /console/schemas POST /console/schemas/stop POST /console/verify POST /console/verify/stop`},
 }
 

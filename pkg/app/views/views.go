@@ -99,6 +99,9 @@ func (v *Views) measure(relay *outbox.Relay, data string) {
 	}
 }
 
+// Uploads are the files that the console has received; nil before the first console.
+func (v *Views) Uploads() *bulk.Uploads { return v.measured.uploads }
+
 // Options returns the options of the console, nil for none.
 func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *console.Options {
 	if !g.Config.Console.Enabled {
@@ -106,7 +109,7 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	}
 	v.measure(g.Relay, g.Config.Data)
 	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Uploads: v.measured.uploads,
-		Users: consoleUsers(g),
+		Users:  consoleUsers(g),
 		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
 	o.Account, o.Model = g.Config.PageLink("account"), consoleModel(g)
 	o.Model.Editing = v.editing(g)
