@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"belfry/config"
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/sessions"
@@ -125,6 +127,10 @@ func startPopulation(t *testing.T) *population {
 			}
 		}
 	}
+	c.app.OnReload(Reloading{ // forms of the configuration compare what is served with the file
+		Read:    func() (*config.Config, error) { return config.Load(c.path("belfry.yaml"), os.LookupEnv) },
+		Applied: func(*config.Config) {},
+	})
 	service := c.app.now().Auth
 	user := must(service.Admin.CreateUser(t.Context(),
 		admin.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))

@@ -13,6 +13,8 @@ var views = []page{
 	{"console-objects", "/console/objects", "Books"},
 	{"console-list", "/console/objects/Books?filter=author+%3D%3D+%22austen%22&sort=year", "Persuasion"},
 	{"console-refused-list", "/console/objects/Books?filter=pages+%3D%3D+1", "can't be shown"},
+	{"", "/console/objects/Books/import/file", "Separator of CSV"},
+	{"", "/console/objects/Books/import", "There was no run yet"},
 	{"console-new", "/console/objects/Books/new", "schema"},
 	{"console-object", "/console/objects/Books/object/emma", "Binary.Uploaded"},
 	{"console-named", "/console/objects/Authors/object/austen", "Jane Austen"},

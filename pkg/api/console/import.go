@@ -152,7 +152,7 @@ func (v importView) start(r *request) error {
 	up, mapping := v.uploads.Of(q.Actor, info.Name)
 	if up == nil {
 		return v.showForm(r, http.StatusConflict, importForm{Store: info,
-			Problem: "The file is not here any more: it has been imported, removed or replaced, or another process of " +
+			Problem: "The file is no longer here: it has been imported, removed or replaced, or another process of " +
 				"belfry has received it. Choose it again."})
 	}
 	q.File, q.Name = up.ID, up.Name

@@ -50,7 +50,7 @@ type importKind struct {
 
 var importKinds = []importKind{
 	{"", "As the schema says"}, {table.Text, "Text"}, {table.Number, "Number"}, {table.Boolean, "True or false"},
-	{table.Time, "Date and time"}, {table.AsJSON, "JSON"}, {table.Seen, "What it looks like"},
+	{table.Time, "Date and time"}, {table.AsJSON, "JSON"}, {table.Seen, "As it looks"},
 }
 
 // submittedColumns is the mapping as a form has sent it, and what is wrong with it.
@@ -115,9 +115,9 @@ func (v importView) showColumns(r *request, info StoreInfo, st *store.Store, up 
 	return r.page(status, "objects_columns", "Import into "+info.Name, p)
 }
 
-// guess returns the columns of a file with the fields that they seem to be for. A column that is none of the known fields
-// is imported under its own name where names are those of fields: in JSON, in an export, which has uuids, and where no
-// schema says which fields there are.
+// guess returns the columns of a file with the fields that they seem to be for. A column of another
+// name is imported under it where names are those of fields: in JSON, in an export, which has uuids, and where no schema
+// says which fields there are.
 func (p *columnsPage) guess(st *store.Store) []importColumn {
 	known := append([]string{table.UUID}, p.Targets...)
 	named := p.Upload.Format == table.JSON || len(typesOf(st)) == 0 || slices.Contains(p.Upload.Columns, table.UUID)
@@ -161,7 +161,7 @@ func alike(a, b string) bool {
 }
 
 // mapping returns the mapping that a form has sent: for each column of the file the field, "" for none, and the kind of
-// its cells. What is wrong is at the columns.
+// its cells. Its error has the violations at the columns.
 func (v importView) mapping(info StoreInfo, st *store.Store, up *bulk.Upload, to, kinds []string) (table.Mapping, error) {
 	if len(to) != len(up.Columns) || len(kinds) > 0 && len(kinds) != len(up.Columns) {
 		return nil, errs.New(errs.Invalid, "the form is not about this file: map its columns again")

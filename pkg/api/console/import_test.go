@@ -116,7 +116,7 @@ func TestAFileIsImportedInTheConsole(t *testing.T) {
 		}
 	}
 	shows(t, is(t, l.post(l.Admin, tasks+"/import/run", "existing=skip&step=import"), http.StatusConflict),
-		"The file is not here any more")
+		"The file is no longer here")
 	if len(v.started) != 2 || !strings.Contains(v.started[0], "dry=true") || strings.Contains(v.started[1], "dry") {
 		t.Error(v.started)
 	}

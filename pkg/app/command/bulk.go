@@ -35,11 +35,9 @@ var BulkChange = Operation[bulk.Request, bulk.Report, bulk.Report]{
 
 // ImportFile loads a file that an admin has chosen into a store.
 var ImportFile = Operation[bulk.ImportRequest, bulk.Report, bulk.Report]{
-	Name: "file import",
+	Name:   "file import",
+	Served: "files are imported by the process whose console has received them",
 	Run: func(ctx context.Context, at *Place, q bulk.ImportRequest, report func(bulk.Report)) (*bulk.Report, error) {
-		if at.Uploads == nil {
-			return nil, errs.New(errs.Unavailable, "only the process whose console has received the file imports it")
-		}
 		return inStore(ctx, at, q.Store, q.Actor, report,
 			func(ctx context.Context, st *store.Store, h bulk.Host) (*bulk.Report, error) {
 				return bulk.Import(ctx, st, at.Uploads, q, h)

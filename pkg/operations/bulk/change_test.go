@@ -246,3 +246,43 @@ func TestTheGuardOfDeletions(t *testing.T) {
 		t.Errorf("%+v %v", r, err)
 	}
 }
+
+// An object that others name by a reference with restrict is refused, also among many.
+func TestRestrictingReferencesHoldForBulkDeletions(t *testing.T) {
+	t.Parallel()
+	backend, err := filestore.Open(t.TempDir(), filestore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backend.Close() })
+	st, err := store.Open(t.Context(), backend, store.Options{Name: "Items", References: []store.Reference{
+		{Field: "parent", Target: "Items", Indexed: true, OnDelete: store.OnDeleteRestrict}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.NewSet([]*store.Store{st}, nil)
+	save(t, st, "a", `{}`)
+	save(t, st, "b", `{"parent":"a"}`)
+	save(t, st, "c", `{}`)
+	remove := func(uuids string) string {
+		t.Helper()
+		r, err := bulk.Run(admin(t), st, bulk.Request{Store: "Items", Action: bulk.Delete, Objects: uuids}, nil, host())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("deleted %d, refused %d", r.Deleted, r.Refused)
+		for _, f := range r.Refusals {
+			text += ": " + f.UUID + " " + f.Reason
+		}
+		return text
+	}
+	if got := remove("a\nc"); !strings.HasPrefix(got, "deleted 1, refused 1: a ") {
+		t.Error(got)
+	}
+	if got := remove("b"); got != "deleted 1, refused 0" {
+		t.Error(got)
+	}
+	if got := remove("a"); got != "deleted 1, refused 0" {
+		t.Error(got)
+	}
+}

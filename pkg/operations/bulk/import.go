@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/store/access"
 )
 
-// What an import does with an object that exists.
+// Choices for an object that exists already.
 const (
 	Skip    = "skip"
 	Replace = "replace"

@@ -243,7 +243,7 @@ func (u *Uploads) record(id string) (*refusals, error) {
 	return r, nil
 }
 
-// add adds an object that was refused. A list that can't be written any more ends there.
+// add adds an object that was refused. The list ends where it can no longer be written.
 func (r *refusals) add(of Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,6 +35,6 @@ func (i *Items) Next() (Item, error) {
 	return next, nil
 }
 
-// DerivedUUID returns the uuid of an object of an input that has none of its own: the same object at the same position
+// DerivedUUID returns the uuid of an object of an input without one of its own: the same object at the same position
 // always has the same.
 func DerivedUUID(number int64, o object.Object) string { return derive("", number, o.Encode()) }

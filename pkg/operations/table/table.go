@@ -246,7 +246,7 @@ func newInput(r io.Reader) (*input, error) {
 	return in, nil
 }
 
-// head returns how the file goes on, without reading it.
+// head returns how the file continues, without reading it.
 func (in *input) head() []byte {
 	head, _ := in.from.Peek(headSize) // an error comes again when it is read
 	return head
