@@ -153,13 +153,28 @@ screenshots: prepare ## Write the pictures of pages that docs show, by the tests
 .PHONY: console-assets
 console-assets: ## Copy what the console embeds from npm, as tools/console pins it
 	cd tools/console && npm ci --ignore-scripts --no-audit --no-fund
-	cp tools/console/node_modules/htmx.org/dist/htmx.min.js pkg/api/console/assets/htmx.min.js
-	cp tools/console/node_modules/htmx.org/LICENSE pkg/api/console/assets/htmx.LICENSE
-	sed '/^\/\/# sourceMappingURL/d' tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js | gzip -9 -n > pkg/api/console/assets/swagger-ui.js.gz
-	sed 's/\/\*# sourceMappingURL=.*\*\///' tools/console/node_modules/swagger-ui-dist/swagger-ui.css | gzip -9 -n > pkg/api/console/assets/swagger-ui.css.gz
-	cp tools/console/node_modules/swagger-ui-dist/LICENSE pkg/api/console/assets/swagger-ui.LICENSE
-	cp tools/console/node_modules/swagger-ui-dist/NOTICE pkg/api/console/assets/swagger-ui.NOTICE
-	cp tools/console/node_modules/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt pkg/api/console/assets/swagger-ui.LICENSES
+	$(MAKE) --no-print-directory copied-assets
+
+# A test makes these of packages in another folder, into another one.
+PACKED := tools/console
+ASSETS := pkg/api/console/assets
+FROM    = $(PACKED)/node_modules
+
+# The packages in the bundle of CodeMirror: the licenses of the first, and of the second, are those of all of their names.
+BUNDLED := @codemirror/state @lezer/common @marijn/find-cluster-break crelt style-mod w3c-keyname
+
+.PHONY: copied-assets
+copied-assets:
+	gzip -9 -n < $(FROM)/htmx.org/dist/htmx.min.js > $(ASSETS)/htmx.min.js.gz
+	cp $(FROM)/htmx.org/LICENSE $(ASSETS)/htmx.LICENSE
+	$(FROM)/.bin/esbuild $(PACKED)/codemirror.js --bundle --minify --format=iife --global-name=CodeMirror --target=es2022 \
+		--legal-comments=none --log-level=warning | gzip -9 -n > $(ASSETS)/codemirror.js.gz
+	cat $(BUNDLED:%=$(FROM)/%/LICENSE) > $(ASSETS)/codemirror.LICENSE
+	sed '/^\/\/# sourceMappingURL/d' $(FROM)/swagger-ui-dist/swagger-ui-bundle.js | gzip -9 -n > $(ASSETS)/swagger-ui.js.gz
+	sed 's/\/\*# sourceMappingURL=.*\*\///' $(FROM)/swagger-ui-dist/swagger-ui.css | gzip -9 -n > $(ASSETS)/swagger-ui.css.gz
+	cp $(FROM)/swagger-ui-dist/LICENSE $(ASSETS)/swagger-ui.LICENSE
+	cp $(FROM)/swagger-ui-dist/NOTICE $(ASSETS)/swagger-ui.NOTICE
+	cp $(FROM)/swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt $(ASSETS)/swagger-ui.LICENSES
 
 # The filter is committed, so that users need no npm.
 .PHONY: passwords

@@ -24,6 +24,7 @@ type modelForm struct {
 	Remove string   // what the change removes: a name that the admin has to repeat; "" for nothing
 	Submit string   // of the button
 	Kept   []string // keys that are not shown and stay
+	Names  string   // path of the names that expressions can have; "" if they are not known
 
 	schema  *form.Schema // nil: there is nothing to fill in
 	base    []byte       // what the form begins with
