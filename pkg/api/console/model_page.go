@@ -307,12 +307,13 @@ func (p *modelFormPage) placed(problems []ModelProblem) {
 	}
 }
 
-// Fields returns all fields of the form.
+// Fields returns all fields within the form.
 func (p modelFormPage) Fields() (all []*form.Field) {
 	if p.Form != nil {
 		p.Form.Each(func(f *form.Field) { all = append(all, f) })
+		return all[1:] // the first is the form itself
 	}
-	return all
+	return nil
 }
 
 // actor is the admin, for the event of a change.

@@ -94,7 +94,7 @@
         '&.fixed': { backgroundColor: 'var(--raised)' },
         '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.5', maxHeight: '75vh', overflow: 'auto' },
         '.cm-content': { minHeight: 'var(--code-height)', padding: '0.4rem 0', caretColor: 'var(--text)' },
-        '.cm-gutters': { ...panel, color: 'var(--muted)', borderRight: line },
+        '.cm-gutters': { ...panel, minHeight: 'var(--code-height)', color: 'var(--muted)', borderRight: line },
         '.cm-panels': panel,
         '.cm-panels-top': { borderBottom: line },
         '.cm-panels-bottom': { borderTop: line },
@@ -105,6 +105,8 @@
         '.cm-button': { ...control, backgroundImage: 'none' },
         '.cm-textfield': control,
         '.cm-tooltip': { ...control, borderRadius: '0', maxWidth: 'calc(100vw - 2rem)' },
+        // It has few options at a time, so that none of it needs to be scrolled to.
+        '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)', maxHeight: 'none' },
         '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]':
           { backgroundColor: 'var(--accent)', color: 'var(--on-accent)' },
         '&.cm-focused .cm-matchingBracket':
@@ -207,7 +209,7 @@
           CM.lineNumbers(), CM.highlightSpecialChars(), CM.history(), CM.bracketMatching(), CM.search({ top: true }),
           CM.keys, CM.colors, CM.theme, CM.languages[this.getAttribute('language')],
           cel ? CM.EditorView.lineWrapping : [],
-          cel && names ? CM.autocompletion({ override: [(context) => complete(context, names)], icons: false }) : [],
+          cel && names ? CM.autocompletion({ override: [(context) => complete(context, names)], icons: false, maxRenderedOptions: 12 }) : [],
           this.state.of(this.attributes()),
           CM.EditorView.updateListener.of((update) => update.docChanged && this.give(update.state.doc.toString())),
           CM.EditorView.domEventHandlers({
@@ -258,7 +260,7 @@
       const label = [...textarea.labels].map((one) => one.textContent.trim()).join(' ') || textarea.getAttribute('aria-label') || '';
       const fixed = textarea.readOnly || textarea.matches(':disabled');
       const wrong = textarea.getAttribute('aria-invalid') === 'true';
-      const attributes = { 'aria-label': label, 'aria-invalid': String(wrong), 'aria-readonly': String(fixed) };
+      const attributes = { 'aria-label': label, 'aria-invalid': String(wrong), 'aria-readonly': String(fixed), tabindex: '0' };
       return [EditorState.readOnly.of(fixed), EditorView.contentAttributes.of(attributes),
         EditorView.editorAttributes.of({ class: [wrong && 'wrong', fixed && 'fixed'].filter(Boolean).join(' ') })];
     }
