@@ -156,12 +156,12 @@ console-assets: ## Copy what the console embeds from npm, as tools/console pins 
 	cd tools/console && npm ci --ignore-scripts --no-audit --no-fund
 	$(MAKE) --no-print-directory copied-assets
 
-# A test makes these of packages in another folder, into another one.
+# A test makes these in another folder, of packages in another one.
 PACKED := tools/console
 ASSETS := pkg/api/console/assets
 FROM    = $(PACKED)/node_modules
 
-# The packages in the bundle of CodeMirror: the licenses of the first, and of the second, are those of all of their names.
+# What is in the bundle of CodeMirror. All packages of @codemirror have one license, and so have those of @lezer.
 BUNDLED := @codemirror/state @lezer/common @marijn/find-cluster-break crelt style-mod w3c-keyname
 
 .PHONY: copied-assets

@@ -79,6 +79,14 @@ type modelDiff struct {
 	ID    string
 }
 
+// Language is that of the file, for an editor.
+func (d modelDiff) Language() string {
+	if strings.HasSuffix(d.Name, ".json") {
+		return "json"
+	}
+	return "yaml"
+}
+
 // The steps of the form, by the value of its button.
 const (
 	stepReview = ""
