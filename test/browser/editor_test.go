@@ -54,6 +54,7 @@ func TestEditors(t *testing.T) {
 		{"rules", f.testEditorOfRules},
 		{"a rule that is tried", f.testEditorOfTriedRules},
 		{"without a script", f.testEditorsWithoutScript},
+		{"a file to copy", f.testEditorOfFiles},
 	} {
 		t.Run(part.name, part.run)
 		f.checkComplaints(t)
@@ -254,4 +255,28 @@ func (f *fixture) testEditorsWithoutScript(t *testing.T) {
 	f.shows(t, "isOwner || object.minutes > 4")
 	f.press(t, "Apply the change")
 	f.shows(t, "The configuration has been changed")
+}
+
+// testEditorOfFiles has belfry no longer write its configuration, so the change is to copy.
+func (f *fixture) testEditorOfFiles(t *testing.T) {
+	path := filepath.Join(f.folder, "belfry.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write(t, "belfry.yaml", append(text, "console: {edit: false}\n"...))
+	f.belfry(t, "reload", "--config", path)
+	f.open(t, "/console/configuration/stores/Dishes/edit/rules")
+	f.enter(t, getRule, "isOwner")
+	f.run(t, chromedp.KeyEvent(kb.Escape))
+	f.press(t, "Review the change")
+	f.press(t, "The whole file")
+	const file = "details textarea"
+	if shown := editor[string](t, f, file, `view.state.doc.toString()`); !strings.Contains(shown, "console: {edit: false}") {
+		t.Errorf("the editor has %s", shown)
+	}
+	if editor[bool](t, f, file, `view.state.readOnly && view.contentDOM.ariaReadOnly === "true"`) != true {
+		t.Error("the file can be edited")
+	}
+	f.good(t, "")
 }

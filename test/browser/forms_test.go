@@ -105,6 +105,7 @@ func (f *fixture) testFields(t *testing.T) {
 		t.Errorf("the focus is at %s", focus)
 	}
 	f.press(t, "Create")
+	f.run(t, chromedp.WaitReady(chromedp.CSS(`form[data-unsaved="edited"]`))) // it has been sent, and is back
 	f.shows(t, "Not valid.")
 	f.good(t, "console-form-invalid")
 	f.fill(t, `[name="/title"]`, "Soup")

@@ -251,7 +251,8 @@
     take() {
       const text = this.textarea.value;
       const doc = this.view.state.doc;
-      if (text !== doc.toString()) this.view.dispatch({ changes: { from: 0, to: doc.length, insert: text } });
+      if (text === doc.toString()) return;
+      this.view.dispatch({ changes: { from: 0, to: doc.length, insert: text }, selection: { anchor: text.length } });
     }
 
     attributes() {
