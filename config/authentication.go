@@ -13,7 +13,7 @@ type Authentication struct {
 	Cookie string `key:"cookie" is:"cookie" default:"belfry"`
 	// CEL over user: true for users that may receive the events about the security of accounts; Config.Admins by
 	// default
-	Audit string `key:"audit" is:"nonempty"`
+	Audit string `key:"audit" is:"expression"`
 	// the path of a database of the places of network addresses; "" for none
 	Places string `key:"places" is:"file"`
 
@@ -62,7 +62,7 @@ func (r *BrowserRedirects) Targets() []string {
 // MFA selects the users that need a second factor.
 type MFA struct {
 	Policy   string `key:"policy" word:"true" is:"one off optional required" default:"optional"`
-	Required string `key:"required" is:"nonempty"` // CEL over user: true requires one under any policy; "": nobody
+	Required string `key:"required" is:"expression"` // CEL over user: true requires one under any policy; "": nobody
 }
 
 // Limits are the rate limits of authentication; 0 is no limit.

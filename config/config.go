@@ -49,7 +49,7 @@ type Config struct {
 	// how long tombstones are kept
 	Tombstones time.Duration `key:"tombstones" is:"duration 1s" default:"24h" reload:"live"`
 	// CEL over user: true for admins
-	Admins          string        `key:"admins" is:"nonempty" default:"user.admin == true" reload:"live"`
+	Admins          string        `key:"admins" is:"expression" default:"user.admin == true" reload:"live"`
 	ShutdownTimeout time.Duration `key:"shutdownTimeout" is:"duration 1s 1h" default:"30s" reload:"live"`
 	// for which a process that stops still serves; /readyz is 503
 	ShutdownDelay time.Duration `key:"shutdownDelay" is:"duration 0s 10m" reload:"live"`

@@ -25,7 +25,7 @@ type Mapping struct {
 	MaxBytes int64 `key:"maxBytes" is:"size 16MiB" default:"1MiB"` // of one array
 
 	// CEL over source: objects for which it does not hold have no copy; "" for none
-	When string `key:"when" is:"nonempty"`
+	When string `key:"when" is:"expression"`
 
 	SameOwner bool `key:"sameOwner"` // only objects that have the owner of the target have a copy
 

@@ -6,11 +6,11 @@ import "belfry/config/decode"
 // is that of the owner policy when Owner is set, and otherwise allows everyone.
 type Policy struct {
 	Owner  bool   `word:"true" is:"owner"`
-	Create string `key:"create" is:"nonempty"`
-	Get    string `key:"get" is:"nonempty"`
-	Update string `key:"update" is:"nonempty"`
-	Delete string `key:"delete" is:"nonempty"`
-	List   string `key:"list" is:"nonempty"`
+	Create string `key:"create" is:"expression"`
+	Get    string `key:"get" is:"expression"`
+	Update string `key:"update" is:"expression"`
+	Delete string `key:"delete" is:"expression"`
+	List   string `key:"list" is:"expression"`
 
 	_ struct{} `key:"default" is:"one deny allow" default:"deny"`
 }

@@ -27,7 +27,7 @@ const (
 // Copy keeps the value of a property of the object that a reference names.
 type Copy struct {
 	From string `key:"from" word:"true" is:"copied" required:"a reference and a property of its object: author.name"`
-	Read string `key:"read" is:"nonempty"` // CEL: who may read the copy
+	Read string `key:"read" is:"expression"` // CEL: who may read the copy
 }
 
 // Source returns the reference of a copy, and the property of the object that it names.

@@ -41,7 +41,7 @@ type Store struct {
 	ReadOnly []string `key:"readOnly" list:"names" is:"ownProperty"`
 	Reserved []string // properties that belfry alone sets
 	// CEL expressions of properties that each write computes
-	Computed map[string]string `key:"computed" names:"property" is:"nonempty"`
+	Computed map[string]string `key:"computed" names:"property" is:"expression"`
 	// properties that lists can be filtered and sorted by
 	Indexes [][]string `key:"indexes" is:"indexField"`
 	// properties whose first text is the name of an object for people; none: see plan.Titles
@@ -83,8 +83,8 @@ type Restrict struct {
 // Field holds the CEL expressions that say who may read and write a property. An empty
 // expression allows everyone who may read and write the object.
 type Field struct {
-	Read  string `key:"read" is:"nonempty"`
-	Write string `key:"write" is:"nonempty"`
+	Read  string `key:"read" is:"expression"`
+	Write string `key:"write" is:"expression"`
 }
 
 // Interceptors are called before an operation is executed, by the operation.

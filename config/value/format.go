@@ -42,6 +42,8 @@ var (
 	sizeSchema     = Fragment{"pattern": `^\d{1,19} ?([KMGTkmgt][iI]?)?[bB]?$`, "minimum": 0}
 	durationSchema = Fragment{"pattern": `^(\d{1,6}d)?((\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h))*$|^0$`, "minimum": 0,
 		"maximum": 0}
+	// editors and the forms of the console know an expression of CEL by it
+	expressionSchema = Fragment{"contentMediaType": "text/x-cel"}
 )
 
 // formats are made from parameters.
@@ -72,6 +74,8 @@ var formats = map[string]func(p []string) Format{
 	"traceEndpoint": plain(parseTraceEndpoint),
 	"redirect":      plain(parseRedirect), "appRedirect": plain(parseAppRedirect), "origin": plain(parseOrigin),
 	"passkeyOrigin": plain(parsePasskeyOrigin),
+
+	"expression": func([]string) Format { return of(parseNonEmpty, anyBase, expressionSchema) },
 
 	"text": plain(parseText), "nonempty": plain(parseNonEmpty), "line": plain(parseLine), "ratio": plain(parseRatio),
 	"name": plain(Name), "property": plain(parseProperty), "ownProperty": plain(OwnProperty),

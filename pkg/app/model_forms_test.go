@@ -238,6 +238,10 @@ func TestAnAdminBuildsAModelByForms(t *testing.T) {
 
 	// Rules, with what is wrong in one at its field.
 	rules := r.open("/console/configuration/stores/Comments/edit/rules", http.StatusOK)
+	if !strings.Contains(rules.text, `data-names="/console/model/Comments/names"`) ||
+		!strings.Contains(rules.text, `<code-editor class="line" language="cel"`) {
+		t.Error(rules.text)
+	}
 	wrong := rules.fill(http.StatusUnprocessableEntity, "/policy/update", "user.(")
 	if !strings.Contains(wrong.text, "user.(") || !strings.Contains(wrong.text, "aria-invalid") {
 		t.Error(wrong.words())

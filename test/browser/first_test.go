@@ -116,8 +116,8 @@ func (f *fixture) useStores(t *testing.T) {
 // edit writes a text into the editor of an object.
 func (f *fixture) edit(t *testing.T, text string) {
 	t.Helper()
-	editor := chromedp.CSS("#text")
-	f.run(t, chromedp.SetValue(editor, text), chromedp.SendKeys(editor, " "))
+	editor[bool](t, f, "#text", fmt.Sprintf(`(editor.querySelector("textarea").value = %q, editor.focus(), true)`, text))
+	f.run(t, chromedp.KeyEvent(" "))
 }
 
 func (f *fixture) createObjects(t *testing.T) {

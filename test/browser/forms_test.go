@@ -105,6 +105,7 @@ func (f *fixture) testFields(t *testing.T) {
 		t.Errorf("the focus is at %s", focus)
 	}
 	f.press(t, "Create")
+	f.run(t, chromedp.WaitReady(chromedp.CSS(`form[data-unsaved="edited"]`))) // it has been sent, and is back
 	f.shows(t, "Not valid.")
 	f.good(t, "console-form-invalid")
 	f.fill(t, `[name="/title"]`, "Soup")
@@ -246,24 +247,26 @@ func (f *fixture) testDrafts(t *testing.T) {
 	}
 }
 
-func (f *fixture) testFormsWithoutScript(t *testing.T) {
-	scripts := func(off bool) {
-		t.Helper()
-		ctx, cancel := kit.Patience(f.tab, patience)
-		defer cancel()
-		if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled,
-			emulation.SetScriptExecutionDisabledParams{Value: off}); err != nil {
-			t.Fatal(err)
-		}
+// scripts lets pages run their scripts, or not.
+func (f *fixture) scripts(t *testing.T, on bool) {
+	t.Helper()
+	ctx, cancel := kit.Patience(f.tab, patience)
+	defer cancel()
+	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: !on}); err != nil {
+		t.Fatal(err)
 	}
+}
+
+func (f *fixture) testFormsWithoutScript(t *testing.T) {
 	good := func(name string) { // it needs scripts of its own
 		t.Helper()
-		scripts(false)
+		f.scripts(t, true)
 		f.good(t, name)
-		scripts(true)
+		f.scripts(t, false)
 	}
-	scripts(true)
-	defer scripts(false)
+	f.scripts(t, false)
+	defer f.scripts(t, true)
 	f.open(t, newDish)
 	f.fill(t, `[name="/title"]`, "Plain soup")
 	f.add(t, "/tags", "/tags/0")

@@ -108,9 +108,9 @@ func (f *fixture) testSchemas(t *testing.T) {
 	f.shows(t, "Not valid, as it is stored.")
 	f.good(t, "console-object-invalid")
 	f.click(t, "#check li:last-child a")
-	if line := f.get(t,
-		`(e => e.value.slice(e.selectionStart, e.selectionEnd))(document.activeElement)`); !strings.Contains(line,
-		`"year": 1811`) && !strings.Contains(line, `"title": "Sense`) {
+	if line := editor[string](t, f, "#text", `view.state.sliceDoc(view.state.selection.main.from,
+		view.state.selection.main.to)`); !strings.Contains(line, `"year": 1811`) &&
+		!strings.Contains(line, `"title": "Sense`) {
 		t.Errorf("the editor selects %q", line)
 	}
 	f.edit(t, `{"author":"austen","title":"Sense & Sensibility","year":1813}`)

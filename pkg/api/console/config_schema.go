@@ -179,6 +179,9 @@ func (s configSchema) form() *ordered.Object {
 	switch kind := singleType(long); {
 	case kind != "":
 		out.Set("type", kind)
+		if media := long.Get("contentMediaType"); media != nil {
+			out.Set("contentMediaType", media)
+		}
 		for _, bound := range []string{"minimum", "maximum"} {
 			if kind == "integer" && long.Has(bound) {
 				out.Set(bound, long.Get(bound))

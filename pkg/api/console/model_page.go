@@ -24,6 +24,7 @@ type modelForm struct {
 	Remove string   // what the change removes: a name that the admin has to repeat; "" for nothing
 	Submit string   // of the button
 	Kept   []string // keys that are not shown and stay
+	Names  string   // path of the names that expressions can have; "" if they are not known
 
 	schema  *form.Schema // nil: there is nothing to fill in
 	base    []byte       // what the form begins with
@@ -76,6 +77,14 @@ type modelDiff struct {
 	ModelFile
 	Lines []change
 	ID    string
+}
+
+// Language is that of the file, for an editor.
+func (d modelDiff) Language() string {
+	if strings.HasSuffix(d.Name, ".json") {
+		return "json"
+	}
+	return "yaml"
 }
 
 // The steps of the form, by the value of its button.
@@ -306,12 +315,13 @@ func (p *modelFormPage) placed(problems []ModelProblem) {
 	}
 }
 
-// Fields returns all fields of the form.
+// Fields returns all fields within the form.
 func (p modelFormPage) Fields() (all []*form.Field) {
 	if p.Form != nil {
 		p.Form.Each(func(f *form.Field) { all = append(all, f) })
+		return all[1:] // the first is the form itself
 	}
-	return all
+	return nil
 }
 
 // actor is the admin, for the event of a change.

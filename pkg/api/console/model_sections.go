@@ -45,7 +45,8 @@ func (v *modelEdit) section(r *request, d *ModelDocument) (*modelForm, error) {
 	}
 	s := modelSections[i]
 	back := pathOf("model", name)
-	f := &modelForm{Title: s.Title + " of " + name, Back: back, Done: back, Topic: s.Topic}
+	f := &modelForm{Title: s.Title + " of " + name, Back: back, Done: back, Topic: s.Topic,
+		Names: pathOf("model", name, "names")}
 	return f, v.fill(f, d, v.schema().property("stores").property(name), []string{"stores", name}, s.keys)
 }
 

@@ -1,5 +1,5 @@
 // The editor of an object: its form and its JSON are kept in step by the server. What is edited last counts: the other
-// takes no input until the server has brought it in step. A line that a violation names is selected.
+// takes no input until the server has brought it in step. code.js has the editor of the JSON.
 'use strict';
 
 const byId = (id) => document.getElementById(id);
@@ -46,19 +46,6 @@ document.addEventListener('keydown', (event) => {
   const search = input.name.startsWith('q.') && input.form.elements['search.' + input.name.slice(2)];
   if (search) search.click();
   else if (input.type !== 'checkbox') input.form.requestSubmit(input.form.querySelector('button.primary'));
-});
-
-document.addEventListener('click', (event) => {
-  const link = event.target.closest('a[data-line]');
-  const editor = byId('text');
-  if (!link || !editor) return;
-  event.preventDefault();
-  const lines = editor.value.split('\n');
-  const line = Math.min(Number(link.dataset.line), lines.length) - 1;
-  const start = lines.slice(0, line).reduce((length, text) => length + text.length + 1, 0);
-  editor.focus();
-  editor.setSelectionRange(start, start + lines[line].length);
-  editor.scrollTop = (line - 2) * (editor.scrollHeight / lines.length);
 });
 
 function mark(input, wrong) {

@@ -78,21 +78,22 @@ type Kind string
 
 // The kinds of fields.
 const (
-	Text      Kind = "text"
-	Long      Kind = "long"     // a text of several lines
-	Number    Kind = "number"   // a text, too: inputs of numbers drop what they don't understand
-	Mixed     Kind = "mixed"    // a text, a number or a boolean: what it looks like
-	Check     Kind = "check"    // a boolean that is set
-	Choice    Kind = "choice"   // one of Options
-	Date      Kind = "date"     // these hold what the inputs of browsers hold: times are in UTC
-	DateTime  Kind = "datetime" //
-	Time      Kind = "time"     //
-	Email     Kind = "email"    //
-	URL       Kind = "url"      //
-	JSON      Kind = "json"     // any value as JSON
-	Reference Kind = "reference"
-	Group     Kind = "group" // an object: Fields, and the rows of a map
-	List      Kind = "list"  // an array: a field for each row
+	Text       Kind = "text"
+	Long       Kind = "long"       // a text of several lines
+	Expression Kind = "expression" // a text that is one of CEL
+	Number     Kind = "number"     // a text, too: inputs of numbers drop what they don't understand
+	Mixed      Kind = "mixed"      // a text, a number or a boolean: what it looks like
+	Check      Kind = "check"      // a boolean that is set
+	Choice     Kind = "choice"     // one of Options
+	Date       Kind = "date"       // these hold what the inputs of browsers hold: times are in UTC
+	DateTime   Kind = "datetime"   //
+	Time       Kind = "time"       //
+	Email      Kind = "email"      //
+	URL        Kind = "url"        //
+	JSON       Kind = "json"       // any value as JSON
+	Reference  Kind = "reference"
+	Group      Kind = "group" // an object: Fields, and the rows of a map
+	List       Kind = "list"  // an array: a field for each row
 )
 
 // Field is a field of a form.

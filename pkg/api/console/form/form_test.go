@@ -330,3 +330,21 @@ func TestHostileInputsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// An expression is a text of any length with lines, and one that is empty is none.
+func TestAnExpressionHasAFieldOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := schemaOf(t, `{"type":"object","properties":{"rule":{"type":"string","contentMediaType":"text/x-cel"}}}`,
+		form.Options{})
+	const base = `{"rule":"a\n&& b"}`
+	f, text, problems := edit(t, s, base)
+	if is := field(t, f, "/rule"); is.Kind != form.Expression || is.Text != "a\n&& b" || text != base || problems != nil {
+		t.Errorf("%+v, %s, %v", is, text, problems)
+	}
+	if _, text, _ = edit(t, s, base, "/rule", "a ||\r\nb"); text != `{"rule":"a ||\nb"}` {
+		t.Error(text)
+	}
+	if _, text, _ = edit(t, s, base, "/rule", " "); text != `{}` {
+		t.Error(text)
+	}
+}

@@ -26,6 +26,9 @@ func (f *Field) isMalformed() bool {
 		strings.TrimSpace(text) != ""
 }
 
+// expressionType is the media type of texts that are expressions of CEL.
+const expressionType = "text/x-cel"
+
 // text makes a field of a text. Inputs of browsers drop what is not of their form, so a text that they would change is
 // in one that leaves it.
 func (f *Field) text(s *ordered.Object) bool {
@@ -37,6 +40,8 @@ func (f *Field) text(s *ordered.Object) bool {
 	length, _ := s.Get("maxLength").(json.Number)
 	most, err := length.Int64()
 	switch {
+	case s.Get("contentMediaType") == expressionType:
+		f.Kind = Expression
 	case strings.ContainsAny(f.Text, "\r\n") || len(f.Text) > maxInput || err == nil && most > maxInput:
 		f.Kind = Long
 	case f.Text != strings.TrimSpace(f.Text):
