@@ -218,6 +218,7 @@ var help = map[string]string{
 	"schema":         "reference/schemas",
 	"lists":          "reference/lists",
 	"search":         "guides/search",
+	"files":          "guides/files",
 	"events":         "reference/events",
 	"configuration":  "reference/configuration",
 	"second-factors": "guides/second-factors",

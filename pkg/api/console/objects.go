@@ -51,12 +51,12 @@ type LogEvent struct {
 	event.Envelope
 }
 
-func (c *Console) objects(o *Objects, changes *Operation) view {
+func (c *Console) objects(o *Objects, changes *Operation, edited bool) view {
 	if o == nil {
 		return view{}
 	}
 	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
-		history: o.History, names: c.names}
+		history: o.History, names: c.names, edited: edited}
 	const one = "/objects/:store/object/:uuid"
 	routes := []route{
 		get("/objects", v.stores),
@@ -85,6 +85,7 @@ type objectsView struct {
 	history History
 	forms   sync.Map // by the name of a store: a storeForm
 	names   *namer
+	edited  bool // stores can be added in forms
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores
@@ -131,12 +132,23 @@ type storeRow struct {
 	Counted bool
 }
 
+// storeList is the data of the page of all stores.
+type storeList struct {
+	Rows   []storeRow
+	Edited bool // stores can be added in forms
+}
+
+// Own reports whether there is a store that belfry does not have by itself.
+func (l storeList) Own() bool {
+	return slices.ContainsFunc(l.Rows, func(s storeRow) bool { return !s.Users && !s.Fixed })
+}
+
 func (v *objectsView) stores(r *request) error {
 	ctx, err := r.Call()
 	if err != nil {
 		return err
 	}
-	return r.Page("objects", "Objects", v.countAll(ctx))
+	return r.Page("objects", "Objects", storeList{v.countAll(ctx), v.edited})
 }
 
 // countAll counts the objects of the stores, all at once.

@@ -32,7 +32,7 @@ type Options struct {
 func (c *Console) views(o Options) (all []view) {
 	operations, within := c.operations(o)
 	for _, v := range slices.Concat([]view{
-		c.objects(o.Objects, o.operation(BulkPath)),
+		c.objects(o.Objects, o.operation(BulkPath), o.Model.edited()),
 		c.model(o.Model),
 		c.graph(o.Graph, o.operation("verify")),
 		c.live(o.Live),
