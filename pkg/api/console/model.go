@@ -190,7 +190,8 @@ func (v *modelView) show(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Page("model_store", s.Name, v.page(r, s, st, modelTest{Operation: string(policy.Get), AAL: 1}))
+	t := modelTest{Operation: string(policy.Get), AAL: 1, UUID: httpkit.Truncate(r.Query("uuid"), maxTriedName)}
+	return r.Page("model_store", s.Name, v.page(r, s, st, t))
 }
 
 // backendTime is how long the page waits for what the backend knows.

@@ -31,8 +31,8 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 	}
 	for _, m := range services.Members() {
 		schema, path := of(m.Name)
-		properties.Set(m.Name, ordered.Of("type", "array", "title", "Fields with files of "+m.Name,
-			"description", "Such as pictures.", "items", ordered.Of("type", "string", "title", "Field")))
+		properties.Set(m.Name, ordered.Of("type", "array", "description",
+			"Fields with files of this service, such as pictures.", "items", ordered.Of("type", "string", "title", "Field")))
 		if before, ok := valueOf(d, path); ok {
 			base.Set(m.Name, schema.expand(before))
 		}
