@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,8 @@ import (
 type site struct {
 	*fixture
 	config string // path of the configuration
-	draft  string // uuid of a recipe that is not published
+	recipe string // uuid of one that is published
+	draft  string // uuid of one that is not
 }
 
 // TestRecipeSite is a part of TestPages by itself, without how the pages look.
@@ -91,11 +93,18 @@ func (s *site) testFirstObject(t *testing.T) {
 func (s *site) form(t *testing.T, store, button string) {
 	t.Helper()
 	if s.get(t, `location.pathname`) != "/console/model/"+store {
-		s.press(t, "Model")
+		s.stores(t)
 		s.press(t, store)
 	}
 	s.press(t, button)
 	s.shows(t, "Review the change")
+}
+
+// stores opens the page of all stores.
+func (s *site) stores(t *testing.T) {
+	t.Helper()
+	s.press(t, "Model")
+	s.at(t, "/console/model")
 }
 
 // testModel completes the model by the forms of its stores.
@@ -121,8 +130,9 @@ func (s *site) testModel(t *testing.T) {
 	s.addText(t, "/binary", 0, "pictures")
 	s.apply(t, "Recipes")
 
-	s.press(t, "Model")
+	s.stores(t)
 	s.press(t, "New store")
+	s.shows(t, "Who may do what")
 	s.typeInto(t, "/name", "Comments")
 	s.choose(t, "/access", "readers")
 	s.typeInto(t, "/fields/0/name", "text")
@@ -159,8 +169,9 @@ func (s *site) testModel(t *testing.T) {
 	s.press(t, "Apply the change")
 	s.shows(t, "The configuration has been changed")
 
-	s.press(t, "Model")
+	s.stores(t)
 	s.press(t, "New store")
+	s.shows(t, "Who may do what")
 	s.typeInto(t, "/name", "Ratings")
 	s.choose(t, "/access", "owner")
 	s.typeInto(t, "/fields/0/name", "stars")
@@ -201,11 +212,6 @@ func (s *site) testModel(t *testing.T) {
 	s.good(t, "console-model")
 }
 
-func (s *site) testSameModel(t *testing.T)   {}
-func (s *site) testSiteObjects(t *testing.T) {}
-func (s *site) testSiteRules(t *testing.T)   {}
-func (s *site) testSitePage(t *testing.T)    {}
-
 // input is the selector of an input.
 func input(name string) string { return fmt.Sprintf("main [name=%q]:not([type=hidden])", name) }
 
@@ -224,11 +230,24 @@ func (s *site) choose(t *testing.T, name, label string) {
 	}
 }
 
+// addRow adds a row to a list, and waits until the page has it and is at rest.
+func (s *site) addRow(t *testing.T, list, row string) {
+	t.Helper()
+	s.add(t, list, row)
+	s.until(t, func() error {
+		busy, err := attempt[bool](s.fixture, `!!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)
+		if err == nil && busy {
+			err = errors.New("the row is being added")
+		}
+		return err
+	})
+}
+
 // addField adds a row to the fields of a new store.
 func (s *site) addField(t *testing.T, row int, name, kind string) {
 	t.Helper()
 	at := fmt.Sprintf("/fields/%d/", row)
-	s.add(t, "/fields", at+"name")
+	s.addRow(t, "/fields", at+"name")
 	s.typeInto(t, at+"name", name)
 	s.choose(t, at+"type", kind)
 }
@@ -237,7 +256,7 @@ func (s *site) addField(t *testing.T, row int, name, kind string) {
 func (s *site) addText(t *testing.T, list string, row int, text string) {
 	t.Helper()
 	at := fmt.Sprintf("%s/%d", list, row)
-	s.add(t, list, at)
+	s.addRow(t, list, at)
 	s.typeInto(t, at, text)
 }
 
@@ -245,7 +264,7 @@ func (s *site) addText(t *testing.T, list string, row int, text string) {
 func (s *site) addNamed(t *testing.T, group string, row int, name string, pairs ...string) {
 	t.Helper()
 	at := fmt.Sprintf("%s/~r%d", group, row)
-	s.add(t, group, "name:"+at)
+	s.addRow(t, group, "name:"+at)
 	s.typeInto(t, "name:"+at, name)
 	for i := 0; i < len(pairs); i += 2 {
 		s.typeInto(t, at+pairs[i], pairs[i+1])

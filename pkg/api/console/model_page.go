@@ -322,10 +322,14 @@ func (p *modelFormPage) placed(problems []ModelProblem) {
 	}
 }
 
-// Fields returns all fields of the form.
+// Fields returns all fields of the form, without the one around them, which shows no problems of its own.
 func (p modelFormPage) Fields() (all []*form.Field) {
 	if p.Form != nil {
-		p.Form.Each(func(f *form.Field) { all = append(all, f) })
+		p.Form.Each(func(f *form.Field) {
+			if f != p.Form.Field {
+				all = append(all, f)
+			}
+		})
 	}
 	return all
 }
