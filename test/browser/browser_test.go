@@ -35,6 +35,8 @@ func TestPages(t *testing.T) {
 		{"objects", f.testObjects},
 		{"references", f.testReferences},
 		{"forms", f.testForms},
+		{"recipe site", f.testRecipeSite},
+		{"markup", f.testMarkup},
 		{"schemas", f.testSchemas},
 		{"users", f.testUsers},
 		{"second factor", f.testSecondFactor},

@@ -166,7 +166,9 @@ func (s configSchema) form() *ordered.Object {
 	long := s.longForm()
 	out := ordered.Of()
 	if text, ok := long.Get("description").(string); ok {
-		if before, _, has := strings.Cut(text, "\nDefault:"); has && long.Has("default") {
+		// The form shows a default itself. Some texts go on below their key, which the form does not.
+		if before, _, has := strings.Cut(text, "\nDefault:"); has &&
+			(long.Has("default") || strings.HasSuffix(text, "see below")) {
 			text = before
 		}
 		out.Set("description", strings.ReplaceAll(text, "`", ""))

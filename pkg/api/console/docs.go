@@ -219,6 +219,7 @@ var help = map[string]string{
 	"lists":          "reference/lists",
 	"import":         "guides/import",
 	"search":         "guides/search",
+	"files":          "guides/files",
 	"events":         "reference/events",
 	"configuration":  "reference/configuration",
 	"second-factors": "guides/second-factors",

@@ -24,6 +24,9 @@ type Model struct {
 	Editing *ModelEditing // nil: the configuration is not from a file
 }
 
+// edited reports whether the console has forms that change the configuration.
+func (o *Model) edited() bool { return o != nil && o.Editing != nil }
+
 // UserFinder finds users by an address or a uuid.
 type UserFinder interface {
 	FindUser(ctx context.Context, who string) (store.Stored, error)
@@ -118,7 +121,7 @@ func (c *Console) model(o *Model) view {
 		limitedAs(httpkit.List, post("/model/:store/test", v.test)),
 		forScript(get("/model/:store/names", v.names)),
 	}
-	if o.Editing != nil {
+	if o.edited() {
 		routes = append(routes, newModelEdit(o.Editing, o.Stores).all()...)
 	}
 	return view{name: "model", title: "Model", routes: routes}
@@ -141,7 +144,7 @@ func (v *modelView) store(r *request) (*ModelStore, *store.Store, error) {
 }
 
 func (v *modelView) stores(r *request) error {
-	return r.Page("model", "Model", modelList{v.Stores(), v.Editing != nil})
+	return r.Page("model", "Model", modelList{v.Stores(), v.edited()})
 }
 
 // modelList is the data of the page of all stores.
@@ -187,7 +190,8 @@ func (v *modelView) show(r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.Page("model_store", s.Name, v.page(r, s, st, modelTest{Operation: string(policy.Get), AAL: 1}))
+	t := modelTest{Operation: string(policy.Get), AAL: 1, UUID: httpkit.Truncate(r.Query("uuid"), maxTriedName)}
+	return r.Page("model_store", s.Name, v.page(r, s, st, t))
 }
 
 // backendTime is how long the page waits for what the backend knows.
@@ -197,7 +201,7 @@ func (v *modelView) page(r *request, s *ModelStore, st *store.Store, t modelTest
 	ctx, cancel := context.WithTimeout(r.Context(), backendTime)
 	defer cancel()
 	t.Store, t.Offered = s.Name, v.Try != nil
-	p := modelPage{Store: s, Links: s.Links, More: s.Settings, Test: t, Edited: v.Editing != nil && !s.Fixed}
+	p := modelPage{Store: s, Links: s.Links, More: s.Settings, Test: t, Edited: v.edited() && !s.Fixed}
 	p.Rules = modelRules{Rules: s.Rules, Fields: s.FieldRules, Bus: s.Bus, Users: s.Users}
 	if s.Rights != nil {
 		p.Rules.Rights = s.Rights()

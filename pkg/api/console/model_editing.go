@@ -47,6 +47,7 @@ func (v *modelEdit) all() []route {
 		v.routes("/configuration/new-store", v.newStore),
 		v.routes(store+"/edit/:section", v.section),
 		v.routes(store+"/field", v.field),
+		v.routes(store+"/files", v.files),
 		v.routes(store+"/remove-field", v.removeField),
 		v.routes(store+"/remove", v.removeStore),
 		v.routes("/configuration/limits", v.limits),

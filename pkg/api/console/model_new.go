@@ -65,29 +65,35 @@ func (v *modelEdit) newStore(*request, *ModelDocument) (*modelForm, error) {
 		}
 		return ""
 	}
-	f.draft = func(d *ModelDocument, sent []byte) (*ModelDraft, error) { return v.draftStore(d, sent) }
+	f.draft = func(d *ModelDocument, sent []byte) (*ModelDraft, error) {
+		name, draft, err := draftStore(d, sent)
+		if err == nil {
+			f.Done = pathOf("model", name)
+		}
+		return draft, err
+	}
 	return f, nil
 }
 
-// draftStore makes the draft of a new store.
-func (v *modelEdit) draftStore(d *ModelDocument, sent []byte) (*ModelDraft, error) {
+// draftStore makes the draft of a new store, and returns its name.
+func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, err error) {
 	value, err := ordered.Value(sent)
 	o, ok := value.(*ordered.Object)
 	if err != nil || !ok {
-		return nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
+		return "", nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
 	}
-	name, _ := o.Get("name").(string)
+	name, _ = o.Get("name").(string)
 	path := []string{"stores", name}
 	if name == "" {
-		return nil, wrongField("/name", "A store needs a name.")
+		return "", nil, wrongField("/name", "A store needs a name.")
 	}
 	if _, exists := d.Values(path...); exists {
-		return nil, wrongField("/name", "There is a store of this name.")
+		return "", nil, wrongField("/name", "There is a store of this name.")
 	}
 	kind, _ := o.Get("access").(string)
 	rules, known := newStoreAccess[kind]
 	if !known {
-		return nil, wrongField("/access", "Choose one.")
+		return "", nil, wrongField("/access", "Choose one.")
 	}
 	config := ordered.Of()
 	if o.Get("http") == true {
@@ -95,16 +101,16 @@ func (v *modelEdit) draftStore(d *ModelDocument, sent []byte) (*ModelDraft, erro
 	}
 	access, err := ordered.Value([]byte(rules))
 	if err != nil {
-		return nil, errs.Wrap(err, errs.Internal, "the rules of a new store")
+		return "", nil, errs.Wrap(err, errs.Internal, "the rules of a new store")
 	}
 	for _, m := range access.(*ordered.Object).Members() {
 		config.Set(m.Name, m.Value)
 	}
 	schema, err := newFields(o, config)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return &ModelDraft{Changes: []ModelChange{{Path: path, Value: encodeJSON(config)}},
+	return name, &ModelDraft{Changes: []ModelChange{{Path: path, Value: encodeJSON(config)}},
 		Schemas: map[string]json.RawMessage{name: encodeJSON(schema)}}, nil
 }
 

@@ -35,6 +35,22 @@ type modelForm struct {
 	pointer func(key string) string
 }
 
+// Crumb names the page that Back leads to; "" for that of all stores.
+func (f *modelForm) Crumb() string {
+	switch of, _ := strings.CutPrefix(f.Back, Path+"/model"); {
+	case f.Back == Path+settingsPath:
+		return "Settings"
+	case f.Back == Path+changesPath:
+		return "Changes"
+	default:
+		name, err := url.PathUnescape(strings.TrimPrefix(of, "/"))
+		if err != nil {
+			return of
+		}
+		return name
+	}
+}
+
 // modelSecret is a secret that can be set. It is typed on the last page, and is not part of any reply.
 type modelSecret struct {
 	Label string

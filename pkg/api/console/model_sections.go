@@ -29,6 +29,10 @@ var modelSections = []modelSection{
 		[]string{"title", "defaults", "formats", "uuid", "maxObjectSize", "bus", "intercept"}},
 }
 
+// rowNames says what the names of the entries of a key are.
+var rowNames = map[string]string{"references": "Field", "copies": "Field", "fields": "Field", "computed": "Field",
+	"map": "Store"}
+
 // section makes the form of a part of a store.
 func (v *modelEdit) section(r *request, d *ModelDocument) (*modelForm, error) {
 	name, err := v.storeName(r)
@@ -63,7 +67,11 @@ func (v *modelEdit) fill(f *modelForm, d *ModelDocument, schema configSchema, pa
 			f.secrets = append(f.secrets, modelSecret{Label: key, Path: within, Set: isHidden(d, within)})
 			continue
 		}
-		properties.Set(key, of.form())
+		shown := of.form()
+		if is, named := rowNames[key]; named {
+			shown.Set("propertyNames", ordered.Of("title", is))
+		}
+		properties.Set(key, shown)
 		if before, ok := valueOf(d, within); ok {
 			base.Set(key, of.expand(before))
 		}

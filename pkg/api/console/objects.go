@@ -59,7 +59,7 @@ func (c *Console) objects(options Options) view {
 	changes := options.operation(BulkPath)
 	imports := importView{uploads: options.Uploads, runs: options.operation(ImportPath).runs()}
 	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
-		history: o.History, names: c.names, edits: options.Model != nil && options.Model.Editing != nil}
+		history: o.History, names: c.names, edited: options.Model.edited()}
 	imports.objects = v
 	const one = "/objects/:store/object/:uuid"
 	routes := []route{
@@ -90,7 +90,7 @@ type objectsView struct {
 	history History
 	forms   sync.Map // by the name of a store: a storeForm
 	names   *namer
-	edits   bool // the view Model has forms
+	edited  bool // stores can be changed in forms
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores
@@ -137,12 +137,23 @@ type storeRow struct {
 	Counted bool
 }
 
+// storeList is the data of the page of all stores.
+type storeList struct {
+	Rows   []storeRow
+	Edited bool // stores can be added in forms
+}
+
+// Own reports whether there is a store that belfry does not have by itself.
+func (l storeList) Own() bool {
+	return slices.ContainsFunc(l.Rows, func(s storeRow) bool { return !s.Users && !s.Fixed })
+}
+
 func (v *objectsView) stores(r *request) error {
 	ctx, err := r.Call()
 	if err != nil {
 		return err
 	}
-	return r.Page("objects", "Objects", v.countAll(ctx))
+	return r.Page("objects", "Objects", storeList{v.countAll(ctx), v.edited})
 }
 
 // countAll counts the objects of the stores, all at once.

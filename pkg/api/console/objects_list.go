@@ -65,7 +65,7 @@ func (v gridView) list(r *request) error {
 	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")),
 		Sort: strings.TrimSpace(r.Query("sort")), Chosen: chosenColumns(st, query["cols"]),
 		Building: readFilterForm(query), Bulk: v.bulk && !info.Fixed, Imports: v.imports && !info.Fixed}
-	if v.objects.edits && info.Modeled && !info.Fixed {
+	if v.objects.edited && info.Modeled && !info.Fixed {
 		f.IndexURL = pathOf("configuration", "stores", info.Name, "edit", "indexes")
 	}
 	if built, ok := f.Building.build(typesOf(st)); ok && built != "" {

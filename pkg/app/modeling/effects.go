@@ -35,6 +35,7 @@ func (e *Editor) effects(ctx context.Context, served *serving.Generation, next *
 		}
 	}
 	x.mappings()
+	x.files()
 	return x.all
 }
 
@@ -130,4 +131,18 @@ func derived(m config.Mapping) string {
 		names = slices.Insert(names, 0, m.Target)
 	}
 	return strings.Join(names, ", ")
+}
+
+// files adds the effects of changes of the fields with files.
+func (x *effects) files() {
+	for _, name := range slices.Sorted(maps.Keys(x.now.Binaries)) {
+		before, now := x.before.Binaries[name], x.now.Binaries[name]
+		switch {
+		case before == nil || len(before.Map) == len(now.Map):
+		case len(before.Map) == 0:
+			x.add("%s accepted files in any field so far. From now on it accepts them in the named fields alone.", name)
+		case len(now.Map) == 0:
+			x.add("%s then names no field, so it accepts files in any field that clients may set.", name)
+		}
+	}
 }

@@ -12,7 +12,11 @@ import (
 
 // editable are the sections that admins change. The others decide where belfry listens, whom it trusts, and where its
 // data is, so only who may write the file changes them.
-var editable = [][]string{{"stores"}, {"authentication", "providers"}, {"mailers"}, {"limits"}}
+var editable = [][]string{{"stores"}, {"authentication", "providers"}, {"mailers"}, {"limits"},
+	{"binaries", anyName, "map"}}
+
+// anyName is each name of a section: a service keeps its files where they are.
+const anyName = "*"
 
 // Editable returns the sections that admins change, as keys.
 func Editable() (all []string) {
@@ -30,7 +34,8 @@ func (c *current) admit(keys []string) error {
 		}
 	}
 	within := func(section []string) bool {
-		return len(keys) >= len(section) && slices.Equal(keys[:len(section)], section)
+		return len(keys) >= len(section) && slices.EqualFunc(keys[:len(section)], section,
+			func(key, of string) bool { return key == of || of == anyName })
 	}
 	at := slices.IndexFunc(editable, within)
 	switch {
@@ -40,12 +45,28 @@ func (c *current) admit(keys []string) error {
 			strings.Join(Editable(), ", "))
 	case len(keys) == len(editable[at]) && keys[0] != "limits":
 		return errs.New(errs.Invalid, "%s: change its entries one by one", edit.Key(keys))
-	case keys[0] == "stores" && config.Internal(keys[1]):
-		return errs.New(errs.Denied, "%s is a store of belfry's own", keys[1])
-	case keys[0] == "stores" && keys[1] == c.parsed.Authentication.IdentStore:
-		return errs.New(errs.Denied, "%s has the logins of all users: its rules are changed only in the file", keys[1])
+	case keys[0] == "binaries" && c.parsed.Binaries[keys[1]] == nil:
+		return errs.New(errs.Denied, "there is no service %s of files: add it in the file", keys[1])
+	}
+	switch store := storeOf(keys); {
+	case config.Internal(store):
+		return errs.New(errs.Denied, "%s is a store of belfry's own", store)
+	case store == c.parsed.Authentication.IdentStore:
+		return errs.New(errs.Denied, "%s has the logins of all users: its rules are changed only in the file", store)
 	}
 	return nil
+}
+
+// storeOf returns the store that an editable key is about; "" for none.
+func storeOf(keys []string) string {
+	switch keys[0] {
+	case "stores":
+		return keys[1]
+	case "binaries":
+		return keys[3]
+	default:
+		return ""
+	}
 }
 
 // checkPaths refuses a configuration that names a file or folder that the one before does not, other than those that

@@ -16,7 +16,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-//go:embed templates
+//go:embed all:templates
 var templates embed.FS
 
 const (
@@ -31,7 +31,7 @@ const (
 )
 
 // Templates returns the names of the templates.
-func Templates() []string { return []string{"blog", "todo", "chat", "recipes"} }
+func Templates() []string { return []string{"blog", "todo", "chat", "recipes", "empty"} }
 
 // Result is the result of Write. Names are relative to the folder, with slashes.
 type Result struct {

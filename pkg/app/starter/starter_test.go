@@ -35,7 +35,7 @@ func TestATemplateIsWrittenWholeOrNotAtAll(t *testing.T) {
 		}
 	}
 	if _, err := Write(t.TempDir(), "shop"); !errors.Is(err, errs.Invalid) ||
-		!strings.Contains(err.Error(), "expected one of blog, todo, chat, recipes") {
+		!strings.Contains(err.Error(), "expected one of blog, todo, chat, recipes, empty") {
 		t.Errorf("a template that does not exist: %v", err)
 	}
 }

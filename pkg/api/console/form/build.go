@@ -164,13 +164,20 @@ func (b *builder) group(f *Field, p place, s resolved) bool {
 	})
 	f.Other = part(p.value, others)
 	if isMap {
-		return b.mapRows(f, p, more, inner, properties)
+		keyIs, _ := s.Object.Object("propertyNames").Get("title").(string)
+		return b.mapRows(f, p, mapSchema{more, keyIs}, inner, properties)
 	}
 	return true
 }
 
+// mapSchema describes properties that a schema does not name.
+type mapSchema struct {
+	values any
+	keyIs  string
+}
+
 // mapRows adds the rows of the properties that only a schema for all others describes.
-func (b *builder) mapRows(f *Field, p place, schema any, inner func(string) place, properties []ordered.Member) bool {
+func (b *builder) mapRows(f *Field, p place, schema mapSchema, inner func(string) place, properties []ordered.Member) bool {
 	f.Map = true
 	f.mapped = map[string]int{}
 	var names []string
@@ -190,10 +197,10 @@ func (b *builder) mapRows(f *Field, p place, schema any, inner func(string) plac
 			key = names[id]
 			one.pointer, one.value = inner(key).pointer, member(p.value, key)
 		}
-		one.schema, one.path, one.level, one.readOnly = schema, p.path, p.level+1, p.readOnly
+		one.schema, one.path, one.level, one.readOnly = schema.values, p.path, p.level+1, p.readOnly
 		one.label = key
 		row := b.field(one)
-		row.Named, row.Key, row.KeyName = true, key, "name:"+row.Name
+		row.Named, row.Key, row.KeyName, row.KeyIs = true, key, "name:"+row.Name, schema.keyIs
 		return row
 	})
 }

@@ -123,6 +123,7 @@ type Field struct {
 	Named   bool // it is a row of a map
 	Key     string
 	KeyName string // of the input for its name
+	KeyIs   string // what its name is; "" if the schema does not say
 
 	Problems []string
 	Focus    bool // it is a row that has just been added
