@@ -84,7 +84,8 @@ func editor[T any](t *testing.T, f *fixture, textarea, expression string) (value
 // enter types into the editor of a textarea, in place of what it has.
 func (f *fixture) enter(t *testing.T, textarea, keys string) {
 	t.Helper()
-	editor[bool](t, f, textarea, `(view.focus(), view.dispatch({selection: {anchor: 0, head: view.state.doc.length}}), true)`)
+	editor[bool](t, f, textarea,
+		`(view.focus(), view.dispatch({selection: {anchor: 0, head: view.state.doc.length}}), true)`)
 	f.run(t, chromedp.KeyEvent(kb.Delete))
 	for i, line := range strings.Split(keys, "\n") {
 		if i > 0 {
@@ -126,7 +127,8 @@ func (f *fixture) styles(t *testing.T, textarea string) {
 	if n := editor[int](t, f, textarea, `root.adoptedStyleSheets.length`); n == 0 {
 		t.Error("the editor has no constructed style sheet")
 	}
-	if n := editor[int](t, f, textarea, `document.querySelectorAll("style").length + root.querySelectorAll("style").length`); n > 0 {
+	if n := editor[int](t, f, textarea,
+		`document.querySelectorAll("style").length + root.querySelectorAll("style").length`); n > 0 {
 		t.Errorf("%d elements have styles", n)
 	}
 }
@@ -272,7 +274,8 @@ func (f *fixture) testEditorOfFiles(t *testing.T) {
 	f.press(t, "Review the change")
 	f.press(t, "The whole file")
 	const file = "details textarea"
-	if shown := editor[string](t, f, file, `view.state.doc.toString()`); !strings.Contains(shown, "console: {edit: false}") {
+	if shown := editor[string](t, f, file, `view.state.doc.toString()`); !strings.Contains(shown,
+		"console: {edit: false}") {
 		t.Errorf("the editor has %s", shown)
 	}
 	if editor[bool](t, f, file, `view.state.readOnly && view.contentDOM.ariaReadOnly === "true"`) != true {

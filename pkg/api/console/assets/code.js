@@ -2,8 +2,8 @@
 // its events, as if it were edited itself. Without CodeMirror it is shown.
 //
 // The editor is in a shadow root, where CodeMirror uses constructed style sheets: the policy of pages admits no others.
-// Its attributes are language (json, yaml or cel); problems, a selector of the messages whose places are underlined; and
-// whole, if a message without a place is about all of the text.
+// Its attributes are language (json, yaml or cel); problems, a selector of the messages whose places are underlined;
+// and whole, if a message without a place is about all of the text.
 'use strict';
 
 (() => {
@@ -209,7 +209,9 @@
           CM.lineNumbers(), CM.highlightSpecialChars(), CM.history(), CM.bracketMatching(), CM.search({ top: true }),
           CM.keys, CM.colors, CM.theme, CM.languages[this.getAttribute('language')],
           cel ? CM.EditorView.lineWrapping : [],
-          cel && names ? CM.autocompletion({ override: [(context) => complete(context, names)], icons: false, maxRenderedOptions: 12 }) : [],
+          cel && names ? CM.autocompletion({
+            override: [(context) => complete(context, names)], icons: false, maxRenderedOptions: 12,
+          }) : [],
           this.state.of(this.attributes()),
           CM.EditorView.updateListener.of((update) => update.docChanged && this.give(update.state.doc.toString())),
           CM.EditorView.domEventHandlers({
@@ -258,10 +260,11 @@
     attributes() {
       const { EditorState, EditorView } = this.CM;
       const { textarea } = this;
-      const label = [...textarea.labels].map((one) => one.textContent.trim()).join(' ') || textarea.getAttribute('aria-label') || '';
+      const label = [...textarea.labels].map((one) => one.textContent.trim()).join(' ');
       const fixed = textarea.readOnly || textarea.matches(':disabled');
       const wrong = textarea.getAttribute('aria-invalid') === 'true';
-      const attributes = { 'aria-label': label, 'aria-invalid': String(wrong), 'aria-readonly': String(fixed), tabindex: '0' };
+      const attributes =
+        { 'aria-label': label, 'aria-invalid': String(wrong), 'aria-readonly': String(fixed), tabindex: '0' };
       return [EditorState.readOnly.of(fixed), EditorView.contentAttributes.of(attributes),
         EditorView.editorAttributes.of({ class: [wrong && 'wrong', fixed && 'fixed'].filter(Boolean).join(' ') })];
     }
