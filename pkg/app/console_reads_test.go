@@ -227,8 +227,8 @@ func (c *population) open(path string) (read, requests int64, page string) {
 }
 
 var (
-	links   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
-	named   = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
+	links = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
+	named = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
 	// The forms of the configuration read a file, which a process without reloads does not serve.
 	skipped = regexp.MustCompile(`^/console/(assets|docs|configuration)/`)
 	// incomplete is a page without what the bus has.

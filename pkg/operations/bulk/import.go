@@ -127,7 +127,11 @@ func (im *importing) rows() iter.Seq2[imported, error] {
 		rows, err := im.up.Open(im.up.content())
 		for err == nil {
 			var row table.Row
-			if row, err = rows.Next(); err == nil && (im.only == nil || im.only[row.Number]) && !yield(im.prepare(row), nil) {
+			row, err = rows.Next()
+			if err != nil || im.only != nil && !im.only[row.Number] {
+				continue
+			}
+			if !yield(im.prepare(row), nil) {
 				return
 			}
 		}
@@ -205,7 +209,7 @@ func (im *importing) save(ctx context.Context, x imported) (outcome, error) {
 		return store.Mutation{Fields: fields}, nil
 	}
 	if im.q.Dry {
-		err = im.st.CheckMutation(ctx, x.uuid, change)
+		err = store.CheckMutation(ctx, im.st, x.uuid, change)
 	} else {
 		_, err = im.st.Mutate(ctx, x.uuid, change)
 	}
