@@ -8,7 +8,7 @@ import (
 )
 
 // waiting is how many objects wait for each worker.
-const waiting = 4
+const waiting = 1
 
 // each handles objects, a few at a time: those with the same name one after the other, in their order. It ends after
 // the first error, also of all.

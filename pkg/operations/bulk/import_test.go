@@ -149,6 +149,17 @@ func TestRowsWithoutUUIDsAreImportedOnce(t *testing.T) {
 	}
 }
 
+// A row that no store accepts is refused before it waits for a worker.
+func TestARowThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	i := startImporting(t, open(t))
+	text := `[{"uuid":"a","n":"` + strings.Repeat("x", 5<<20) + `"},{"uuid":"b","n":1}]`
+	if got := i.run(i.add("items.json", text), bulk.Skip, false); got !=
+		"created 1, changed 0, same 0, skipped 0, refused 1 of 2; 1  a: the row has values of more than 4 MiB" {
+		t.Error(got)
+	}
+}
+
 // What belfry keeps itself stays, whatever a file has.
 func TestAnImportSetsNoFieldThatBelfryKeeps(t *testing.T) {
 	t.Parallel()
