@@ -37,7 +37,7 @@ func (in *input) Read(p []byte) (int, error) {
 func (in *input) check(part []byte, ended bool) error {
 	text := part
 	if len(in.rest) > 0 {
-		text = append(in.rest, part...)
+		text = slices.Concat(in.rest, part)
 	}
 	good := text
 	if !utf8.Valid(text) {
