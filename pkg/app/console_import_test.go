@@ -109,7 +109,8 @@ func TestAReloadEndsRunsOfTheConsole(t *testing.T) {
 	c.save("Items", "one", `{"n":1}`)
 	c.choose("Items", "items.csv", many(5))
 	up, mapping := c.app.wiring.views.Uploads().Of(c.user, "Items")
-	c.app.wiring.views.Uploads().Map(up, append(mapping, table.Column{Name: "n", Index: 2, To: "n", Kind: table.Number}))
+	n := table.Column{Name: "n", Index: 2, To: "n", Kind: table.Number}
+	c.app.wiring.views.Uploads().Map(up, append(mapping, n))
 	at := c.app.wiring.views.System.Place(c.app.now())
 	at.Uploads = c.app.wiring.views.Uploads()
 	reloaded := store.NewSet([]*store.Store{at.Set.Store("Items").WithOptions(func(*store.Options) {})}, nil)
@@ -154,5 +155,6 @@ func TestAStopEndsAnImport(t *testing.T) {
 	if names, err := os.ReadDir(filepath.Join(c.config.Data, "imports")); err != nil || len(names) > 0 {
 		t.Errorf("files are left: %v %v", names, err)
 	}
-	c.submit(http.StatusConflict, "/console/objects/Items/import/run", url.Values{"existing": {"skip"}, "step": {"import"}})
+	c.submit(http.StatusConflict, "/console/objects/Items/import/run",
+		url.Values{"existing": {"skip"}, "step": {"import"}})
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"belfry/config"
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/sessions"
@@ -127,10 +125,6 @@ func startPopulation(t *testing.T) *population {
 			}
 		}
 	}
-	c.app.OnReload(Reloading{ // forms of the configuration compare what is served with the file
-		Read:    func() (*config.Config, error) { return config.Load(c.path("belfry.yaml"), os.LookupEnv) },
-		Applied: func(*config.Config) {},
-	})
 	service := c.app.now().Auth
 	user := must(service.Admin.CreateUser(t.Context(),
 		admin.NewUser{Login: "ada@example.com", Password: "a fine password", Admin: true, Validated: true}))
@@ -233,9 +227,10 @@ func (c *population) open(path string) (read, requests int64, page string) {
 }
 
 var (
-	links   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
-	named   = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
-	skipped = regexp.MustCompile(`^/console/(assets|docs)/`)
+	links = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
+	named = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
+	// The forms of the configuration read a file, which a process without reloads does not serve.
+	skipped = regexp.MustCompile(`^/console/(assets|docs|configuration)/`)
 	// incomplete is a page without what the bus has.
 	incomplete = regexp.MustCompile(`The lag is not known|The (history|listeners?) can't be read`)
 )

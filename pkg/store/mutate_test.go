@@ -326,15 +326,16 @@ func TestMutationsAreChecked(t *testing.T) {
 			return store.Mutation{Fields: object.Object{"title": []byte(text)}}, nil
 		}
 	}
-	if err := s.CheckMutation(t.Context(), "a", change(`"another one"`)); err != nil {
+	if err := store.CheckMutation(t.Context(), s, "a", change(`"another one"`)); err != nil {
 		t.Error(err)
 	}
-	kind(t, s.CheckMutation(t.Context(), "a", change(`"`+string(make200())+string(make200())+`"`)), errs.TooLarge)
-	kind(t, s.CheckMutation(t.Context(), "none", change(`"another one"`)), errs.NotFound)
-	kind(t, s.CheckMutation(store.WithCall(t.Context(), store.Call{Client: true}), "a", change(`"another one"`)),
+	long := change(`"` + string(make200()) + string(make200()) + `"`)
+	kind(t, store.CheckMutation(t.Context(), s, "a", long), errs.TooLarge)
+	kind(t, store.CheckMutation(t.Context(), s, "none", change(`"another one"`)), errs.NotFound)
+	kind(t, store.CheckMutation(store.WithCall(t.Context(), store.Call{Client: true}), s, "a", change(`"another one"`)),
 		errs.Unauthenticated)
 	refused := errs.New(errs.Conflict, "not now")
-	if err := s.CheckMutation(t.Context(), "a", func(store.Stored) (store.Mutation, error) {
+	if err := store.CheckMutation(t.Context(), s, "a", func(store.Stored) (store.Mutation, error) {
 		return store.Mutation{}, refused
 	}); !errors.Is(err, refused) {
 		t.Error(err)

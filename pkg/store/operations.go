@@ -169,8 +169,9 @@ func (s *Store) Mutate(ctx context.Context, uuid string, change func(Stored) (Mu
 	return s.writer.mutate(ctx, uuid, change)
 }
 
-// CheckMutation returns the error that Mutate would return, without changing anything. It asks no interceptor.
-func (s *Store) CheckMutation(ctx context.Context, uuid string, change func(Stored) (Mutation, error)) error {
+// CheckMutation returns the error that Mutate of a store would return, without changing anything. It asks no
+// interceptor.
+func CheckMutation(ctx context.Context, s *Store, uuid string, change func(Stored) (Mutation, error)) error {
 	return s.writer.checkMutation(ctx, uuid, change)
 }
 

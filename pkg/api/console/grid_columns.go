@@ -177,7 +177,8 @@ func (v *objectsView) cellEditor(info StoreInfo, st *store.Store) cellEditor {
 
 // may reports whether a field can be changed in place: one of the object itself that belfry neither keeps nor computes.
 func (e cellEditor) may(name string) bool {
-	if e.info.Fixed || e.files[name] || name == "uuid" || e.copied[name] || slices.Contains(e.st.ComputedFields(), name) {
+	if e.info.Fixed || e.files[name] || name == "uuid" || e.copied[name] ||
+		slices.Contains(e.st.ComputedFields(), name) {
 		return false
 	}
 	switch e.types[name] {

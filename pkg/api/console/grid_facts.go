@@ -27,7 +27,8 @@ func (v *objectsView) facts(name string, st *store.Store) map[string]fieldFacts 
 func factsOf(f *form.Form) map[string]fieldFacts {
 	all := make(map[string]fieldFacts, len(f.Fields))
 	for _, one := range f.Fields {
-		all[object.UnescapeToken(one.Pointer[1:])] = fieldFacts{Input: one.Kind, Options: one.Options, Bounds: one.Bounds}
+		name := object.UnescapeToken(one.Pointer[1:])
+		all[name] = fieldFacts{Input: one.Kind, Options: one.Options, Bounds: one.Bounds}
 	}
 	return all
 }

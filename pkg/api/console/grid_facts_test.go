@@ -16,8 +16,8 @@ type described struct{ typed }
 
 func (described) Text() []byte {
 	return []byte(`{"type":"object","properties":{"title":{"type":"string","enum":["one","<b>two"]},
-		"year":{"type":"integer","minimum":0,"maximum":9},"done":{"type":"boolean"},"due":{"type":"string","format":"date"},
-		"tags":{"type":"array"}}}`)
+		"year":{"type":"integer","minimum":0,"maximum":9},"done":{"type":"boolean"},
+		"due":{"type":"string","format":"date"},"tags":{"type":"array"}}}`)
 }
 
 // A cell is entered as the schema of its field says.
@@ -83,9 +83,11 @@ func TestFormsOfBulkChangesSayWhatIsWrong(t *testing.T) {
 	l, v := startRuns(t, console.BulkPath)
 	l.save("Tasks", "a", `{"n":1}`)
 	for form, says := range map[string][]string{
-		"action=set&field=n&value=%3Cb%3E&uuid=a": {"the value is not JSON", `value="&lt;b&gt;"`, `name="uuid" value="a"`},
-		"action=set&value=1&uuid=a":               {"name the field that is to be changed"},
-		"action=delete&filter=n+%3D%3D+1":         {"choose objects first", `value="n == 1"`, `value="delete" selected`},
+		"action=set&field=n&value=%3Cb%3E&uuid=a": {"the value is not JSON", `value="&lt;b&gt;"`,
+			`name="uuid" value="a"`},
+		"action=set&value=1&uuid=a": {"name the field that is to be changed"},
+		"action=delete&filter=n+%3D%3D+1": {"choose objects first", `value="n == 1"`,
+			`value="delete" selected`},
 		"action=set&field=note&value=1&uuid=a":    {"belfry keeps the field"},
 		"action=delete&all=true&filter=nonsense(": {`value="nonsense("`, `name="all" value="true" checked`},
 	} {
@@ -101,6 +103,6 @@ func TestFormsOfBulkChangesSayWhatIsWrong(t *testing.T) {
 		}
 	}
 	v.last = &console.Run{Began: time.Now()}
-	shows(t, is(t, l.post(l.Admin, tasks+"/bulk/run", "action=delete&uuid=a"), http.StatusConflict), "in progress already",
-		`href="/console/objects/Tasks/bulk"`, `name="uuid" value="a"`)
+	shows(t, is(t, l.post(l.Admin, tasks+"/bulk/run", "action=delete&uuid=a"), http.StatusConflict),
+		"in progress already", `href="/console/objects/Tasks/bulk"`, `name="uuid" value="a"`)
 }

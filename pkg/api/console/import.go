@@ -245,8 +245,8 @@ func (v importView) refused(r *request) error {
 		of, _ = last.In.(bulk.ImportRequest)
 	}
 	if of.Store != info.Name || !v.uploads.HasRefused(of.File) {
-		return notFound("this process has no list of what the last import into %s has refused: the page of the run has "+
-			"the first of it", info.Name)
+		return notFound("this process has no list of what the last import into %s has refused: the page of the run "+
+			"has the first of it", info.Name)
 	}
 	r.SetHeader("Content-Security-Policy", filePolicy)
 	r.SetHeader("Content-Type", exportTypes["csv"])

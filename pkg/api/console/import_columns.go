@@ -116,15 +116,16 @@ func (v importView) showColumns(r *request, info StoreInfo, st *store.Store, up 
 }
 
 // guess returns the columns of a file with the fields that they seem to be for. A column of another
-// name is imported under it where names are those of fields: in JSON, in an export, which has uuids, and where no schema
-// says which fields there are.
+// name is imported under it where names are those of fields: in JSON, in an export, which has uuids, and where no
+// schema says which fields there are.
 func (p *columnsPage) guess(st *store.Store) []importColumn {
 	known := append([]string{table.UUID}, p.Targets...)
 	named := p.Upload.Format == table.JSON || len(typesOf(st)) == 0 || slices.Contains(p.Upload.Columns, table.UUID)
 	taken := map[string]bool{}
 	all := make([]importColumn, len(p.Upload.Columns))
 	for i, name := range p.Upload.Columns {
-		all[i] = importColumn{Number: i + 1, Name: name, Kept: name != "" && name != table.UUID && !bulk.Importable(st, name)}
+		kept := name != "" && name != table.UUID && !bulk.Importable(st, name)
+		all[i] = importColumn{Number: i + 1, Name: name, Kept: kept}
 		if slices.Contains(known, name) {
 			all[i].To, taken[name] = name, true
 		}
@@ -162,7 +163,8 @@ func alike(a, b string) bool {
 
 // mapping returns the mapping that a form has sent: for each column of the file the field, "" for none, and the kind of
 // its cells. Its error has the violations at the columns.
-func (v importView) mapping(info StoreInfo, st *store.Store, up *bulk.Upload, to, kinds []string) (table.Mapping, error) {
+func (v importView) mapping(info StoreInfo, st *store.Store, up *bulk.Upload,
+	to, kinds []string) (table.Mapping, error) {
 	if len(to) != len(up.Columns) || len(kinds) > 0 && len(kinds) != len(up.Columns) {
 		return nil, errs.New(errs.Invalid, "the form is not about this file: map its columns again")
 	}

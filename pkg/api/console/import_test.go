@@ -69,8 +69,8 @@ func (l *library) choose(token, store, name, content, separator string) apitest.
 	_, err = part.Write([]byte(content))
 	l.Must(err)
 	l.Must(w.Close())
-	return l.send("POST", token, "/console/objects/"+store+"/import/file", b.String(), "Content-Type", "", "Content-Type",
-		w.FormDataContentType())
+	return l.send("POST", token, "/console/objects/"+store+"/import/file", b.String(), "Content-Type", "",
+		"Content-Type", w.FormDataContentType())
 }
 
 func TestAFileIsImportedInTheConsole(t *testing.T) {
@@ -121,7 +121,8 @@ func TestAFileIsImportedInTheConsole(t *testing.T) {
 		t.Error(v.started)
 	}
 	// Another store does not show it.
-	if r = is(t, l.get(l.Admin, "/console/objects/Others/import"), http.StatusOK); strings.Contains(r.Text, "Created</dt>") {
+	r = is(t, l.get(l.Admin, "/console/objects/Others/import"), http.StatusOK)
+	if strings.Contains(r.Text, "Created</dt>") {
 		t.Error(r.Text)
 	}
 	is(t, l.get(l.Admin, "/console/objects/Others/import/refused"), http.StatusNotFound)
@@ -148,7 +149,8 @@ func TestAMappingThatCannotBe(t *testing.T) {
 	}
 	v.last = &console.Run{Began: time.Now(), In: bulk.ImportRequest{Store: "Tasks"}}
 	shows(t, is(t, l.post(l.Admin, tasks+"/import/run", "to=title&to=year&kind=text&kind=&existing=replace"),
-		http.StatusConflict), "already in progress", `value="title"`, `value="text" selected`, `value="replace" checked`)
+		http.StatusConflict), "already in progress", `value="title"`, `value="text" selected`,
+		`value="replace" checked`)
 	if len(v.started) > 0 {
 		t.Error(v.started)
 	}
@@ -179,7 +181,8 @@ func TestFilesThatCannotBeImported(t *testing.T) {
 		http.StatusRequestEntityTooLarge)
 	is(t, l.post(l.Admin, tasks+"/import/file", "file=x"), http.StatusBadRequest)
 	// Markup in headers and cells is text.
-	leads(t, l.choose(l.Admin, "Tasks", hostile, quoted(hostile+turned)+",b\n"+quoted(hostile)+",2\n", "comma"), tasks+"/import/columns")
+	markup := quoted(hostile+turned) + ",b\n" + quoted(hostile) + ",2\n"
+	leads(t, l.choose(l.Admin, "Tasks", hostile, markup, "comma"), tasks+"/import/columns")
 	if r := is(t, l.get(l.Admin, tasks+"/import/columns"), http.StatusOK); strings.Contains(r.Text, hostile) ||
 		strings.ContainsAny(r.Text, "\u202e\u2066") {
 		t.Error(r.Text)
@@ -226,7 +229,9 @@ func TestExportsAreImportedAgain(t *testing.T) {
 		found := map[string]string{}
 		for o, err := range l.set.Store("Tasks").All(t.Context(), 10) {
 			l.Must(err)
-			found[o.UUID] = string(object.Without(o.Body, func(name string) bool { return name == "created" || name == "updated" }))
+			found[o.UUID] = string(object.Without(o.Body, func(name string) bool {
+				return name == "created" || name == "updated"
+			}))
 		}
 		return found
 	}
@@ -239,8 +244,8 @@ func TestExportsAreImportedAgain(t *testing.T) {
 					l.Must(l.set.Store("Tasks").Delete(t.Context(), uuid, 0))
 					continue
 				}
-				_, err := l.set.Store("Tasks").Update(t.Context(), object.Object{"title": []byte(`"x"`), "year": []byte("1"),
-					"due": []byte(`"never"`)}, store.UpdateOptions{UUID: uuid})
+				other := object.Object{"title": []byte(`"x"`), "year": []byte("1"), "due": []byte(`"never"`)}
+				_, err := l.set.Store("Tasks").Update(t.Context(), other, store.UpdateOptions{UUID: uuid})
 				l.Must(err)
 			}
 			leads(t, l.choose(l.Admin, "Tasks", "Tasks."+format, text, ""), tasks+"/import/columns")

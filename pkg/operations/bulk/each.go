@@ -8,10 +8,10 @@ import (
 )
 
 // waiting is how many objects wait for each worker.
-const waiting = 4
+const waiting = 1
 
-// each handles objects, a few at a time: those with the same name one after the other, in their order. It ends after the
-// first error, also of all.
+// each handles objects, a few at a time: those with the same name one after the other, in their order. It ends after
+// the first error, also of all.
 func each[T any](ctx context.Context, t *tally, all iter.Seq2[T, error], name func(T) string,
 	do func(context.Context, T) error) error {
 	ctx, fail := context.WithCancelCause(ctx)

@@ -1,6 +1,7 @@
 package bulk
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -35,6 +36,7 @@ type ImportRequest struct {
 const (
 	maxDeferred = 100_000 // rows that wait for the objects that they name
 	maxPasses   = 20      // over the file, for these
+	maxRow      = 4 << 20 // bytes of values that are imported: no store accepts an object as large
 )
 
 // Importable reports whether an import can set a field: belfry keeps or computes others.
@@ -102,7 +104,8 @@ type importing struct {
 
 // imported is a row as it is written.
 type imported struct {
-	row    table.Row
+	line   int64
+	number int64 // of the row
 	uuid   string
 	fields object.Object
 	err    error
@@ -127,7 +130,11 @@ func (im *importing) rows() iter.Seq2[imported, error] {
 		rows, err := im.up.Open(im.up.content())
 		for err == nil {
 			var row table.Row
-			if row, err = rows.Next(); err == nil && (im.only == nil || im.only[row.Number]) && !yield(im.prepare(row), nil) {
+			row, err = rows.Next()
+			if err != nil || im.only != nil && !im.only[row.Number] {
+				continue
+			}
+			if !yield(im.prepare(row), nil) {
 				return
 			}
 		}
@@ -139,20 +146,31 @@ func (im *importing) rows() iter.Seq2[imported, error] {
 
 // prepare returns a row as it is written.
 func (im *importing) prepare(row table.Row) imported {
-	x := imported{row: row}
+	x := imported{line: row.Line, number: row.Number}
 	if row.Failure != "" {
 		x.err = errs.New(errs.Invalid, "%s", row.Failure)
 		return x
 	}
-	if x.fields, x.uuid, x.err = im.mapping.Object(row); x.err == nil && x.uuid == "" {
+	if x.fields, x.uuid, x.err = im.mapping.Object(row); x.err != nil {
+		return x
+	}
+	size := 0
+	for name, value := range x.fields {
+		size += len(value)
+		x.fields[name] = bytes.Clone(value) // the text of the row may be much larger
+	}
+	if x.uuid == "" {
 		x.uuid = importer.DerivedUUID(row.Number, x.given())
+	}
+	if size > maxRow {
+		x.fields, x.err = nil, errs.New(errs.TooLarge, "the row has values of more than %d MiB", maxRow>>20)
 	}
 	return x
 }
 
 // write writes a row, or checks it.
 func (im *importing) write(ctx context.Context, x imported) error {
-	of := Refusal{UUID: x.uuid, Line: x.row.Line}
+	of := Refusal{UUID: x.uuid, Line: x.line}
 	var cell *table.CellError
 	if errors.As(x.err, &cell) {
 		of.Column, of.Reason = cell.Column, cell.Reason
@@ -164,7 +182,7 @@ func (im *importing) write(ctx context.Context, x imported) error {
 			return created, x.err
 		}
 		what, err := im.save(ctx, x)
-		if errors.Is(err, store.ErrUnnamed) && im.wait(x.row.Number) {
+		if errors.Is(err, store.ErrUnnamed) && im.wait(x.number) {
 			return later, nil
 		}
 		return what, im.st.Rules().Concealed(err)
@@ -205,7 +223,7 @@ func (im *importing) save(ctx context.Context, x imported) (outcome, error) {
 		return store.Mutation{Fields: fields}, nil
 	}
 	if im.q.Dry {
-		err = im.st.CheckMutation(ctx, x.uuid, change)
+		err = store.CheckMutation(ctx, im.st, x.uuid, change)
 	} else {
 		_, err = im.st.Mutate(ctx, x.uuid, change)
 	}

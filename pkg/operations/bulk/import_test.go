@@ -97,8 +97,8 @@ func TestAFileIsCheckedAndThenImported(t *testing.T) {
 			!strings.Contains(got, refused) || !strings.Contains(got, "; 7 uuid : not a uuid") {
 			t.Errorf("the check says %s", got)
 		}
-		if i.body("a") != before || !strings.Contains(i.body("b"), "not found") && !strings.Contains(i.body("b"), "no object") {
-			t.Fatalf("the check has written: %s, %s", i.body("a"), i.body("b"))
+		if there, err := i.st.Exists(t.Context(), "b"); i.body("a") != before || there || err != nil {
+			t.Fatalf("the check has written: %s, %t %v", i.body("a"), there, err)
 		}
 	}
 	if got := i.run(up, bulk.Replace, false); !strings.HasPrefix(got,
@@ -140,10 +140,23 @@ func TestAFileIsCheckedAndThenImported(t *testing.T) {
 func TestRowsWithoutUUIDsAreImportedOnce(t *testing.T) {
 	t.Parallel()
 	i := startImporting(t, open(t))
-	for _, want := range []string{"created 2, changed 0, same 0, skipped 0", "created 0, changed 0, same 0, skipped 2"} {
-		if got := i.run(i.add("items.ndjson", "{\"n\":1}\n{\"n\":1}\n"), bulk.Skip, false); !strings.HasPrefix(got, want) {
+	for _, want := range []string{"created 2, changed 0, same 0, skipped 0",
+		"created 0, changed 0, same 0, skipped 2"} {
+		up := i.add("items.ndjson", "{\"n\":1}\n{\"n\":1}\n")
+		if got := i.run(up, bulk.Skip, false); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
+	}
+}
+
+// A row that no store accepts is refused before it waits for a worker.
+func TestARowThatIsTooLargeIsRefused(t *testing.T) {
+	t.Parallel()
+	i := startImporting(t, open(t))
+	text := `[{"uuid":"a","n":"` + strings.Repeat("x", 5<<20) + `"},{"uuid":"b","n":1}]`
+	if got := i.run(i.add("items.json", text), bulk.Skip, false); got !=
+		"created 1, changed 0, same 0, skipped 0, refused 1 of 2; 1  a: the row has values of more than 4 MiB" {
+		t.Error(got)
 	}
 }
 
@@ -314,7 +327,8 @@ func TestFilesWaitWithoutNames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := i.uploads.Add("one more", "Items", "a.csv", 0, strings.NewReader("n\n1\n")); errs.KindOf(err) != errs.Conflict {
+	_, err := i.uploads.Add("one more", "Items", "a.csv", 0, strings.NewReader("n\n1\n"))
+	if errs.KindOf(err) != errs.Conflict {
 		t.Error(err)
 	}
 	i.add("c.csv", "n\n3\n") // one's own file is replaced
@@ -326,7 +340,8 @@ func TestFilesWaitWithoutNames(t *testing.T) {
 	if up, _ := i.uploads.Of("ada", "Items"); up != nil {
 		t.Error("a file is left")
 	}
-	if _, err := i.uploads.Add("ada", "Items", "a.csv", 0, strings.NewReader("n\n1\n")); errs.KindOf(err) != errs.Unavailable {
+	_, err = i.uploads.Add("ada", "Items", "a.csv", 0, strings.NewReader("n\n1\n"))
+	if errs.KindOf(err) != errs.Unavailable {
 		t.Error(err)
 	}
 }

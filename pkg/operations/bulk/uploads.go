@@ -23,8 +23,8 @@ const (
 	keepFor    = time.Hour
 )
 
-// Uploads are the files of imports, one for each admin, and the list of what the last import has refused. The files have
-// no names: so nothing of them is left when the process ends, however it does. Safe for concurrent use.
+// Uploads are the files of imports, one for each admin, and the list of what the last import has refused. The files
+// have no names: so nothing of them is left when the process ends, however it does. Safe for concurrent use.
 type Uploads struct {
 	folder string
 
@@ -74,8 +74,8 @@ func unkept(err error) error {
 	return errs.Wrap(err, errs.Unavailable, "the file can't be kept until it is imported: is the disk full?")
 }
 
-// Add keeps a file of an admin, in place of the one before, after it has read all of it. separator is that of CSV; 0: it
-// is found out. Errors: TooLarge, Conflict while too many files wait, those of table.Inspect, and of reading body.
+// Add keeps a file of an admin, in place of the one before, after it has read all of it. separator is that of CSV; 0:
+// it is found out. Errors: TooLarge, Conflict while too many files wait, those of table.Inspect, and of reading body.
 func (u *Uploads) Add(admin, store, name string, separator rune, body io.Reader) (*Upload, error) {
 	if err := u.begin(admin); err != nil {
 		return nil, err
@@ -192,8 +192,8 @@ func (u *Uploads) open(admin, id string) (up *Upload, m table.Mapping, done func
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if up = u.byAdmin[admin]; up == nil || up.ID != id {
-		return nil, nil, nil, errs.New(errs.Invalid, "the file is not here: it has been imported, removed or replaced, "+
-			"or another process of belfry has received it. Choose it again")
+		return nil, nil, nil, errs.New(errs.Invalid, "the file is not here: it has been imported, removed or "+
+			"replaced, or another process of belfry has received it. Choose it again")
 	}
 	up.users++
 	return up, up.mapping, func() {

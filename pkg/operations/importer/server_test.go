@@ -2,7 +2,6 @@ package importer
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"belfry/config"
-	"belfry/pkg/api"
-	"belfry/pkg/api/apitest"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
@@ -26,6 +22,10 @@ const bookSchema = `{
 	"$schema": "https://json-schema.org/draft/2019-09/schema",
 	"properties": {"title": {"type": "string"}, "year": {"type": "integer"}}
 }`
+
+// Front returns the front of two stores, the second of which is closed to creations. The tests outside of the package
+// set it: the front has the console, which imports by this package.
+var Front func(books, closed *store.Store) http.Handler
 
 // server is the real front over the file backend, behind a gate in which tests
 // inject faults.
@@ -53,10 +53,7 @@ func serve(t testing.TB) *server {
 	store.NewSet([]*store.Store{s.store}, nil)
 	closed, err := store.Open(t.Context(), backend, store.Options{Name: "Closed"})
 	s.must(err)
-	o := api.Options{Logger: slog.New(slog.DiscardHandler)}
-	apitest.Expose(&o, s.store, config.Expose{URL: "/books"})
-	apitest.Expose(&o, closed, config.Expose{URL: "/closed", Restrict: config.Restrict{Create: true}})
-	front := apitest.New(o)
+	front := Front(s.store, closed)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := s.requests.Add(1)
 		s.mu.Lock()

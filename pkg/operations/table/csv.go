@@ -37,7 +37,7 @@ func (in *input) Read(p []byte) (int, error) {
 func (in *input) check(part []byte, ended bool) error {
 	text := part
 	if len(in.rest) > 0 {
-		text = append(in.rest, part...)
+		text = slices.Concat(in.rest, part)
 	}
 	good := text
 	if !utf8.Valid(text) {
@@ -96,8 +96,8 @@ func newLines(in *input, separator rune) (*lines, []string, error) {
 			return nil, nil, err
 		}
 		if before := seen[header[i]]; before > 0 && header[i] != "" {
-			return nil, nil, errs.New(errs.Invalid, "columns %d and %d of the header have the same name, %q: rename one",
-				before, i+1, header[i])
+			return nil, nil, errs.New(errs.Invalid,
+				"columns %d and %d of the header have the same name, %q: rename one", before, i+1, header[i])
 		}
 		seen[header[i]] = i + 1
 	}

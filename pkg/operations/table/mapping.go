@@ -125,7 +125,7 @@ func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 		return value, ""
 	case Seen:
 		// A text that begins with an apostrophe before what could be a formula is one.
-		if plain := Plain(text); plain == text && strings.ContainsAny(trimmed[:min(len(trimmed), 1)], "{[-0123456789tf") {
+		if Plain(text) == text && strings.ContainsAny(trimmed[:min(len(trimmed), 1)], "{[-0123456789tf") {
 			if value, err := parseJSON(trimmed); err == nil {
 				return value, ""
 			}
@@ -151,7 +151,8 @@ func parseJSON(text string) (json.RawMessage, error) {
 
 // withZone returns a time as JSON Schema has it, if a spreadsheet has written it without a zone: it is in UTC then.
 func withZone(text string) string {
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05",
+		"2006-01-02T15:04"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.Format("2006-01-02T15:04:05.999999999Z")
 		}

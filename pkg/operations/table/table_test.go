@@ -56,17 +56,18 @@ func TestDialects(t *testing.T) {
 		columns    []string
 		rows       []string
 	}{
-		"commas":             {"a.csv", "a,b\n1,2\n", 0, []string{"a", "b"}, []string{"2: 1|2"}},
-		"semicolons":         {"a.csv", "a;b\n1,5;2\n", 0, []string{"a", "b"}, []string{"2: 1,5|2"}},
-		"tabs":               {"a.tsv", "a\tb\n1\t2\n", 0, []string{"a", "b"}, []string{"2: 1|2"}},
-		"quotes hide":        {"a.csv", "\"a,b,c\";b\n1;2\n", 0, []string{"a,b,c", "b"}, []string{"2: 1|2"}},
-		"one that is given":  {"a.csv", "a;b,c\n1;2,3\n", ',', []string{"a;b", "c"}, []string{"2: 1;2|3"}},
-		"a mark and CRLF":    {"a.csv", "\ufeffa,b\r\n1,2\r\n", 0, []string{"a", "b"}, []string{"2: 1|2"}},
-		"one column":         {"a.csv", "a\n1\n", 0, []string{"a"}, []string{"2: 1"}},
-		"no newline":         {"a.csv", "a,b\n1,2", 0, []string{"a", "b"}, []string{"2: 1|2"}},
-		"texts of two lines": {"a.csv", "a,b\n\"x\ny\",2\n3,4\n", 0, []string{"a", "b"}, []string{"2: x\ny|2", "4: 3|4"}},
-		"empty lines":        {"a.csv", "a,b\n\n,\n1,\n", 0, []string{"a", "b"}, []string{"4: 1|"}},
-		"short lines":        {"a.csv", "a,b\n1\n", 0, []string{"a", "b"}, []string{"2: 1|"}},
+		"commas":            {"a.csv", "a,b\n1,2\n", 0, []string{"a", "b"}, []string{"2: 1|2"}},
+		"semicolons":        {"a.csv", "a;b\n1,5;2\n", 0, []string{"a", "b"}, []string{"2: 1,5|2"}},
+		"tabs":              {"a.tsv", "a\tb\n1\t2\n", 0, []string{"a", "b"}, []string{"2: 1|2"}},
+		"quotes hide":       {"a.csv", "\"a,b,c\";b\n1;2\n", 0, []string{"a,b,c", "b"}, []string{"2: 1|2"}},
+		"one that is given": {"a.csv", "a;b,c\n1;2,3\n", ',', []string{"a;b", "c"}, []string{"2: 1;2|3"}},
+		"a mark and CRLF":   {"a.csv", "\ufeffa,b\r\n1,2\r\n", 0, []string{"a", "b"}, []string{"2: 1|2"}},
+		"one column":        {"a.csv", "a\n1\n", 0, []string{"a"}, []string{"2: 1"}},
+		"no newline":        {"a.csv", "a,b\n1,2", 0, []string{"a", "b"}, []string{"2: 1|2"}},
+		"texts of two lines": {"a.csv", "a,b\n\"x\ny\",2\n3,4\n", 0, []string{"a", "b"},
+			[]string{"2: x\ny|2", "4: 3|4"}},
+		"empty lines": {"a.csv", "a,b\n\n,\n1,\n", 0, []string{"a", "b"}, []string{"4: 1|"}},
+		"short lines": {"a.csv", "a,b\n1\n", 0, []string{"a", "b"}, []string{"2: 1|"}},
 		"long lines": {"a.csv", "a,b\n1,2,3\n4,5,\n", 0, []string{"a", "b"}, []string{
 			"2! the line has more cells than the header: a text with a separator in it needs quotes", "3: 4|5"}},
 		"quotes in a wrong place": {"a.csv", "a,b\n1,x\"y\n\"3\"4,5\n6,7\n", 0, []string{"a", "b"}, []string{
@@ -77,7 +78,8 @@ func TestDialects(t *testing.T) {
 			[]string{`1: "x"|1|`, "2: ||null"}},
 		"lines of JSON": {"export", "{\"a\":1}\n\n{\"a\":[2]}\n", 0, []string{"a"}, []string{"1: 1", "3: [2]"}},
 		"a bad line": {"a.ndjson", "{\"a\":1}\n{\"a\":}\n[]\n", 0, []string{"a"}, []string{"1: 1",
-			"2! malformed JSON: invalid character '}' at start of value in /a", "3! a JSON object is expected, not an array"}},
+			"2! malformed JSON: invalid character '}' at start of value in /a",
+			"3! a JSON object is expected, not an array"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +211,8 @@ func quoted(cell string) string { return `"` + strings.ReplaceAll(cell, `"`, `""
 func TestUUIDsOfRows(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"id":"a"}`: "a", `{"id":17}`: "17", `{}`: "", `{"id":"a/b"}`: "!", `{"id":1.5}`: "!", `{"id":[]}`: "!", `{"id":null}`: "!",
+		`{"id":"a"}`: "a", `{"id":17}`: "17", `{}`: "", `{"id":"a/b"}`: "!", `{"id":1.5}`: "!", `{"id":[]}`: "!",
+		`{"id":null}`: "!",
 	} {
 		info, err := table.Inspect(strings.NewReader(text), "a.json", 0)
 		if err != nil {
