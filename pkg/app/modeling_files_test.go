@@ -47,8 +47,8 @@ func TestAnAdminNamesFieldsWithFiles(t *testing.T) {
 	}
 
 	without := newEditing(t, edited).read()
-	if p := without.open("/console/configuration/stores/Recipes/files", http.StatusConflict); !strings.Contains(p.words(),
-		"no service keeps files here") {
-		t.Error(p.words())
+	refused := without.open("/console/configuration/stores/Recipes/files", http.StatusConflict).words()
+	if !strings.Contains(refused, "no service keeps files here") {
+		t.Error(refused)
 	}
 }

@@ -166,7 +166,8 @@ func (s *site) testSiteRules(t *testing.T) {
 	s.stores(t)
 	s.press(t, "Comments")
 	s.at(t, "/console/model/Comments")
-	s.answers(t, "create", other, fmt.Sprintf(`{"text": "x", "recipe": %q}`, s.draft), "denied", "linked.recipe.published")
+	s.answers(t, "create", other, fmt.Sprintf(`{"text": "x", "recipe": %q}`, s.draft), "denied",
+		"linked.recipe.published")
 	s.answers(t, "create", other, fmt.Sprintf(`{"text": "x", "recipe": %q}`, s.recipe), "allowed",
 		"linked.recipe.published")
 }

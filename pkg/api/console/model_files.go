@@ -22,8 +22,9 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 			"the configuration, and reload it")
 	}
 	back := pathOf("model", name)
-	f := &modelForm{Title: "Files of " + name, Back: back, Done: back, Topic: "files", Help: "Each of these fields is a " +
-		"list of files. belfry writes it when a client, or you in the console, adds or removes a file."}
+	f := &modelForm{Title: "Files of " + name, Back: back, Done: back, Topic: "files",
+		Help: "Each of these fields is a list of files. belfry writes it when a client, or you in the console, adds or " +
+			"removes a file."}
 	base, properties := ordered.Of(), ordered.Of()
 	of := func(service string) (configSchema, []string) {
 		path := []string{"binaries", service, "map", name}
@@ -31,8 +32,9 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 	}
 	for _, m := range services.Members() {
 		schema, path := of(m.Name)
-		properties.Set(m.Name, ordered.Of("type", "array", "description",
-			"Fields with files of this service, such as pictures.", "items", ordered.Of("type", "string", "title", "Field")))
+		properties.Set(m.Name, ordered.Of("type", "array",
+			"description", "Fields with files of this service, such as pictures.",
+			"items", ordered.Of("type", "string", "title", "Field")))
 		if before, ok := valueOf(d, path); ok {
 			base.Set(m.Name, schema.expand(before))
 		}
