@@ -7,6 +7,7 @@ import (
 	"belfry/internal/ordered"
 	"belfry/pkg/api/console/form"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 )
 
 // files makes the form of the fields of a store that hold files, by the binary services of the configuration.
@@ -49,8 +50,11 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 	f.base = encodeJSON(base)
 	f.pointer = func(key string) string {
 		for _, m := range services.Members() {
-			if _, path := of(m.Name); key == strings.Join(path, ".") {
-				return "/" + m.Name
+			_, path := of(m.Name)
+			within := pointersUnder(strings.Join(path[:len(path)-1], "."))(key)
+			rest, ok := strings.CutPrefix(within, object.Pointer(name))
+			if ok && (rest == "" || rest[0] == '/') {
+				return object.Pointer(m.Name) + rest
 			}
 		}
 		return ""
