@@ -21,7 +21,8 @@ func TestInitWritesWhatServeBeginsWith(t *testing.T) {
 		belfry(t, 0, "Next:\n  cd "+template+"\n  belfry serve", "init", "--template", template, template)
 		belfry(t, 0, "belfry.yaml: good: ", "config", "check", filepath.Join(template, "config", "belfry.yaml"))
 	}
-	belfry(t, 2, `--template must be one of "blog","todo","chat","recipes","empty"`, "init", "--template", "shop", "shop")
+	belfry(t, 2, `--template must be one of "blog","todo","chat","recipes","empty"`, "init",
+		"--template", "shop", "shop")
 	if err := os.MkdirAll("old", 0o700); err != nil {
 		t.Fatal(err)
 	}

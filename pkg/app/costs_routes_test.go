@@ -45,6 +45,7 @@ var costlyRows = []costlyRoutes{
 		GET /console/configuration/limits GET /console/configuration/new-store GET /console/configuration/settings
 		GET /console/configuration/settings/{kind}/{name} GET /console/configuration/settings/{kind}/{name}/remove
 		GET /console/configuration/stores/{store}/edit/{section} GET /console/configuration/stores/{store}/field
+		GET /console/configuration/stores/{store}/files
 		GET /console/configuration/stores/{store}/remove GET /console/configuration/stores/{store}/remove-field
 		GET /console/model/{store}/names GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
 		GET /console/objects/{store}/bulk GET /console/objects/{store}/export
@@ -81,6 +82,7 @@ var costlyRows = []costlyRoutes{
 		POST /console/configuration/new-store POST /console/configuration/settings/{kind}/{name}
 		POST /console/configuration/settings/{kind}/{name}/remove
 		POST /console/configuration/stores/{store}/edit/{section} POST /console/configuration/stores/{store}/field
+		POST /console/configuration/stores/{store}/files
 		POST /console/configuration/stores/{store}/remove POST /console/configuration/stores/{store}/remove-field
 		POST /console/model/{store}/test
 		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell

@@ -21,7 +21,13 @@ bus: {listen: ""}
 development: true
 stores:
   Cooks: {expose: {list: true}, title: name, indexes: [name], policy: {default: allow}}
-  Things: {expose: {list: true}, schema: thing.json, title: name, indexes: [name], references: {cook: Cooks}, policy: {default: allow}}
+  Things:
+    expose: {list: true}
+    schema: thing.json
+    title: name
+    indexes: [name]
+    references: {cook: Cooks}
+    policy: {default: allow}
   Users: {expose: {}}
 binaries: {Files: {map: {Things: [files]}}}
 authentication: {providers: {email: {postValidation: true, skipEmailValidation: true}}}

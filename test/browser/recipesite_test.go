@@ -235,7 +235,8 @@ func (s *site) addRow(t *testing.T, list, row string) {
 	t.Helper()
 	s.add(t, list, row)
 	s.until(t, func() error {
-		busy, err := attempt[bool](s.fixture, `!!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)
+		busy, err := attempt[bool](s.fixture,
+			`!!document.querySelector(".htmx-request, .htmx-swapping, .htmx-settling")`)
 		if err == nil && busy {
 			err = errors.New("the row is being added")
 		}

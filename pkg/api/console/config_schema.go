@@ -166,7 +166,7 @@ func (s configSchema) form() *ordered.Object {
 	long := s.longForm()
 	out := ordered.Of()
 	if text, ok := long.Get("description").(string); ok {
-		// The form shows a default itself. Some texts go on below their key, which the form does not.
+		// The form shows a default itself. Some texts refer to what is below them in the reference.
 		if before, _, has := strings.Cut(text, "\nDefault:"); has &&
 			(long.Has("default") || strings.HasSuffix(text, "see below")) {
 			text = before

@@ -7,6 +7,7 @@ import (
 	"belfry/internal/ordered"
 	"belfry/pkg/api/console/form"
 	"belfry/pkg/errs"
+	"belfry/pkg/object"
 )
 
 // files makes the form of the fields of a store that hold files, by the binary services of the configuration.
@@ -22,8 +23,9 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 			"the configuration, and reload it")
 	}
 	back := pathOf("model", name)
-	f := &modelForm{Title: "Files of " + name, Back: back, Done: back, Topic: "files", Help: "Each of these fields is a " +
-		"list of files. belfry writes it when a client, or you in the console, adds or removes a file."}
+	f := &modelForm{Title: "Files of " + name, Back: back, Done: back, Topic: "files",
+		Help: "Each of these fields is a list of files. belfry writes it when a client, or you in the console, adds or " +
+			"removes a file."}
 	base, properties := ordered.Of(), ordered.Of()
 	of := func(service string) (configSchema, []string) {
 		path := []string{"binaries", service, "map", name}
@@ -31,8 +33,9 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 	}
 	for _, m := range services.Members() {
 		schema, path := of(m.Name)
-		properties.Set(m.Name, ordered.Of("type", "array", "description",
-			"Fields with files of this service, such as pictures.", "items", ordered.Of("type", "string", "title", "Field")))
+		properties.Set(m.Name, ordered.Of("type", "array",
+			"description", "Fields with files of this service, such as pictures.",
+			"items", ordered.Of("type", "string", "title", "Field")))
 		if before, ok := valueOf(d, path); ok {
 			base.Set(m.Name, schema.expand(before))
 		}
@@ -47,8 +50,11 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 	f.base = encodeJSON(base)
 	f.pointer = func(key string) string {
 		for _, m := range services.Members() {
-			if _, path := of(m.Name); key == strings.Join(path, ".") {
-				return "/" + m.Name
+			_, path := of(m.Name)
+			within := pointersUnder(strings.Join(path[:len(path)-1], "."))(key)
+			rest, ok := strings.CutPrefix(within, object.Pointer(name))
+			if ok && (rest == "" || rest[0] == '/') {
+				return object.Pointer(m.Name) + rest
 			}
 		}
 		return ""

@@ -293,8 +293,11 @@ func (v *modelEdit) again(r *request, p modelFormPage, err error) error {
 	default:
 		return err
 	}
-	r.RecordError(err)
 	p.failed(err)
+	if r.Partial() { // what is typed is not complete yet
+		return r.Fragment("model_form", "model_checked", p)
+	}
+	r.RecordError(err)
 	if errors.Is(err, errs.Mismatch) {
 		p.Problem = "The configuration has been changed since you opened this page. Review your change again: it is " +
 			"now about the configuration as it is."

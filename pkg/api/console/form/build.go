@@ -177,7 +177,8 @@ type mapSchema struct {
 }
 
 // mapRows adds the rows of the properties that only a schema for all others describes.
-func (b *builder) mapRows(f *Field, p place, schema mapSchema, inner func(string) place, properties []ordered.Member) bool {
+func (b *builder) mapRows(f *Field, p place, schema mapSchema, inner func(string) place,
+	properties []ordered.Member) bool {
 	f.Map = true
 	f.mapped = map[string]int{}
 	var names []string
