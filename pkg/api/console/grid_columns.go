@@ -24,7 +24,7 @@ const (
 type gridColumn struct {
 	Name     string
 	Ordered  string // how the list is ordered by it now: ascending, descending; "" for not by it
-	Sort     string // URL of the list in the order of the column, or in the reverse one; "" if no index has it
+	Sort     string // URL of the list in the order of the column, or in the reverse one; "" without an index
 	Editable bool   // its values can be changed in place
 	Kind     string // of its values, as the schema declares them; "" if it does not
 }
@@ -132,16 +132,6 @@ func chosenColumns(st *store.Store, asked []string) (names []string) {
 		}
 	}
 	return names
-}
-
-// ordering returns whether an index has the objects in the order of a field.
-func ordering(info StoreInfo, name string) bool {
-	if name == "uuid" {
-		return true
-	}
-	return slices.ContainsFunc(info.Indexes, func(fields []string) bool {
-		return strings.TrimPrefix(fields[0], "-") == name
-	})
 }
 
 // cellEditor knows which fields of objects of a store can be changed in place.
