@@ -49,6 +49,7 @@ type modelFormPage struct {
 	*modelForm
 	Document *ModelDocument
 	Action   string
+	Edited   bool       // it has been sent, and is not applied
 	Form     *form.Form // nil: there is nothing to fill in
 	Secrets  []modelSecret
 	Chosen   map[string]bool // secrets that are to be set
@@ -140,6 +141,7 @@ func (v *modelEdit) submit(r *request, of modelPageOf) error {
 		return err
 	}
 	p := v.page(r, f, d)
+	p.Edited = true
 	p.Confirm = values.Get("confirmed")
 	for _, s := range f.secrets {
 		p.Chosen[s.Name()] = values.Get("set:"+s.Name()) != ""
@@ -178,11 +180,10 @@ func (v *modelEdit) submit(r *request, of modelPageOf) error {
 	if r.Partial() { // what is typed is being validated
 		draft.Base = d.Base
 		proposal, err := v.options.Editor.Propose(r.Context(), draft)
-		if err == nil {
-			p.placed(proposal.Problems)
-		} else {
-			p.failed(err)
+		if err != nil {
+			return v.again(r, p, err)
 		}
+		p.placed(proposal.Problems)
 		return r.Fragment("model_form", "model_checked", p)
 	}
 	return v.review(r, p, draft, values, step == stepApply)
@@ -270,6 +271,9 @@ func (v *modelEdit) again(r *request, p modelFormPage, err error) error {
 	}
 	r.RecordError(err)
 	p.failed(err)
+	if r.Partial() { // what is typed is being validated
+		return r.Fragment("model_form", "model_checked", p)
+	}
 	if errors.Is(err, errs.Mismatch) {
 		p.Problem = "The configuration has been changed since you opened this page. Review your change again: it is " +
 			"now about the configuration as it is."
@@ -306,10 +310,14 @@ func (p *modelFormPage) placed(problems []ModelProblem) {
 	}
 }
 
-// Fields returns all fields of the form.
+// Fields returns the fields of the form that show what is wrong with their values.
 func (p modelFormPage) Fields() (all []*form.Field) {
 	if p.Form != nil {
-		p.Form.Each(func(f *form.Field) { all = append(all, f) })
+		p.Form.Each(func(f *form.Field) {
+			if f != p.Form.Field {
+				all = append(all, f)
+			}
+		})
 	}
 	return all
 }

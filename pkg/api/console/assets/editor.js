@@ -61,11 +61,6 @@ document.addEventListener('click', (event) => {
   editor.scrollTop = (line - 2) * (editor.scrollHeight / lines.length);
 });
 
-function mark(input, wrong) {
-  if (wrong) input.setAttribute('aria-invalid', 'true');
-  else input.removeAttribute('aria-invalid');
-}
-
 document.addEventListener('htmx:oobAfterSwap', (event) => {
   const part = event.detail.target;
   if (part.id === 'editor' || part.id === 'fields') enable();
@@ -73,10 +68,6 @@ document.addEventListener('htmx:oobAfterSwap', (event) => {
 
 document.addEventListener('htmx:afterSettle', () => {
   const check = byId('check');
-  if (!check) return;
-  mark(byId('text'), check.querySelector('.problem'));
-  for (const wrong of document.querySelectorAll('#fields [data-wrong]')) {
-    const input = byId(wrong.dataset.wrong);
-    if (input) mark(input, !wrong.hidden);
-  }
+  if (check?.querySelector('.problem')) byId('text').setAttribute('aria-invalid', 'true');
+  else if (check) byId('text').removeAttribute('aria-invalid');
 });

@@ -124,7 +124,7 @@ type Field struct {
 	KeyName string // of the input for its name
 
 	Problems []string
-	Focus    bool // it is a row that has just been added
+	Focus    bool // it is, or begins, a row that has just been added
 	Data     any  // of the caller
 
 	id      int            // of a row
