@@ -111,9 +111,10 @@ type population struct {
 func startPopulation(t *testing.T) *population {
 	t.Helper()
 	c := &population{place: &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}}
-	c.write("child.json", `{"required": ["birthday"]}`)
+	c.write("child.json", `{"required": ["birthday"], "properties": {"title": {"type": "string"}}}`)
 	c.config = c.load(populated)
-	c.app = newApp(c.config, must(plan.Compile(c.config)), c.log(), nil)
+	c.app = newApp(c.config, must(plan.CompileFor(c.config, nil)), c.log(), nil)
+	c.app.OnReload(c.reloading()) // forms of the model read the file
 	t.Cleanup(func() { _ = c.app.Stop(context.Background()) })
 	for _, p := range c.app.wiring.parts {
 		if err := c.app.parts.Start(t.Context(), p, c.app.now()); err != nil {
@@ -227,10 +228,9 @@ func (c *population) open(path string) (read, requests int64, page string) {
 }
 
 var (
-	links = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
-	named = regexp.MustCompile(`/(object|users|letters|workers|mails)/[^/?]+`)
-	// The forms of the configuration read a file, which a process without reloads does not serve.
-	skipped = regexp.MustCompile(`^/console/(assets|docs|configuration)/`)
+	links   = regexp.MustCompile(`(?:href|hx-get)="(/console[^"]*)`)
+	named   = regexp.MustCompile(`/(object|users|letters|workers|mails|history)/[^/?]+`)
+	skipped = regexp.MustCompile(`^/console/(assets|docs)/`)
 	// incomplete is a page without what the bus has.
 	incomplete = regexp.MustCompile(`The lag is not known|The (history|listeners?) can't be read`)
 )
@@ -254,8 +254,9 @@ func (c *population) crawl() map[string]int64 {
 	queue := []string{
 		"/console/objects/Parents/object/all", "/console/objects/Parents/object/all/delete",
 		"/console/objects/Items/object/one/history",
-		"/console/objects/Items?filter=year+%3D%3D+1887&sort=-n", "/console/users?q=reader7%40example.com",
-		"/console/users/" + c.user, "/console/system/charts", "/console",
+		"/console/objects/Items?filter=year+%3D%3D+1887&sort=-n",
+		"/console/objects/Items?field=year&op=%3D%3D&value=1887&cols=n&cols=title",
+		"/console/users?q=reader7%40example.com", "/console/users/" + c.user, "/console/system/charts", "/console",
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		path := queue[0]
@@ -286,10 +287,23 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 	for _, view := range []string{
 		"/console", "/console/objects", "/console/objects/Items", "/console/objects/Itemscursor",
 		"/console/objects/Itemsfilter&sort", "/console/objects/Itemscursor&filter&sort",
-		"/console/objects/Items/new", "/console/objects/Items/object/*", "/console/objects/Parents/object/*",
-		"/console/objects/Parents/object/*/delete",
-		"/console/objects/Items/object/*/history", "/console/objects/Items/object/*/historybefore", "/console/map",
-		"/console/model", "/console/model/Items", "/console/model/Children", "/console/model/Users", "/console/live", "/console/workers", "/console/workers/*",
+		"/console/objects/Itemssort", "/console/objects/Itemscount", "/console/objects/Itemscount&filter&sort",
+		"/console/objects/Itemscols&field&op&value", "/console/objects/Items/bulk",
+		"/console/objects/Items/new", "/console/objects/Items/newfrom", "/console/objects/Items/object/*",
+		"/console/objects/Parents/object/*", "/console/objects/Parents/object/*/delete",
+		"/console/objects/Items/object/*/history", "/console/objects/Items/object/*/historybefore",
+		"/console/objects/Items/object/*/history/*", "/console/map",
+		"/console/model", "/console/model/Items", "/console/model/Children", "/console/model/Users",
+		"/console/configuration/new-store", "/console/configuration/stores/Items/edit/routes",
+		"/console/configuration/stores/Items/edit/rules", "/console/configuration/stores/Items/edit/field-rules",
+		"/console/configuration/stores/Items/edit/indexes", "/console/configuration/stores/Items/edit/links",
+		"/console/configuration/stores/Items/edit/mappings", "/console/configuration/stores/Items/edit/computed",
+		"/console/configuration/stores/Items/edit/settings", "/console/configuration/stores/Items/field",
+		"/console/configuration/stores/Children/fieldname", "/console/configuration/stores/Children/remove-fieldname",
+		"/console/configuration/stores/Items/remove", "/console/configuration/settings",
+		"/console/configuration/settings/mailers/default", "/console/configuration/settings/mailers/default/remove",
+		"/console/configuration/settings/providers/email", "/console/configuration/limits",
+		"/console/configuration/changes", "/console/live", "/console/workers", "/console/workers/*",
 		"/console/letters", "/console/verify", "/console/schemas", "/console/objects/Children/object/*",
 		"/console/users", "/console/usersafter", "/console/usersq", "/console/users/*", "/console/mails",
 		"/console/mails/*", "/console/system", "/console/system/charts", "/console/api",

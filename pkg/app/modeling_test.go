@@ -59,12 +59,17 @@ func newEditing(t *testing.T, text string) *editing {
 func (e *editing) begin() {
 	e.Helper()
 	e.a = e.start()
-	e.a.OnReload(Reloading{
-		Read: func() (*config.Config, error) { return config.Load(e.path("belfry.yaml"), os.LookupEnv) },
+	e.a.OnReload(e.reloading())
+}
+
+// reloading reads the configuration of the place again.
+func (p *place) reloading() Reloading {
+	return Reloading{
+		Read: func() (*config.Config, error) { return config.Load(p.path("belfry.yaml"), os.LookupEnv) },
 		Parse: func(text []byte) (*config.Config, error) {
-			return config.Parse(e.path("belfry.yaml"), text, os.LookupEnv)
+			return config.Parse(p.path("belfry.yaml"), text, os.LookupEnv)
 		},
-	})
+	}
 }
 
 func (e *editing) editor() console.ModelEditor { return e.a.wiring.views.Editor }

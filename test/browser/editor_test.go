@@ -248,8 +248,8 @@ func (f *fixture) testEditorOfTriedRules(t *testing.T) {
 }
 
 func (f *fixture) testEditorsWithoutScript(t *testing.T) {
-	f.scripts(t, false)
-	defer f.scripts(t, true)
+	f.forbidScripts(t, true)
+	defer f.forbidScripts(t, false)
 	f.open(t, "/console/configuration/stores/Dishes/edit/rules")
 	f.value(t, "/policy/get", "object.minutes > 3")
 	f.fill(t, getRule, "isOwner || object.minutes > 4")

@@ -64,7 +64,7 @@ func (f *fixture) set(t *testing.T, name, value string) {
 	evaluate[bool](t, f, fmt.Sprintf(`(() => {
 		const input = [...document.getElementsByName(%q)].pop();
 		if (input.type === "checkbox") input.checked = %[2]q === "true"; else input.value = %[2]q;
-		return input.dispatchEvent(new Event("input", {bubbles: true}));
+		return ["input", "change"].map(type => input.dispatchEvent(new Event(type, {bubbles: true}))).every(Boolean);
 	})()`, name, value))
 }
 
@@ -247,26 +247,28 @@ func (f *fixture) testDrafts(t *testing.T) {
 	}
 }
 
-// scripts lets pages run their scripts, or not.
-func (f *fixture) scripts(t *testing.T, on bool) {
+// forbidScripts forbids pages to run scripts, or allows it again.
+func (f *fixture) forbidScripts(t *testing.T, off bool) {
 	t.Helper()
 	ctx, cancel := kit.Patience(f.tab, patience)
 	defer cancel()
 	if _, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled,
-		emulation.SetScriptExecutionDisabledParams{Value: !on}); err != nil {
+		emulation.SetScriptExecutionDisabledParams{Value: off}); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// goodWithoutScript is good where pages run no scripts: the check needs scripts of its own.
+func (f *fixture) goodWithoutScript(t *testing.T, name string) {
+	t.Helper()
+	f.forbidScripts(t, false)
+	f.good(t, name)
+	f.forbidScripts(t, true)
+}
+
 func (f *fixture) testFormsWithoutScript(t *testing.T) {
-	good := func(name string) { // it needs scripts of its own
-		t.Helper()
-		f.scripts(t, true)
-		f.good(t, name)
-		f.scripts(t, false)
-	}
-	f.scripts(t, false)
-	defer f.scripts(t, true)
+	f.forbidScripts(t, true)
+	defer f.forbidScripts(t, false)
 	f.open(t, newDish)
 	f.fill(t, `[name="/title"]`, "Plain soup")
 	f.add(t, "/tags", "/tags/0")
@@ -275,14 +277,14 @@ func (f *fixture) testFormsWithoutScript(t *testing.T) {
 	f.press(t, "Edit as JSON")
 	f.shows(t, "Edit as form")
 	f.names(t, `"cold"`)
-	good("console-form-as-json")
+	f.goodWithoutScript(t, "console-form-as-json")
 	f.press(t, "Edit as form")
 	f.shows(t, "Edit as JSON")
 	f.value(t, "/tags/0", "cold")
 	f.logOut(t)
 	f.press(t, "Create")
 	f.shows(t, "Nothing has been saved")
-	good("console-kept")
+	f.goodWithoutScript(t, "console-kept")
 	f.logIn(t)
 	f.press(t, "Save again")
 	f.shows(t, "The object has been created.")

@@ -24,8 +24,9 @@ const (
 type gridColumn struct {
 	Name     string
 	Ordered  string // how the list is ordered by it now: ascending, descending; "" for not by it
-	Sort     string // URL of the list in the order of the column, or in the reverse one; "" if no index has it
+	Sort     string // URL of the list in the order of the column, or in the reverse one; "" without an index
 	IndexURL string // where an index for it is added; "" for nowhere
+	Editable bool   // its values can be changed in place
 	Kind     string // of its values, as the schema declares them; "" if it does not
 	Facts    fieldFacts
 }
@@ -134,16 +135,6 @@ func chosenColumns(st *store.Store, asked []string) (names []string) {
 		}
 	}
 	return names
-}
-
-// ordering returns whether an index has the objects in the order of a field.
-func ordering(info StoreInfo, name string) bool {
-	if name == "uuid" {
-		return true
-	}
-	return slices.ContainsFunc(info.Indexes, func(fields []string) bool {
-		return strings.TrimPrefix(fields[0], "-") == name
-	})
 }
 
 // cellEditor knows how fields of objects of a store are shown, and which can be changed in place.

@@ -41,6 +41,7 @@ type ModelStore struct {
 	Closed bool   // they are meant to have no other fields than those of the schema
 	Owner  string // the field with the uuid of an object's owner; "" for none
 	Bus    bool   // services may do everything over the bus
+	Named  bool   // the configuration has it; belfry adds others
 
 	Fields     []ModelField
 	Rules      []ModelRule
@@ -59,7 +60,7 @@ type ModelField struct {
 	Description string
 	Marks       []ModelMark
 	Rest        bool // of the schema: further keywords describe it
-	Declared    bool // the schema names it
+	Declared    bool // the schema itself describes it, so a form can change it
 }
 
 // ModelMark says what belfry or its configuration does with a field.

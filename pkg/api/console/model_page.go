@@ -66,6 +66,7 @@ type modelFormPage struct {
 	*modelForm
 	Document *ModelDocument
 	Action   string
+	Edited   bool       // it has been sent, and is not applied
 	Form     *form.Form // nil: there is nothing to fill in
 	Secrets  []modelSecret
 	Chosen   map[string]bool // secrets that are to be set
@@ -165,6 +166,7 @@ func (v *modelEdit) submit(r *request, of modelPageOf) error {
 		return err
 	}
 	p := v.page(r, f, d)
+	p.Edited = true
 	p.Confirm = values.Get("confirmed")
 	for _, s := range f.secrets {
 		p.Chosen[s.Name()] = values.Get("set:"+s.Name()) != ""
@@ -203,11 +205,10 @@ func (v *modelEdit) submit(r *request, of modelPageOf) error {
 	if r.Partial() { // what is typed is being validated
 		draft.Base = d.Base
 		proposal, err := v.options.Editor.Propose(r.Context(), draft)
-		if err == nil {
-			p.placed(proposal.Problems)
-		} else {
-			p.failed(err)
+		if err != nil {
+			return v.again(r, p, err)
 		}
+		p.placed(proposal.Problems)
 		return r.Fragment("model_form", "model_checked", p)
 	}
 	return v.review(r, p, draft, values, step == stepApply)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -36,9 +37,10 @@ type listForm struct {
 	Chosen            []string // columns; nil: the usual ones
 	Offered           []string // fields that can be columns
 	Building          filterForm
-	Bulk, Imports     bool   // several objects can be changed at once; files can be imported
-	IndexURL          string // where an index is added; "" if the console can't
-	Request           string // of the API; "" when it does not list the store
+	Bulk, Imports     bool       // several objects can be changed at once; files can be imported
+	IndexURL          string     // where an index is added; "" if the console can't
+	Request           string     // of the API; "" when it does not list the store
+	By                gridColumn // the uuid
 	Columns           []gridColumn
 	Rows              []gridRow
 	Next, Prev, First string // URLs of other pages; "" for none
@@ -116,19 +118,20 @@ func (v gridView) list(r *request) error {
 	if f.Plan, err = indented(page.Plan); err != nil {
 		return err
 	}
-	f.show(v.objects.cellEditor(info, st), page.Objects)
+	f.show(ctx, v.objects.cellEditor(info, st), page.Objects)
 	return r.Page("objects_list", info.Name, &f)
 }
 
 // show adds the objects of a page, by columns.
-func (f *listForm) show(e cellEditor, objects []store.Stored) {
+func (f *listForm) show(ctx context.Context, e cellEditor, objects []store.Stored) {
+	f.By = f.column(ctx, e, "uuid")
 	f.Offered = offered(f.Store, e.st, objects, maxOffered)
 	names := f.Chosen
 	if len(names) == 0 {
 		names = usual(f.Store, e.st, objects)
 	}
 	for _, name := range names {
-		f.Columns = append(f.Columns, f.column(e, name))
+		f.Columns = append(f.Columns, f.column(ctx, e, name))
 	}
 	for _, o := range objects {
 		f.Rows = append(f.Rows, gridRow{named: e.names.named(f.Store.Name, o), Revision: o.Revision,
@@ -144,12 +147,10 @@ func (f *listForm) objects() (all []*named) {
 	return all
 }
 
-// column returns a column with the URL of the list in its order.
-func (f *listForm) column(e cellEditor, name string) gridColumn {
-	c := gridColumn{Name: name, Kind: e.types[name], Facts: e.facts[name], IndexURL: f.IndexURL}
-	if !ordering(f.Store, name) || f.Words != "" {
-		return c
-	}
+// column returns a column, with the URL of the list in its order if indexes support that with the filter.
+func (f *listForm) column(ctx context.Context, e cellEditor, name string) gridColumn {
+	c := gridColumn{Name: name, Kind: e.types[name], Facts: e.facts[name], IndexURL: f.IndexURL,
+		Editable: !strings.Contains(name, ".") && e.may(name)}
 	next := *f
 	next.Sort = name
 	switch f.Sort {
@@ -158,12 +159,11 @@ func (f *listForm) column(e cellEditor, name string) gridColumn {
 	case "-" + name:
 		c.Ordered = "descending"
 	}
-	c.Sort = next.pageURL()
+	if f.Words == "" && e.st.IndexesSupport(ctx, next.Filter, next.Sort) {
+		c.Sort = next.pageURL()
+	}
 	return c
 }
-
-// By returns the column of the uuid.
-func (f *listForm) By() gridColumn { return f.column(cellEditor{}, "uuid") }
 
 // UsualURL returns the URL of the list with the usual columns.
 func (f *listForm) UsualURL() string {

@@ -123,7 +123,7 @@ const maxValues = 12
 func (f *fieldsOf) add(m schema.Member) {
 	of := f.field(m.Name)
 	of.Type, of.Required, of.Default, of.Rest = strings.Join(m.Types, " or "), m.Required, m.Default, m.Nested
-	of.Description, of.Declared = m.Description, true
+	of.Description, of.Declared = m.Description, m.Own
 	if m.Format != "" {
 		of.Constraints = append(of.Constraints, m.Format)
 	}

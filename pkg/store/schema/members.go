@@ -18,6 +18,7 @@ type Member struct {
 	Default     string   // as JSON; "" for none
 	Description string
 	Nested      bool // it is described by further keywords
+	Own         bool // by an object in properties of the schema itself, and not only of a part of it
 }
 
 // boundKeywords are the keywords about a value whose value is a number or a text.
@@ -54,6 +55,9 @@ func (s *Schema) Members() []Member {
 				member(item.text).Required = true
 			}
 		}
+	}
+	for _, m := range membersOf(o.root.get("properties")) {
+		member(m.name).Own = m.value.kind == objectNode
 	}
 	var all []Member
 	for _, name := range slices.Sorted(maps.Keys(found)) {

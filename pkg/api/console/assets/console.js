@@ -17,6 +17,15 @@ document.addEventListener('click', async (event) => {
   setTimeout(() => { button.textContent = before; }, 2000);
 });
 
+// A field whose value is wrong says so to programs that read the page to people, too.
+document.addEventListener('htmx:afterSettle', () => {
+  for (const wrong of document.querySelectorAll('#fields [data-wrong]')) {
+    const input = document.getElementById(wrong.dataset.wrong);
+    if (input && wrong.hidden) input.removeAttribute('aria-invalid');
+    else if (input) input.setAttribute('aria-invalid', 'true');
+  }
+});
+
 document.addEventListener('submit', (event) => {
   const question = event.target.dataset.confirm;
   if (question && !confirm(question)) event.preventDefault();

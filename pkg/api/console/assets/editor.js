@@ -60,10 +60,6 @@ document.addEventListener('htmx:oobAfterSwap', (event) => {
 
 document.addEventListener('htmx:afterSettle', () => {
   const check = byId('check');
-  if (!check) return;
-  mark(byId('text'), check.querySelector('.problem'));
-  for (const wrong of document.querySelectorAll('#fields [data-wrong]')) {
-    const input = byId(wrong.dataset.wrong);
-    if (input) mark(input, !wrong.hidden);
-  }
+  if (check?.querySelector('.problem')) byId('text').setAttribute('aria-invalid', 'true');
+  else if (check) byId('text').removeAttribute('aria-invalid');
 });

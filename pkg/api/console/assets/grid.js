@@ -107,6 +107,7 @@ const begin = (cell) => {
   input.select?.();
   let busy = false;
   const end = () => {
+    busy = true; // an input that is removed is left, which saves nothing
     cell.classList.remove('editing', 'saving');
     cell.replaceChildren(...old);
   };
@@ -238,10 +239,14 @@ if (cells) {
   const widthKey = `belfry-widths:${cells.dataset.store}`;
   const widths = kept(widthKey);
   const columns = [...cells.tHead.querySelectorAll('th[data-column]')];
+  const widthOf = (th) => (th.dataset.column ? widths[th.dataset.column] ?? 160 : th.matches('.choose') ? 48 : 112);
   const setWidths = () => {
     if (!columns.some((th) => widths[th.dataset.column])) return;
     cells.classList.add('sized');
-    for (const th of columns) th.style.width = `${widths[th.dataset.column] ?? 160}px`;
+    const all = [...cells.tHead.rows[0].cells];
+    for (const th of all) th.style.width = `${widthOf(th)}px`;
+    // Columns have the widths that they are given only in a table whose width is given, too.
+    cells.style.width = `${all.reduce((sum, th) => sum + widthOf(th), 0)}px`;
   };
   for (const th of columns) {
     const handle = document.createElement('button');

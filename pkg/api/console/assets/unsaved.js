@@ -50,14 +50,19 @@
       if (touched && !leaving) event.preventDefault();
     });
 
+    // The server shows a form with rows as it was sent, if it is sent with this step.
+    const step = form.dataset.again;
+
     // What the JSON of an object says is not kept twice, and a secret not at all.
     function kept(input) {
       if (!input.name || /^(\/|name:|rows:|base$|mode$|q\.)/.test(input.name)) return false;
       if (input.type === 'hidden') return input.name === 'revision';
       return !['password', 'file', 'search', 'submit', 'button'].includes(input.type);
     }
-    const values = () => [...form.elements].filter(kept).map((input) =>
+    const plain = () => [...form.elements].filter(kept).map((input) =>
       [input.name, input.type === 'checkbox' || input.type === 'radio' ? [input.value, input.checked] : input.value]);
+    const sendable = () => [...new FormData(form)].filter(([name]) => form.elements[name].type !== 'password');
+    const values = () => (step ? sendable() : plain());
 
     let timer = 0;
     function edited() {
@@ -77,11 +82,15 @@
     }
     const before = JSON.stringify(values());
     document.addEventListener('htmx:oobAfterSwap', (event) => {
-      if (event.detail.target.id === 'editor' && JSON.stringify(values()) !== before) edited();
+      if (['editor', 'fields'].includes(event.detail.target.id) && JSON.stringify(values()) !== before) edited();
     });
 
     // Drafts
     function restore(draft) {
+      if (step) {
+        sendAgain(draft.values);
+        return;
+      }
       for (const [name, value] of draft.values) {
         for (const input of [...form.elements].filter((one) => one.name === name && kept(one))) {
           if (!Array.isArray(value)) input.value = value;
@@ -89,6 +98,22 @@
         }
       }
       (form.querySelector('#text') || form.querySelector('input, textarea')).dispatchEvent(new Event('input', { bubbles: true }));
+    }
+    // Rows of the draft are not in the page.
+    function sendAgain(pairs) {
+      const copy = document.createElement('form');
+      copy.method = 'post';
+      copy.action = form.action;
+      copy.hidden = true;
+      for (const [name, value] of [...pairs, ['step', step]]) {
+        const input = document.createElement('textarea');
+        input.name = name;
+        input.value = value;
+        copy.append(input);
+      }
+      form.after(copy);
+      leaving = true;
+      copy.submit();
     }
     function offer(draft) {
       const bar = document.createElement('div');

@@ -2,6 +2,7 @@ package form
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"hash/fnv"
@@ -199,7 +200,7 @@ func (b *builder) mapRows(f *Field, p place, schema mapSchema, inner func(string
 			one.pointer, one.value = inner(key).pointer, member(p.value, key)
 		}
 		one.schema, one.path, one.level, one.readOnly = schema.values, p.path, p.level+1, p.readOnly
-		one.label = key
+		one.label = cmp.Or(key, "Value")
 		row := b.field(one)
 		row.Named, row.Key, row.KeyName, row.KeyIs = true, key, "name:"+row.Name, schema.keyIs
 		return row
@@ -244,7 +245,9 @@ func (b *builder) rows(f *Field, prefix string, n int, row func(id int, one plac
 			made = b.newRow(func() *Field { return row(id, one) })
 		}
 		made.Row, made.id = true, id
-		made.Focus = i == len(ids)-1 && b.isAdded(f)
+		if i == len(ids)-1 && b.isAdded(f) {
+			made.first().Focus = true
+		}
 		f.Rows = append(f.Rows, made)
 	}
 	texts := make([]string, len(ids))
@@ -253,6 +256,14 @@ func (b *builder) rows(f *Field, prefix string, n int, row func(id int, one plac
 	}
 	f.IDs = strings.Join(texts, " ")
 	return true
+}
+
+// first returns the field of a row that people fill in first.
+func (f *Field) first() *Field {
+	for f.Kind == Group && !f.Named && len(f.Fields) > 0 {
+		f = f.Fields[0]
+	}
+	return f
 }
 
 // newRow builds a row that the base lacks. Its fields count for themselves: how the fields of the base are rendered

@@ -126,7 +126,7 @@ type Field struct {
 	KeyIs   string // what its name is; "" if the schema does not say
 
 	Problems []string
-	Focus    bool // it is a row that has just been added
+	Focus    bool // it is, or begins, a row that has just been added
 	Data     any  // of the caller
 
 	id      int            // of a row
