@@ -16,6 +16,8 @@ import (
 // The data of the part grid: books of a schema, with indexes, references and a mapping, and files in one of them.
 const (
 	gridPerAuthor = 100
+	gridPerShelf  = 100 // of the books that are on one
+	gridShelved   = 20  // books of which one is on a shelf
 	gridUpdates   = 500 // of one book
 	gridPicture   = 200 << 10
 
@@ -23,13 +25,14 @@ const (
     expose: {list: true}
     title: name
     indexes: [name]
+  Shelves: {expose: {list: true}}
   Books:
     expose: {list: true}
     title: title
     schema: book.json
     indexes: [title, year, "author, year", "-price", published]
     references: {author: {store: Authors, onDelete: clear}}
-    map: {Authors: {key: author, target: books, fields: "title, year"}}
+    map: {Shelves: {key: shelf, target: books, fields: "title, year"}}
 authentication:
   limits: {address: 0, account: 0}
   providers:
@@ -41,7 +44,7 @@ console: {edit: true}
 	gridConfiguration = serving + gridStores
 
 	gridSchema = `{"type": "object", "required": ["title", "author"], "properties": {
-"title": {"type": "string", "maxLength": 300}, "author": {"type": "string"}, "year": {"type": "integer"},
+"title": {"type": "string", "maxLength": 300}, "author": {"type": "string"}, "shelf": {"type": "string"}, "year": {"type": "integer"},
 "price": {"type": "number"}, "pages": {"type": "integer"}, "inStock": {"type": "boolean"},
 "published": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}, "note": {"type": "string"}}}`
 )
@@ -105,7 +108,11 @@ type grid struct {
 
 func (g *grid) authors() int { return max(1, g.total/gridPerAuthor) }
 
+func (g *grid) shelves() int { return max(1, g.total/gridShelved/gridPerShelf) }
+
 func gridAuthor(n int) string { return fmt.Sprintf("a-%06d", n) }
+
+func gridShelf(n int) string { return fmt.Sprintf("s-%05d", n) }
 
 func gridBook(n int) string { return fmt.Sprintf("b-%08d", n) }
 
@@ -140,10 +147,15 @@ func (b *bench) fillGrid(ctx context.Context, g *grid) error {
 		{"/authors", g.authors(), func(i int) []byte {
 			return fmt.Appendf(nil, `{"uuid":%q,"name":%q}`, gridAuthor(i), word(uint64(i))+" "+word(uint64(7*i)))
 		}},
+		{"/shelves", g.shelves(), func(i int) []byte { return fmt.Appendf(nil, `{"uuid":%q}`, gridShelf(i)) }},
 		{"/books", g.total, func(i int) []byte {
-			return fmt.Appendf(nil, `{"uuid":%q,"title":%q,"author":%q,"year":%d,"price":%d.5,"pages":%d,`+
+			shelf := ""
+			if i%gridShelved == 0 {
+				shelf = fmt.Sprintf(`"shelf":%q,`, gridShelf(i/gridShelved/gridPerShelf))
+			}
+			return fmt.Appendf(nil, `{"uuid":%q,"title":%q,"author":%q,%s"year":%d,"price":%d.5,"pages":%d,`+
 				`"inStock":%t,"published":"%d-%02d-%02d","tags":["bronze","tower"],"note":%q}`, gridBook(i), titles.text(4),
-				gridAuthor(i/gridPerAuthor), 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126, 1+i%12, 1+i%28,
+				gridAuthor(i/gridPerAuthor), shelf, 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126, 1+i%12, 1+i%28,
 				strings.Repeat("x", 180))
 		}},
 	} {
@@ -163,7 +175,7 @@ func (b *bench) fillGrid(ctx context.Context, g *grid) error {
 		}
 	}
 	fmt.Printf("grid: %d objects of about 400 bytes with five indexes, references, and entries in %d arrays, filled "+
-		"in %s (%.0f/s), resident %d MB\n", g.total, g.authors(), short(time.Since(began)),
+		"in %s (%.0f/s), resident %d MB\n", g.total, g.shelves(), short(time.Since(began)),
 		float64(g.total)/time.Since(began).Seconds(), g.resident()>>20)
 	return nil
 }

@@ -80,6 +80,7 @@ func (g *grid) unindexed(status int) []measuredView {
 func (g *grid) views() ([]measuredView, error) {
 	book := gridList + "/object/" + g.updated()
 	author := "/console/objects/Authors/object/" + gridAuthor(g.authors()/2)
+	shelf := "/console/objects/Shelves/object/" + gridShelf(g.shelves()/2)
 	c := g.client
 	far := gridFilter("year >= 1800", "year")
 	middle := link(c, far, "cursor=")
@@ -119,6 +120,7 @@ func (g *grid) views() ([]measuredView, error) {
 		opened("a new object", gridList+"/new", 200),
 		opened("a duplicate", gridList+"/new?from="+g.updated(), 200),
 		opened("an object that 100 others name", author, 200),
+		opened("an object with 100 copies", shelf, 200),
 		opened("history", book+"/history", 200),
 		opened("history, older", link(c, book+"/history", "before="), 200),
 		opened("history of an object never changed", gridList+"/object/"+gridBook(3)+"/history", 200),
