@@ -2,6 +2,7 @@ package app
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -19,6 +20,9 @@ func said(v any) string {
 func TestNoDraftOfTheModelReadsFiles(t *testing.T) {
 	a, _ := newAttack(t)
 	file := a.path("secret.txt")
+	if err := os.Mkdir(a.path("folder"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	a.write("folder/recipe.json", `{"type": "object"}`)
 	files := a.files()
 	var drafts []*console.ModelDraft

@@ -11,7 +11,10 @@ import (
 
 	"golang.org/x/net/html"
 
+	"belfry/config"
 	"belfry/pkg/account/admin"
+	"belfry/pkg/object"
+	"belfry/pkg/store"
 )
 
 // reader reads pages of the console and sends their forms, as a browser without a script does.
@@ -428,5 +431,31 @@ func TestWhoMayChangeTheModel(t *testing.T) {
 		"/console/configuration/settings/mailers/none/remove", "/console/configuration/changes/7",
 		"/console/configuration/changes/x", "/console/configuration/stores/Recipes/field?name=none"} {
 		r.open(path, http.StatusNotFound)
+	}
+	old := object.Object{}
+	old.Set("authenticatedAt", "2020-01-01T00:00:00.000000Z")
+	sessions := e.a.now().Set.Store(config.SessionStore)
+	all, _, err := sessions.Scan(t.Context(), nil, 10)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d sessions, %v", len(all), err)
+	}
+	for _, s := range all {
+		if _, err := sessions.Mutate(t.Context(), s.UUID, func(store.Stored) (store.Mutation, error) {
+			return store.Mutation{Fields: old}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := e.files()
+	for _, path := range []string{action, "/console/configuration/limits", "/console/configuration/settings",
+		"/console/configuration/new-store"} {
+		if p := r.open(path, 0); !strings.HasPrefix(p.path, "/console/step-up") {
+			t.Errorf("%s after an old login: %d, %s", path, p.status, p.path)
+		}
+	}
+	values.Set("step", "apply")
+	r.send(action, values, http.StatusUnauthorized)
+	if now := e.files(); !mapsEqual(now, before) {
+		t.Error("an old login changes the configuration")
 	}
 }
