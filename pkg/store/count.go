@@ -76,12 +76,13 @@ func (l *listScan) count(ctx context.Context, mode CountMode) (*Count, error) {
 		}
 		limit = maxEstimateKeys
 	}
+	limit = min(limit, cmp.Or(l.keys, limit))
 	counter, ok := l.lister.driver.(driver.KeyCounter)
 	switch {
 	case !ok || !l.plan.Countable():
 		return l.countObjects(ctx)
 	case l.plan.Intersects():
-		return l.countCommon(ctx, counter, min(limit, cmp.Or(l.keys, limit)))
+		return l.countCommon(ctx, counter, limit)
 	default:
 		return l.countKeys(ctx, counter, limit)
 	}

@@ -30,7 +30,7 @@ type listScan struct {
 	plan   *query.Plan
 	rule   listRule
 	limit  int // objects of a page
-	keys   int // that are compared at most; 0: maxListKeys
+	keys   int // that are compared at most, and counted; 0: the most
 	ranges []*rangeScan
 	reads  int           // objects that were popped
 	bytes  int           // of their bodies
