@@ -63,8 +63,8 @@ func namesPathWithin(t reflect.Type, keys []string) bool {
 	return false
 }
 
-// follow returns the type of what a path leads to by a key, and the rest of the path within it; nil if the path does
-// not begin with the key. entry says that the path ends with the name of an entry of a map.
+// follow returns the type to which a path leads by a key, and the rest of the path within it. Without the key at its
+// beginning, the type is nil. entry says that the path ends with the name of an entry of a map.
 func (k *Key) follow(path []string) (of reflect.Type, rest []string, entry bool) {
 	switch k.Name {
 	case path[0]:

@@ -1,8 +1,10 @@
 package search
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/blevesearch/bleve/v2/mapping"
 	"github.com/blevesearch/bleve/v2/search/query"
 	index "github.com/blevesearch/bleve_index_api"
+	"go.etcd.io/bbolt"
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
@@ -88,15 +91,44 @@ func openIndex(folder string, s Settings) (*textIndex, bool) {
 // openBleve opens an index with any content; false if it can't be read.
 func openBleve(folder string) (b bleve.Index, ok bool) {
 	config := writing()
-	config["bolt_timeout"] = "5s" // for the lock, which another process would have by mistake only
+	config["bolt_timeout"] = lockTimeout.String()
 	err := caught(func() (err error) {
 		// bbolt panics if a part of its file is damaged, and reads beyond its end if one is missing.
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		if err := readRoot(filepath.Join(folder, "store", "root.bolt")); err != nil {
+			return err
+		}
 		b, err = bleve.OpenUsing(folder, config)
 		return err
 	})
 	return b, err == nil
 }
+
+// readRoot reads all of the file that lists the parts of an index. bleve reads some of it in goroutines of its own,
+// where a fault would end the process.
+func readRoot(path string) error {
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: lockTimeout})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	return db.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return readBucket(b) })
+	})
+}
+
+func readBucket(b *bbolt.Bucket) error {
+	return b.ForEach(func(key, value []byte) error {
+		if within := b.Bucket(key); within != nil {
+			return readBucket(within)
+		}
+		_ = bytes.Clone(value) // all of it is read
+		return nil
+	})
+}
+
+// lockTimeout is for the lock of an index, which another process would have by mistake only.
+const lockTimeout = 5 * time.Second
 
 // answer reports whether an index with these settings may answer until one with others exists: it has the same objects
 // under the same rule, and all fields that a search may name.

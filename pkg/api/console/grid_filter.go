@@ -126,7 +126,7 @@ func literal(typed, kind string) (text, problem string) {
 	switch kind {
 	case "integer", "number":
 		if !isNumber && trimmed != "null" {
-			return "", fmt.Sprintf("This field has numbers: %q is none.", shorten(typed, maxCell))
+			return "", fmt.Sprintf("This field has numbers: %q is not a number.", shorten(typed, maxCell))
 		}
 		return trimmed, ""
 	case "boolean":

@@ -135,7 +135,7 @@ func TestFiltersAreBuilt(t *testing.T) {
 		}
 	}
 	shows(t, is(t, l.get(l.Admin, build("year", "==", "many")), http.StatusOK),
-		"This field has numbers: &#34;many&#34; is none.", `aria-invalid="true"`, `data-uuid="one"`)
+		"This field has numbers: &#34;many&#34; is not a number.", `aria-invalid="true"`, `data-uuid="one"`)
 	shows(t, is(t, l.get(l.Admin, build("odd name", "==", "x")), http.StatusBadRequest),
 		`object[&#34;odd name&#34;] == &#34;x&#34;`)
 	more := is(t, l.get(l.Admin, build("year", "==", "1990")+"&row=1"), http.StatusOK)

@@ -31,7 +31,7 @@ const fieldSchema = `{"type": "object", "required": ["name", "type"], "propertie
 var fieldKeywords = []string{"title", "description", "format", "enum", "default", "minimum", "maximum", "minLength",
 	"maxLength", "pattern"}
 
-// schemaOf returns the schema of a store, which the change is about; a new one if it has none.
+// schemaOf returns the schema of a store, which the change is about; a new one if it is missing.
 func schemaOf(d *ModelDocument, store string) (*ordered.Object, error) {
 	text, has := d.Schemas[store]
 	if !has {

@@ -10,7 +10,7 @@ import (
 	"belfry/pkg/errs"
 )
 
-// What the form of a new store begins with.
+// The form of a new store.
 const newStoreSchema = `{"type": "object", "required": ["name", "access"], "properties": {
 	"name": {"type": "string", "title": "Name", "description": "Such as Recipes. It is in events and in the configuration, and in lower case the path of the API."},
 	"access": {"title": "Who may do what", "enum": ["owner", "readers", "users", "nobody", "everyone"], "description": "owner: users create objects, which only they read and change. readers: everyone reads, users create, and change their own. users: all logged-in users do everything. nobody: only this console and services on the bus. everyone: also without a login. Rules can be changed later."},

@@ -257,7 +257,7 @@ func diffsOf(p *ModelProposal) (all []modelDiff) {
 	return all
 }
 
-// again shows the form with what is wrong. What was typed stays, and so does the choice when another admin came first:
+// again shows the form with its faults. The typed values stay, and so does the choice when another admin came first:
 // the next review shows the change of the configuration as it is now.
 func (v *modelEdit) again(r *request, p modelFormPage, err error) error {
 	status := http.StatusUnprocessableEntity

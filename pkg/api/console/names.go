@@ -26,7 +26,7 @@ const (
 // named is an object as pages show it: by its name, where it has one, beside its uuid.
 type named struct {
 	Store, UUID string
-	Name        string // "": the object has none, does not exist, or was not read
+	Name        string // "": the object has no name, does not exist, or was not read
 	Linked      bool   // the console shows the store
 }
 
@@ -186,7 +186,7 @@ func (info StoreInfo) projection() *store.Projection {
 }
 
 // nameOf returns the name of an object: its first field of the title that is a text. For users it is an address by
-// default. "": the object has none.
+// default. "": it has no such text.
 func nameOf(info StoreInfo, body []byte) string {
 	if info.ByAddress {
 		for _, login := range loginsIn(object.Field(body, idents)) {

@@ -11,7 +11,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// What of an object's page is submitted.
+// The side of an object's page that is submitted.
 const (
 	asForm = "form"
 	asJSON = "json"
@@ -20,7 +20,7 @@ const (
 // editing is an object that is being edited: as JSON, and beside it as a form where the store has a schema for one.
 type editing struct {
 	Mode   string     // what was edited last, which is what counts; "" where there is JSON alone
-	Form   *form.Form // nil: there is none, or the JSON is malformed
+	Form   *form.Form // nil: the store has no schema, or the JSON is malformed
 	Script bool       // a script has asked: both can be edited
 	Edited bool       // what is shown is not what is stored
 }

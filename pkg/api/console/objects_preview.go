@@ -28,8 +28,8 @@ var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "i
 // plainText is the type of files that can be opened as a text.
 const plainText = "text/plain; charset=utf-8"
 
-// previewable reports whether a file could be shown by what its uploader says about it: as a picture or as a text. What
-// it is, the preview judges by its content.
+// previewable reports whether a file could be shown by what its uploader says about it: as a picture or as a text. The
+// preview itself judges by its content.
 func previewable(record binary.Record) (picture, text bool) {
 	kind, _, err := mime.ParseMediaType(record.Mimetype)
 	if err != nil || record.Size > maxPreview || record.Size == 0 {

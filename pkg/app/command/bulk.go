@@ -21,7 +21,8 @@ var ConsoleOperations = []*Untyped{BulkChange.Untyped()}
 
 // BulkChange changes or deletes many objects of a store.
 var BulkChange = Operation[bulk.Request, bulk.Report, bulk.Report]{
-	Name: "bulk change",
+	Name:   "bulk change",
+	Served: "objects are changed in the console of the process that serves",
 	Run: func(ctx context.Context, at *Place, q bulk.Request, report func(bulk.Report)) (*bulk.Report, error) {
 		return inStore(ctx, at, q.Store, q.Actor, report,
 			func(ctx context.Context, st *store.Store, h bulk.Host) (*bulk.Report, error) {

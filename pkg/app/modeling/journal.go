@@ -162,7 +162,7 @@ func (j journal) remove(number int) error {
 }
 
 // prune removes the oldest entries. It returns the secrets that the configuration or an entry names, and removes the
-// files of the others. What can't be removed now is removed after a later change.
+// files of the others. A file that can't be removed now is removed after a later change.
 func (j journal) prune(text []byte, secrets []fileEntry) (kept []fileEntry) {
 	all, err := j.all()
 	if err != nil {

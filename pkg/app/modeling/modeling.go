@@ -1,7 +1,7 @@
 // Package modeling changes the configuration for admins: its stores, providers, mailers and limits. A change is made
 // in the text of the file, validated as a whole, and applied by a reload: all of it or nothing.
 //
-// What an admin types is a value. It is never a reference to the environment or to a file, and never a path. A secret
+// The input of an admin is a value. It is never a reference to the environment or to a file, and never a path. A secret
 // is written to a file of its own, which the configuration names.
 //
 // While a change is being written, the data folder has a record of it with the files as they were before. If the

@@ -172,7 +172,7 @@ func (x *draft) withHidden(path []string, v edit.Value) edit.Value {
 		if _, sent := m.At(keys[len(path):]...); sent {
 			continue
 		}
-		// What held the value must still be there: otherwise the admin has removed all of it.
+		// The list or map of the value must still be there: otherwise the admin has removed all of it.
 		if _, stays := m.At(keys[len(path) : len(keys)-1]...); stays || len(keys) == len(path)+1 {
 			hidden, _ := x.values.At(keys...)
 			m = m.With(keys[len(path):], hidden)
@@ -246,7 +246,7 @@ func (x *draft) compile(e *Editor, text []byte, check pathCheck) (*config.Config
 	return now, compiled, config.Refusals(e.Served.Now().Config, now), nil
 }
 
-// placed are problems as the admin sees them. Those of secrets that are not known yet are none.
+// placed are problems as the admin sees them. Those of secrets that are not known yet are left out.
 func (x *draft) placed(problems config.Problems) (all []console.ModelProblem) {
 	for _, p := range problems {
 		if !x.unknown[p.Key] {

@@ -13,7 +13,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Facts are what is known of all users for whom a rule over users holds. nil has none.
+// Facts are what is known of all users for whom a rule over users holds. nil: nothing is known.
 type Facts struct {
 	fields object.Object   // values of fields
 	texts  map[string]bool // expressions that are true
@@ -90,7 +90,7 @@ func (f *Facts) value(field string) []byte {
 	return f.fields[field]
 }
 
-// user returns a user of whom only what is known is there.
+// user returns a user with only the known fields.
 func (f *Facts) user() ref.Val {
 	if f == nil {
 		return recordOf(object.Object{})

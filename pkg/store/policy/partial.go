@@ -11,7 +11,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// Kind is a kind of callers, of whom and of whose objects nothing else is known.
+// Kind is a kind of callers. Nothing else is known of them and of their objects.
 type Kind struct {
 	User  bool   // they are logged in
 	Owner bool   // and own the object

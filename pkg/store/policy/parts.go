@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 )
 
-// Part is a part of a rule: an operand of &&, ||, ! or ?: that has none of them itself.
+// Part is a part of a rule: an operand of &&, ||, ! or ?: without such an operator itself.
 type Part struct {
 	Text    string `json:"text"`
 	Value   string `json:"value,omitempty"`   // true, false or error; "" if it is private
@@ -148,7 +148,7 @@ func (n *explainedPart) combine() {
 	}
 }
 
-// deciding returns the parts from which the result follows, whatever the others are.
+// deciding returns the parts from which the result follows, for any values of the others.
 func (n *explainedPart) deciding() (all []int) {
 	switch n.function {
 	case "":

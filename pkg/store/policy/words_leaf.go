@@ -39,7 +39,7 @@ func (w *wording) leaf(x ast.Expr, negated bool) (saying, bool) {
 
 func (w *wording) owner(negated bool) saying {
 	switch {
-	case w.op == Create && negated: // whoever is logged in will be the owner
+	case w.op == Create && negated: // a user who creates an object owns it
 		return saying{who: strangers, when: "the caller is not logged in"}
 	case w.op == Create:
 		return saying{who: loggedIn, when: "the caller is logged in"}

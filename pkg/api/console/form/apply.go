@@ -177,7 +177,7 @@ func (a *applier) list(f *Field, pointer string) []byte {
 	return joined('[', elements, ']')
 }
 
-// isAbsent reports whether an object or array without content is none: a row that is added is one.
+// isAbsent reports whether an object or array without content is left out. A row that is added is not.
 func (f *Field) isAbsent(begin byte) bool {
 	return f.value == nil && !f.Row || f.value != nil && f.value[0] != begin
 }
@@ -229,7 +229,7 @@ func (f *Field) read(text string) (value []byte, problem string) {
 		return []byte(boxText(text == "true")), ""
 	case Choice:
 		if !slices.ContainsFunc(f.Options, func(o Option) bool { return o.Value == text }) {
-			return f.value, "is none of the options"
+			return f.value, "is not one of the options"
 		}
 		return []byte(text), ""
 	case JSON:
@@ -259,7 +259,7 @@ func (f *Field) empty() []byte {
 	return nil
 }
 
-// readMixed returns a text as what it looks like, as far as the schema allows that. What was a text stays one.
+// readMixed returns a text as what it looks like, as far as the schema allows that. A text stays a text.
 func (f *Field) readMixed(text, bare string) []byte {
 	was := f.value != nil && f.value[0] == '"'
 	isText := slices.Contains(f.types, "string")

@@ -25,7 +25,7 @@ import (
 	"belfry/pkg/object"
 )
 
-// Bounds of a form. What does not fit is a field of JSON.
+// Bounds of a form. Values beyond them have a field of JSON.
 const (
 	maxFields  = 200 // of a base
 	maxNew     = 200 // fields in rows that are added
@@ -153,7 +153,7 @@ func (s *Schema) Show(base []byte) (*Form, error) { return s.show(base, nil) }
 // Submit returns the form of a base with the values that a browser has sent, and the object with these. The values of
 // buttons named add and remove change the rows.
 //
-// What is malformed, such as letters for a number, becomes a JSON string in the object: nothing that was typed is lost.
+// A malformed value, such as letters for a number, becomes a JSON string in the object: nothing that was typed is lost.
 // It is returned as problems, by the pointers in the object. A value for which the form has no field is an error: the
 // schema may have changed since the form was rendered.
 func (s *Schema) Submit(base []byte, values map[string][]string) (*Form, []byte, []errs.Field, error) {

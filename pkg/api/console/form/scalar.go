@@ -157,7 +157,7 @@ func boxText(checked bool) string {
 	return "false"
 }
 
-// choice makes a field of one of some values. A value that is none of them is an option, too: it stays.
+// choice makes a field of one of some values. A value that is not among them is an option, too: it stays.
 func (f *Field) choice(options []Option, null bool) bool {
 	if len(options) > maxOptions {
 		return false
