@@ -44,7 +44,8 @@ console: {edit: true}
 	gridConfiguration = serving + gridStores
 
 	gridSchema = `{"type": "object", "required": ["title", "author"], "properties": {
-"title": {"type": "string", "maxLength": 300}, "author": {"type": "string"}, "shelf": {"type": "string"}, "year": {"type": "integer"},
+"title": {"type": "string", "maxLength": 300}, "author": {"type": "string"},
+"shelf": {"type": "string"}, "year": {"type": "integer"},
 "price": {"type": "number"}, "pages": {"type": "integer"}, "inStock": {"type": "boolean"},
 "published": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}, "note": {"type": "string"}}}`
 )
@@ -154,8 +155,8 @@ func (b *bench) fillGrid(ctx context.Context, g *grid) error {
 				shelf = fmt.Sprintf(`"shelf":%q,`, gridShelf(i/gridShelved/gridPerShelf))
 			}
 			return fmt.Appendf(nil, `{"uuid":%q,"title":%q,"author":%q,%s"year":%d,"price":%d.5,"pages":%d,`+
-				`"inStock":%t,"published":"%d-%02d-%02d","tags":["bronze","tower"],"note":%q}`, gridBook(i), titles.text(4),
-				gridAuthor(i/gridPerAuthor), shelf, 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126, 1+i%12, 1+i%28,
+				`"inStock":%t,"published":"%d-%02d-%02d","tags":["bronze","tower"],"note":%q}`, gridBook(i),
+				titles.text(4), gridAuthor(i/gridPerAuthor), shelf, 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126, 1+i%12, 1+i%28,
 				strings.Repeat("x", 180))
 		}},
 	} {
