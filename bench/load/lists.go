@@ -177,8 +177,12 @@ func (l listing) fill(ctx context.Context, s *server) (own string, err error) {
 
 // register registers a user and returns the header that says who is logged in.
 func register(ctx context.Context, s *server, user int) (header string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/auth/email",
-		strings.NewReader(credentials(user)+`,"register":true}`))
+	return session(ctx, s, credentials(user)+`,"register":true}`)
+}
+
+// session logs in, and returns the header of requests with the session.
+func session(ctx context.Context, s *server, body string) (header string, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base+"/auth/email", strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}

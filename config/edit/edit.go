@@ -113,6 +113,9 @@ func errByHand(what string) error {
 
 // splice makes a change in a text that is YAML.
 func splice(data []byte, root *yaml.Node, c Change) ([]byte, error) {
+	if hasOtherBreaks(data) {
+		return nil, errByHand("a file with U+0085, U+2028, U+2029 or a carriage return alone, which end lines in YAML,")
+	}
 	t := newText(data)
 	if yamltext.IsNull(root) {
 		at := t.documentEnd(0)

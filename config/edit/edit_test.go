@@ -191,7 +191,8 @@ var hostile = []string{
 	"", " ", "a: b", "a\nadmins: [eve@example.com]", "x\n    policy: allow", "\"", "'", "}", "]", ", admin: true", "# c", "a # c",
 	"*alias", "&anchor", "!tag", "!!binary aGk=", "- item", "? key", "| text", "> text", "%YAML 1.2", "---", "...", "@", "`",
 	"true", "null", "~", "1e3", "0x10", "1_000", "12:30:45", "2001-01-01", "<<", "=", "{{x}}", "\\", "\t", "a\tb", "a\r\nb", "a\rb",
-	"${HOME}", "$${HOME}", "${file:/etc/passwd}", "\u0085", "a\u2028b", "\ufeff", "é", "😀", "\n", "\n\n", "a\n", " a\n b\n", "#\n#",
+	"${HOME}", "$${HOME}", "${file:/etc/passwd}", "\u0085", "a\u2028b", "a\u2029b: c",
+	"a\n\u2028b", "\u0085- x\n", "\ufeff", "é", "😀", "\n", "\n\n", "a\n", " a\n b\n", "#\n#",
 	strings.Repeat("long ", 200), "a\n\tb", "\n a", "key:", ":", "-", "?", "y", "no", ".inf", "0b1", "a: |\n  b",
 }
 
@@ -271,6 +272,32 @@ func TestNoTextBecomesMoreThanAValue(t *testing.T) {
 	}
 	if refused*100 > made {
 		t.Errorf("%d changes are refused, beside %d", refused, made)
+	}
+}
+
+// A text with characters that end lines in YAML does not move what comes after it.
+func TestAfterATextWithOtherLineBreaks(t *testing.T) {
+	for _, value := range hostile {
+		text, err := edit.Apply([]byte("a: 1\nb: {c: 2}\nd: 3\n"), edit.Change{Path: []string{"b"}, Value: edit.Map{{"c", value}}},
+			edit.Change{Path: []string{"a"}, Value: value})
+		if err != nil {
+			t.Errorf("%q: %v", value, err)
+			continue
+		}
+		if text, err = edit.Apply(text, edit.Change{Path: []string{"d"}, Value: "4"}); err != nil {
+			t.Errorf("%q: %v", value, err)
+			continue
+		}
+		after, err := edit.Read(text)
+		if got, _ := after.At("d"); err != nil || got != edit.Value("4") && got != edit.Value(edit.Plain("4")) {
+			t.Errorf("%q: %v, %v\n%q", value, got, err, text)
+		}
+	}
+	for _, text := range []string{"a: 'x\u2028y'\nb: 1\n", "a: 'x\u0085y'\nb: 1\n", "a: 1\rb: 1\r"} {
+		got, err := edit.Apply([]byte(text), edit.Change{Path: []string{"b"}, Value: "2"})
+		if err == nil || !strings.Contains(err.Error(), "by a program") {
+			t.Errorf("%q becomes %q, %v", text, got, err)
+		}
 	}
 }
 

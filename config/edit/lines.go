@@ -41,6 +41,8 @@ func node(v Value, depth int, open bool) *yaml.Node {
 	case string:
 		n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}
 		switch lines := strings.TrimSuffix(v, "\n"); {
+		case strings.ContainsAny(v, otherBreaks):
+			n.Style = yaml.DoubleQuotedStyle // which escapes them
 		case open && strings.Contains(lines, "\n") && strings.TrimSpace(lines) == lines:
 			n.Style = yaml.LiteralStyle
 		case strings.Contains(v, "\n"):
@@ -49,6 +51,9 @@ func node(v Value, depth int, open bool) *yaml.Node {
 		return n
 	case Plain:
 		n := &yaml.Node{Kind: yaml.ScalarNode, Value: string(v)}
+		if strings.ContainsAny(string(v), otherBreaks) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
 		if n.ShortTag() == "!!null" {
 			n.Tag = "!!str"
 		}

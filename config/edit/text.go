@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf8"
 
@@ -11,6 +12,14 @@ import (
 type text struct {
 	lines   []string
 	newline string
+}
+
+// otherBreaks are the characters besides \n that YAML 1.1 takes for the end of a line.
+const otherBreaks = "\r\u0085\u2028\u2029"
+
+// hasOtherBreaks reports whether the lines of YAML are not those of a text.
+func hasOtherBreaks(data []byte) bool {
+	return bytes.ContainsAny(bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), otherBreaks)
 }
 
 func newText(data []byte) *text {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -54,7 +55,7 @@ func ParseCount(text string) (CountMode, error) {
 func (p *listPage) counting() *listScan {
 	of := &p.scan
 	rule := listRule{scope: of.rule.scope, selection: of.rule.selection}
-	c := &listScan{lister: of.lister, call: of.call, plan: of.plan, rule: rule, limit: MaxPage}
+	c := &listScan{lister: of.lister, call: of.call, plan: of.plan, rule: rule, limit: MaxPage, keys: of.keys}
 	if p.backward {
 		c.plan = p.reversePlan
 	}
@@ -75,6 +76,7 @@ func (l *listScan) count(ctx context.Context, mode CountMode) (*Count, error) {
 		}
 		limit = maxEstimateKeys
 	}
+	limit = min(limit, cmp.Or(l.keys, limit))
 	counter, ok := l.lister.driver.(driver.KeyCounter)
 	switch {
 	case !ok || !l.plan.Countable():
@@ -96,9 +98,15 @@ func (l *listScan) estimate(ctx context.Context) (int64, bool) {
 	if _, scan := reads[0].Query(); !scan {
 		return 0, false
 	}
+	return l.lister.size(ctx)
+}
+
+// size returns the number of all objects as the backend has it, which may be an estimate; false if it is not known at
+// once.
+func (l *lister) size(ctx context.Context) (int64, bool) {
 	ctx, cancel := context.WithTimeout(ctx, estimateTimeout)
 	defer cancel()
-	n, _, err := l.lister.driver.Count(ctx)
+	n, _, err := l.driver.Count(ctx)
 	return n, err == nil
 }
 

@@ -99,6 +99,10 @@ func TestIntersectionsEndAfterSoManyKeys(t *testing.T) {
 	if err != nil || list.Count.Accuracy != store.AtLeast {
 		t.Errorf("counted by objects: %+v, %v", list.Count, err)
 	}
+	list, err = s.List(t.Context(), store.ListOptions{Filter: `a == 1 && b == 1`, MaxKeys: 20, Count: store.CountExact})
+	if err != nil || list.Count.Accuracy != store.AtLeast || list.Next == "" {
+		t.Errorf("20 keys at most: %+v, cursor %q, %v", list.Count, list.Next, err)
+	}
 }
 
 // TestAnIntersectionHasACursorOnlyIfItHasMore: what one index alone has after the last object is no reason.

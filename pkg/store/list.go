@@ -34,6 +34,7 @@ type ListOptions struct {
 	Explain bool // the page has a Plan
 
 	MaxBytes int // of the encoded page; 0: MaxPageBytes. An object that is larger is a page alone
+	MaxKeys  int // that are compared at most where indexes are intersected, and that are counted; 0: the most
 }
 
 // List is a page of objects. Before the last page it can be shorter than the limit,

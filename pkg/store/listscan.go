@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -29,6 +30,7 @@ type listScan struct {
 	plan   *query.Plan
 	rule   listRule
 	limit  int // objects of a page
+	keys   int // that are compared at most, and counted; 0: the most
 	ranges []*rangeScan
 	reads  int           // objects that were popped
 	bytes  int           // of their bodies
@@ -53,7 +55,7 @@ func (l *listScan) open() {
 		l.ranges = append(l.ranges, &rangeScan{
 			lister: l.lister, plan: l.plan, read: r, fields: fields, conditions: r.Conditions(), more: true,
 			hits:  hits{selection: l.rule.selection},
-			bytes: maxReadBytes / len(reads), maxKeys: maxListKeys / len(reads), growsTo: most,
+			bytes: maxReadBytes / len(reads), maxKeys: cmp.Or(l.keys, maxListKeys) / len(reads), growsTo: most,
 		})
 	}
 }

@@ -49,8 +49,13 @@ func (l *lister) makeUnindexedPage(
 	case <-ctx.Done():
 		return List{}, errs.Wrap(context.Cause(ctx), errs.Canceled, "the list ended while others without an index read")
 	}
+	tooMany := errs.New(errs.Invalid, "%s; the store has more than `development: true` reads without one: %d objects, "+
+		"%d MiB, or %d elements of arrays", errs.Messages(cause), maxUnindexed, maxUnindexedBytes>>20, maxUnindexedKeys)
+	if n, known := l.size(ctx); known && n > 2*int64(maxUnindexed) { // the number may be an estimate
+		return List{}, tooMany
+	}
 	with := l.with(missing)
-	records, err := scan(ctx, l.driver, with.indexes, cause)
+	records, err := scan(ctx, l.driver, with.indexes, tooMany)
 	if err != nil {
 		return List{}, err
 	}
@@ -138,8 +143,9 @@ type scannedEntry struct {
 	record int
 }
 
-// scan reads all records, for a list that cause refuses without an index.
-func scan(ctx context.Context, from driver.Store, indexes []query.Index, cause error) (*scannedStore, error) {
+// scan reads all records, for a list that is refused without an index. tooMany is returned if there are more than it
+// may read.
+func scan(ctx context.Context, from driver.Store, indexes []query.Index, tooMany error) (*scannedStore, error) {
 	s := &scannedStore{Store: from, entries: map[string][]scannedEntry{}}
 	size, keys := 0, 0
 	for r, err := range driver.Records(ctx, from, MaxPage) {
@@ -149,9 +155,7 @@ func scan(ctx context.Context, from driver.Store, indexes []query.Index, cause e
 		found := query.Keys(indexes, r.Body)
 		size, keys = size+len(r.Body), keys+len(found)
 		if len(s.records) == maxUnindexed || size > maxUnindexedBytes || keys > maxUnindexedKeys {
-			return nil, errs.New(errs.Invalid, "%s; the store has more than `development: true` reads without one: %d "+
-				"objects, %d MiB, or %d elements of arrays",
-				errs.Messages(cause), maxUnindexed, maxUnindexedBytes>>20, maxUnindexedKeys)
+			return nil, tooMany
 		}
 		for _, key := range found {
 			s.entries[key.Index] = append(s.entries[key.Index], scannedEntry{key.Parts, len(s.records)})

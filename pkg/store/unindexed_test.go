@@ -193,6 +193,11 @@ func TestAListWithoutAnIndexReadsOnlySoMany(t *testing.T) {
 		!strings.Contains(err.Error(), "one on (year) is needed") || !strings.Contains(err.Error(), "59 objects") {
 		t.Errorf("60 objects of 59: %v", err)
 	}
+	store.SetMaxUnindexed(t, 29) // far more: it is refused by their number
+	if _, err := unindexed.List(t.Context(), store.ListOptions{Sort: "year"}); !errors.Is(err, errs.Invalid) ||
+		!strings.Contains(err.Error(), "29 objects") {
+		t.Errorf("60 objects of 29: %v", err)
+	}
 	store.SetMaxUnindexed(t, 60)
 	store.SetMaxUnindexedKeys(t, 100)
 	if _, err := unindexed.List(t.Context(), store.ListOptions{Sort: "year"}); err != nil {

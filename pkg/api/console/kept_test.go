@@ -35,6 +35,9 @@ func TestTheEndOfASessionDoesNotLoseWhatWasTyped(t *testing.T) {
 	again.Set("/title", "Stew")
 	leads(t, l.post(l.Admin, one, again.Encode()), one)
 
+	// A secret is typed again.
+	lacks(t, is(t, l.post("", one, "text=x&secret%3Akey=bait-secret"), http.StatusUnauthorized), "bait-secret")
+
 	// A script shows the same in the page that has the text.
 	r = is(t, l.post("", one+"/check", values.Encode(), "Hx-Request", "true"), http.StatusUnauthorized).
 		HasHeader("Hx-Redirect", "")

@@ -49,6 +49,7 @@ type listForm struct {
 	CountURL          string // of the same page with the exact count
 	EstimateURL       string // and with an estimate
 	Plan              string // how the page was read
+	Warning           string // that it has read more than it may elsewhere
 	Problem           string
 	Fields            []errs.Field
 }
@@ -78,7 +79,7 @@ func (v gridView) list(r *request) error {
 	}
 	options := store.ListOptions{
 		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"),
-		Before: r.Query("before"), MaxBytes: maxListBytes, Explain: true,
+		Before: r.Query("before"), MaxBytes: maxListBytes, MaxKeys: maxListKeys, Explain: true,
 	}
 	here := []string{"cursor", options.Cursor, "before", options.Before}
 	f.CountURL = f.pageURL(append(here, "count", string(store.CountExact))...)
@@ -118,6 +119,7 @@ func (v gridView) list(r *request) error {
 	if f.Plan, err = indented(page.Plan); err != nil {
 		return err
 	}
+	f.Warning = page.Warning
 	f.show(ctx, v.objects.cellEditor(info, st), page.Objects)
 	return r.Page("objects_list", info.Name, &f)
 }

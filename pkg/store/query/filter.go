@@ -139,7 +139,7 @@ func membership(left, right part) (condition, error) {
 	if !ok {
 		return condition{}, unsupported("in needs a field before a list%s", hintOfNoField(left))
 	}
-	c := condition{field: field, op: equals}
+	c := condition{field: field, op: equals, literals: make([][]byte, 0, len(right.list))}
 	for _, e := range right.list {
 		if e.literal == nil {
 			return c, unsupported("the list after %s in has %s, which is not a literal%s", field.name, e.display(),

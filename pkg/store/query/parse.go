@@ -342,12 +342,23 @@ func (p *filterParser) parentheses() (part, error) {
 	return inner, err
 }
 
+// listed is how many values a list that begins here has, as far as the next bracket: nested lists do not count the same
+// values again. A list that grew value by value would take several times as much memory.
+func (p *filterParser) listed() int {
+	rest := p.in[min(p.now.at, len(p.in)):]
+	if end := strings.IndexAny(rest, "[]()"); end >= 0 {
+		rest = rest[:end]
+	}
+	return min(strings.Count(rest, ","), len(rest)/2) + 1 // each value has a character and a comma
+}
+
 // list reads values between two symbols.
 func (p *filterParser) list(open, end string) (all []part, err error) {
 	at := p.now.at
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
+	all = make([]part, 0, p.listed())
 	for {
 		if closed, err := p.skip(end); closed || err != nil {
 			return all, err
