@@ -156,8 +156,8 @@ func (b *bench) fillGrid(ctx context.Context, g *grid) error {
 			}
 			return fmt.Appendf(nil, `{"uuid":%q,"title":%q,"author":%q,%s"year":%d,"price":%d.5,"pages":%d,`+
 				`"inStock":%t,"published":"%d-%02d-%02d","tags":["bronze","tower"],"note":%q}`, gridBook(i),
-				titles.text(4), gridAuthor(i/gridPerAuthor), shelf, 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126, 1+i%12, 1+i%28,
-				strings.Repeat("x", 180))
+				titles.text(4), gridAuthor(i/gridPerAuthor), shelf, 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126, 1+i%12,
+				1+i%28, strings.Repeat("x", 180))
 		}},
 	} {
 		for from := 0; from < fill.total; from += queryStream {
