@@ -51,7 +51,7 @@ console: {edit: true}
 )
 
 // grids measures the views of the console where a store has many objects, for an admin who is logged in.
-func (b *bench) grids(ctx context.Context, total int) error {
+func grids(ctx context.Context, b *bench, total int) error {
 	if total == 0 {
 		return nil
 	}
@@ -62,8 +62,8 @@ func (b *bench) grids(ctx context.Context, total int) error {
 	if err := os.WriteFile(filepath.Join(home, "book.json"), []byte(gridSchema), 0o600); err != nil {
 		return err
 	}
-	if err := b.servedGrid(ctx, home, gridConfiguration, total, func(g *grid) error {
-		if err := b.fillGrid(ctx, g); err != nil {
+	if err := servedGrid(ctx, b, home, gridConfiguration, total, func(g *grid) error {
+		if err := fillGrid(ctx, b, g); err != nil {
 			return err
 		}
 		if err := g.logIn(ctx); err != nil {
@@ -74,7 +74,7 @@ func (b *bench) grids(ctx context.Context, total int) error {
 		return err
 	}
 	// In development, lists without an index read what they may.
-	return b.servedGrid(ctx, home, "development: true\n"+gridConfiguration, total, func(g *grid) error {
+	return servedGrid(ctx, b, home, "development: true\n"+gridConfiguration, total, func(g *grid) error {
 		fmt.Printf("grid in development: ready %s after the start\n", short(g.ready))
 		if err := g.logIn(ctx); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (b *bench) grids(ctx context.Context, total int) error {
 }
 
 // servedGrid serves a folder while it is measured.
-func (b *bench) servedGrid(ctx context.Context, home, configuration string, total int,
+func servedGrid(ctx context.Context, b *bench, home, configuration string, total int,
 	measured func(*grid) error) (err error) {
 	s, err := b.serveIn(ctx, home, configuration)
 	if err != nil {
@@ -130,7 +130,7 @@ func (g *grid) logIn(ctx context.Context) (err error) {
 }
 
 // fillGrid makes the objects by streams, as an import does.
-func (b *bench) fillGrid(ctx context.Context, g *grid) error {
+func fillGrid(ctx context.Context, b *bench, g *grid) error {
 	if _, err := register(ctx, g.server, 0); err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (b *bench) fillGrid(ctx context.Context, g *grid) error {
 			}
 			return fmt.Appendf(nil, `{"uuid":%q,"title":%q,"author":%q,%s"year":%d,"price":%d.5,"pages":%d,`+
 				`"inStock":%t,"published":"%d-%02d-%02d","tags":["bronze","tower"],"note":%q}`, gridBook(i),
-				titles.text(4), gridAuthor(i/gridPerAuthor), shelf, 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126, 1+i%12,
-				1+i%28, strings.Repeat("x", 180))
+				titles.text(4), gridAuthor(i/gridPerAuthor), shelf, 1500+i%521, i%10_007, i%999, i%3 == 0, 1900+i%126,
+				1+i%12, 1+i%28, strings.Repeat("x", 180))
 		}},
 	} {
 		for from := 0; from < fill.total; from += queryStream {

@@ -124,7 +124,8 @@ func expect(c *client, want int, method, path string, body []byte) error {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if status != want {
-		return fmt.Errorf("%s %s: %w: %d, want %d: %s", method, path, errStatus, status, want, c.body[:min(len(c.body), 500)])
+		return fmt.Errorf("%s %s: %w: %d, want %d: %s", method, path, errStatus, status, want,
+			c.body[:min(len(c.body), 500)])
 	}
 	return nil
 }

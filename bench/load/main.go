@@ -114,7 +114,7 @@ func run(ctx context.Context, rounds, requests, million, parents, file int, only
 		{"listener", func() error { return b.listeners(ctx, rounds, 2*requests) }},
 		{"backends", func() error { return b.backends(ctx, requests) }},
 		{"console", func() error { return b.consoleViews(ctx, million) }},
-		{"grid", func() error { return b.grids(ctx, million) }},
+		{"grid", func() error { return grids(ctx, b, million) }},
 		{"costs", func() error { return b.costs(ctx) }},
 		{"growth", func() error { return b.growth(ctx, million) }},
 		{"arrays", func() error { return b.arrays(ctx, parents) }},

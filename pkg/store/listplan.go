@@ -70,8 +70,9 @@ func (l *lister) plan(ctx context.Context, r *listRequest) (*query.Plan, error) 
 	return r.asked.Plan(open)
 }
 
-// IndexesSupport reports whether a list with a filter and an order can be planned for the caller. It reads nothing.
-func (s *Store) IndexesSupport(ctx context.Context, filter, sort string) bool {
+// IndexesSupport reports whether a list of a store with a filter and an order can be planned for the caller. It reads
+// nothing.
+func IndexesSupport(ctx context.Context, s *Store, filter, sort string) bool {
 	r, err := s.lister.parse(ctx, ListOptions{Filter: filter, Sort: sort})
 	if err == nil {
 		_, err = s.lister.plan(ctx, r)

@@ -74,7 +74,7 @@ func (w *writer) prepareMutation(
 	return m, stored, next, nil
 }
 
-// checkMutation: see Store.CheckMutation.
+// checkMutation: see CheckMutation.
 func (w *writer) checkMutation(ctx context.Context, uuid string, change func(Stored) (Mutation, error)) error {
 	record, err := w.find(ctx, uuid)
 	if err != nil {

@@ -24,8 +24,8 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 	}
 	back := pathOf("model", name)
 	f := &modelForm{Title: "Files of " + name, Back: back, Done: back, Topic: "files",
-		Help: "Each of these fields is a list of files. belfry writes it when a client, or you in the console, adds or " +
-			"removes a file."}
+		Help: "Each of these fields is a list of files. belfry writes it when a client, or you in the console, adds " +
+			"or removes a file."}
 	base, properties := ordered.Of(), ordered.Of()
 	of := func(service string) (configSchema, []string) {
 		path := []string{"binaries", service, "map", name}

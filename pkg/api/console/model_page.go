@@ -37,12 +37,13 @@ type modelForm struct {
 
 // Crumb names the page that Back leads to; "" for that of all stores.
 func (f *modelForm) Crumb() string {
-	switch of, _ := strings.CutPrefix(f.Back, Path+"/model"); {
-	case f.Back == Path+settingsPath:
+	switch f.Back {
+	case Path + settingsPath:
 		return "Settings"
-	case f.Back == Path+changesPath:
+	case Path + changesPath:
 		return "Changes"
 	default:
+		of, _ := strings.CutPrefix(f.Back, Path+"/model")
 		name, err := url.PathUnescape(strings.TrimPrefix(of, "/"))
 		if err != nil {
 			return of

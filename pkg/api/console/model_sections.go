@@ -77,7 +77,7 @@ func (v *modelEdit) fill(f *modelForm, d *ModelDocument, schema configSchema, pa
 		}
 	}
 	special := specialOf(path, keys)
-	special.show(properties, base, d)
+	special.show(properties, base)
 	for _, key := range d.Hidden {
 		within, ok := strings.CutPrefix(key, strings.Join(path, ".")+".")
 		of := func(k string) bool { return within == k || strings.HasPrefix(within, k+".") }
@@ -180,7 +180,7 @@ const (
 )
 
 // show replaces the keys in a schema and a value of a form.
-func (s special) show(properties, base *ordered.Object, d *ModelDocument) {
+func (s special) show(properties, base *ordered.Object) {
 	if s.served {
 		before := properties.Clone()
 		*properties = *ordered.Of(servedInput, ordered.Of("type", "boolean", "title", "Served over HTTP",

@@ -151,9 +151,6 @@ func (n *namer) named(name string, o store.Stored) named {
 	return one
 }
 
-// heading is what a page is called that is about an object.
-func (o named) heading() string { return cmp.Or(o.Name, o.UUID) }
-
 // userNames are the fields of users that name them where the configuration says nothing.
 var userNames = []string{"name", "login", "email"}
 

@@ -161,7 +161,7 @@ func (f *listForm) column(ctx context.Context, e cellEditor, name string) gridCo
 	case "-" + name:
 		c.Ordered = "descending"
 	}
-	if f.Words == "" && e.st.IndexesSupport(ctx, next.Filter, next.Sort) {
+	if f.Words == "" && store.IndexesSupport(ctx, e.st, next.Filter, next.Sort) {
 		c.Sort = next.pageURL()
 	}
 	return c

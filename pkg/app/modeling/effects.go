@@ -109,9 +109,8 @@ func (x *effects) mappings() {
 		}
 		for target, m := range x.now.Stores[source].Map {
 			was, had := before.Map[target]
-			switch {
-			case !had || was.Key != m.Key || was.Target != m.Target || !slices.Equal(was.Fields, m.Fields) ||
-				was.When != m.When || was.SameOwner != m.SameOwner || !maps.Equal(was.Aggregates, m.Aggregates):
+			if !had || was.Key != m.Key || was.Target != m.Target || !slices.Equal(was.Fields, m.Fields) ||
+				was.When != m.When || was.SameOwner != m.SameOwner || !maps.Equal(was.Aggregates, m.Aggregates) {
 				x.add("%s of %s is filled from the %s of %s in the background, %d a second at most.",
 					derived(m), target, x.objects(source), source, x.now.FillRate)
 			}
