@@ -212,20 +212,20 @@ func (s *site) testModel(t *testing.T) {
 	s.good(t, "console-model")
 }
 
-// input is the selector of an input.
-func input(name string) string { return fmt.Sprintf("main [name=%q]:not([type=hidden])", name) }
+// inputOf is the selector of an input.
+func inputOf(name string) string { return fmt.Sprintf("main [name=%q]:not([type=hidden])", name) }
 
 // typeInto types into an input, in place of what it has.
 func (s *site) typeInto(t *testing.T, name, text string) {
 	t.Helper()
-	s.fill(t, input(name), text)
+	s.fill(t, inputOf(name), text)
 }
 
 // choose chooses an option by typing its label.
 func (s *site) choose(t *testing.T, name, label string) {
 	t.Helper()
-	s.run(t, chromedp.WaitVisible(chromedp.CSS(input(name))), chromedp.SendKeys(chromedp.CSS(input(name)), label))
-	if is := s.get(t, fmt.Sprintf(`document.querySelector(%q).selectedOptions[0].label`, input(name))); is != label {
+	s.run(t, chromedp.WaitVisible(chromedp.CSS(inputOf(name))), chromedp.SendKeys(chromedp.CSS(inputOf(name)), label))
+	if is := s.get(t, fmt.Sprintf(`document.querySelector(%q).selectedOptions[0].label`, inputOf(name))); is != label {
 		t.Fatalf("%s is %q, not %q", name, is, label)
 	}
 }
