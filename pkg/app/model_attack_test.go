@@ -167,7 +167,7 @@ func jsonLeaves(text []byte, into map[string]string) {
 // shownFiles returns the files of a review, whole; of a page that is none, no files.
 func (p *page) shownFiles() (all []string) {
 	for n := range p.root.Descendants() {
-		if id, _ := attr(n, "id"); n.Type == html.ElementNode && n.Data == "pre" && strings.HasPrefix(id, "diff-") {
+		if id, _ := attr(n, "id"); n.Type == html.ElementNode && n.Data == "textarea" && strings.HasPrefix(id, "diff-") {
 			all = append(all, textOf(n))
 		}
 	}

@@ -42,6 +42,7 @@ type ModelStore struct {
 	Owner  string // the field with the uuid of an object's owner; "" for none
 	Bus    bool   // services may do everything over the bus
 	Named  bool   // the configuration has it; belfry adds others
+	Files  bool   // a service keeps files, which its objects could have
 
 	Fields     []ModelField
 	Rules      []ModelRule

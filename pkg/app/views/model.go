@@ -59,7 +59,7 @@ func (d *describer) describe(facts *policy.Facts) console.ModelStore {
 	out := console.ModelStore{
 		Name: s.Name, Users: s.Name == c.Authentication.UserStore, Fixed: s.Name == c.Authentication.IdentStore,
 		Schema: s.Schema != "", Owner: c.OwnerField(s.Name), Bus: s.Bus,
-		Named: slices.Contains(c.DeclaredStores(), s.Name),
+		Named: slices.Contains(c.DeclaredStores(), s.Name), Files: len(c.Binaries) > 0,
 		Rules: d.rules(), FieldRules: d.fieldRules(), Links: d.links(), Settings: d.settings(),
 	}
 	out.Fields = d.fields(out.Links)
