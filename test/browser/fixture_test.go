@@ -207,9 +207,28 @@ func (f *fixture) open(t *testing.T, path string) {
 // fill types into a field after emptying it. Clear would empty the attribute alone, and not what was typed before.
 func (f *fixture) fill(t *testing.T, selector, text string) {
 	t.Helper()
-	f.run(t, chromedp.WaitVisible(chromedp.CSS(selector)))
+	if f.hasEditor(t, selector) {
+		f.enter(t, selector, text)
+		return
+	}
 	evaluate[bool](t, f, fmt.Sprintf(`(document.querySelector(%q).value = "", true)`, selector))
 	f.run(t, chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// hasEditor waits for a field, and reports whether an editor shows it, which scripts put in its place.
+func (f *fixture) hasEditor(t *testing.T, selector string) (has bool) {
+	t.Helper()
+	f.until(t, func() error {
+		shown, err := attempt[string](f, fmt.Sprintf(`(field => document.readyState !== "complete" ? "" :
+			field?.closest("code-editor")?.view ? "in an editor" : field?.checkVisibility() ? "by itself" : "")(
+			document.querySelector(%q))`, selector))
+		if err == nil && shown == "" {
+			err = fmt.Errorf("no %s is shown", selector)
+		}
+		has = shown == "in an editor"
+		return err
+	})
+	return has
 }
 
 // click clicks what is visible.
