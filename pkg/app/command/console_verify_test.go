@@ -226,3 +226,20 @@ func TestAVerificationOfOneProcessIsShownAndStoppedByAnother(t *testing.T) {
 	f.finish <- nil
 	other.running.Wait()
 }
+
+// A run can begin as soon as the one before is shown as ended, also while the record does not say so yet.
+func TestARunFollowsTheOneBefore(t *testing.T) {
+	p := newVerifying(t).process(t.Context(), &bytes.Buffer{})
+	first := run{console.Run{By: "ada", Began: p.now()}, state{}}
+	if err := p.claim(t.Context(), "first", &first); err != nil {
+		t.Fatal(err)
+	}
+	p.id, p.last = "first", &first
+	if err := p.claim(t.Context(), "second", &first); errs.KindOf(err) != errs.Conflict {
+		t.Errorf("two runs at once: %v", err)
+	}
+	p.change("first", func(now *run) { now.Ended = p.now() })
+	if err := p.claim(t.Context(), "second", &first); err != nil {
+		t.Errorf("the first has ended, and the second says: %v", err)
+	}
+}

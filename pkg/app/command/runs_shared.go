@@ -104,7 +104,9 @@ func (r *runs) claim(ctx context.Context, uuid string, first *run) error {
 			if err != nil {
 				shared = &sharedRun{} // from another release: it can't be read, and is replaced
 			}
-			if shared.lease().Held(r.now()) {
+			own := r.own(shared.ID)
+			ended := own != nil && !own.Running() // and the record does not say so yet
+			if shared.lease().Held(r.now()) && !ended {
 				return store.Mutation{}, r.errRunning()
 			}
 			next := &sharedRun{}
