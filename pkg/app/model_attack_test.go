@@ -164,7 +164,7 @@ func jsonLeaves(text []byte, into map[string]string) {
 	add(v, "")
 }
 
-// shownFiles returns the files of a review, whole; of a page that is none, no files.
+// shownFiles returns the files of a review, whole; of another page, no files.
 func (p *page) shownFiles() (all []string) {
 	for n := range p.root.Descendants() {
 		if id, _ := attr(n, "id"); n.Type == html.ElementNode && n.Data == "textarea" && strings.HasPrefix(id, "diff-") {

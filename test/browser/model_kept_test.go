@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// testTwoAdmins has two admins change the model at once: the second one is told that the first has, and loses nothing
+// testTwoAdmins has two admins change the model at once: the second one reads that the first has, and loses nothing
 // of what was typed.
 func (f *fixture) testTwoAdmins(t *testing.T) {
 	other := &fixture{URL: f.URL, server: f.server, top: f.top, folder: f.folder, axe: f.axe}

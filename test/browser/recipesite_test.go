@@ -27,7 +27,7 @@ func TestRecipeSite(t *testing.T) {
 	f.testRecipeSite(t)
 }
 
-// testRecipeSite builds the recipe site in the console: from the configuration of a newcomer, which has no stores, to
+// testRecipeSite builds the recipe site in the console: from a configuration that has no stores, to
 // its page. What is pressed is on the page where the step before has led.
 func (f *fixture) testRecipeSite(t *testing.T) {
 	s := &site{fixture: &fixture{top: t, folder: t.TempDir(), worksOnly: f.worksOnly, axe: f.axe, pictures: f.pictures}}

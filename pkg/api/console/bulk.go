@@ -122,8 +122,7 @@ func (v bulkView) ask(r *request) error {
 
 // refuse shows the form again with what is wrong with it. Other errors are returned.
 func (v bulkView) refuse(r *request, info StoreInfo, q bulk.Request, err error) error {
-	kind := errs.KindOf(err)
-	if q.Store == "" || kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Conflict {
+	if q.Store == "" || !isCorrectable(err) {
 		return err
 	}
 	r.RecordError(err)
@@ -132,7 +131,7 @@ func (v bulkView) refuse(r *request, info StoreInfo, q bulk.Request, err error) 
 		p.Request.Filter, p.Request.Words = form.Get("filter"), form.Get("q")
 	}
 	p.Problem, p.Fields = messageOf(err)
-	return r.page(problem.Of(kind).Status, "objects_bulk", "Change "+info.Name, p)
+	return r.page(problem.Of(errs.KindOf(err)).Status, "objects_bulk", "Change "+info.Name, p)
 }
 
 // matching adds the objects that match.
@@ -296,13 +295,16 @@ func (r *request) showRun(title string, p *bulkRun) error {
 	return r.Page("objects_run", title, p)
 }
 
-func (v bulkView) stop(r *request) error {
-	info, _, err := v.objects.writable(r)
+func (v bulkView) stop(r *request) error { return v.objects.stopRun(r, v.runs, "bulk") }
+
+// stopRun stops the run that is in progress, and leads to its page.
+func (v *objectsView) stopRun(r *request, runs Runs, page string) error {
+	info, _, err := v.writable(r)
 	if err != nil {
 		return err
 	}
-	if err := v.runs.Stop(r.Context()); err != nil {
+	if err := runs.Stop(r.Context()); err != nil {
 		return err
 	}
-	return r.Redirect(pathOf("objects", info.Name, "bulk"), "The run is being stopped.")
+	return r.Redirect(pathOf("objects", info.Name, page), "The run is being stopped.")
 }

@@ -15,12 +15,7 @@ type fieldFacts struct {
 
 // facts returns what the schema of a store says about its fields; nil if it describes none.
 func (v *objectsView) facts(name string, st *store.Store) map[string]fieldFacts {
-	schema := v.formOf(name, st)
-	if schema == nil {
-		return nil
-	}
-	known, _ := v.forms.Load(name)
-	return known.(storeForm).facts
+	return v.storeForm(name, st).facts
 }
 
 // factsOf returns the facts about the fields of a form.

@@ -8,7 +8,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"slices"
-	"time"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
@@ -78,20 +77,15 @@ func (v importView) receive(r *request) error {
 		return err
 	}
 	httpkit.Reads(r.Context()) // nothing is written: a run does that
-	// If the connection does not support deadlines, the server's deadlines apply.
-	conn := http.NewResponseController(r.Exchange)
-	_ = conn.SetReadDeadline(time.Now().Add(transferTime))
-	_ = conn.SetWriteDeadline(time.Now().Add(transferTime + time.Minute))
-	r.Request.Body = r.Body()
-	form, err := r.Request.MultipartReader()
+	form, err := r.upload()
 	if err != nil {
-		return errs.Wrap(err, errs.Invalid, "the form has no file")
+		return err
 	}
 	f := importForm{Store: info}
 	up, err := v.read(r, form, &f)
 	if err != nil {
 		r.CloseConnection()
-		if kind := errs.KindOf(err); kind != errs.Invalid && kind != errs.TooLarge && kind != errs.Conflict {
+		if !isCorrectable(err) {
 			return err
 		}
 		r.RecordError(err)
@@ -197,17 +191,12 @@ func (v importView) discard(r *request) error {
 
 // show shows the run that is in progress, or the last one.
 func (v importView) show(r *request) error {
-	info, _, err := v.objects.writable(r)
+	info, last, of, err := v.last(r)
 	if err != nil {
 		return err
 	}
-	last, err := v.runs.Last(r.Context())
-	if err != nil {
-		return err
-	}
-	p := &bulkRun{Store: info, Back: "import", Run: last}
+	p := &bulkRun{Store: info, Back: "import", Run: last, Import: of}
 	if last != nil {
-		p.Import, _ = last.In.(bulk.ImportRequest)
 		p.Of.Store, p.Report = p.Import.Store, reportOf(last)
 		if p.Import.Store != info.Name {
 			p.Elsewhere, p.Report = p.Import.Store, bulk.Report{}
@@ -219,30 +208,24 @@ func (v importView) show(r *request) error {
 	return r.showRun("Import into "+info.Name, p)
 }
 
-func (v importView) stop(r *request) error {
-	info, _, err := v.objects.writable(r)
-	if err != nil {
-		return err
+// last returns the run that is in progress, or the last one, nil for none, and what it imports.
+func (v importView) last(r *request) (info StoreInfo, last *Run, of bulk.ImportRequest, err error) {
+	if info, _, err = v.objects.writable(r); err != nil {
+		return info, nil, of, err
 	}
-	if err := v.runs.Stop(r.Context()); err != nil {
-		return err
+	if last, err = v.runs.Last(r.Context()); err == nil && last != nil {
+		of, _ = last.In.(bulk.ImportRequest)
 	}
-	return r.Redirect(pathOf("objects", info.Name, "import"), "The run is being stopped.")
+	return info, last, of, err
 }
+
+func (v importView) stop(r *request) error { return v.objects.stopRun(r, v.runs, "import") }
 
 // refused sends what the last run has refused, to be saved.
 func (v importView) refused(r *request) error {
-	info, _, err := v.objects.writable(r)
+	info, _, of, err := v.last(r)
 	if err != nil {
 		return err
-	}
-	last, err := v.runs.Last(r.Context())
-	if err != nil {
-		return err
-	}
-	var of bulk.ImportRequest
-	if last != nil {
-		of, _ = last.In.(bulk.ImportRequest)
 	}
 	if of.Store != info.Name || !v.uploads.HasRefused(of.File) {
 		return notFound("this process has no list of what the last import into %s has refused: the page of the run "+

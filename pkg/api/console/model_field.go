@@ -103,10 +103,9 @@ func (v *modelEdit) field(r *request, d *ModelDocument) (*modelForm, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := ordered.Value(sent)
-		o, ok := value.(*ordered.Object)
-		if err != nil || !ok {
-			return nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
+		o, err := sentObject(sent)
+		if err != nil {
+			return nil, err
 		}
 		if err := setFieldSchema(schema, name, o); err != nil {
 			return nil, err

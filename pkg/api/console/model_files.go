@@ -60,10 +60,9 @@ func (v *modelEdit) files(r *request, d *ModelDocument) (*modelForm, error) {
 		return ""
 	}
 	f.draft = func(d *ModelDocument, sent []byte) (*ModelDraft, error) {
-		value, err := ordered.Value(sent)
-		o, ok := value.(*ordered.Object)
-		if err != nil || !ok {
-			return nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
+		o, err := sentObject(sent)
+		if err != nil {
+			return nil, err
 		}
 		draft := &ModelDraft{}
 		for _, m := range services.Members() {

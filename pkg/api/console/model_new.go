@@ -77,10 +77,9 @@ func (v *modelEdit) newStore(*request, *ModelDocument) (*modelForm, error) {
 
 // draftStore makes the draft of a new store, and returns its name.
 func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, err error) {
-	value, err := ordered.Value(sent)
-	o, ok := value.(*ordered.Object)
-	if err != nil || !ok {
-		return "", nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
+	o, err := sentObject(sent)
+	if err != nil {
+		return "", nil, err
 	}
 	name, _ = o.Get("name").(string)
 	path := []string{"stores", name}

@@ -95,10 +95,9 @@ func (v *modelEdit) fill(f *modelForm, d *ModelDocument, schema configSchema, pa
 	f.base = encodeJSON(base)
 	f.pointer = pointersUnder(strings.Join(path, "."))
 	f.draft = func(d *ModelDocument, sent []byte) (*ModelDraft, error) {
-		value, err := ordered.Value(sent)
-		o, ok := value.(*ordered.Object)
-		if err != nil || !ok {
-			return nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
+		o, err := sentObject(sent)
+		if err != nil {
+			return nil, err
 		}
 		if err := special.read(o); err != nil {
 			return nil, err
@@ -151,6 +150,16 @@ func isEmpty(v any) bool {
 }
 
 // valueOf returns a value of the configuration.
+// sentObject returns the object that a form has sent.
+func sentObject(sent []byte) (*ordered.Object, error) {
+	value, err := ordered.Value(sent)
+	o, ok := value.(*ordered.Object)
+	if err != nil || !ok {
+		return nil, errs.New(errs.Invalid, "the form can't be read: open the page again")
+	}
+	return o, nil
+}
+
 func valueOf(d *ModelDocument, path []string) (any, bool) {
 	text, ok := d.Values(path...)
 	if !ok {

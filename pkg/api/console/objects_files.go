@@ -143,14 +143,9 @@ func (v *objectsView) upload(r *request) error {
 		return err
 	}
 	httpkit.Reads(r.Context()) // the service writes with the configuration that is served when the content has arrived
-	// If the connection does not support deadlines, the server's deadlines apply.
-	conn := http.NewResponseController(r.Exchange)
-	_ = conn.SetReadDeadline(time.Now().Add(transferTime))
-	_ = conn.SetWriteDeadline(time.Now().Add(transferTime + time.Minute))
-	r.Request.Body = r.Body()
-	form, err := r.Request.MultipartReader()
+	form, err := r.upload()
 	if err != nil {
-		return errs.Wrap(err, errs.Invalid, "the form has no file")
+		return err
 	}
 	part, err := form.NextPart()
 	if httpkit.IsCutOff(err) {

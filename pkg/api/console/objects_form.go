@@ -34,12 +34,17 @@ type storeForm struct {
 
 // formOf returns what makes forms for the objects of a store; nil for JSON alone.
 func (v *objectsView) formOf(name string, st *store.Store) *form.Schema {
+	return v.storeForm(name, st).form
+}
+
+// storeForm returns the form of the objects of a store, which is made once for a schema.
+func (v *objectsView) storeForm(name string, st *store.Store) storeForm {
 	texts, ok := st.Schema().(interface{ Text() []byte })
 	if !ok {
-		return nil
+		return storeForm{}
 	}
 	if known, ok := v.forms.Load(name); ok && known.(storeForm).of == st.Schema() {
-		return known.(storeForm).form
+		return known.(storeForm)
 	}
 	o := form.Options{References: map[string]string{}, Legible: legible,
 		Omit: func(pointer string) bool { return !isSettable(st, pointer) }}
@@ -55,7 +60,7 @@ func (v *objectsView) formOf(name string, st *store.Store) *form.Schema {
 		}
 	}
 	v.forms.Store(name, made)
-	return made.form
+	return made
 }
 
 // isSettable reports whether an admin can set what a pointer is to: belfry keeps some fields of an object itself.

@@ -3,9 +3,11 @@ package console
 import (
 	"context"
 	"encoding/base64"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
@@ -123,3 +125,14 @@ func (r *request) takeNotice() string {
 }
 
 func notFound(format string, args ...any) error { return errs.New(errs.NotFound, format, args...) }
+
+// upload begins to read a form with a file, for which the connection has time. If it does not support deadlines, the
+// server's deadlines apply.
+func (r *request) upload() (*multipart.Reader, error) {
+	conn := http.NewResponseController(r.Exchange)
+	_ = conn.SetReadDeadline(time.Now().Add(transferTime))
+	_ = conn.SetWriteDeadline(time.Now().Add(transferTime + time.Minute))
+	r.Request.Body = r.Body()
+	form, err := r.Request.MultipartReader()
+	return form, errs.Wrap(err, errs.Invalid, "the form has no file")
+}

@@ -107,3 +107,13 @@ func (l *lineReader) value(w *wantedLines, named int) {
 	}
 	l.next() // its end
 }
+
+// isCorrectable reports whether a form is shown again with an error: who filled it in can do something about it.
+func isCorrectable(err error) bool {
+	switch errs.KindOf(err) {
+	case errs.Invalid, errs.TooLarge, errs.Conflict:
+		return true
+	default:
+		return false
+	}
+}

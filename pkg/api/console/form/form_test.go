@@ -331,7 +331,7 @@ func TestHostileInputsAreRefused(t *testing.T) {
 	}
 }
 
-// An expression is a text of any length with lines, and one that is empty is none.
+// An expression is a text of any length with lines. An empty one is left out.
 func TestAnExpressionHasAFieldOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := schemaOf(t, `{"type":"object","properties":{"rule":{"type":"string","contentMediaType":"text/x-cel"}}}`,
