@@ -36,6 +36,8 @@ var costlyRows = []costlyRoutes{
 	{name: "exports", head: 6 << 20, routes: `GET /auth/export`},
 	{name: "pages", head: 640 << 10, routes: `
 		GET /account GET /login GET /login-failed GET /login/address GET /login/mail GET /recovery GET /register GET /second-factor`},
+	// a list, and the plans of its other orders for the same filter
+	{name: "a list in the console", head: 3 << 20, routes: `GET /console/objects/{store}`},
 	{name: "the console", head: 2 << 20, routes: `
 		GET /console GET /console/ GET /console/* GET /console/api GET /console/api/openapi.json GET /console/assets/{name}
 		GET /console/docs GET /console/docs/* GET /console/docs/search
@@ -47,7 +49,7 @@ var costlyRows = []costlyRoutes{
 		GET /console/configuration/stores/{store}/edit/{section} GET /console/configuration/stores/{store}/field
 		GET /console/configuration/stores/{store}/files
 		GET /console/configuration/stores/{store}/remove GET /console/configuration/stores/{store}/remove-field
-		GET /console/model/{store}/names GET /console/objects GET /console/objects/{store} GET /console/objects/{store}/new
+		GET /console/model/{store}/names GET /console/objects GET /console/objects/{store}/new
 		GET /console/objects/{store}/bulk GET /console/objects/{store}/export
 		GET /console/objects/{store}/import GET /console/objects/{store}/import/columns
 		GET /console/objects/{store}/import/file GET /console/objects/{store}/import/refused

@@ -70,14 +70,23 @@ func (l *lister) plan(ctx context.Context, r *listRequest) (*query.Plan, error) 
 	return r.asked.Plan(open)
 }
 
-// IndexesSupport reports whether a list of a store with a filter and an order can be planned for the caller. It reads
-// nothing.
-func IndexesSupport(ctx context.Context, s *Store, filter, sort string) bool {
-	r, err := s.lister.parse(ctx, ListOptions{Filter: filter, Sort: sort})
-	if err == nil {
-		_, err = s.lister.plan(ctx, r)
+// SupportedSorts returns the sort orders, of those that are asked for, in which a list of a store with a filter can be
+// planned for the caller. It reads nothing.
+func SupportedSorts(ctx context.Context, s *Store, filter string, sorts []string) (supported []string) {
+	r, err := s.lister.parse(ctx, ListOptions{Filter: filter})
+	if err != nil {
+		return nil
 	}
-	return err == nil
+	for _, sort := range sorts {
+		sorted := *r
+		if sorted.asked, err = r.asked.SortedBy(sort); err == nil {
+			_, err = s.lister.plan(ctx, &sorted)
+		}
+		if err == nil {
+			supported = append(supported, sort)
+		}
+	}
+	return supported
 }
 
 // maxWords is the most bytes of the words of a search.

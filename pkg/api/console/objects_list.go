@@ -65,8 +65,8 @@ func (v gridView) list(r *request) error {
 		return err
 	}
 	query := r.Exchange.Query()
-	f := listForm{Store: info, Words: strings.TrimSpace(r.Query("q")), Filter: strings.TrimSpace(r.Query("filter")),
-		Sort: strings.TrimSpace(r.Query("sort")), Chosen: chosenColumns(st, query["cols"]),
+	f := listForm{Store: info, Words: strings.TrimSpace(query.Get("q")), Filter: strings.TrimSpace(query.Get("filter")),
+		Sort: strings.TrimSpace(query.Get("sort")), Chosen: chosenColumns(st, query["cols"]),
 		Building: readFilterForm(query), Bulk: v.bulk && !info.Fixed, Imports: v.imports && !info.Fixed}
 	if v.objects.edited && info.Modeled && !info.Fixed {
 		f.IndexURL = pathOf("configuration", "stores", info.Name, "edit", "indexes")
@@ -74,21 +74,11 @@ func (v gridView) list(r *request) error {
 	if built, ok := f.Building.build(typesOf(st)); ok && built != "" {
 		f.Filter = built
 	}
-	if info.List {
-		f.Request = listRequest(r.Base().At(info.URL), f.Words, f.Filter, f.Sort)
-	}
 	options := store.ListOptions{
-		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: r.Query("cursor"),
-		Before: r.Query("before"), MaxBytes: maxListBytes, MaxKeys: maxListKeys, Explain: true,
+		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: query.Get("cursor"),
+		Before: query.Get("before"), MaxBytes: maxListBytes, MaxKeys: maxListKeys, Explain: true,
 	}
-	here := []string{"cursor", options.Cursor, "before", options.Before}
-	f.CountURL = f.pageURL(append(here, "count", string(store.CountExact))...)
-	f.EstimateURL = f.pageURL(append(here, "count", string(store.CountEstimate))...)
-	f.Here = f.pageURL()
-	if options.Cursor != "" || options.Before != "" {
-		f.First = f.Here
-	}
-	if mode := r.Query("count"); mode != "" {
+	if mode := query.Get("count"); mode != "" {
 		options.Count, err = store.ParseCount(mode)
 	}
 	var page store.List
@@ -103,6 +93,16 @@ func (v gridView) list(r *request) error {
 	}
 	if err != nil {
 		return err
+	}
+	if info.List {
+		f.Request = listRequest(r.Base().At(info.URL), f.Words, f.Filter, f.Sort)
+	}
+	here := []string{"cursor", options.Cursor, "before", options.Before}
+	f.CountURL = f.pageURL(append(here, "count", string(store.CountExact))...)
+	f.EstimateURL = f.pageURL(append(here, "count", string(store.CountEstimate))...)
+	f.Here = f.pageURL()
+	if options.Cursor != "" || options.Before != "" {
+		f.First = f.Here
 	}
 	if page.Next != "" {
 		f.Next = f.pageURL("cursor", page.Next)
@@ -126,15 +126,17 @@ func (v gridView) list(r *request) error {
 
 // show adds the objects of a page, by columns.
 func (f *listForm) show(ctx context.Context, e cellEditor, objects []store.Stored) {
-	f.By = f.column(ctx, e, "uuid")
 	f.Offered = offered(f.Store, e.st, objects, maxOffered)
 	names := f.Chosen
 	if len(names) == 0 {
 		names = usual(f.Store, e.st, objects)
 	}
+	columns := []gridColumn{f.column(e, "uuid")}
 	for _, name := range names {
-		f.Columns = append(f.Columns, f.column(ctx, e, name))
+		columns = append(columns, f.column(e, name))
 	}
+	f.link(ctx, e.st, columns)
+	f.By, f.Columns = columns[0], columns[1:]
 	for _, o := range objects {
 		f.Rows = append(f.Rows, gridRow{named: e.names.named(f.Store.Name, o), Revision: o.Revision,
 			Fixed: f.Store.Fixed, Bulk: f.Bulk, Cells: e.cells(o, names)})
@@ -149,22 +151,44 @@ func (f *listForm) objects() (all []*named) {
 	return all
 }
 
-// column returns a column, with the URL of the list in its order if indexes support that with the filter.
-func (f *listForm) column(ctx context.Context, e cellEditor, name string) gridColumn {
+// column returns a column.
+func (f *listForm) column(e cellEditor, name string) gridColumn {
 	c := gridColumn{Name: name, Kind: e.types[name], Facts: e.facts[name], IndexURL: f.IndexURL,
 		Editable: !strings.Contains(name, ".") && e.may(name)}
-	next := *f
-	next.Sort = name
 	switch f.Sort {
 	case name:
-		c.Ordered, next.Sort = "ascending", "-"+name
+		c.Ordered = "ascending"
 	case "-" + name:
 		c.Ordered = "descending"
 	}
-	if f.Words == "" && store.IndexesSupport(ctx, e.st, next.Filter, next.Sort) {
-		c.Sort = next.pageURL()
-	}
 	return c
+}
+
+// next returns the order of the list that a click on the column asks for.
+func (c gridColumn) next() string {
+	if c.Ordered == "ascending" {
+		return "-" + c.Name
+	}
+	return c.Name
+}
+
+// link adds the URLs of the list in the orders of the columns, where indexes support those with the filter.
+func (f *listForm) link(ctx context.Context, st *store.Store, columns []gridColumn) {
+	if f.Words != "" {
+		return // what words find has an order of its own
+	}
+	sorts := make([]string, len(columns))
+	for i, c := range columns {
+		sorts[i] = c.next()
+	}
+	supported := store.SupportedSorts(ctx, st, f.Filter, sorts)
+	for i, sort := range sorts {
+		if slices.Contains(supported, sort) {
+			list := *f
+			list.Sort = sort
+			columns[i].Sort = list.pageURL()
+		}
+	}
 }
 
 // UsualURL returns the URL of the list with the usual columns.

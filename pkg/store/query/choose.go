@@ -44,10 +44,7 @@ func totalBoundFields(uses []indexUse) int {
 
 // choose chooses the indexes that are read: those that hold most fields to the conditions.
 func (p *Plan) choose(indexes []Index) error {
-	all := make([]conjunction, len(p.conjunctions))
-	for i, conditions := range p.conjunctions {
-		all[i] = newConjunction(conditions)
-	}
+	all := p.withDomains
 	if len(all) == 0 {
 		return nil // it lists nothing
 	}
@@ -73,7 +70,7 @@ func (p *Plan) choose(indexes []Index) error {
 		return p.errUnsupported(all, indexes)
 	}
 	if p.inTurn {
-		return p.setReads(all, best)
+		return p.setReads(best)
 	}
 	p.descending = slices.ContainsFunc(best, func(u indexUse) bool { return u.backward })
 	for _, f := range best[0].remainingOrder() {
@@ -81,7 +78,7 @@ func (p *Plan) choose(indexes []Index) error {
 			p.order = append(p.order[:len(p.order):len(p.order)], f)
 		}
 	}
-	return p.setReads(all, best)
+	return p.setReads(best)
 }
 
 // orders returns the orders that the list may have: the one that was asked for, else that of uuids, of an index, or of

@@ -9,6 +9,14 @@ type conjunction struct {
 	domains    map[string]domain // of a field; not of elements
 }
 
+func newConjunctions(all [][]condition) []conjunction {
+	cs := make([]conjunction, len(all))
+	for i, conditions := range all {
+		cs[i] = newConjunction(conditions)
+	}
+	return cs
+}
+
 func newConjunction(conditions []condition) conjunction {
 	c := conjunction{conditions: conditions, domains: map[string]domain{}}
 	for _, one := range conditions {

@@ -31,7 +31,7 @@ func (p *Plan) Intersecting(indexes []Index) *Plan {
 	}
 	n := *p
 	n.reads, n.residual, n.readsUnmatched, n.elements, n.filterIndexes = nil, nil, false, false, indexes
-	if n.setReads(p.withDomains, p.uses) != nil || !n.Intersects() {
+	if n.setReads(p.uses) != nil || !n.Intersects() {
 		return p
 	}
 	if len(n.reads) > 1 {

@@ -47,6 +47,7 @@ func (p *Plan) Narrow(needs policy.Needs, who string, indexes []Index) (*Plan, e
 	if len(n.conjunctions) > maxConjunctions {
 		return nil, nil
 	}
+	n.withDomains = newConjunctions(n.conjunctions)
 	switch err := n.choose(indexes); {
 	case errors.Is(err, errTooManyReads) && needs.Varies:
 		return nil, errs.New(errs.Invalid,

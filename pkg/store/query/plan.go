@@ -61,7 +61,7 @@ type Plan struct {
 
 // Plan makes a plan that reads some of these indexes. Errors are errs.Invalid, and say which index would be needed.
 func (q Request) Plan(indexes []Index) (*Plan, error) {
-	p := &Plan{filter: q.filter, sort: q.sort, conjunctions: q.conjunctions}
+	p := &Plan{filter: q.filter, sort: q.sort, conjunctions: q.conjunctions, withDomains: q.withDomains}
 	if err := p.choose(indexes); err != nil {
 		return nil, err
 	}

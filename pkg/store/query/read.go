@@ -45,8 +45,9 @@ func (r Read) Only() (uuid string, only bool) {
 }
 
 // setReads sets the reads of these uses.
-func (p *Plan) setReads(all []conjunction, uses []indexUse) error {
-	p.withDomains, p.uses = all, uses
+func (p *Plan) setReads(uses []indexUse) error {
+	all := p.withDomains
+	p.uses = uses
 	shared := make([]bool, len(uses)) // something that is read is for another conjunction, too
 	held, alone := make([][]bool, len(uses)), make([][]bool, len(uses))
 	for i, u := range uses {

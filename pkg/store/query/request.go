@@ -9,6 +9,7 @@ import (
 type Request struct {
 	filter       *node // nil: none
 	conjunctions [][]condition
+	withDomains  []conjunction // conjunctions
 	sort         order
 
 	filterText, sortText string
@@ -26,8 +27,19 @@ func Parse(filter, sort string) (Request, error) {
 		return Request{}, err
 	}
 	if q.filter != nil {
-		q.conjunctions, err = q.filter.conjunctions(false)
+		if q.conjunctions, err = q.filter.conjunctions(false); err != nil {
+			return Request{}, err
+		}
 	}
+	q.withDomains = newConjunctions(q.conjunctions)
+	return q, nil
+}
+
+// SortedBy returns the request with another sort order. The filter is not read again.
+func (q Request) SortedBy(sort string) (Request, error) {
+	var err error
+	q.sortText = sort
+	q.sort, err = parseSort(sort)
 	return q, err
 }
 
