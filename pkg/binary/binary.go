@@ -148,7 +148,8 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		name: o.Name, set: o.Set, entries: entryTable{store: o.Contents, service: o.Name}, storage: o.Storage,
-		types: slices.Clone(o.Types), maxSize: o.MaxSize, grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
+		types: slices.Clone(o.Types), maxSize: o.MaxSize,
+		grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
 		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep,
 		serving: o.Serving,
 	}
