@@ -78,6 +78,11 @@ require (
 require github.com/gabriel-vasile/mimetype v1.4.16
 
 require (
+	github.com/bep/imagemeta v1.0.1 // indirect
+	golang.org/x/image v0.47.0 // indirect
+)
+
+require (
 	cel.dev/expr v0.25.2 // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect
 	github.com/RaduBerinde/axisds v0.1.0 // indirect
