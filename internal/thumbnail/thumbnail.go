@@ -25,6 +25,25 @@ type Picture struct {
 	Type string // image/jpeg; image/png if the picture is transparent somewhere
 }
 
+// Kept returns the thumbnail whose data was kept.
+func Kept(data []byte) (Picture, error) {
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xd8")):
+		return Picture{data, "image/jpeg"}, nil
+	case bytes.HasPrefix(data, []byte("\x89PNG")):
+		return Picture{data, "image/png"}, nil
+	}
+	return Picture{}, errs.New(errs.NotFound, "what was kept is no thumbnail")
+}
+
+// Extension is how the name of a file of this type ends.
+func (p Picture) Extension() string {
+	if p.Type == "image/png" {
+		return ".png"
+	}
+	return ".jpg"
+}
+
 // Reserve reserves memory for a picture until release is called. Its error refuses.
 type Reserve func(bytes int64) (release func(), err error)
 
