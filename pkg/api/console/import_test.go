@@ -221,6 +221,7 @@ func TestExportsAreImportedAgain(t *testing.T) {
 		"b": `{"title":"'@x;\n\ttwo lines","year":12345678901234567890,"done":false,"more":{"a":[1,null]}}`,
 		"c": `{"title":"1990","tags":[],"n":-5.50}`,
 		"d": `{}`,
+		"e": `{"title":"one\r\ntwo\rthree\r","n":" 5","note2":"\r=1"}`,
 	}
 	for uuid, text := range texts {
 		l.save("Tasks", uuid, text)

@@ -76,7 +76,7 @@ type lines struct {
 
 // newLines reads the header of a file.
 func newLines(in *input, separator rune) (*lines, []string, error) {
-	l := &lines{in: in, csv: csv.NewReader(in)}
+	l := &lines{in: in, csv: csv.NewReader(&returns{from: in, separator: separator})}
 	l.csv.Comma, l.csv.FieldsPerRecord = separator, -1
 	header, row, err := l.record()
 	switch {
@@ -145,5 +145,5 @@ func (l *lines) record() ([]string, Row, error) {
 		return nil, Row{}, err
 	}
 	line, _ := l.csv.FieldPos(0)
-	return cells, Row{Line: int64(line)}, nil
+	return restore(cells), Row{Line: int64(line)}, nil
 }

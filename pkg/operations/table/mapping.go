@@ -98,6 +98,9 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 // parse returns the value of a cell.
 func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 	trimmed := strings.TrimSpace(text)
+	if k == Seen {
+		trimmed = text // a text with spaces around a number is none, and stays as it is
+	}
 	if trimmed == "null" && k != Text && k != Time {
 		return json.RawMessage("null"), ""
 	}
