@@ -66,7 +66,7 @@ func (v *modelEdit) newStore(*request, *ModelDocument) (*modelForm, error) {
 		return ""
 	}
 	f.draft = func(d *ModelDocument, sent []byte) (*ModelDraft, error) {
-		name, draft, err := draftStore(d, sent)
+		name, draft, err := v.draftStore(d, sent)
 		if err == nil {
 			f.Done = pathOf("model", name)
 		}
@@ -76,7 +76,7 @@ func (v *modelEdit) newStore(*request, *ModelDocument) (*modelForm, error) {
 }
 
 // draftStore makes the draft of a new store, and returns its name.
-func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, err error) {
+func (v *modelEdit) draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, err error) {
 	o, err := sentObject(sent)
 	if err != nil {
 		return "", nil, err
@@ -105,7 +105,7 @@ func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, 
 	for _, m := range access.(*ordered.Object).Members() {
 		config.Set(m.Name, m.Value)
 	}
-	schema, err := newFields(o, config)
+	schema, err := v.newFields(o, config)
 	if err != nil {
 		return "", nil, err
 	}
@@ -114,7 +114,7 @@ func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, 
 }
 
 // newFields makes the schema of the fields of a new store, and adds references and indexes to its configuration.
-func newFields(sent, config *ordered.Object) (*ordered.Object, error) {
+func (v *modelEdit) newFields(sent, config *ordered.Object) (*ordered.Object, error) {
 	properties := ordered.Of()
 	var required, indexes []any
 	references := ordered.Of()
@@ -125,12 +125,10 @@ func newFields(sent, config *ordered.Object) (*ordered.Object, error) {
 		name, _ := one.Get("name").(string)
 		kind, _ := one.Get("type").(string)
 		text, known := fieldTypes[kind]
-		switch {
-		case name == "":
-			return nil, wrongField(at+"/name", "A field needs a name.")
-		case properties.Has(name):
-			return nil, wrongField(at+"/name", "There is a field of this name.")
-		case !known:
+		if err := v.newField(at+"/name", name, properties); err != nil {
+			return nil, err
+		}
+		if !known {
 			return nil, wrongField(at+"/type", "Choose one.")
 		}
 		of, err := ordered.Value([]byte(text))

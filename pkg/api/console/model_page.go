@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -369,11 +370,13 @@ func pointersUnder(prefix string) func(key string) string {
 	}
 }
 
-// encodeJSON encodes a value of package ordered.
+// encodeJSON encodes a value of package ordered. It does not escape HTML: people read the file.
 func encodeJSON(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return nil
 	}
-	return text
+	return bytes.TrimSpace(text.Bytes())
 }
