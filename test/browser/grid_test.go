@@ -54,6 +54,7 @@ func TestGrid(t *testing.T) {
 		{"filters", f.testGridFilters},
 		{"several", f.testGridSeveral},
 		{"without a script", f.testGridWithoutScript},
+		{"left as it is", f.testGridUnchanged},
 	} {
 		t.Run(part.name, part.run)
 		f.checkComplaints(t)

@@ -15,9 +15,15 @@ const showTimes = (within) => {
   }
 };
 
-// What this browser keeps may be missing, or of another version.
-const kept = (key) => {
-  try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
+// What this browser keeps of a type, by its name, which may be "constructor". It may be missing, or of another version.
+const kept = (key, type) => {
+  const all = Object.create(null);
+  try {
+    const read = JSON.parse(localStorage.getItem(key));
+    if (typeof read !== 'object' || Array.isArray(read)) return all;
+    for (const [name, value] of Object.entries(read ?? {})) if (typeof value === type) all[name] = value;
+  } catch { /* nothing is kept */ }
+  return all;
 };
 const keep = (key, value) => {
   try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* it is not kept */ }
@@ -57,25 +63,25 @@ const entryOf = (kind, before, facts) => {
   }
   const input = document.createElement('input');
   const text = kind === 'string' && before ? JSON.parse(before) : before;
+  // An input shows some values as others, or not at all: one that nobody has changed stays as it is.
+  const entry = (read) => {
+    const shown = input.value;
+    return { input, read: () => (input.value === shown ? before : read()) };
+  };
   if (facts.input === 'date' && (!text || /^\d{4}-\d\d-\d\d$/.test(text))) {
     input.type = 'date';
     input.value = text;
-    return { input, read: () => (input.value ? JSON.stringify(input.value) : '') };
+    return entry(() => (input.value ? JSON.stringify(input.value) : ''));
   }
   if (facts.input === 'datetime' && (!text || toInput(text))) {
     input.type = 'datetime-local';
     input.step = '0.001';
     input.value = text ? toInput(text) : '';
-    const shown = input.value;
-    return { input, read: () => {
-      if (input.value === shown) return before;
-      return input.value ? JSON.stringify(new Date(input.value).toISOString().replace('.000Z', 'Z')) : '';
-    } };
+    return entry(() => (input.value ? JSON.stringify(new Date(input.value).toISOString().replace('.000Z', 'Z')) : ''));
   }
   if (kind === 'number') input.inputMode = 'decimal';
   input.value = text;
-  if (kind !== 'string') return { input, read: () => input.value.trim() };
-  return { input, read: () => (!before && input.value === '' ? before : JSON.stringify(input.value)) };
+  return entry(() => (kind === 'string' ? JSON.stringify(input.value) : input.value.trim()));
 };
 
 // Editing in place.
@@ -237,7 +243,7 @@ if (cells) {
 
   // The widths of columns, by the name of the column.
   const widthKey = `belfry-widths:${cells.dataset.store}`;
-  const widths = kept(widthKey);
+  const widths = kept(widthKey, 'number');
   const columns = [...cells.tHead.querySelectorAll('th[data-column]')];
   const widthOf = (th) => (th.dataset.column ? widths[th.dataset.column] ?? 160 : th.matches('.choose') ? 48 : 112);
   const setWidths = () => {
@@ -288,7 +294,7 @@ if (saved) {
   const list = saved.querySelector('ul');
   const path = saved.dataset.here.split('?')[0];
   const show = () => {
-    list.replaceChildren(...Object.entries(kept(key)).map(([name, query]) => {
+    list.replaceChildren(...Object.entries(kept(key, 'string')).map(([name, query]) => {
       const item = document.createElement('li');
       const link = document.createElement('a');
       link.textContent = name;
@@ -299,7 +305,7 @@ if (saved) {
       remove.textContent = 'Remove';
       remove.setAttribute('aria-label', `Remove ${name}`);
       remove.addEventListener('click', () => {
-        const all = kept(key);
+        const all = kept(key, 'string');
         delete all[name];
         keep(key, all);
         show();
@@ -311,7 +317,7 @@ if (saved) {
   saved.querySelector('form').addEventListener('submit', (event) => {
     event.preventDefault();
     const name = saved.querySelector('input');
-    keep(key, { ...kept(key), [name.value]: saved.dataset.here.split('?')[1] ?? '' });
+    keep(key, { ...kept(key, 'string'), [name.value]: saved.dataset.here.split('?')[1] ?? '' });
     name.value = '';
     show();
   });
