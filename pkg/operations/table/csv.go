@@ -134,6 +134,9 @@ func (l *lines) record() ([]string, Row, error) {
 	case errors.Is(err, errLong):
 		return nil, Row{}, errs.New(errs.Invalid,
 			"a line at about line %d has more than %d MiB: is a quote not closed?", l.in.line, maxLine>>20)
+	case errors.Is(err, errWide):
+		return nil, Row{}, errs.New(errs.Invalid,
+			"a line at about line %d has more than %d cells: is the separator right?", l.in.line, maxCells)
 	case errors.As(err, &bad):
 		line := int64(bad.StartLine)
 		if errors.Is(bad.Err, csv.ErrQuote) && bad.Line > bad.StartLine && l.csv.InputOffset() == l.in.read {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"errors"
 	"io"
 	"strings"
 )
@@ -14,7 +15,11 @@ type returns struct {
 	from      io.Reader
 	separator rune
 	at        place
+	cells     int // that have ended in the row
 }
+
+// errWide is the error of reading a row with more cells than maxCells.
+var errWide = errors.New("the row has too many cells")
 
 // place is a place in a row.
 type place int
@@ -35,6 +40,15 @@ func (r *returns) Read(p []byte) (int, error) {
 			p[i] = keptReturn[0]
 		}
 		r.at = r.next(c)
+		switch {
+		case r.at != cellStart:
+		case c == '\n':
+			r.cells = 0
+		default:
+			if r.cells++; r.cells > maxCells {
+				return i, errWide
+			}
+		}
 	}
 	return n, err
 }

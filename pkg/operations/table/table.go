@@ -26,6 +26,7 @@ const (
 	MaxRows    = 1_000_000 // without the header
 	maxName    = 200       // bytes of the name of a column
 	maxLine    = 4 << 20   // bytes of a row of CSV, which can be several lines
+	maxCells   = 20_000    // of a row of CSV: each of them takes memory, also without a byte in it
 )
 
 // Format is how a file is written.
