@@ -99,7 +99,7 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 	trimmed := strings.TrimSpace(text)
 	if k == Seen {
-		trimmed = text // a text with spaces around a number is none, and stays as it is
+		trimmed = text // spaces around a number make it a text, which stays as it is
 	}
 	if trimmed == "null" && k != Text && k != Time {
 		return json.RawMessage("null"), ""
