@@ -98,8 +98,8 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 // parse returns the value of a cell.
 func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 	trimmed := strings.TrimSpace(text)
-	if k == Seen {
-		trimmed = text // spaces around a number make it a text, which stays as it is
+	if k == Seen && trimmed != text {
+		k = Text // spaces around a number make it a text, which stays as it is
 	}
 	if trimmed == "null" && k != Text && k != Time {
 		return json.RawMessage("null"), ""

@@ -190,7 +190,7 @@ func TestCellsBecomeValues(t *testing.T) {
 		{table.AsJSON, `1,"x":2`, "!this is no JSON"}, {table.AsJSON, `"a","value":2`, "!this is no JSON"},
 		{table.Seen, "5", "5"}, {table.Seen, "-5", "-5"}, {table.Seen, "'-5", `"-5"`}, {table.Seen, "true", "true"},
 		{table.Seen, "truth", `"truth"`}, {table.Seen, `{"a":1}`, `{"a":1}`}, {table.Seen, "5 apples", `"5 apples"`},
-		{table.Seen, " 5", `" 5"`}, {table.Seen, "null", "null"}, {table.Seen, "null ", `"null "`},
+		{table.Seen, " 5", `" 5"`}, {table.Seen, "5 ", `"5 "`}, {table.Seen, "null", "null"}, {table.Seen, "null ", `"null "`},
 	} {
 		info, err := table.Inspect(strings.NewReader("a,b\n"+quoted(c.cell)+",x\n"), "a.csv", 0)
 		if err != nil {
