@@ -293,7 +293,7 @@ func TestTheRuleTesterOfTheConsole(t *testing.T) {
 		{[]string{"operation", "delete", "user", "root@example.com"}, 200, []string{"denied"}},
 		{[]string{"operation", "delete", "user", "root@example.com", "aal", "2"}, 200, []string{"allowed"}},
 		{[]string{"rule", "user == null"}, 200, []string{"allowed", "Tried rule"}},
-		{[]string{"rule", "user == nul"}, 400, []string{"in the rule at 1:9", "undeclared reference"}},
+		{[]string{"rule", "user == nul"}, 400, []string{"In the rule at 1:9", "undeclared reference"}},
 		{[]string{"rule", "user.a = 1"}, 400, []string{"write == to compare"}},
 		{[]string{"rule", "linked.liste.a == 1"}, 400, []string{"did you mean list"}},
 		{[]string{"rule", strings.Repeat("true && ", 2000) + "true"}, 400, []string{"longer than"}},
