@@ -70,13 +70,11 @@ for (const type of ['htmx:beforeSwap', 'htmx:oobBeforeSwap']) {
     if (part.id && at >= 0) left = { part: part.id, at, name: nameOf(document.activeElement) };
   });
 }
-for (const type of ['htmx:afterSettle', 'htmx:oobAfterSwap']) {
-  document.addEventListener(type, () => {
-    if (left && document.activeElement === document.body) {
-      const all = stops(document.getElementById(left.part) ?? document.getElementById('main'));
-      const same = all.find((one) => nameOf(one) === left.name) ?? all[Math.min(left.at, all.length - 1)];
-      same?.focus({ preventScroll: true });
-    }
-    if (type === 'htmx:afterSettle') left = undefined;
-  });
-}
+document.addEventListener('htmx:afterSettle', () => {
+  if (left && document.activeElement === document.body) {
+    const all = stops(document.getElementById(left.part) ?? document.getElementById('main'));
+    const same = all.find((one) => nameOf(one) === left.name) ?? all[Math.min(left.at, all.length - 1)];
+    same?.focus({ preventScroll: true });
+  }
+  left = undefined;
+});

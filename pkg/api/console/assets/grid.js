@@ -192,7 +192,8 @@ if (cells) {
     const cell = event.target.closest('td[data-edit]');
     if (cell && !event.target.closest('input, select')) begin(cell);
   });
-  body.addEventListener('click', (event) => {
+  // Where the button goes down counts, as it does for the focus that the browser sets.
+  body.addEventListener('mousedown', (event) => {
     const cell = event.target.closest('td, th');
     if (cell && !event.target.closest('a, input, select')) focusCell(cell);
   });
