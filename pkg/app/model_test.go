@@ -283,7 +283,7 @@ func TestTheRuleTesterOfTheConsole(t *testing.T) {
 		{[]string{"user", "none@example.com"}, 400, []string{"there is no such user"}},
 		{[]string{"uuid", ""}, 400, []string{"get needs the uuid"}},
 		{[]string{"uuid", "nothing"}, 400, []string{"has no object"}},
-		{[]string{"operation", "drop"}, 400, []string{"choose an operation"}},
+		{[]string{"operation", "drop"}, 400, []string{"Choose an operation"}},
 		{[]string{"operation", "update", "user", "ann@example.com", "input", "[1]"}, 400, []string{"expected a JSON object"}},
 		{[]string{"operation", "update", "user", "ann@example.com", "input", `{"title":"locked"}`}, 200,
 			[]string{"denied", "&#34;locked&#34;"}},
