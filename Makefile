@@ -44,9 +44,9 @@ run: build ## Serve config/belfry.yaml (CONFIG=FILE for another)
 	bin/belfry serve --config $(CONFIG)
 
 # Code that waits for the network, or runs at the start or for a command only. Without inlining it makes belfry 5.6 MB smaller.
-COLD  := archive/tar cel.dev/cel-go/parser crypto/x509 encoding/asn1 encoding/csv encoding/gob encoding/xml github.com/alecthomas github.com/antlr4-go github.com/aws github.com/blevesearch/geo github.com/boombuler \
-         github.com/caddyserver github.com/cockroachdb/errors github.com/cockroachdb/redact github.com/coreos \
-         github.com/fxamacker github.com/getsentry github.com/go-jose github.com/go-viper github.com/go-webauthn github.com/gogo github.com/google/go-tpm \
+COLD  := archive/tar cel.dev/cel-go/checker cel.dev/cel-go/common/cost cel.dev/cel-go/common/stdlib cel.dev/cel-go/parser crypto/x509 encoding/asn1 encoding/csv encoding/gob encoding/xml github.com/alecthomas github.com/antlr4-go github.com/aws github.com/blevesearch/geo github.com/blevesearch/zapx/v11 github.com/blevesearch/zapx/v12 github.com/blevesearch/zapx/v13 github.com/blevesearch/zapx/v14 github.com/blevesearch/zapx/v15 github.com/boombuler \
+         github.com/caddyserver github.com/cockroachdb/errors github.com/cockroachdb/redact github.com/coreos github.com/dlclark \
+         github.com/felixge github.com/fxamacker github.com/gabriel-vasile github.com/getsentry github.com/go-jose github.com/go-viper github.com/go-webauthn github.com/gogo github.com/google/go-tpm \
          github.com/grpc-ecosystem github.com/json-iterator github.com/klauspost/cpuid github.com/libdns github.com/mholt github.com/miekg github.com/nats-io/jwt \
          github.com/oschwald github.com/pquerna github.com/prometheus/procfs github.com/trustelem github.com/wneessen github.com/xdg-go \
          go.etcd.io go.mongodb.org/mongo-driver/v2/internal go.mongodb.org/mongo-driver/v2/mongo go.mongodb.org/mongo-driver/v2/x/mongo \

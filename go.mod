@@ -75,6 +75,8 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
+require github.com/gabriel-vasile/mimetype v1.4.16
+
 require (
 	cel.dev/expr v0.25.2 // indirect
 	github.com/DataDog/zstd v1.5.7 // indirect

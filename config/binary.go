@@ -14,6 +14,8 @@ type Binary struct {
 	BinaryExpose `key:"expose"`
 	// store to properties; nil is any property that the server does not set
 	Map map[string][]string `key:"map" names:"any" list:"names" is:"ownProperty"`
+	// media types that uploads may have, by their content; nil is any, as the client says
+	Types []string `key:"types" list:"words" is:"mediaRange"`
 	// bytes of one file
 	MaxSize int64 `key:"maxSize" is:"size 1024TiB" default:"10MiB"`
 	// how long a content without references is kept

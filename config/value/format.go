@@ -82,7 +82,7 @@ var formats = map[string]func(p []string) Format{
 	"textField": plain(parseTextField), "indexField": plain(parseIndexField), "copied": plain(parseCopied),
 	"aggregate": plain(parseAggregate),
 	"route":     plain(parseRoute), "subfolder": plain(parseSubfolder), "sender": plain(parseSender),
-	"cookie":  plain(parseCookieName),
+	"cookie": plain(parseCookieName), "mediaRange": plain(parseMediaRange),
 	"address": plain(Address), "addressOrNone": plain(parseOptionalAddress), "network": plain(parsePrefix),
 	"host": plain(parseHost), "servedHost": plain(parseServedHost), "domain": plain(Domain),
 	"localName": plain(LocalName), "rpID": plain(RPID),

@@ -86,6 +86,10 @@ func TestFormats(t *testing.T) {
 		"ownProperty": {"a": "a",
 			"uuid": "!expected a property of your own; uuid, created and updated are set by the server"},
 		"textField": {"a.b": "a.b", "a.": "!expected a property, or one of the object in it such as address.city"},
+		"mediaRange": {"Image/*": "image/*", "application/pdf": "application/pdf", "text/markdown": "text/markdown",
+			"*/*":      "!all types are what a service takes without the key: leave it out",
+			"png":      "!expected a media type, as application/pdf, or all of a kind, as image/*",
+			"image/no": "!files of the type image/no are not recognized by their content"},
 		"rpID": {"A.example": "a.example", "10.0.0.1": "!expected a domain such as example.com, without scheme " +
 			"and port: passkeys are not bound to addresses"},
 		"host": {"smtp.example.com": "smtp.example.com", "a b": "!expected a host such as smtp.example.com"},

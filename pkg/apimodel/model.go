@@ -57,6 +57,7 @@ type Files struct {
 	Name, ID string
 	URL      string
 	Restrict config.BinaryRestrict
+	Types    []string // that uploads may have; nil: any
 	MaxSize  int64
 	Signed   bool                // readers are redirected to the storage
 	Places   map[string][]string // nil: any property
@@ -211,8 +212,9 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 func filesOf(c *config.Config, name string) Files {
 	b := c.Binaries[name]
 	f := Files{
-		Name: name, ID: Identifier(name), URL: b.URL, Restrict: b.Restrict, MaxSize: b.MaxSize,
-		Signed: b.S3 != nil && b.S3.Presign > 0, Places: b.Map,
+		Name: name, ID: Identifier(name), URL: b.URL, Restrict: b.Restrict, Types: b.Types,
+		MaxSize: b.MaxSize,
+		Signed:  b.S3 != nil && b.S3.Presign > 0, Places: b.Map,
 	}
 	for _, store := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[store]

@@ -254,6 +254,8 @@ binaries: {binary: {map: {Books: [covers], Marks: [covers]}}}
 		"the service is removed": {"Books", "b1", before(text, "binaries:"), http.StatusNotFound},
 		"the file is too large": {"Books", "b1", strings.Replace(text, "binary: {map:", "binary: {maxSize: 4B, map:", 1),
 			http.StatusRequestEntityTooLarge},
+		"the file has another type": {"Books", "b1", strings.Replace(text, "binary: {map:",
+			"binary: {types: [image/*], map:", 1), http.StatusUnsupportedMediaType},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p.reload(a, text)

@@ -72,6 +72,7 @@ binaries:
     folder: files
     map: {Books: [cover]}
     expose: {url: /files, restrict: {get: false}}
+    types: [image/*]
     quota: {user: 1GiB}
   bucket:
     type: S3Storage

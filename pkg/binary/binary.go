@@ -104,6 +104,10 @@ type Options struct {
 	// Nil means any property that the server does not own.
 	Properties map[string][]string
 
+	// Types are the media types that uploads may have, as mediatype.Judge finds them. Nil means any type, which the
+	// client names.
+	Types []string
+
 	Quotas *store.Store // opened with QuotasOptions; services may share it; nil: no quotas
 	Quota  Quota        // of each caller
 	// which the new one replaces; its accounts continue if the quota is the same; may be nil
@@ -129,6 +133,7 @@ type Service struct {
 	entries      entryTable
 	storage      driver.Storage
 	properties   map[string][]string
+	types        []string
 	quotas       *quotas // nil: none
 	maxSize      int64
 	grace        time.Duration
@@ -143,7 +148,8 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		name: o.Name, set: o.Set, entries: entryTable{store: o.Contents, service: o.Name}, storage: o.Storage,
-		maxSize: o.MaxSize, grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
+		types: slices.Clone(o.Types), maxSize: o.MaxSize,
+		grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
 		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep,
 		serving: o.Serving,
 	}
@@ -185,6 +191,9 @@ func (s *Service) Name() string { return s.name }
 // Properties returns the properties of a store that binaries may be attached
 // to, as Options.Properties names them.
 func (s *Service) Properties(store string) []string { return s.properties[store] }
+
+// Types returns the media types that uploads may have; nil: any.
+func (s *Service) Types() []string { return s.types }
 
 // Get returns the record at a place. NotFound if there is no record, or if the binary
 // belongs to another service; Unauthenticated or Denied by the policy of get;

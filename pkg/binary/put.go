@@ -100,6 +100,7 @@ func (s *Service) attachableAt(ctx context.Context, st *store.Store, o store.Sto
 //	Mismatch                  IfRevision or Digest differs
 //	Conflict                  the property has another value, or fewer binaries than the index
 //	TooLarge                  the body or the object exceeds its limit
+//	Unsupported               the service does not take files of this type
 //	Limited                   the caller has used up the quota
 //	Invalid                   the body does not have the announced size, or the schema refuses the record
 //	Unauthenticated, Denied   the policy of update refuses
@@ -137,6 +138,10 @@ func (s *Service) write(ctx context.Context, up Upload, in *incoming) (_ Result,
 	if s.maxSize > 0 && in.size > s.maxSize {
 		return Result{}, s.tooLarge()
 	}
+	media, err := s.typeOf(up, in)
+	if err != nil {
+		return Result{}, err
+	}
 	defer func() {
 		if err != nil {
 			// The content may have been committed without a record.
@@ -148,7 +153,7 @@ func (s *Service) write(ctx context.Context, up Upload, in *incoming) (_ Result,
 		return Result{}, err
 	}
 	record := Record{
-		Hash: in.hash, Name: cleanName(up.Name), Size: in.size, Mimetype: cleanType(up.Mimetype),
+		Hash: in.hash, Name: cleanName(up.Name), Size: in.size, Mimetype: cleanType(media),
 		Created: timestamp(s.now()), Metadata: up.Metadata,
 	}
 	w := written{place: up.Place, record: record.encode()}

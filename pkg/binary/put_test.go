@@ -12,7 +12,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 
+	"belfry/internal/mediatype"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
@@ -264,6 +266,48 @@ func TestUploadMustMatchItsHeaders(t *testing.T) {
 	up.IfRevision = f.object("Books", book).Revision
 	_, err := f.Put(t.Context(), up)
 	f.must(err)
+}
+
+// A service with types takes a file by its content, as soon as enough of it has come, whatever the client says.
+func TestTypesAreJudgedByTheContent(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, options{service: func(o *binary.Options) { o.Types = []string{"image/*", "text/markdown"} }})
+	book := f.save("Books", `{}`)
+	const picture = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
+	page := "<!DOCTYPE html>" + strings.Repeat(" ", mediatype.Start)
+	for name, x := range map[string]struct {
+		body     io.Reader
+		declared string
+		want     string // "" if it is refused
+	}{
+		"a picture":               {strings.NewReader(picture), "image/png", "image/png"},
+		"as bytes":                {strings.NewReader(picture), "application/octet-stream", "image/png"},
+		"byte by byte":            {iotest.OneByteReader(strings.NewReader(picture)), "image/gif", "image/png"},
+		"Markdown":                {strings.NewReader("# Soup"), "text/markdown; charset=utf-8", "text/markdown; charset=utf-8"},
+		"a page":                  {io.MultiReader(strings.NewReader(page), unreadBody{t}), "image/png", ""},
+		"a page byte by byte":     {io.MultiReader(iotest.OneByteReader(strings.NewReader(page[:mediatype.Start])), unreadBody{t}), "image/png", ""},
+		"a short page":            {strings.NewReader(page[:20]), "text/markdown", ""},
+		"a picture after a page":  {strings.NewReader(page + picture), "image/png", ""},
+		"a document":              {strings.NewReader("%PDF-1.7"), "image/png", ""},
+		"nothing":                 {strings.NewReader(""), "image/png", ""},
+		"a text that says a type": {strings.NewReader("hello"), "image/png", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := upload(photo(book, binary.Append), "")
+			up.Body, up.Size, up.Mimetype = x.body, -1, x.declared
+			if x.want == "" {
+				before := len(f.photos(book))
+				f.refused(t.Context(), up, errs.Unsupported)
+				if got := len(f.photos(book)); got != before {
+					t.Errorf("%d files, %d before", got, before)
+				}
+				return
+			}
+			if got, err := f.Put(t.Context(), up); err != nil || got.Mimetype != x.want {
+				t.Errorf("%q, %v", got.Mimetype, err)
+			}
+		})
+	}
 }
 
 type broken struct{ err error }

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 
+	"belfry/internal/mediatype"
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
 )
@@ -15,8 +17,9 @@ import (
 // incoming is a staged content with its hash and size.
 type incoming struct {
 	driver.Staged
-	hash string
-	size int64
+	hash  string
+	size  int64
+	start []byte // of the content, by which its type is judged
 }
 
 // bufferSize is how many bytes of a body are read at once.
@@ -71,6 +74,9 @@ func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation
 			return wrongSize(up.Size)
 		}
 		if n > 0 {
+			if err := s.judge(up, in, buffer[:n]); err != nil {
+				return err
+			}
 			more := int64(n)
 			if up.Size >= 0 {
 				more = 0
@@ -93,8 +99,38 @@ func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation
 	if up.Size >= 0 && in.size != up.Size {
 		return wrongSize(up.Size)
 	}
+	if _, err := s.typeOf(up, in); err != nil {
+		return err
+	}
 	in.hash = hex.EncodeToString(sum.Sum(nil))
 	return checkDigest(up.Digest, in.hash)
+}
+
+// judge keeps the start of a content, and refuses its type as soon as enough of it has come.
+func (s *Service) judge(up Upload, in *incoming, more []byte) error {
+	missing := mediatype.Start - len(in.start)
+	if missing <= 0 {
+		return nil
+	}
+	in.start = append(in.start, more[:min(missing, len(more))]...)
+	if len(in.start) < mediatype.Start {
+		return nil // the end may be what comes next
+	}
+	_, err := s.typeOf(up, in)
+	return err
+}
+
+// typeOf returns the type of a content that has come: Unsupported if the service does not take it.
+func (s *Service) typeOf(up Upload, in *incoming) (string, error) {
+	if s.types == nil {
+		return up.Mimetype, nil
+	}
+	media, ok := mediatype.Judge(in.start, up.Mimetype, s.types)
+	if !ok {
+		return "", errs.New(errs.Unsupported, "by its content the file is %s, and this place takes %s", media,
+			strings.Join(s.types, ", "))
+	}
+	return media, nil
 }
 
 // bodyError gives an error of a body a kind: its own, or Canceled, since the

@@ -55,7 +55,8 @@ func ParseCount(text string) (CountMode, error) {
 func (p *listPage) counting() *listScan {
 	of := &p.scan
 	rule := listRule{scope: of.rule.scope, selection: of.rule.selection}
-	c := &listScan{lister: of.lister, call: of.call, plan: of.plan, rule: rule, limit: MaxPage, keys: of.keys}
+	c := &listScan{lister: of.lister, call: of.call, plan: of.plan, rule: rule, limit: MaxPage, keys: of.keys,
+		most: of.most}
 	if p.backward {
 		c.plan = p.reversePlan
 	}

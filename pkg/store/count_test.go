@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,34 @@ func TestCountsTellNothingOfWhatIsHidden(t *testing.T) {
 	users := all.WithOptions(func(o *store.Options) { o.Policy = compile(t, policy.Rules{List: "user != null"}) })
 	_, err := users.List(client(t.Context()), store.ListOptions{Count: store.CountExact})
 	kind(t, err, errs.Unauthenticated)
+}
+
+// TestAListReadsAsManyObjectsAsItsCallerAllows: the page ends there with a cursor, and the count says at least.
+func TestAListReadsAsManyObjectsAsItsCallerAllows(t *testing.T) {
+	s, _ := open(t, store.Options{Indexes: []query.Index{query.NewIndex([]string{"n"}), query.NewIndex([]string{"m"})}})
+	for i := range 60 {
+		save(t, s, fmt.Sprintf("n%03d", i), fmt.Sprintf(`{"n":%d,"m":%d}`, i, i%30))
+	}
+	o := store.ListOptions{Filter: "n >= 0 && m == 29", Sort: "n", MaxReads: 20, Count: store.CountExact}
+	var found []string
+	for pages := 1; ; pages++ {
+		page, err := s.List(t.Context(), o)
+		if err != nil || pages > 4 {
+			t.Fatal(pages, err)
+		}
+		if o.Cursor == "" && (page.Count.Accuracy != store.AtLeast || len(page.Objects) != 0) {
+			t.Errorf("%+v of %+v", page.Count, page.Objects)
+		}
+		for _, x := range page.Objects {
+			found = append(found, x.UUID)
+		}
+		if o.Cursor, o.Count = page.Next, ""; o.Cursor == "" {
+			break
+		}
+	}
+	if !slices.Equal(found, []string{"n029", "n059"}) {
+		t.Error(found)
+	}
 }
 
 // TestACountReadsOnlySoMuch: a count whose objects must be read says that there are at least so many.

@@ -35,6 +35,7 @@ type ListOptions struct {
 
 	MaxBytes int // of the encoded page; 0: MaxPageBytes. An object that is larger is a page alone
 	MaxKeys  int // that are compared at most where indexes are intersected, and that are counted; 0: the most
+	MaxReads int // objects that are read at most, for the page and for the count; 0: the most
 }
 
 // List is a page of objects. Before the last page it can be shorter than the limit,

@@ -50,7 +50,8 @@ func (l *lister) makePage(ctx context.Context, r *listRequest) (List, error) {
 		return List{}, errs.New(errs.Invalid, "limit must be 1 to %d, not %d", MaxPage, limit)
 	}
 	p := &listPage{
-		scan:   listScan{lister: l, call: r.call, plan: plan, limit: limit, keys: r.MaxKeys},
+		scan: listScan{lister: l, call: r.call, plan: plan, limit: limit, keys: r.MaxKeys,
+			most: r.MaxReads},
 		fields: r.fields, size: newPageBytes(r.MaxBytes),
 	}
 	if p.scan.rule.scope, err = l.authorize(ctx, r.call); err != nil {

@@ -31,6 +31,7 @@ type listScan struct {
 	rule   listRule
 	limit  int // objects of a page
 	keys   int // that are compared at most, and counted; 0: the most
+	most   int // objects that are read; 0: the most
 	ranges []*rangeScan
 	reads  int           // objects that were popped
 	bytes  int           // of their bodies
@@ -66,7 +67,9 @@ func (l *listScan) readsUnlisted() bool {
 }
 
 // isAtLimit reports whether as much was read as one list may.
-func (l *listScan) isAtLimit() bool { return l.reads >= maxListReads || l.bytes >= maxReadBytes }
+func (l *listScan) isAtLimit() bool {
+	return l.reads >= cmp.Or(l.most, maxListReads) || l.bytes >= maxReadBytes
+}
 
 // mayHaveMore reports whether there may be another object.
 func (l *listScan) mayHaveMore() bool {

@@ -137,7 +137,7 @@ func (v bulkView) refuse(r *request, info StoreInfo, q bulk.Request, err error) 
 // matching adds the objects that match.
 func (p *bulkPage) matching(ctx context.Context, st *store.Store, names *namer) error {
 	page, err := st.List(ctx, store.ListOptions{Filter: p.Request.Filter, Words: p.Request.Words, Limit: maxSamples,
-		MaxBytes: maxListBytes, MaxKeys: maxListKeys, Count: store.CountExact})
+		MaxBytes: maxListBytes, MaxKeys: maxListKeys, MaxReads: maxListReads, Count: store.CountExact})
 	if err != nil {
 		return err
 	}

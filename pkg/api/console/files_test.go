@@ -18,7 +18,7 @@ import (
 )
 
 // startShelf is a library whose books have covers, and hidden files.
-func startShelf(t *testing.T) *library {
+func startShelf(t *testing.T, types ...string) *library {
 	t.Helper()
 	contents := binary.ContentsOptions("Contents")
 	o := stores(t,
@@ -33,6 +33,7 @@ func startShelf(t *testing.T) *library {
 	o.Files = []*binary.Service{binary.New(binary.Options{
 		Name: "Covers", Set: o.Set, Contents: o.Set.Store("Contents"), Storage: storage,
 		Properties: map[string][]string{"Books": {"covers", "margin"}}, MaxSize: 1 << 20,
+		Types: types,
 	})}
 	return &library{fixture: start(t, console.Options{Objects: o}), set: o.Set}
 }
@@ -49,6 +50,18 @@ func (l *library) upload(token, path, name, kind, content string) apitest.Reply 
 	l.Must(err)
 	l.Must(w.Close())
 	return l.send("POST", token, path, b.String(), "Content-Type", "", "Content-Type", w.FormDataContentType())
+}
+
+// The page of an object says which files can be added, and so does the refusal of another one.
+func TestTheTypesOfFilesAreShown(t *testing.T) {
+	t.Parallel()
+	l := startShelf(t, "image/*", "application/pdf")
+	_, err := l.set.Store("Books").Save(t.Context(), object.Object{}, "emma")
+	l.Must(err)
+	shows(t, is(t, l.get(l.Admin, emma), http.StatusOK), `accept="image/*, application/pdf"`)
+	shows(t, is(t, l.upload(l.Admin, emma+"/files/covers", "a.png", "image/png", "<!DOCTYPE html>"),
+		http.StatusUnsupportedMediaType), "by its content the file is text/html", "image/*, application/pdf")
+	leads(t, l.upload(l.Admin, emma+"/files/covers", "a.pdf", "image/png", "%PDF-1.7"), emma)
 }
 
 func TestFilesOfObjects(t *testing.T) {

@@ -177,7 +177,8 @@ func (v *objectsView) countAll(ctx context.Context) []storeRow {
 const (
 	listPage     = 50
 	maxListBytes = 1 << 20
-	maxListKeys  = 10_000 // of indexes that a page intersects, which takes a part of 100 ms
+	maxListKeys  = 20_000 // of indexes that a page intersects, which takes a part of 100 ms
+	maxListReads = 2000   // objects that a page reads for those that match
 )
 
 // valueAt returns the value of a field, which an index may name: one of the object in a field, too.

@@ -22,6 +22,7 @@ import (
 // fileList is the files of a property of an object.
 type fileList struct {
 	Property, Service string
+	Accept            string // media types that can be added; "" for all
 	Records           []binary.Record
 	Shown             []shownFile // the same, for a page
 }
@@ -38,7 +39,8 @@ func (v *objectsView) filesOf(info StoreInfo, st *store.Store, o store.Stored) (
 			if st.Rules().Hidden(property) {
 				continue
 			}
-			f := fileList{Property: property, Service: service.Name()}
+			f := fileList{Property: property, Service: service.Name(),
+				Accept: strings.Join(service.Types(), ", ")}
 			if records := decoded[property]; records != nil {
 				if err := json.Unmarshal(records, &f.Records); err != nil {
 					return nil, errs.Wrap(err, errs.Internal, "the records of %s of %s", property, o.UUID)

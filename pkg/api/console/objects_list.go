@@ -81,7 +81,8 @@ func (v gridView) list(r *request) error {
 	}
 	options := store.ListOptions{
 		Words: f.Words, Filter: f.Filter, Sort: f.Sort, Limit: listPage, Cursor: query.Get("cursor"),
-		Before: query.Get("before"), MaxBytes: maxListBytes, MaxKeys: maxListKeys, Explain: true,
+		Before: query.Get("before"), MaxBytes: maxListBytes, MaxKeys: maxListKeys, MaxReads: maxListReads,
+		Explain: true,
 	}
 	if mode := query.Get("count"); mode != "" {
 		options.Count, err = store.ParseCount(mode)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"belfry/internal/ordered"
 	"belfry/pkg/apimodel"
@@ -14,7 +15,11 @@ import (
 
 // Operations adds the operations of a binary service.
 func Operations(set *op.Set, f apimodel.Files, h *Handler) {
-	set.Tag("Files: "+f.Name, fmt.Sprintf("Files of objects, of at most %d bytes each.", f.MaxSize))
+	about := fmt.Sprintf("Files of objects, of at most %d bytes each.", f.MaxSize)
+	if f.Types != nil {
+		about += " By their content they are " + strings.Join(f.Types, ", ") + "; others are 415."
+	}
+	set.Tag("Files: "+f.Name, about)
 	const place = "/{" + storeParam + "}/{" + httpkit.UUIDParam + "}/{" + propertyParam + "}/{" + indexParam + "}"
 	if !f.Restrict.Create {
 		addUpload(set, f, f.URL+upload+place, h.put)

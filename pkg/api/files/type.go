@@ -4,6 +4,7 @@ import (
 	"mime"
 	"strings"
 
+	"belfry/internal/mediatype"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
@@ -39,7 +40,7 @@ func mediaType(given string) (string, error) {
 	if err != nil || !strings.Contains(media, "/") || strings.Contains(media, "*") {
 		return "", malformedType()
 	}
-	formatted := mime.FormatMediaType(binary.RegisteredType(media), params)
+	formatted := mime.FormatMediaType(mediatype.Registered(media), params)
 	if formatted == "" || len(formatted) > binary.MaxMimetype {
 		return "", malformedType()
 	}

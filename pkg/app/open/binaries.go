@@ -64,7 +64,7 @@ func Services(p *plan.Plan, storages map[string]storage.Storage, set *store.Set,
 		}
 		all[name] = binary.New(binary.Options{
 			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
-			Properties: b.Map, MaxSize: b.MaxSize, Grace: b.Grace,
+			Properties: b.Map, Types: b.Types, MaxSize: b.MaxSize, Grace: b.Grace,
 			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics,
 			Previous: before[name], Serving: current,
 		})

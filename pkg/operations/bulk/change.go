@@ -120,9 +120,14 @@ func Run(ctx context.Context, st *store.Store, q Request, guard Guard, h Host) (
 	return t.end(), err
 }
 
+// lister lists objects, as a *store.Store does.
+type lister interface {
+	List(ctx context.Context, o store.ListOptions) (store.List, error)
+}
+
 // targets returns the objects of a request. Those that match are found before the first is changed, since a change may
 // move them in the order of the list. They are changed only at the revision at which they matched.
-func (q Request) targets(ctx context.Context, st *store.Store, t *tally) (all []target, more bool, err error) {
+func (q Request) targets(ctx context.Context, st lister, t *tally) (all []target, more bool, err error) {
 	if !q.All {
 		seen := map[string]bool{}
 		for _, uuid := range q.UUIDs() {
