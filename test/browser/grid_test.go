@@ -50,6 +50,7 @@ func TestGrid(t *testing.T) {
 		{"views", f.testGridViews},
 		{"keyboard", f.testGridKeyboard},
 		{"editing", f.testGridEditing},
+		{"leaving", f.testGridLeaving},
 		{"columns", f.testGridColumns},
 		{"filters", f.testGridFilters},
 		{"several", f.testGridSeveral},

@@ -136,7 +136,7 @@ func TestAFileIsImportedInTheConsole(t *testing.T) {
 	leads(t, l.post(l.Admin, tasks+"/import/run", mapped.Encode()), tasks+"/import")
 	r = is(t, l.get(l.Admin, tasks+"/import"), http.StatusOK)
 	shows(t, r, "<dt>Would be created</dt><dd>1</dd>", "<dt>Would be refused</dt><dd>1</dd>", "Nothing is written.",
-		`<td class="num">3</td><td>YEAR</td>`, "this is no number", `name="step" value="import"`)
+		`<td class="num">3</td><td>YEAR</td>`, "expected a number such as", `name="step" value="import"`)
 	if there, err := l.set.Store("Tasks").Exists(t.Context(), "a"); there || err != nil {
 		t.Fatalf("the check has written: %t %v", there, err)
 	}
@@ -181,11 +181,11 @@ func TestAMappingThatCannotBe(t *testing.T) {
 		"to=total&to=&kind=&kind=&existing=skip":      "belfry keeps the field total itself",
 		"to=_x&to=created&kind=&kind=&existing=skip":  "belfry keeps the field created itself",
 		"to=title&to=&kind=none&kind=&existing=skip":  "choose what its cells are",
-		"to=&to=&kind=&kind=&existing=skip":           "choose fields for the columns first",
-		"to=title&to=&kind=&kind=&existing=overwrite": "choose what is to be done with objects that exist",
-		"to=title&kind=&existing=skip":                "the form is not about this file",
-		"to=title&to=&kind=&existing=skip":            "the form is not about this file",
-		"existing=skip&step=import":                   "choose fields for the columns first",
+		"to=&to=&kind=&kind=&existing=skip":           "Choose fields for the columns first",
+		"to=title&to=&kind=&kind=&existing=overwrite": "Choose what is to be done with objects that exist",
+		"to=title&kind=&existing=skip":                "The form is not about this file",
+		"to=title&to=&kind=&existing=skip":            "The form is not about this file",
+		"existing=skip&step=import":                   "Choose fields for the columns first",
 	} {
 		r := is(t, l.post(l.Admin, tasks+"/import/run", form+waits), http.StatusBadRequest)
 		shows(t, r, says, `name="to"`)
@@ -206,11 +206,11 @@ func TestFilesThatCannotBeImported(t *testing.T) {
 	t.Parallel()
 	l, v := startImports(t)
 	for _, c := range []struct{ name, content, says string }{
-		{"a.csv", "", "the file is empty"},
-		{"", "a\n1\n", "choose a file first"},
-		{"a.csv", "a,b\n1,caf\xe9\n", "line 2 is not UTF-8"},
+		{"a.csv", "", "The file is empty"},
+		{"", "a\n1\n", "Choose a file first"},
+		{"a.csv", "a,b\n1,caf\xe9\n", "Line 2 is not UTF-8"},
 		{"a.csv", "a,\x00\n", "NUL"},
-		{"a.csv", "a\n\"x\ny\n", "line 2 opens a quote that nothing closes"},
+		{"a.csv", "a\n\"x\ny\n", "Line 2 opens a quote that nothing closes"},
 		{"a.csv", "<b>,<b>\n1,2\n", "&lt;b&gt;"},
 		{"a.json", "[{\"a\":1}", "cut off"},
 	} {

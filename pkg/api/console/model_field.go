@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"belfry/pkg/api/console/form"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
+	"belfry/pkg/object"
 )
 
 // fieldSchema describes what the form of a field has.
@@ -107,6 +109,8 @@ func (v *modelEdit) field(r *request, d *ModelDocument) (*modelForm, error) {
 		if err != nil {
 			return nil, err
 		}
+		shown, _ := o.Get("name").(string)
+		f.part = "/properties" + object.Pointer(cmp.Or(name, shown))
 		if err := v.setFieldSchema(schema, name, o); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 // The form of a new store.
 const newStoreSchema = `{"type": "object", "required": ["name", "access"], "properties": {
 	"name": {"type": "string", "title": "Name", "description": "Such as Recipes. It is in events and in the configuration, and in lower case the path of the API."},
-	"access": {"title": "Who may do what", "enum": ["owner", "readers", "users", "nobody", "everyone"], "description": "owner: users create objects, which only they read and change. readers: everyone reads, users create, and change their own. users: all logged-in users do everything. nobody: only this console and services on the bus. everyone: also without a login. Rules can be changed later."},
+	"access": {"title": "Who may do what", "enum": ["owner", "readers", "users", "nobody", "everyone"], "description": "owner: users create objects, which only they change; others read an object while its public is true. readers: everyone reads, users create, and change their own. users: all logged-in users do everything. nobody: only this console and services on the bus. everyone: also without a login. Rules can be changed later."},
 	"http": {"type": "boolean", "title": "Served over HTTP", "description": "With lists and live events."},
 	"fields": {"type": "array", "title": "Fields", "description": "More can be added later, with bounds, choices and defaults.", "items": {"type": "object", "title": "Field", "required": ["name", "type"], "properties": {
 		"name": {"type": "string", "title": "Name"},
@@ -56,11 +56,11 @@ func (v *modelEdit) newStore(*request, *ModelDocument) (*modelForm, error) {
 	fields.Object("store").Set("enum", names)
 	f := &modelForm{Title: "New store", Back: Path + "/model", Done: Path + "/model", Topic: "configuration",
 		base: []byte(`{"access": "owner", "http": true, "fields": [{"name": "title", "type": "text", "required": true}]}`)}
-	if f.schema, err = form.New(encodeJSON(schema), form.Options{Legible: legible}); err != nil {
+	if f.schema, err = form.New(encodeJSON(schema), form.Options{Legible: legible, Boxes: true}); err != nil {
 		return nil, err
 	}
 	f.pointer = func(key string) string {
-		if parts := strings.SplitN(key, ".", 3); parts[0] == "stores" && len(parts) == 2 {
+		if parts := strings.SplitN(key, ".", 3); parts[0] == "stores" && len(parts) <= 2 {
 			return "/name"
 		}
 		return ""
@@ -166,6 +166,6 @@ func (v *modelEdit) newFields(sent, config *ordered.Object) (*ordered.Object, er
 
 // wrongField is the error for a value of a form.
 func wrongField(pointer, message string) error {
-	return &errs.Error{Kind: errs.Invalid, Message: "the form is not complete",
+	return &errs.Error{Kind: errs.Invalid, Message: "a field is missing, or has a value that can't be used",
 		Fields: []errs.Field{{Pointer: pointer, Message: message}}}
 }

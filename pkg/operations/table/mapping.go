@@ -107,7 +107,7 @@ func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 	switch k {
 	case Number:
 		if !number.MatchString(trimmed) {
-			return nil, "this is no number, as 1990 or -2.5: " + quoted(text)
+			return nil, "expected a number such as 1990 or -2.5, not " + quoted(text)
 		}
 		return json.RawMessage(trimmed), ""
 	case Boolean:
@@ -117,7 +117,7 @@ func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 		case "false", "0":
 			return json.RawMessage("false"), ""
 		}
-		return nil, "this is neither true nor false: " + quoted(text)
+		return nil, "expected true or false, not " + quoted(text)
 	case Time:
 		text = withZone(Plain(text))
 	case AsJSON:

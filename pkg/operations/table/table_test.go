@@ -180,9 +180,9 @@ func TestCellsBecomeValues(t *testing.T) {
 		{table.Text, "1990", `"1990"`}, {table.Text, "null", `"null"`}, {table.Text, "'=1+1", `"=1+1"`},
 		{table.Text, "''@x", `"'@x"`}, {table.Text, "'quoted'", `"'quoted'"`}, {table.Text, "", ""},
 		{table.Number, "12345678901234567890", "12345678901234567890"}, {table.Number, " -2.50e3 ", "-2.50e3"},
-		{table.Number, "1,5", "!this is no number"}, {table.Number, "007", "!this is no number"},
-		{table.Number, "null", "null"}, {table.Number, "NaN", "!this is no number"},
-		{table.Boolean, "TRUE", "true"}, {table.Boolean, "0", "false"}, {table.Boolean, "ja", "!this is neither"},
+		{table.Number, "1,5", "!expected a number"}, {table.Number, "007", "!expected a number"},
+		{table.Number, "null", "null"}, {table.Number, "NaN", "!expected a number"},
+		{table.Boolean, "TRUE", "true"}, {table.Boolean, "0", "false"}, {table.Boolean, "ja", "!expected true or false"},
 		{table.Time, "2026-01-02 03:04:05", `"2026-01-02T03:04:05Z"`},
 		{table.Time, "2026-01-02T03:04:05+02:00", `"2026-01-02T03:04:05+02:00"`},
 		{table.Time, "tomorrow", `"tomorrow"`}, // the schema refuses it

@@ -1,19 +1,6 @@
-// The list of the objects of a store: times of this place, editing in place, choosing rows, the keyboard, the widths of
+// The list of the objects of a store: editing in place, choosing rows, the keyboard, the widths of
 // columns, and saved filters. Without it the page still lists, filters and changes.
 'use strict';
-
-const localTime = (at) => {
-  const two = (n) => String(n).padStart(2, '0');
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` +
-    `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-};
-
-const showTimes = (within) => {
-  for (const time of within.querySelectorAll('time[datetime]')) {
-    const at = new Date(time.dateTime);
-    if (!Number.isNaN(at.getTime())) time.textContent = localTime(at);
-  }
-};
 
 // What this browser keeps of a type, by its name, which may be "constructor". It may be missing, or of another version.
 const kept = (key, type) => {
@@ -101,10 +88,11 @@ const begin = (cell) => {
   wrong.setAttribute('role', 'alert');
   cell.classList.add('editing');
   cell.replaceChildren(input, wrong);
-  if (facts.bounds) {
+  const hint = input.type === 'checkbox' ? 'Space changes it.' : facts.bounds;
+  if (hint) {
     const bounds = document.createElement('span');
     bounds.className = 'bounds';
-    bounds.textContent = facts.bounds;
+    bounds.textContent = hint;
     bounds.id = 'bounds-now';
     input.setAttribute('aria-describedby', bounds.id);
     wrong.before(bounds);
@@ -117,12 +105,15 @@ const begin = (cell) => {
     cell.classList.remove('editing', 'saving');
     cell.replaceChildren(...old);
   };
-  const save = async () => {
+  // The cell gets the focus, or one beside it, unless somebody has gone elsewhere meanwhile.
+  const isHere = () => document.activeElement === document.body || cell.contains(document.activeElement);
+  const save = async (step = 0) => {
     if (busy) return;
     const text = entry.read();
     if (text === before) {
+      const here = isHere();
       end();
-      focusCell(cell);
+      if (here) focusCell(row.cells[cell.cellIndex + step] ?? cell);
       return;
     }
     const body = new URLSearchParams({ field: cell.dataset.field, value: text, revision: row.dataset.revision });
@@ -140,8 +131,17 @@ const begin = (cell) => {
         const chosen = row.querySelector('input[name="uuid"]');
         if (chosen) next.querySelector('input[name="uuid"]').checked = chosen.checked;
         showTimes(next);
+        const here = isHere();
+        const now = row.contains(document.activeElement) && document.activeElement.closest('td, th');
+        if (!here && now?.classList?.contains('editing')) { // the others are replaced when that is saved
+          row.dataset.revision = next.dataset.revision;
+          cell.replaceWith(next.cells[at]);
+          return;
+        }
         row.replaceWith(next);
-        focusCell(next.cells[at]);
+        if (here) focusCell(next.cells[at + step] ?? next.cells[at]);
+        else if (now) focusCell(next.cells[now.cellIndex]);
+        else if (!focused?.isConnected) focusCell(next.cells[at], false);
         return;
       }
       const said = await reply.json();
@@ -158,9 +158,10 @@ const begin = (cell) => {
   input.addEventListener('keydown', (event) => {
     event.stopPropagation();
     if (event.key === 'Enter') { event.preventDefault(); save(); }
+    if (event.key === 'Tab') { event.preventDefault(); save(event.shiftKey ? -1 : 1); }
     if (event.key === 'Escape') { event.preventDefault(); end(); focusCell(cell); }
   });
-  if (input.type === 'checkbox') input.addEventListener('change', save);
+  if (input.type === 'checkbox') input.addEventListener('change', () => save());
   input.addEventListener('blur', () => { if (!wrong.textContent && cell.isConnected) save(); });
 };
 
@@ -197,7 +198,8 @@ if (cells) {
     const cell = event.target.closest('td[data-edit]');
     if (cell && !event.target.closest('input, select')) begin(cell);
   });
-  body.addEventListener('click', (event) => {
+  // Where the button goes down counts, as it does for the focus that the browser sets.
+  body.addEventListener('mousedown', (event) => {
     const cell = event.target.closest('td, th');
     if (cell && !event.target.closest('a, input, select')) focusCell(cell);
   });
