@@ -43,6 +43,14 @@ func (c *population) choose(name, file, content string) {
 	}
 }
 
+// runImport starts the run of a form for the file that waits.
+func (c *population) runImport(name string, form url.Values) {
+	c.Helper()
+	up, _ := c.app.wiring.views.Uploads().Of(c.user, name)
+	form.Set("file", up.ID)
+	c.submit(http.StatusSeeOther, "/console/objects/"+name+"/import/run", form)
+}
+
 func many(n int) string {
 	var b strings.Builder
 	b.WriteString("uuid,year,n\n")
@@ -72,7 +80,7 @@ func TestAFileIsImportedByTheProcess(t *testing.T) {
 	c := startPopulation(t)
 	c.choose("Items", "items.csv", "uuid,title,year\none,<b>One,1990\ntwo,Two,x\n")
 	form := url.Values{"to": {"uuid", "title", "year"}, "kind": {"", "", "number"}, "existing": {"skip"}}
-	c.submit(http.StatusSeeOther, "/console/objects/Items/import/run", form)
+	c.runImport("Items", form)
 	run, report := c.ended(console.ImportPath)
 	if run.Err != nil || report.Created != 1 || report.Refused != 1 || report.Refusals[0].Line != 3 {
 		t.Errorf("%+v %+v", run, report)
@@ -82,7 +90,7 @@ func TestAFileIsImportedByTheProcess(t *testing.T) {
 		t.Fatalf("the check has written: %t %v", there, err)
 	}
 	form.Set("step", "import")
-	c.submit(http.StatusSeeOther, "/console/objects/Items/import/run", form)
+	c.runImport("Items", form)
 	if run, report = c.ended(console.ImportPath); run.Err != nil || report.Created != 1 || run.By != "ada@example.com" {
 		t.Errorf("%+v %+v", run, report)
 	}
@@ -91,7 +99,7 @@ func TestAFileIsImportedByTheProcess(t *testing.T) {
 	}
 	// The schema of the store decides, as for each write.
 	c.choose("Children", "c.json", `[{"uuid":"a","birthday":"2000-01-01"},{"uuid":"b","title":"x"}]`)
-	c.submit(http.StatusSeeOther, "/console/objects/Children/import/run",
+	c.runImport("Children",
 		url.Values{"to": {"birthday", "uuid", "title"}, "existing": {"skip"}, "step": {"import"}})
 	if _, report = c.ended(console.ImportPath); report.Created != 1 || report.Refused != 1 ||
 		!strings.Contains(report.Refusals[0].Reason, "birthday") {
@@ -132,7 +140,7 @@ func TestAReloadEndsRunsOfTheConsole(t *testing.T) {
 func TestAStopEndsAnImport(t *testing.T) {
 	c := startPopulation(t)
 	c.choose("Items", "items.csv", many(200_000))
-	c.submit(http.StatusSeeOther, "/console/objects/Items/import/run", url.Values{"to": {"uuid", "year", "n"},
+	c.runImport("Items", url.Values{"to": {"uuid", "year", "n"},
 		"kind": {"", "number", "number"}, "existing": {"skip"}, "step": {"import"}})
 	runs := c.app.operation(console.ImportPath).Runs
 	kit.WaitFor(t, "the first objects", func() bool {

@@ -319,7 +319,7 @@ func TestFormsOfTheModelChangeNothingByThemselves(t *testing.T) {
 			t.Errorf("%s shows a secret", path)
 		}
 		sent := p.fill(http.StatusUnprocessableEntity)
-		if !strings.Contains(sent.words(), "nothing changes") {
+		if !strings.Contains(sent.words(), "Nothing changes") {
 			t.Errorf("%s: %s", path, sent.words())
 		}
 	}

@@ -242,7 +242,7 @@ func (f *fixture) testEditorOfTriedRules(t *testing.T) {
 	f.enter(t, "#test-rule", "isOwner &&\n  linked.cok.name == 'Ada'")
 	f.run(t, chromedp.KeyEvent(kb.Escape))
 	f.press(t, "Test")
-	f.shows(t, "in the rule at 2:")
+	f.shows(t, "In the rule at 2:")
 	f.underlined(t, "#test-rule", "linked")
 	f.good(t, "")
 }

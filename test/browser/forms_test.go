@@ -106,6 +106,7 @@ func (f *fixture) testFields(t *testing.T) {
 	}
 	f.press(t, "Create")
 	f.run(t, chromedp.WaitReady(chromedp.CSS(`form[data-unsaved="edited"]`))) // it has been sent, and is back
+	f.focusOn(t, "/title")
 	f.shows(t, "Not valid.")
 	f.good(t, "console-form-invalid")
 	f.fill(t, `[name="/title"]`, "Soup")

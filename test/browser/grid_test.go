@@ -50,10 +50,12 @@ func TestGrid(t *testing.T) {
 		{"views", f.testGridViews},
 		{"keyboard", f.testGridKeyboard},
 		{"editing", f.testGridEditing},
+		{"leaving", f.testGridLeaving},
 		{"columns", f.testGridColumns},
 		{"filters", f.testGridFilters},
 		{"several", f.testGridSeveral},
 		{"without a script", f.testGridWithoutScript},
+		{"left as it is", f.testGridUnchanged},
 	} {
 		t.Run(part.name, part.run)
 		f.checkComplaints(t)

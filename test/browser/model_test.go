@@ -54,6 +54,7 @@ func TestModel(t *testing.T) {
 		{"rules", f.testRuleTester},
 		{"rows", f.testModelRows},
 		{"faults", f.testModelFaults},
+		{"focus", f.testModelFocus},
 		{"undo", f.testModelUndo},
 		{"two admins", f.testTwoAdmins},
 		{"the end of a session", f.testModelEndedSession},

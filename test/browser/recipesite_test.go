@@ -178,7 +178,7 @@ func (s *site) testModel(t *testing.T) {
 	s.choose(t, "/fields/0/type", "integer")
 	s.addField(t, 1, "recipe", "reference")
 	s.choose(t, "/fields/1/store", "Recipes")
-	s.choose(t, "/fields/1/index", "Yes")
+	s.set(t, "/fields/1/index", "true")
 	s.addField(t, 2, "user", "reference")
 	s.choose(t, "/fields/2/store", "Users")
 	s.apply(t, "Ratings")

@@ -42,12 +42,12 @@ func diff(before, after string) []change {
 	return bounded(all)
 }
 
-// linesOf returns the lines of a text; nil for an empty one.
+// linesOf returns the lines of a text; nil for an empty one. The end of the last line begins no other.
 func linesOf(text string) []string {
 	if text == "" {
 		return nil
 	}
-	return strings.Split(text, "\n")
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
 // compare returns the shortest way from one list of lines to another, by their longest common subsequence.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -128,17 +129,19 @@ func (v exportView) send(ctx context.Context, r *request, st *store.Store, o sto
 // encoderOf returns the encoder of a format, of some fields besides the uuid; nil: all.
 func encoderOf(format string, columns []string, to io.Writer) encoder {
 	if format == "csv" {
-		w := csv.NewWriter(to)
-		w.UseCRLF = true // as in RFC 4180
-		return &csvEncoder{w: w, columns: append([]string{"uuid"}, columns...)}
+		e := &csvEncoder{to: to, columns: append([]string{"uuid"}, columns...)}
+		e.csv = csv.NewWriter(&e.line)
+		return e
 	}
 	return &jsonEncoder{to: to, lines: format == "ndjson", columns: columns}
 }
 
 // csvEncoder writes a line of each object, with a header. Objects and arrays in fields are JSON in a text.
 type csvEncoder struct {
-	w       *csv.Writer
+	to      io.Writer
 	columns []string
+	csv     *csv.Writer // into line
+	line    bytes.Buffer
 }
 
 func (e *csvEncoder) begin() error {
@@ -146,7 +149,7 @@ func (e *csvEncoder) begin() error {
 	for i, name := range e.columns {
 		header[i] = table.Harmless(name)
 	}
-	return e.w.Write(header)
+	return e.write(header)
 }
 
 func (e *csvEncoder) object(body []byte) error {
@@ -154,12 +157,22 @@ func (e *csvEncoder) object(body []byte) error {
 	for i, name := range e.columns {
 		line[i] = csvCell(valueAt(body, name))
 	}
-	return e.w.Write(line)
+	return e.write(line)
 }
 
-func (e *csvEncoder) end() error {
-	e.w.Flush()
-	return e.w.Error()
+func (e *csvEncoder) end() error { return nil }
+
+// write writes a line that ends as in RFC 4180. Lines within a text end as they do there: csv.Writer would change them,
+// too.
+func (e *csvEncoder) write(cells []string) error {
+	e.line.Reset()
+	err := e.csv.Write(cells)
+	e.csv.Flush() // into memory, which does not fail
+	e.line.Truncate(max(e.line.Len()-len("\n"), 0))
+	if err == nil {
+		_, err = e.to.Write(append(e.line.Bytes(), "\r\n"...))
+	}
+	return err
 }
 
 // csvCell returns a value as CSV has it. Numbers stay as they are.

@@ -179,7 +179,8 @@ func (e cellEditor) may(name string) bool {
 	return len(e.st.Rules().SettableByInterceptor(object.Object{name: []byte(`""`)})) > 0
 }
 
-// kind returns which kind of value can be entered for one in place; "" for none.
+// kind returns which kind of value can be entered for one in place; "" for none. One that is not of the declared kind is
+// corrected elsewhere, and so is a text of several lines, since an input would change either by itself.
 func (e cellEditor) kind(name string, value json.RawMessage) string {
 	declared := e.types[name]
 	if declared == "integer" {
@@ -191,6 +192,9 @@ func (e cellEditor) kind(name string, value json.RawMessage) string {
 	var found string
 	switch c := value[0]; {
 	case c == '"':
+		if text, _ := object.Text(value); strings.ContainsAny(text, "\r\n") {
+			return ""
+		}
 		found = "string"
 	case c == 't' || c == 'f':
 		found = "boolean"
@@ -199,8 +203,8 @@ func (e cellEditor) kind(name string, value json.RawMessage) string {
 	default:
 		return ""
 	}
-	if declared != "" {
-		return declared
+	if declared != "" && declared != found {
+		return ""
 	}
 	return found
 }

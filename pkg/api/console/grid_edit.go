@@ -55,7 +55,7 @@ func scalar(text string) ([]byte, error) {
 	}
 	o, err := object.Parse([]byte(`{"value":` + text + `}`))
 	if err != nil || len(o) != 1 || o["value"] == nil {
-		return nil, errs.New(errs.Invalid, "this is no value in JSON")
+		return nil, errs.New(errs.Invalid, "expected a number such as 12 or 0.5")
 	}
 	if c := o["value"][0]; c == '{' || c == '[' {
 		return nil, errs.New(errs.Invalid, "only a text, a number, true or false can be entered here")

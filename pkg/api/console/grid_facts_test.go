@@ -83,10 +83,10 @@ func TestFormsOfBulkChangesSayWhatIsWrong(t *testing.T) {
 	l, v := startRuns(t, console.BulkPath)
 	l.save("Tasks", "a", `{"n":1}`)
 	for form, says := range map[string][]string{
-		"action=set&field=n&value=%3Cb%3E&uuid=a": {"the value is not JSON", `value="&lt;b&gt;"`,
+		"action=set&field=n&value=%3Cb%3E&uuid=a": {"The value is not JSON", `value="&lt;b&gt;"`,
 			`name="uuid" value="a"`},
-		"action=set&value=1&uuid=a": {"name the field that is to be changed"},
-		"action=delete&filter=n+%3D%3D+1": {"choose objects first", `value="n == 1"`,
+		"action=set&value=1&uuid=a": {"Name the field that is to be changed"},
+		"action=delete&filter=n+%3D%3D+1": {"No object is chosen", `value="n == 1"`,
 			`value="delete" selected`},
 		"action=set&field=note&value=1&uuid=a":    {"belfry keeps the field"},
 		"action=delete&all=true&filter=nonsense(": {`value="nonsense("`, `name="all" value="true" checked`},

@@ -72,6 +72,24 @@ func TestCellsFollowTheirValues(t *testing.T) {
 	}
 }
 
+// An input in place would change these values by itself.
+func TestCellsThatAreNotEditedInPlace(t *testing.T) {
+	t.Parallel()
+	l := startGrid(t)
+	l.save("Tasks", "one", `{"title":"two\nlines","n":"a return\r","m":"\\n","year":1990}`)
+	l.save("Tasks", "two", `{"title":"One","n":"one line","m":null}`)
+	l.save("Tasks", "old", `{"title":5,"done":"yes"}`) // from before the schema
+	r := is(t, l.get(l.Admin, tasks+"?cols=title&cols=n&cols=m&cols=year&cols=done"), http.StatusOK)
+	if strings.Contains(r.Text, `data-value="5"`) || strings.Contains(r.Text, `data-value="&#34;yes&#34;"`) {
+		t.Error("a value of another type than the declared one is edited in place")
+	}
+	for value, edited := range map[string]bool{`two\nlines`: false, `a return\r`: false, `\\n`: true, "one line": true} {
+		if is := strings.Contains(r.Text, `data-value="&#34;`+value+`&#34;"`); is != edited {
+			t.Errorf("%s is edited in place: %t", value, is)
+		}
+	}
+}
+
 func TestHeadersSortWhereAnIndexHasTheOrder(t *testing.T) {
 	t.Parallel()
 	l := startGrid(t)

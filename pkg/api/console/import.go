@@ -20,7 +20,10 @@ import (
 // ImportPath is the path of the operation that imports files.
 const ImportPath = "objects/import"
 
-const maxFileName = 200 // bytes of the name of a file that are shown
+const (
+	maxFileName = 200    // bytes of the name of a file that are shown
+	fileInput   = "file" // of the forms after the first: the id of the file that they are about
+)
 
 // importView loads files into stores: a file is chosen, its columns are mapped, and a run checks or imports it.
 type importView struct {
@@ -150,6 +153,9 @@ func (v importView) start(r *request) error {
 				"belfry has received it. Choose it again."})
 	}
 	q.File, q.Name = up.ID, up.Name
+	if form.Get(fileInput) != up.ID {
+		return v.showOther(r, info, st, up)
+	}
 	if form.Has("to") {
 		mapping, err = v.mapping(info, st, up, form["to"], form["kind"])
 	}
@@ -177,13 +183,27 @@ func (v importView) start(r *request) error {
 	return r.Redirect(pathOf("objects", info.Name, "import"), "")
 }
 
+// showOther shows the mapping of the file that waits in place of the one that a page is about: the admin has chosen it
+// since, in another window.
+func (v importView) showOther(r *request, info StoreInfo, st *store.Store, up *bulk.Upload) error {
+	return v.showColumns(r, info, st, up, submittedColumns{existing: bulk.Skip, err: errs.New(errs.Conflict,
+		"another file has been chosen since the page was shown: map the columns of this one")})
+}
+
 // discard removes the file.
 func (v importView) discard(r *request) error {
-	info, _, err := v.objects.writable(r)
+	info, st, err := v.objects.writable(r)
+	if err != nil {
+		return err
+	}
+	form, err := r.Form()
 	if err != nil {
 		return err
 	}
 	if up, _ := v.uploads.Of(r.Session.User.UUID, info.Name); up != nil {
+		if form.Get(fileInput) != up.ID {
+			return v.showOther(r, info, st, up)
+		}
 		v.uploads.Remove(r.Session.User.UUID, up.ID)
 	}
 	return r.Redirect(pathOf("objects", info.Name), "The file has been removed. Nothing was imported.")

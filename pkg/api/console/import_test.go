@@ -73,6 +73,47 @@ func (l *library) choose(token, store, name, content, separator string) apitest.
 		"Content-Type", w.FormDataContentType())
 }
 
+// waiting returns the form of the file of ada that waits.
+func (l *library) waiting(v *imports, store string) url.Values {
+	l.Helper()
+	ada, err := l.Auth.Admin.FindUser(l.Context(), "ada@example.com")
+	l.Must(err)
+	form := url.Values{}
+	if up, _ := v.uploads.Of(ada.UUID, store); up != nil {
+		form.Set("file", up.ID)
+	}
+	return form
+}
+
+// A form is about the file that its page has shown, not about one that was chosen since.
+func TestAFormIsAboutItsFile(t *testing.T) {
+	t.Parallel()
+	l, v := startImports(t)
+	choose := func(content string) string {
+		leads(t, l.choose(l.Admin, "Tasks", "a.csv", content, ""), tasks+"/import/columns")
+		return l.waiting(v, "Tasks").Encode()
+	}
+	first := choose("uuid,title\na,One\n")
+	shows(t, is(t, l.get(l.Admin, tasks+"/import/columns"), http.StatusOK), `name="file" value="`+first[len("file="):])
+	mapped := "&to=uuid&to=title&existing=replace&step="
+	leads(t, l.post(l.Admin, tasks+"/import/run", first+mapped+"check"), tasks+"/import")
+	shows(t, is(t, l.get(l.Admin, tasks+"/import"), http.StatusOK), `name="file" value="`+first[len("file="):])
+	second := choose("title,uuid\nTwo,b\n")
+	for _, form := range []string{first + mapped + "import", first + "&existing=replace&step=import",
+		"existing=replace&step=import"} {
+		r := is(t, l.post(l.Admin, tasks+"/import/run", form), http.StatusConflict)
+		shows(t, r, "another file has been chosen", second[len("file="):], `name="to" value="title"`)
+	}
+	is(t, l.post(l.Admin, tasks+"/import/discard", first), http.StatusConflict)
+	if len(v.started) != 1 || l.waiting(v, "Tasks").Encode() != second {
+		t.Errorf("%q", v.started)
+	}
+	leads(t, l.post(l.Admin, tasks+"/import/discard", second), tasks)
+	if len(l.waiting(v, "Tasks")) > 0 {
+		t.Error("the file is kept")
+	}
+}
+
 func TestAFileIsImportedInTheConsole(t *testing.T) {
 	t.Parallel()
 	l, v := startImports(t)
@@ -89,12 +130,13 @@ func TestAFileIsImportedInTheConsole(t *testing.T) {
 		strings.Contains(r.Text, `<option value="note">`) {
 		t.Errorf("%d columns are not imported: %s", n, r.Text)
 	}
+	waits := l.waiting(v, "Tasks")
 	mapped := url.Values{"to": {"uuid", "title", "year", "done", "", ""}, "kind": {"", "", "", "", "", ""},
-		"existing": {"skip"}, "step": {"check"}}
+		"existing": {"skip"}, "step": {"check"}, "file": waits["file"]}
 	leads(t, l.post(l.Admin, tasks+"/import/run", mapped.Encode()), tasks+"/import")
 	r = is(t, l.get(l.Admin, tasks+"/import"), http.StatusOK)
 	shows(t, r, "<dt>Would be created</dt><dd>1</dd>", "<dt>Would be refused</dt><dd>1</dd>", "Nothing is written.",
-		`<td class="num">3</td><td>YEAR</td>`, "this is no number", `name="step" value="import"`)
+		`<td class="num">3</td><td>YEAR</td>`, "expected a number such as", `name="step" value="import"`)
 	if there, err := l.set.Store("Tasks").Exists(t.Context(), "a"); there || err != nil {
 		t.Fatalf("the check has written: %t %v", there, err)
 	}
@@ -103,7 +145,7 @@ func TestAFileIsImportedInTheConsole(t *testing.T) {
 	if want := "line,column,uuid,reason\n3,YEAR,,"; !strings.HasPrefix(text.Text, want) {
 		t.Errorf("%q, want %q", text.Text, want)
 	}
-	leads(t, l.post(l.Admin, tasks+"/import/run", "existing=skip&step=import"), tasks+"/import")
+	leads(t, l.post(l.Admin, tasks+"/import/run", "existing=skip&step=import&"+waits.Encode()), tasks+"/import")
 	r = is(t, l.get(l.Admin, tasks+"/import"), http.StatusOK)
 	if shows(t, r, "<dt>Created</dt><dd>1</dd>"); strings.Contains(r.Text, `value="import"`) ||
 		strings.Contains(r.Text, hostile) {
@@ -132,29 +174,30 @@ func TestAMappingThatCannotBe(t *testing.T) {
 	t.Parallel()
 	l, v := startImports(t)
 	leads(t, l.choose(l.Admin, "Tasks", "a.csv", "a,b\n1,2\n", ""), tasks+"/import/columns")
+	waits := "&" + l.waiting(v, "Tasks").Encode()
 	for form, says := range map[string]string{
 		"to=title&to=title&kind=&kind=&existing=skip": "another column is imported into title already",
 		"to=note&to=&kind=&kind=&existing=skip":       "belfry keeps the field note itself",
 		"to=total&to=&kind=&kind=&existing=skip":      "belfry keeps the field total itself",
 		"to=_x&to=created&kind=&kind=&existing=skip":  "belfry keeps the field created itself",
 		"to=title&to=&kind=none&kind=&existing=skip":  "choose what its cells are",
-		"to=&to=&kind=&kind=&existing=skip":           "choose fields for the columns first",
-		"to=title&to=&kind=&kind=&existing=overwrite": "choose what is to be done with objects that exist",
-		"to=title&kind=&existing=skip":                "the form is not about this file",
-		"to=title&to=&kind=&existing=skip":            "the form is not about this file",
-		"existing=skip&step=import":                   "choose fields for the columns first",
+		"to=&to=&kind=&kind=&existing=skip":           "Choose fields for the columns first",
+		"to=title&to=&kind=&kind=&existing=overwrite": "Choose what is to be done with objects that exist",
+		"to=title&kind=&existing=skip":                "The form is not about this file",
+		"to=title&to=&kind=&existing=skip":            "The form is not about this file",
+		"existing=skip&step=import":                   "Choose fields for the columns first",
 	} {
-		r := is(t, l.post(l.Admin, tasks+"/import/run", form), http.StatusBadRequest)
+		r := is(t, l.post(l.Admin, tasks+"/import/run", form+waits), http.StatusBadRequest)
 		shows(t, r, says, `name="to"`)
 	}
 	v.last = &console.Run{Began: time.Now(), In: bulk.ImportRequest{Store: "Tasks"}}
-	shows(t, is(t, l.post(l.Admin, tasks+"/import/run", "to=title&to=year&kind=text&kind=&existing=replace"),
+	shows(t, is(t, l.post(l.Admin, tasks+"/import/run", "to=title&to=year&kind=text&kind=&existing=replace"+waits),
 		http.StatusConflict), "already in progress", `value="title"`, `value="text" selected`,
 		`value="replace" checked`)
 	if len(v.started) > 0 {
 		t.Error(v.started)
 	}
-	leads(t, l.post(l.Admin, tasks+"/import/discard", ""), tasks)
+	leads(t, l.post(l.Admin, tasks+"/import/discard", waits), tasks)
 	leads(t, l.get(l.Admin, tasks+"/import/columns"), tasks+"/import/file")
 	leads(t, l.post(l.Admin, tasks+"/import/stop", ""), tasks+"/import")
 }
@@ -163,11 +206,11 @@ func TestFilesThatCannotBeImported(t *testing.T) {
 	t.Parallel()
 	l, v := startImports(t)
 	for _, c := range []struct{ name, content, says string }{
-		{"a.csv", "", "the file is empty"},
-		{"", "a\n1\n", "choose a file first"},
-		{"a.csv", "a,b\n1,caf\xe9\n", "line 2 is not UTF-8"},
+		{"a.csv", "", "The file is empty"},
+		{"", "a\n1\n", "Choose a file first"},
+		{"a.csv", "a,b\n1,caf\xe9\n", "Line 2 is not UTF-8"},
 		{"a.csv", "a,\x00\n", "NUL"},
-		{"a.csv", "a\n\"x\ny\n", "line 2 opens a quote that nothing closes"},
+		{"a.csv", "a\n\"x\ny\n", "Line 2 opens a quote that nothing closes"},
 		{"a.csv", "<b>,<b>\n1,2\n", "&lt;b&gt;"},
 		{"a.json", "[{\"a\":1}", "cut off"},
 	} {
@@ -221,6 +264,7 @@ func TestExportsAreImportedAgain(t *testing.T) {
 		"b": `{"title":"'@x;\n\ttwo lines","year":12345678901234567890,"done":false,"more":{"a":[1,null]}}`,
 		"c": `{"title":"1990","tags":[],"n":-5.50}`,
 		"d": `{}`,
+		"e": `{"title":"one\r\ntwo\rthree\r","n":" 5","note2":"\r=1"}`,
 	}
 	for uuid, text := range texts {
 		l.save("Tasks", uuid, text)
@@ -250,7 +294,8 @@ func TestExportsAreImportedAgain(t *testing.T) {
 			}
 			leads(t, l.choose(l.Admin, "Tasks", "Tasks."+format, text, ""), tasks+"/import/columns")
 			page := is(t, l.get(l.Admin, tasks+"/import/columns"), http.StatusOK).Text
-			form := url.Values{"existing": {existing}, "step": {"import"}}
+			form := l.waiting(v, "Tasks")
+			form["existing"], form["step"] = []string{existing}, []string{"import"}
 			for _, part := range strings.Split(page, `name="to" value="`)[1:] {
 				form.Add("to", strings.SplitN(part, `"`, 2)[0])
 			}

@@ -63,3 +63,12 @@ func hides(r rune) bool {
 	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
+
+// sentence begins the message of an error with a capital letter. A name at its beginning stays as it is.
+func sentence(text string) string {
+	end := strings.IndexFunc(text, func(r rune) bool { return r < 'a' || r > 'z' })
+	if end <= 0 || !strings.ContainsRune(" ,:;", rune(text[end])) || text[:end] == "belfry" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

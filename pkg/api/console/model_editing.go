@@ -15,6 +15,10 @@ type ModelEditing struct {
 	Schema    func() []byte            // the JSON Schema of the configuration
 	NamesPath func(keys []string) bool // the value of a key is the path of a file or folder
 	IsSecret  func(name string) bool   // the values of keys of a name are not shown
+
+	// CheckField returns why a new field can't have a name: another part of the configuration could not name it, or
+	// belfry sets it.
+	CheckField func(name string) error
 }
 
 // Paths below that of the console.

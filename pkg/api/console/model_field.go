@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"belfry/pkg/api/console/form"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
+	"belfry/pkg/object"
 )
 
 // fieldSchema describes what the form of a field has.
@@ -107,7 +109,9 @@ func (v *modelEdit) field(r *request, d *ModelDocument) (*modelForm, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := setFieldSchema(schema, name, o); err != nil {
+		shown, _ := o.Get("name").(string)
+		f.part = "/properties" + object.Pointer(cmp.Or(name, shown))
+		if err := v.setFieldSchema(schema, name, o); err != nil {
 			return nil, err
 		}
 		return &ModelDraft{Schemas: map[string]json.RawMessage{store: encodeJSON(schema)}}, nil
@@ -142,15 +146,12 @@ func shownField(schema *ordered.Object, name string) (*ordered.Object, error) {
 }
 
 // setFieldSchema sets a field of a schema; name is "" for a new one.
-func setFieldSchema(schema *ordered.Object, name string, sent *ordered.Object) error {
+func (v *modelEdit) setFieldSchema(schema *ordered.Object, name string, sent *ordered.Object) error {
 	properties := schema.Object("properties")
 	if name == "" {
 		name, _ = sent.Get("name").(string)
-		switch {
-		case name == "":
-			return wrongField("/name", "A field needs a name.")
-		case properties.Has(name):
-			return wrongField("/name", "There is a field of this name.")
+		if err := v.newField("/name", name, properties); err != nil {
+			return err
 		}
 	}
 	of := ordered.Of()
@@ -174,6 +175,20 @@ func setFieldSchema(schema *ordered.Object, name string, sent *ordered.Object) e
 	}
 	properties.Set(name, of)
 	setRequired(schema, name, sent.Get("required") == true)
+	return nil
+}
+
+// newField returns why a form that has the name of a new field at a pointer can't add it.
+func (v *modelEdit) newField(pointer, name string, properties *ordered.Object) error {
+	if name == "" {
+		return wrongField(pointer, "A field needs a name.")
+	}
+	if err := v.options.CheckField(name); err != nil {
+		return wrongField(pointer, err.Error())
+	}
+	if properties.Has(name) {
+		return wrongField(pointer, "There is a field of this name.")
+	}
 	return nil
 }
 

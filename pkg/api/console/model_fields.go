@@ -36,6 +36,7 @@ type modelField struct {
 	Hidden  bool // its values never leave the server
 	Has     int  // objects of the sample that have it
 	Unnamed bool // the schema does not name it
+	Kept    bool // belfry sets it in each object
 }
 
 // Share is how many of the objects have the field, in words.
@@ -92,12 +93,16 @@ func fieldsOf(ctx context.Context, r *request, s *ModelStore, st *store.Store) m
 			out.More++
 			continue
 		}
-		f := modelField{Has: have[name], Unnamed: s.Schema}
+		f := modelField{Has: have[name], Kept: isKept(name)}
+		f.Unnamed = s.Schema && !f.Kept
 		f.Name, f.Type = shorten(name, maxConstraint), observedTypes(types[name])
 		out.All = append(out.All, f)
 	}
 	return out
 }
+
+// isKept reports whether a field is one of those that each object has.
+func isKept(name string) bool { return name == "uuid" || name == "created" || name == "updated" }
 
 // MoreText says how many fields are not shown.
 func (f modelFields) MoreText() string { return count.Of(f.More, "more field") }

@@ -13,7 +13,7 @@ import (
 // The form of a new store.
 const newStoreSchema = `{"type": "object", "required": ["name", "access"], "properties": {
 	"name": {"type": "string", "title": "Name", "description": "Such as Recipes. It is in events and in the configuration, and in lower case the path of the API."},
-	"access": {"title": "Who may do what", "enum": ["owner", "readers", "users", "nobody", "everyone"], "description": "owner: users create objects, which only they read and change. readers: everyone reads, users create, and change their own. users: all logged-in users do everything. nobody: only this console and services on the bus. everyone: also without a login. Rules can be changed later."},
+	"access": {"title": "Who may do what", "enum": ["owner", "readers", "users", "nobody", "everyone"], "description": "owner: users create objects, which only they change; others read an object while its public is true. readers: everyone reads, users create, and change their own. users: all logged-in users do everything. nobody: only this console and services on the bus. everyone: also without a login. Rules can be changed later."},
 	"http": {"type": "boolean", "title": "Served over HTTP", "description": "With lists and live events."},
 	"fields": {"type": "array", "title": "Fields", "description": "More can be added later, with bounds, choices and defaults.", "items": {"type": "object", "title": "Field", "required": ["name", "type"], "properties": {
 		"name": {"type": "string", "title": "Name"},
@@ -56,17 +56,17 @@ func (v *modelEdit) newStore(*request, *ModelDocument) (*modelForm, error) {
 	fields.Object("store").Set("enum", names)
 	f := &modelForm{Title: "New store", Back: Path + "/model", Done: Path + "/model", Topic: "configuration",
 		base: []byte(`{"access": "owner", "http": true, "fields": [{"name": "title", "type": "text", "required": true}]}`)}
-	if f.schema, err = form.New(encodeJSON(schema), form.Options{Legible: legible}); err != nil {
+	if f.schema, err = form.New(encodeJSON(schema), form.Options{Legible: legible, Boxes: true}); err != nil {
 		return nil, err
 	}
 	f.pointer = func(key string) string {
-		if parts := strings.SplitN(key, ".", 3); parts[0] == "stores" && len(parts) == 2 {
+		if parts := strings.SplitN(key, ".", 3); parts[0] == "stores" && len(parts) <= 2 {
 			return "/name"
 		}
 		return ""
 	}
 	f.draft = func(d *ModelDocument, sent []byte) (*ModelDraft, error) {
-		name, draft, err := draftStore(d, sent)
+		name, draft, err := v.draftStore(d, sent)
 		if err == nil {
 			f.Done = pathOf("model", name)
 		}
@@ -76,7 +76,7 @@ func (v *modelEdit) newStore(*request, *ModelDocument) (*modelForm, error) {
 }
 
 // draftStore makes the draft of a new store, and returns its name.
-func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, err error) {
+func (v *modelEdit) draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, err error) {
 	o, err := sentObject(sent)
 	if err != nil {
 		return "", nil, err
@@ -105,7 +105,7 @@ func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, 
 	for _, m := range access.(*ordered.Object).Members() {
 		config.Set(m.Name, m.Value)
 	}
-	schema, err := newFields(o, config)
+	schema, err := v.newFields(o, config)
 	if err != nil {
 		return "", nil, err
 	}
@@ -114,7 +114,7 @@ func draftStore(d *ModelDocument, sent []byte) (name string, draft *ModelDraft, 
 }
 
 // newFields makes the schema of the fields of a new store, and adds references and indexes to its configuration.
-func newFields(sent, config *ordered.Object) (*ordered.Object, error) {
+func (v *modelEdit) newFields(sent, config *ordered.Object) (*ordered.Object, error) {
 	properties := ordered.Of()
 	var required, indexes []any
 	references := ordered.Of()
@@ -125,12 +125,10 @@ func newFields(sent, config *ordered.Object) (*ordered.Object, error) {
 		name, _ := one.Get("name").(string)
 		kind, _ := one.Get("type").(string)
 		text, known := fieldTypes[kind]
-		switch {
-		case name == "":
-			return nil, wrongField(at+"/name", "A field needs a name.")
-		case properties.Has(name):
-			return nil, wrongField(at+"/name", "There is a field of this name.")
-		case !known:
+		if err := v.newField(at+"/name", name, properties); err != nil {
+			return nil, err
+		}
+		if !known {
 			return nil, wrongField(at+"/type", "Choose one.")
 		}
 		of, err := ordered.Value([]byte(text))
@@ -168,6 +166,6 @@ func newFields(sent, config *ordered.Object) (*ordered.Object, error) {
 
 // wrongField is the error for a value of a form.
 func wrongField(pointer, message string) error {
-	return &errs.Error{Kind: errs.Invalid, Message: "the form is not complete",
+	return &errs.Error{Kind: errs.Invalid, Message: "a field is missing, or has a value that can't be used",
 		Fields: []errs.Field{{Pointer: pointer, Message: message}}}
 }

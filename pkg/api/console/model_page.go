@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -33,6 +34,8 @@ type modelForm struct {
 	draft func(d *ModelDocument, sent []byte) (*ModelDraft, error)
 	// pointer returns where the form has a key of the configuration; "" if it does not have it.
 	pointer func(key string) string
+	// part is the pointer of the part of a schema that the form shows; "" if it shows none. draft may set it.
+	part string
 }
 
 // Crumb names the page that Back leads to; "" for that of all stores.
@@ -312,22 +315,41 @@ func (p *modelFormPage) failed(err error) {
 	message, fields := messageOf(err)
 	p.Problem = message
 	for _, f := range fields {
-		if p.Form == nil || len(p.Form.Place([]errs.Field{f})) > 0 {
+		if !p.place(f) && !p.place(errs.Field{Pointer: p.pointerOf(strings.TrimPrefix(f.Pointer, "/")), Message: f.Message}) {
 			p.Problems = append(p.Problems, ModelProblem{Key: strings.TrimPrefix(f.Pointer, "/"), Message: f.Message})
 		}
 	}
+}
+
+// place puts a fault at the field that it is about, and reports whether there is one.
+func (p *modelFormPage) place(f errs.Field) bool {
+	return p.Form != nil && f.Pointer != "" && len(p.Form.Place([]errs.Field{f})) == 0
+}
+
+// pointerOf returns where the form has a key of the configuration; "" if it does not have it.
+func (p *modelFormPage) pointerOf(key string) string {
+	if p.pointer == nil {
+		return ""
+	}
+	return p.pointer(key)
+}
+
+// inSchema returns a problem of the schema whose part the form is, as a fault of the form. Its message has the place in
+// the schema.
+func (p *modelFormPage) inSchema(one ModelProblem) errs.Field {
+	_, at, found := strings.Cut(one.Message, ": "+p.part+"/")
+	keyword, message, more := strings.Cut(at, ": ")
+	if p.part == "" || !found || !more {
+		return errs.Field{}
+	}
+	return errs.Field{Pointer: "/" + keyword, Message: message}
 }
 
 // placed puts problems of the configuration at the fields that they are about.
 func (p *modelFormPage) placed(problems []ModelProblem) {
 	p.Problem = "The configuration would have problems, so nothing has changed."
 	for _, one := range problems {
-		pointer := ""
-		if p.pointer != nil {
-			pointer = p.pointer(one.Key)
-		}
-		if pointer == "" || p.Form == nil ||
-			len(p.Form.Place([]errs.Field{{Pointer: pointer, Message: one.Message}})) > 0 {
+		if !p.place(p.inSchema(one)) && !p.place(errs.Field{Pointer: p.pointerOf(one.Key), Message: one.Message}) {
 			p.Problems = append(p.Problems, one)
 		}
 	}
@@ -369,11 +391,13 @@ func pointersUnder(prefix string) func(key string) string {
 	}
 }
 
-// encodeJSON encodes a value of package ordered.
+// encodeJSON encodes a value of package ordered. It does not escape HTML: people read the file.
 func encodeJSON(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		return nil
 	}
-	return text
+	return bytes.TrimSpace(text.Bytes())
 }

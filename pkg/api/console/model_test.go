@@ -101,7 +101,7 @@ func TestRulesAreTestedByAdminsAlone(t *testing.T) {
 		t.Errorf("a text is markup, or as long as it is: %s", r.Text)
 	}
 	r = is(t, f.post(f.Admin, path, asked+"&rule=x", "Hx-Request", "true"), http.StatusOK)
-	if shows(t, r, "in the rule at 1:2"); strings.Contains(r.Text, hostile) || strings.Contains(r.Text, "<html") {
+	if shows(t, r, "In the rule at 1:2"); strings.Contains(r.Text, hostile) || strings.Contains(r.Text, "<html") {
 		t.Error(r.Text)
 	}
 	is(t, f.post(f.Admin, path, asked+"&rule=x"), http.StatusBadRequest)

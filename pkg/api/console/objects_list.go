@@ -54,6 +54,11 @@ type listForm struct {
 	Fields            []errs.Field
 }
 
+// IsWrong reports whether the list can't be shown because of its filter or its sort.
+func (f *listForm) IsWrong(parameter string) bool {
+	return strings.HasPrefix(f.Problem, parameter+": ")
+}
+
 // list shows a page of the objects of a store.
 func (v gridView) list(r *request) error {
 	info, st, err := v.objects.store(r)

@@ -216,12 +216,12 @@ func TestAnObjectThatDoesNotFitIsNotSavedAndStaysInTheEditor(t *testing.T) {
 		`{"year":1815}`:           "<code>title</code>",
 		"{\n\"title\": \n\"x\"":   "malformed JSON",
 		`[1]`:                     "object",
-		"{\n\"title\": \"x\",\n}": "line 3",
+		"{\n\"title\": \"x\",\n}": "Line 3",
 	} {
 		for path, status := range map[string]int{emma: http.StatusUnprocessableEntity,
 			"/console/objects/Books/new": http.StatusUnprocessableEntity, emma + "/check": http.StatusOK,
 			"/console/objects/Books/check": http.StatusOK} {
-			if says == "line 3" && status != http.StatusOK {
+			if says == "Line 3" && status != http.StatusOK {
 				continue
 			}
 			shows(t, is(t, l.post(l.Admin, path, form("revision", revision, "text", text)), status), "Not valid", says)
@@ -310,7 +310,7 @@ func TestListsArePagesWithTheFilterOfTheAPI(t *testing.T) {
 		`value="title == &#34;Title 07&#34;"`)
 	shows(t, is(t, l.get(l.Admin, books+"?filter="+url.QueryEscape(`nothing == 1`)), http.StatusBadRequest),
 		"The list can't be shown", "index", `value="nothing == 1"`)
-	shows(t, is(t, l.get(l.Admin, books+"?cursor=x"), http.StatusBadRequest), "cursor")
+	shows(t, is(t, l.get(l.Admin, books+"?cursor=x"), http.StatusBadRequest), "Cursor")
 }
 
 // found is a Searcher that finds one object for all words.
@@ -486,7 +486,7 @@ func TestViolationsAreShownBesideTheirLines(t *testing.T) {
 		"/console/objects/Books/check": http.StatusOK, "/console/objects/Books/new": http.StatusUnprocessableEntity} {
 		r := is(t, l.post(l.Admin, path,
 			form("revision", fmt.Sprint(plain.Revision), "text", "{\"n\":1,\n\"slug\":\"abc\"}")), status)
-		shows(t, r, "another object of Books has the same slug",
+		shows(t, r, "Another object of Books has the same slug",
 			`data-line="2">line 2</a> <code>slug</code> must be unique`)
 	}
 }

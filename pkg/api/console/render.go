@@ -75,17 +75,18 @@ func funcs(a assets, base baseurl.URL) template.FuncMap {
 			path, err := helpAt(topic)
 			return base.Below(path), err
 		},
-		"time":    formatTime,
-		"bytes":   formatBytes,
-		"count":   formatCount,
-		"number":  func(n int) string { return formatCount(int64(n)) },
-		"stamp":   formatStamp, // a time of an object or an event
-		"text":    fmt.Sprint,
-		"legible": legible, // a text that others wrote
-		"field":   field,   // the place that a JSON pointer is to
-		"list":    func(all ...any) []any { return all },
-		"millis":  formatMillis,
-		"pairs":   pairs, // the fields of a value of any operation
+		"time":     formatTime,
+		"bytes":    formatBytes,
+		"count":    formatCount,
+		"number":   func(n int) string { return formatCount(int64(n)) },
+		"stamp":    formatStamp, // a time of an object or an event
+		"text":     fmt.Sprint,
+		"legible":  legible, // a text that others wrote
+		"sentence": sentence,
+		"field":    field, // the place that a JSON pointer is to
+		"list":     func(all ...any) []any { return all },
+		"millis":   formatMillis,
+		"pairs":    pairs, // the fields of a value of any operation
 	}
 }
 

@@ -65,6 +65,7 @@ type Run struct {
 	Request      string    // the id of the request that started it, under which the log has the cause of Err
 	Began, Ended time.Time // Ended is zero while it is in progress
 	Err          error
+	Lost         bool // its process has ended without a word: Progress is of a time before that
 
 	In, Progress any                   // what it was started with, and how far it is
 	Out          any                   // its result; nil while it is in progress, and after an error

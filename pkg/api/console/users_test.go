@@ -297,13 +297,13 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 	shows(t, is(t, f.get(f.Admin, "/console/users/new"), http.StatusOK), `for="login"`, `name="admin"`)
 	for form, says := range map[string]string{
 		"kind=person&login=nobody":                         "is not an e-mail address",
-		"kind=person&login=" + bob:                         "there is already an account with this login",
+		"kind=person&login=" + bob:                         "There is already an account with this login",
 		"kind=person&login=eve@example.com&password=short": "must have 8 to 1024 bytes", "": "is not an e-mail address",
 		"kind=person&login=eve@example.com&password=football": "is one of the most common passwords: " +
 			"choose another",
 		"kind=person&login=zvorkblin@example.com&password=Zvorkblin1": "is too easy to guess",
-		"kind=machine&name=a%00b":                                     "a NUL character",
-		"kind=person&login=eve@example.com&name=%00":                  "a NUL character",
+		"kind=machine&name=a%00b":                                     "A NUL character",
+		"kind=person&login=eve@example.com&name=%00":                  "A NUL character",
 	} {
 		r := is(t, f.post(f.Admin, "/console/users", form), http.StatusBadRequest)
 		shows(t, r, says)

@@ -69,7 +69,7 @@ func (s *sharedRun) run(now time.Time) console.Run {
 	case s.Failed:
 		r.Err = errs.New(errs.Internal, "the run has failed")
 	case s.Ended.IsZero() && !s.lease().Held(now):
-		r.Ended, r.Err = s.Written,
+		r.Lost, r.Ended, r.Err = true, s.Written,
 			errs.New(errs.Unavailable, "the process that ran it has ended, or can't reach the stores")
 	}
 	return r

@@ -83,8 +83,8 @@ func (x *effects) store(before, now *config.Store) {
 		}
 	}
 	if before.Schema != now.Schema {
-		x.add("Each write to %s has to match the new schema. Its %s stay as they are; *Schemas* finds those that do "+
-			"not match.", name, x.objects(name))
+		x.add("Each write to %s has to match the new schema. Its %s stay as they are; the page Schemas finds those "+
+			"that do not match.", name, x.objects(name))
 	}
 	if !maps.Equal(before.Copies, now.Copies) {
 		x.add("The copies of %s are filled in its %s in the background.", name, x.objects(name))

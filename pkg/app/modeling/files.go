@@ -44,7 +44,8 @@ func (x *draft) addSchemas() (removed []string, err error) {
 			return nil, err
 		}
 		if _, err := value.Name(name); err != nil { // it becomes the name of a file
-			return nil, errs.New(errs.Invalid, "stores: a name of a store: %v", err)
+			return nil, &errs.Error{Kind: errs.Invalid, Message: "the store can't have this name",
+				Fields: []errs.Field{{Pointer: "/stores", Message: err.Error()}}}
 		}
 		if len(text) > maxValue {
 			return nil, errs.New(errs.TooLarge, "stores.%s.schema: expected at most %d bytes", name, maxValue)

@@ -182,15 +182,16 @@ func (c *current) shown() (console.ModelValues, []string) {
 	}, hidden
 }
 
-// masked returns a text without the values that messages must not quote either.
-func masked(text []byte, c *config.Config) (string, error) {
+// masked returns a text of a configuration without the values that messages must not quote either, and without the
+// secrets of the other one of a change: a comment may repeat what the change removes.
+func masked(text []byte, c, other *config.Config) (string, error) {
 	for _, keys := range config.HiddenKeys(c) {
 		var err error
 		if text, err = edit.Apply(text, edit.Change{Path: keys, Value: hiddenValue}); err != nil {
 			return "", errs.Wrap(err, errs.Invalid, "the file has a secret that can't be hidden; edit the file")
 		}
 	}
-	for _, secret := range c.Secrets() {
+	for _, secret := range append(c.Secrets(), other.Secrets()...) {
 		if len(secret) >= minSecret { // in a comment, for example
 			text = bytes.ReplaceAll(text, []byte(secret), []byte(hiddenValue))
 		}

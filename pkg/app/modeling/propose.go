@@ -268,13 +268,14 @@ func (x *draft) keys(now *config.Config) []string {
 
 // shownFiles returns the files of a change without secrets.
 func (x *draft) shownFiles(files []written, now *config.Config) (all []console.ModelFile, err error) {
+	now = cmp.Or(now, x.parsed)
 	for _, f := range files {
 		shown := console.ModelFile{Name: f.path, New: !f.existed, Secret: f.secret}
 		switch {
 		case f.secret:
 		case f.path == x.path:
-			if shown.Before, err = masked(f.before, x.parsed); err == nil {
-				shown.After, err = masked(f.after, cmp.Or(now, x.parsed))
+			if shown.Before, err = masked(f.before, x.parsed, now); err == nil {
+				shown.After, err = masked(f.after, now, x.parsed)
 			}
 		default:
 			shown.Before, shown.After = string(f.before), string(f.after)

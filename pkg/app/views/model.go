@@ -44,7 +44,10 @@ func (v *Views) editing(g *serving.Generation) *console.ModelEditing {
 		return nil
 	}
 	return &console.ModelEditing{Editor: v.Editor, Schema: config.Schema, NamesPath: config.NamesPath,
-		IsSecret: config.SecretKey}
+		IsSecret: config.SecretKey, CheckField: func(name string) error {
+			_, err := value.OwnProperty(name)
+			return err
+		}}
 }
 
 // describer describes a store.

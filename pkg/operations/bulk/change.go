@@ -39,6 +39,9 @@ func (q Request) UUIDs() []string { return strings.Fields(q.Objects) }
 
 // Check returns what is wrong with a request.
 func (q Request) Check(st *store.Store) error {
+	if !q.All && len(q.UUIDs()) == 0 {
+		return errs.New(errs.Invalid, "no object is chosen: choose objects in the list, or all that match the filter")
+	}
 	switch q.Action {
 	case Delete:
 	case Set, Remove:
@@ -54,9 +57,6 @@ func (q Request) Check(st *store.Store) error {
 		}
 	default:
 		return errs.New(errs.Invalid, "choose what is to be done")
-	}
-	if !q.All && len(q.UUIDs()) == 0 {
-		return errs.New(errs.Invalid, "choose objects first, or all that match")
 	}
 	for _, uuid := range q.UUIDs() {
 		if err := object.CheckUUID(uuid); err != nil {

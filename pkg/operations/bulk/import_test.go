@@ -345,3 +345,15 @@ func TestFilesWaitWithoutNames(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The list of what was refused is opened in a spreadsheet: also a uuid that could be a formula is a text there.
+func TestRefusedUUIDsAreNoFormulas(t *testing.T) {
+	t.Parallel()
+	i := startImporting(t, open(t))
+	up := i.add("items.csv", "uuid,state,keep\n+A1,new,1\n")
+	i.run(up, bulk.Skip, false)
+	var list bytes.Buffer
+	if _, err := i.uploads.Refused(up.ID, &list); err != nil || !strings.Contains(list.String(), "2,state,'+A1,") {
+		t.Errorf("%v %s", err, &list)
+	}
+}

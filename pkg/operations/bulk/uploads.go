@@ -254,7 +254,7 @@ func (r *refusals) add(of Refusal) {
 	if of.Line > 0 {
 		line = strconv.FormatInt(of.Line, 10)
 	}
-	_ = r.csv.Write([]string{line, table.Harmless(of.Column), of.UUID, table.Harmless(of.Reason)})
+	_ = r.csv.Write([]string{line, table.Harmless(of.Column), table.Harmless(of.UUID), table.Harmless(of.Reason)})
 	r.csv.Flush()
 	r.full = r.csv.Error() != nil
 }

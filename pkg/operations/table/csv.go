@@ -76,7 +76,7 @@ type lines struct {
 
 // newLines reads the header of a file.
 func newLines(in *input, separator rune) (*lines, []string, error) {
-	l := &lines{in: in, csv: csv.NewReader(in)}
+	l := &lines{in: in, csv: csv.NewReader(&returns{from: in, separator: separator})}
 	l.csv.Comma, l.csv.FieldsPerRecord = separator, -1
 	header, row, err := l.record()
 	switch {
@@ -134,6 +134,9 @@ func (l *lines) record() ([]string, Row, error) {
 	case errors.Is(err, errLong):
 		return nil, Row{}, errs.New(errs.Invalid,
 			"a line at about line %d has more than %d MiB: is a quote not closed?", l.in.line, maxLine>>20)
+	case errors.Is(err, errWide):
+		return nil, Row{}, errs.New(errs.Invalid,
+			"a line at about line %d has more than %d cells: is the separator right?", l.in.line, maxCells)
 	case errors.As(err, &bad):
 		line := int64(bad.StartLine)
 		if errors.Is(bad.Err, csv.ErrQuote) && bad.Line > bad.StartLine && l.csv.InputOffset() == l.in.read {
@@ -145,5 +148,5 @@ func (l *lines) record() ([]string, Row, error) {
 		return nil, Row{}, err
 	}
 	line, _ := l.csv.FieldPos(0)
-	return cells, Row{Line: int64(line)}, nil
+	return restore(cells), Row{Line: int64(line)}, nil
 }

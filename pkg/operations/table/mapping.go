@@ -98,13 +98,16 @@ var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
 // parse returns the value of a cell.
 func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 	trimmed := strings.TrimSpace(text)
+	if k == Seen && trimmed != text {
+		k = Text // spaces around a number make it a text, which stays as it is
+	}
 	if trimmed == "null" && k != Text && k != Time {
 		return json.RawMessage("null"), ""
 	}
 	switch k {
 	case Number:
 		if !number.MatchString(trimmed) {
-			return nil, "this is no number, as 1990 or -2.5: " + quoted(text)
+			return nil, "expected a number such as 1990 or -2.5, not " + quoted(text)
 		}
 		return json.RawMessage(trimmed), ""
 	case Boolean:
@@ -114,7 +117,7 @@ func (k Kind) parse(text string) (value json.RawMessage, reason string) {
 		case "false", "0":
 			return json.RawMessage("false"), ""
 		}
-		return nil, "this is neither true nor false: " + quoted(text)
+		return nil, "expected true or false, not " + quoted(text)
 	case Time:
 		text = withZone(Plain(text))
 	case AsJSON:

@@ -26,6 +26,7 @@ const (
 	MaxRows    = 1_000_000 // without the header
 	maxName    = 200       // bytes of the name of a column
 	maxLine    = 4 << 20   // bytes of a row of CSV, which can be several lines
+	maxCells   = 20_000    // of a row of CSV: each of them takes memory, also without a byte in it
 )
 
 // Format is how a file is written.
@@ -82,6 +83,7 @@ func Inspect(r io.Reader, name string, separator rune) (Info, error) {
 		return Info{}, err
 	}
 	known := map[string]bool{}
+	var bad Row // the first that can't be read
 	for info.Columns = columns; ; info.Rows++ {
 		row, err := rows.Next()
 		if errors.Is(err, io.EOF) {
@@ -93,14 +95,33 @@ func Inspect(r io.Reader, name string, separator rune) (Info, error) {
 		if info.Rows == MaxRows {
 			return Info{}, errs.New(errs.TooLarge, "the file has more than %d rows: split it", MaxRows)
 		}
+		if bad.Failure == "" {
+			bad = row
+		}
 		if info.Columns, err = addNames(info.Columns, known, row); err != nil {
 			return Info{}, err
 		}
 	}
-	if info.Rows == 0 {
-		return Info{}, errs.New(errs.Invalid, "the file has no rows")
+	return info, info.check(bad)
+}
+
+// check returns why nothing of a file can be imported, of which bad is the first row that can't be read.
+func (i Info) check(bad Row) error {
+	switch {
+	case i.Rows == 0 && i.Format == CSV && strings.Contains(strings.Join(i.Columns, ""), "\r"):
+		return errs.New(errs.Invalid,
+			"the file has one line, since a carriage return alone ends none: save it with line feeds, or CRLF")
+	case i.Rows == 0:
+		return errs.New(errs.Invalid, "the file has no rows")
+	case len(i.Columns) > 0:
+		return nil
+	case bad.Failure == "":
+		return errs.New(errs.Invalid, "no object of the file has a field")
+	default:
+		return errs.New(errs.Invalid,
+			"no row can be read: an array of objects is expected, or an object on each line. Line %d: %s", bad.Line,
+			bad.Failure)
 	}
-	return info, nil
 }
 
 // addNames adds the columns that an object of JSON is the first to have.

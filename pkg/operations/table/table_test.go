@@ -66,6 +66,12 @@ func TestDialects(t *testing.T) {
 		"no newline":        {"a.csv", "a,b\n1,2", 0, []string{"a", "b"}, []string{"2: 1|2"}},
 		"texts of two lines": {"a.csv", "a,b\n\"x\ny\",2\n3,4\n", 0, []string{"a", "b"},
 			[]string{"2: x\ny|2", "4: 3|4"}},
+		"texts with returns": {"a.csv",
+			"a,b\r\n\"x\r\ny\rz\",2\r\n3\"\r\n4\",\"5\"\r\n\"6\r\",\"\"\"7\"\r\n", 0, []string{"a", "b"},
+			[]string{"2: x\r\ny\rz|2",
+				"4! a quote is in a wrong place: a text with quotes in it is in quotes, and they are doubled",
+				"5! a quote is in a wrong place: a text with quotes in it is in quotes, and they are doubled",
+				"6: 6\r|\"7"}},
 		"empty lines": {"a.csv", "a,b\n\n,\n1,\n", 0, []string{"a", "b"}, []string{"4: 1|"}},
 		"short lines": {"a.csv", "a,b\n1\n", 0, []string{"a", "b"}, []string{"2: 1|"}},
 		"long lines": {"a.csv", "a,b\n1,2,3\n4,5,\n", 0, []string{"a", "b"}, []string{
@@ -95,28 +101,31 @@ func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	wide := strings.TrimSuffix(strings.Repeat("c,", 10_000), ",")
 	for name, c := range map[string]struct{ file, text, says string }{
-		"nothing":           {"a.csv", "", "the file is empty"},
-		"a header alone":    {"a.csv", "a,b\n", "no rows"},
-		"a mark alone":      {"a.csv", "\ufeff", "no header"},
-		"a huge line":       {"a.csv", "a,b\n1," + strings.Repeat("x", 5<<20) + "\n", "more than 4 MiB"},
-		"an unclosed quote": {"a.csv", "a,b\n1,2\n\"x,2\n3,4\n5,6\n", "line 3 opens a quote that nothing closes"},
-		"one that is huge":  {"a.csv", "a,b\n\"1," + strings.Repeat("x\n", 3<<20), "is a quote not closed?"},
-		"NUL":               {"a.csv", "a,b\n1,\x00\n", "line 2 has a NUL character"},
-		"Latin-1":           {"a.csv", "a,b\n1,2\n3,caf\xe9\n", "line 3 is not UTF-8"},
-		"cut off":           {"a.csv", "a,b\n1,caf\xc3", "line 2 is not UTF-8"},
-		"Latin-1 in JSON":   {"a.json", "[{\"a\":\"caf\xe9\"}]", "is not UTF-8"},
-		"UTF-16":            {"a.csv", "\xff\xfea\x00,\x00", "this is UTF-16"},
-		"without a mark":    {"a.csv", "a\x00,\x00b\x00", "NUL"},
-		"a workbook":        {"a.xlsx", "PK\x03\x04\x00", "save the sheet as CSV"},
-		"gzip":              {"a.csv", "\x1f\x8b\x08", "decompress it first"},
-		"10,000 columns":    {"a.csv", wide + "\n1\n", "more than 600 columns"},
-		"columns of JSON":   {"a.json", "[" + manyNames(700) + "]", "more than 600 columns"},
-		"the same twice":    {"a.csv", "a,b,a\n1,2,3\n", `columns 1 and 3 of the header have the same name, "a"`},
-		"a long name":       {"a.csv", strings.Repeat("x", 300) + ",b\n1,2\n", "the name of column 1"},
-		"a quote in it":     {"a.csv", "a\"b,c\n1,2\n", "the header, line 1"},
-		"neither":           {"a.json", "hello", "line 1, column 1"},
-		"nested deeply":     {"a.json", strings.Repeat("[", 5000), "nested more than"},
-		"an array cut off":  {"a.json", "[{\"a\":1},\n", "cut off"},
+		"nothing":            {"a.csv", "", "the file is empty"},
+		"a header alone":     {"a.csv", "a,b\n", "no rows"},
+		"a mark alone":       {"a.csv", "\ufeff", "no header"},
+		"a huge line":        {"a.csv", "a,b\n1," + strings.Repeat("x", 5<<20) + "\n", "more than 4 MiB"},
+		"an unclosed quote":  {"a.csv", "a,b\n1,2\n\"x,2\n3,4\n5,6\n", "line 3 opens a quote that nothing closes"},
+		"one that is huge":   {"a.csv", "a,b\n\"1," + strings.Repeat("x\n", 3<<20), "is a quote not closed?"},
+		"NUL":                {"a.csv", "a,b\n1,\x00\n", "line 2 has a NUL character"},
+		"Latin-1":            {"a.csv", "a,b\n1,2\n3,caf\xe9\n", "line 3 is not UTF-8"},
+		"cut off":            {"a.csv", "a,b\n1,caf\xc3", "line 2 is not UTF-8"},
+		"Latin-1 in JSON":    {"a.json", "[{\"a\":\"caf\xe9\"}]", "is not UTF-8"},
+		"UTF-16":             {"a.csv", "\xff\xfea\x00,\x00", "this is UTF-16"},
+		"without a mark":     {"a.csv", "a\x00,\x00b\x00", "NUL"},
+		"a workbook":         {"a.xlsx", "PK\x03\x04\x00", "save the sheet as CSV"},
+		"gzip":               {"a.csv", "\x1f\x8b\x08", "decompress it first"},
+		"10,000 columns":     {"a.csv", wide + "\n1\n", "more than 600 columns"},
+		"columns of JSON":    {"a.json", "[" + manyNames(700) + "]", "more than 600 columns"},
+		"the same twice":     {"a.csv", "a,b,a\n1,2,3\n", `columns 1 and 3 of the header have the same name, "a"`},
+		"a long name":        {"a.csv", strings.Repeat("x", 300) + ",b\n1,2\n", "the name of column 1"},
+		"a quote in it":      {"a.csv", "a\"b,c\n1,2\n", "the header, line 1"},
+		"returns alone":      {"a.csv", "a,b\r1,2\r", "save it with line feeds"},
+		"an object of lines": {"a.json", "{\n\"a\": 1\n}\n", "an object on each line. Line 1: malformed JSON"},
+		"empty objects":      {"a.json", "{}\n{}\n", "no object of the file has a field"},
+		"neither":            {"a.json", "hello", "line 1, column 1"},
+		"nested deeply":      {"a.json", strings.Repeat("[", 5000), "nested more than"},
+		"an array cut off":   {"a.json", "[{\"a\":1},\n", "cut off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,9 +180,9 @@ func TestCellsBecomeValues(t *testing.T) {
 		{table.Text, "1990", `"1990"`}, {table.Text, "null", `"null"`}, {table.Text, "'=1+1", `"=1+1"`},
 		{table.Text, "''@x", `"'@x"`}, {table.Text, "'quoted'", `"'quoted'"`}, {table.Text, "", ""},
 		{table.Number, "12345678901234567890", "12345678901234567890"}, {table.Number, " -2.50e3 ", "-2.50e3"},
-		{table.Number, "1,5", "!this is no number"}, {table.Number, "007", "!this is no number"},
-		{table.Number, "null", "null"}, {table.Number, "NaN", "!this is no number"},
-		{table.Boolean, "TRUE", "true"}, {table.Boolean, "0", "false"}, {table.Boolean, "ja", "!this is neither"},
+		{table.Number, "1,5", "!expected a number"}, {table.Number, "007", "!expected a number"},
+		{table.Number, "null", "null"}, {table.Number, "NaN", "!expected a number"},
+		{table.Boolean, "TRUE", "true"}, {table.Boolean, "0", "false"}, {table.Boolean, "ja", "!expected true or false"},
 		{table.Time, "2026-01-02 03:04:05", `"2026-01-02T03:04:05Z"`},
 		{table.Time, "2026-01-02T03:04:05+02:00", `"2026-01-02T03:04:05+02:00"`},
 		{table.Time, "tomorrow", `"tomorrow"`}, // the schema refuses it
@@ -181,6 +190,7 @@ func TestCellsBecomeValues(t *testing.T) {
 		{table.AsJSON, `1,"x":2`, "!this is no JSON"}, {table.AsJSON, `"a","value":2`, "!this is no JSON"},
 		{table.Seen, "5", "5"}, {table.Seen, "-5", "-5"}, {table.Seen, "'-5", `"-5"`}, {table.Seen, "true", "true"},
 		{table.Seen, "truth", `"truth"`}, {table.Seen, `{"a":1}`, `{"a":1}`}, {table.Seen, "5 apples", `"5 apples"`},
+		{table.Seen, " 5", `" 5"`}, {table.Seen, "5 ", `"5 "`}, {table.Seen, "null", "null"}, {table.Seen, "null ", `"null "`},
 	} {
 		info, err := table.Inspect(strings.NewReader("a,b\n"+quoted(c.cell)+",x\n"), "a.csv", 0)
 		if err != nil {
@@ -211,7 +221,7 @@ func quoted(cell string) string { return `"` + strings.ReplaceAll(cell, `"`, `""
 func TestUUIDsOfRows(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"id":"a"}`: "a", `{"id":17}`: "17", `{}`: "", `{"id":"a/b"}`: "!", `{"id":1.5}`: "!", `{"id":[]}`: "!",
+		`{"id":"a"}`: "a", `{"id":17}`: "17", `{"no":1}`: "", `{"id":"a/b"}`: "!", `{"id":1.5}`: "!", `{"id":[]}`: "!",
 		`{"id":null}`: "!",
 	} {
 		info, err := table.Inspect(strings.NewReader(text), "a.json", 0)

@@ -163,7 +163,7 @@
 
   // Messages have a line, or a line and a column in characters, or are about all of the text.
   function placesOf(doc, message, all) {
-    const found = [...message.matchAll(/\bat (\d+):(\d+):|\bline (\d+)\b/g)].map((match) => {
+    const found = [...message.matchAll(/\bat (\d+):(\d+):|\bline (\d+)\b/gi)].map((match) => {
       const line = doc.line(Math.min(Math.max(match[1] ?? match[3], 1), doc.lines));
       const indent = line.text.length - line.text.trimStart().length;
       if (match[3]) return { from: line.from + indent, to: line.to };

@@ -1,23 +1,16 @@
-// The list of the objects of a store: times of this place, editing in place, choosing rows, the keyboard, the widths of
+// The list of the objects of a store: editing in place, choosing rows, the keyboard, the widths of
 // columns, and saved filters. Without it the page still lists, filters and changes.
 'use strict';
 
-const localTime = (at) => {
-  const two = (n) => String(n).padStart(2, '0');
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ` +
-    `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
-};
-
-const showTimes = (within) => {
-  for (const time of within.querySelectorAll('time[datetime]')) {
-    const at = new Date(time.dateTime);
-    if (!Number.isNaN(at.getTime())) time.textContent = localTime(at);
-  }
-};
-
-// What this browser keeps may be missing, or of another version.
-const kept = (key) => {
-  try { return JSON.parse(localStorage.getItem(key)) ?? {}; } catch { return {}; }
+// What this browser keeps of a type, by its name, which may be "constructor". It may be missing, or of another version.
+const kept = (key, type) => {
+  const all = Object.create(null);
+  try {
+    const read = JSON.parse(localStorage.getItem(key));
+    if (typeof read !== 'object' || Array.isArray(read)) return all;
+    for (const [name, value] of Object.entries(read ?? {})) if (typeof value === type) all[name] = value;
+  } catch { /* nothing is kept */ }
+  return all;
 };
 const keep = (key, value) => {
   try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* it is not kept */ }
@@ -57,25 +50,25 @@ const entryOf = (kind, before, facts) => {
   }
   const input = document.createElement('input');
   const text = kind === 'string' && before ? JSON.parse(before) : before;
+  // An input shows some values as others, or not at all: one that nobody has changed stays as it is.
+  const entry = (read) => {
+    const shown = input.value;
+    return { input, read: () => (input.value === shown ? before : read()) };
+  };
   if (facts.input === 'date' && (!text || /^\d{4}-\d\d-\d\d$/.test(text))) {
     input.type = 'date';
     input.value = text;
-    return { input, read: () => (input.value ? JSON.stringify(input.value) : '') };
+    return entry(() => (input.value ? JSON.stringify(input.value) : ''));
   }
   if (facts.input === 'datetime' && (!text || toInput(text))) {
     input.type = 'datetime-local';
     input.step = '0.001';
     input.value = text ? toInput(text) : '';
-    const shown = input.value;
-    return { input, read: () => {
-      if (input.value === shown) return before;
-      return input.value ? JSON.stringify(new Date(input.value).toISOString().replace('.000Z', 'Z')) : '';
-    } };
+    return entry(() => (input.value ? JSON.stringify(new Date(input.value).toISOString().replace('.000Z', 'Z')) : ''));
   }
   if (kind === 'number') input.inputMode = 'decimal';
   input.value = text;
-  if (kind !== 'string') return { input, read: () => input.value.trim() };
-  return { input, read: () => (!before && input.value === '' ? before : JSON.stringify(input.value)) };
+  return entry(() => (kind === 'string' ? JSON.stringify(input.value) : input.value.trim()));
 };
 
 // Editing in place.
@@ -95,10 +88,11 @@ const begin = (cell) => {
   wrong.setAttribute('role', 'alert');
   cell.classList.add('editing');
   cell.replaceChildren(input, wrong);
-  if (facts.bounds) {
+  const hint = input.type === 'checkbox' ? 'Space changes it.' : facts.bounds;
+  if (hint) {
     const bounds = document.createElement('span');
     bounds.className = 'bounds';
-    bounds.textContent = facts.bounds;
+    bounds.textContent = hint;
     bounds.id = 'bounds-now';
     input.setAttribute('aria-describedby', bounds.id);
     wrong.before(bounds);
@@ -111,12 +105,15 @@ const begin = (cell) => {
     cell.classList.remove('editing', 'saving');
     cell.replaceChildren(...old);
   };
-  const save = async () => {
+  // The cell gets the focus, or one beside it, unless somebody has gone elsewhere meanwhile.
+  const isHere = () => document.activeElement === document.body || cell.contains(document.activeElement);
+  const save = async (step = 0) => {
     if (busy) return;
     const text = entry.read();
     if (text === before) {
+      const here = isHere();
       end();
-      focusCell(cell);
+      if (here) focusCell(row.cells[cell.cellIndex + step] ?? cell);
       return;
     }
     const body = new URLSearchParams({ field: cell.dataset.field, value: text, revision: row.dataset.revision });
@@ -134,8 +131,17 @@ const begin = (cell) => {
         const chosen = row.querySelector('input[name="uuid"]');
         if (chosen) next.querySelector('input[name="uuid"]').checked = chosen.checked;
         showTimes(next);
+        const here = isHere();
+        const now = row.contains(document.activeElement) && document.activeElement.closest('td, th');
+        if (!here && now?.classList?.contains('editing')) { // the others are replaced when that is saved
+          row.dataset.revision = next.dataset.revision;
+          cell.replaceWith(next.cells[at]);
+          return;
+        }
         row.replaceWith(next);
-        focusCell(next.cells[at]);
+        if (here) focusCell(next.cells[at + step] ?? next.cells[at]);
+        else if (now) focusCell(next.cells[now.cellIndex]);
+        else if (!focused?.isConnected) focusCell(next.cells[at], false);
         return;
       }
       const said = await reply.json();
@@ -152,9 +158,10 @@ const begin = (cell) => {
   input.addEventListener('keydown', (event) => {
     event.stopPropagation();
     if (event.key === 'Enter') { event.preventDefault(); save(); }
+    if (event.key === 'Tab') { event.preventDefault(); save(event.shiftKey ? -1 : 1); }
     if (event.key === 'Escape') { event.preventDefault(); end(); focusCell(cell); }
   });
-  if (input.type === 'checkbox') input.addEventListener('change', save);
+  if (input.type === 'checkbox') input.addEventListener('change', () => save());
   input.addEventListener('blur', () => { if (!wrong.textContent && cell.isConnected) save(); });
 };
 
@@ -191,7 +198,8 @@ if (cells) {
     const cell = event.target.closest('td[data-edit]');
     if (cell && !event.target.closest('input, select')) begin(cell);
   });
-  body.addEventListener('click', (event) => {
+  // Where the button goes down counts, as it does for the focus that the browser sets.
+  body.addEventListener('mousedown', (event) => {
     const cell = event.target.closest('td, th');
     if (cell && !event.target.closest('a, input, select')) focusCell(cell);
   });
@@ -237,7 +245,7 @@ if (cells) {
 
   // The widths of columns, by the name of the column.
   const widthKey = `belfry-widths:${cells.dataset.store}`;
-  const widths = kept(widthKey);
+  const widths = kept(widthKey, 'number');
   const columns = [...cells.tHead.querySelectorAll('th[data-column]')];
   const widthOf = (th) => (th.dataset.column ? widths[th.dataset.column] ?? 160 : th.matches('.choose') ? 48 : 112);
   const setWidths = () => {
@@ -288,7 +296,7 @@ if (saved) {
   const list = saved.querySelector('ul');
   const path = saved.dataset.here.split('?')[0];
   const show = () => {
-    list.replaceChildren(...Object.entries(kept(key)).map(([name, query]) => {
+    list.replaceChildren(...Object.entries(kept(key, 'string')).map(([name, query]) => {
       const item = document.createElement('li');
       const link = document.createElement('a');
       link.textContent = name;
@@ -299,7 +307,7 @@ if (saved) {
       remove.textContent = 'Remove';
       remove.setAttribute('aria-label', `Remove ${name}`);
       remove.addEventListener('click', () => {
-        const all = kept(key);
+        const all = kept(key, 'string');
         delete all[name];
         keep(key, all);
         show();
@@ -311,7 +319,7 @@ if (saved) {
   saved.querySelector('form').addEventListener('submit', (event) => {
     event.preventDefault();
     const name = saved.querySelector('input');
-    keep(key, { ...kept(key), [name.value]: saved.dataset.here.split('?')[1] ?? '' });
+    keep(key, { ...kept(key, 'string'), [name.value]: saved.dataset.here.split('?')[1] ?? '' });
     name.value = '';
     show();
   });

@@ -82,7 +82,7 @@ func (b *builder) shape(f *Field, p place, s resolved) bool {
 	case isNull && !null, p.value != nil && !isNull && !all.allow(p.value) && !f.isMalformed():
 		return false
 	case isSwitch(all) && (p.value == nil || kindOf(p.value) == "boolean"):
-		return f.boolean(null)
+		return f.boolean(null, b.schema.options.Boxes)
 	case len(all) > 1 && !slices.Contains(all, "object") && !slices.Contains(all, "array") && !isNull:
 		return f.mixed() && b.legible(f.Text)
 	}
@@ -98,7 +98,7 @@ func (b *builder) shape(f *Field, p place, s resolved) bool {
 	case "number", "integer":
 		return f.number(s.Object, kind == "integer")
 	case "boolean":
-		return f.boolean(null)
+		return f.boolean(null, b.schema.options.Boxes)
 	}
 	return false
 }
@@ -226,7 +226,11 @@ func (b *builder) list(f *Field, p place, s resolved) bool {
 		}
 		one.schema, one.path, one.level, one.readOnly = items, p.path, p.level+1, p.readOnly
 		one.label = strconv.Itoa(len(f.Rows) + 1)
-		return b.field(one)
+		row := b.field(one)
+		if row.Label != one.label { // the schema names all rows alike
+			row.Label += " " + one.label
+		}
+		return row
 	})
 }
 

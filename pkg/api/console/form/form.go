@@ -42,6 +42,7 @@ type Options struct {
 	Omit       func(pointer string) bool // these have no field, and stay as they are
 	ReadOnly   func(pointer string) bool // these are shown
 	Legible    func(text string) string  // escapes hidden characters as JSON does; a text with one is JSON
+	Boxes      bool                      // a boolean that is absent means false
 }
 
 // Schema makes forms for objects of a JSON Schema. It is safe for concurrent use.
@@ -206,13 +207,32 @@ func (f *Form) Usable() bool { return f.Kind == Group && (len(f.Fields) > 0 || f
 // Place puts violations at the innermost fields that show their values, and returns those that no field shows.
 func (f *Form) Place(found []errs.Field) (rest []errs.Field) {
 	for _, v := range found {
-		if at := f.at(v.Pointer); at != nil && at != f.Field {
+		at := f.at(v.Pointer)
+		if missing := at.missing(v); missing != nil {
+			at, v.Message = missing, "a value is required"
+		}
+		if at != nil && at != f.Field {
 			at.Problems = append(at.Problems, v.Message)
 		} else {
 			rest = append(rest, v)
 		}
 	}
 	return rest
+}
+
+// missing returns the field of a property whose absence is a violation; nil if the violation is another one. Its
+// pointer is that of the object, and its message begins with the name.
+func (f *Field) missing(v errs.Field) *Field {
+	if f == nil || v.Keyword != "required" || v.Pointer != f.Pointer {
+		return nil
+	}
+	for _, inner := range f.Fields {
+		name := object.UnescapeToken(strings.TrimPrefix(inner.Pointer, f.Pointer+"/"))
+		if inner.Required && strings.HasPrefix(v.Message, `"`+name+`" `) {
+			return inner
+		}
+	}
+	return nil
 }
 
 // at returns the innermost field around a place.

@@ -143,10 +143,10 @@ func (f *Field) mixed() bool {
 	return true
 }
 
-// boolean makes a field of a boolean: a box where it is set and has to be, and otherwise a choice, which can be
-// neither.
-func (f *Field) boolean(null bool) bool {
-	if f.Required && !null && f.value != nil {
+// boolean makes a field of a boolean: a box where it is set and has to be or where absent means false, and otherwise a
+// choice, which can be neither.
+func (f *Field) boolean(null, box bool) bool {
+	if !null && (box || f.Required && f.value != nil) {
 		f.Kind, f.Checked = Check, string(f.value) == "true"
 		f.Text = boxText(f.Checked)
 		return true
