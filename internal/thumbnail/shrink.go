@@ -21,7 +21,7 @@ func shrink(ctx context.Context, source image.Image, from image.Rectangle, width
 	for y := 0; y < from.Dy(); y++ {
 		if y%strip == 0 {
 			if err := ctx.Err(); err != nil {
-				return nil, errs.Wrap(err, errs.Canceled, "a thumbnail was not needed any more")
+				return nil, errs.Wrap(err, errs.Canceled, "the request for a thumbnail ended")
 			}
 			draw.Draw(rows, rows.Bounds(), source, from.Min.Add(image.Pt(0, y)), draw.Src)
 		}
@@ -71,7 +71,7 @@ func (s *sums) add(pixels []byte, weight uint64) {
 	}
 }
 
-// write writes the means, whose rows have a weight, and begins anew.
+// write writes the means, whose rows have a weight, and begins the next row.
 func (s *sums) write(pixels []byte, rows uint64) {
 	whole := rows * uint64(s.from)
 	for i, sum := range s.of {

@@ -47,8 +47,8 @@ func (p Picture) Extension() string {
 // Reserve reserves memory for a picture until release is called. Its error refuses.
 type Reserve func(bytes int64) (release func(), err error)
 
-// Make makes the thumbnail of a picture. Unsupported if there is none of it: it is no picture that can be read, it is
-// broken, or it is too large. Errors of reserve are returned as they are.
+// Make makes the thumbnail of a picture. Unsupported if that is impossible: it is no picture that can be read, it
+// is broken, or it is too large. Errors of reserve are returned as they are.
 func Make(ctx context.Context, data []byte, s Size, reserve Reserve) (Picture, error) {
 	h, err := readHeader(data)
 	if err != nil {

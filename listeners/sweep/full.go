@@ -38,7 +38,7 @@ func (w *Worker) findOrphans(ctx context.Context, s *binary.Service) error {
 		return err
 	}
 	if n > 0 {
-		w.log.Info("thumbnails of contents that do not exist any more were removed", "service", s.Name(), "contents", n)
+		w.log.Info("thumbnails of deleted contents were removed", "service", s.Name(), "contents", n)
 	}
 	var mu sync.Mutex
 	var malformed []error

@@ -44,7 +44,7 @@ func NewThumbnails(memory int64, atOnce int) *Thumbnails {
 		making: store.NewKeyLock()}
 }
 
-// Get returns the thumbnail of a record's content. Unsupported if there can be none, Unavailable if too many are being
+// Get returns the thumbnail of a record's content. Unsupported if that is impossible, Unavailable if too many are being
 // made.
 func (t *Thumbnails) Get(ctx context.Context, s *Service, record Record, size thumbnail.Size) (thumbnail.Picture, error) {
 	if record.Size > thumbnail.MaxBytes {
@@ -112,7 +112,7 @@ func (t *Thumbnails) make(ctx context.Context, s *Service, hash, name string, si
 }
 
 func canceled(err error) error {
-	return errs.Wrap(err, errs.Canceled, "a thumbnail was not needed any more")
+	return errs.Wrap(err, errs.Canceled, "the request for a thumbnail ended")
 }
 
 func (s *Service) readAll(ctx context.Context, hash string) ([]byte, error) {
