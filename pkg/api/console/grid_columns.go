@@ -179,8 +179,8 @@ func (e cellEditor) may(name string) bool {
 	return len(e.st.Rules().SettableByInterceptor(object.Object{name: []byte(`""`)})) > 0
 }
 
-// kind returns which kind of value can be entered for one in place; "" for none. One that is not of the declared kind is
-// corrected elsewhere, and so is a text of several lines, since an input would change either by itself.
+// kind returns which kind of value can be entered for one in place; "" for none. One that is not of the declared kind
+// is corrected elsewhere, and so is a text of several lines, since an input would change either by itself.
 func (e cellEditor) kind(name string, value json.RawMessage) string {
 	declared := e.types[name]
 	if declared == "integer" {

@@ -13,8 +13,9 @@ func (p *modelFormPage) failed(err error) {
 	message, fields := messageOf(err)
 	p.Problem = message
 	for _, f := range fields {
-		if !p.place(f) && !p.place(errs.Field{Pointer: p.pointerOf(strings.TrimPrefix(f.Pointer, "/")), Message: f.Message}) {
-			p.Problems = append(p.Problems, ModelProblem{Key: strings.TrimPrefix(f.Pointer, "/"), Message: f.Message})
+		key := strings.TrimPrefix(f.Pointer, "/")
+		if !p.place(f) && !p.place(errs.Field{Pointer: p.pointerOf(key), Message: f.Message}) {
+			p.Problems = append(p.Problems, ModelProblem{Key: key, Message: f.Message})
 		}
 	}
 }
