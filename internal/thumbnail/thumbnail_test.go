@@ -101,7 +101,6 @@ func TestPixelsAreMeans(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	const red = "\xff\x00\x00"
 	half := image.NewNRGBA(image.Rect(0, 0, 40, 30))
 	for i := range half.Pix {
 		half.Pix[i] = 128
