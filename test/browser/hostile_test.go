@@ -119,7 +119,7 @@ func (f *fixture) tryMarkup(t *testing.T, text string) {
 	f.inert(t, "the answer of the rule tester")
 	f.fill(t, "#test-rule", markup)
 	f.press(t, "Test")
-	f.shows(t, "in the rule")
+	f.shows(t, "In the rule")
 	f.inert(t, "a wrong rule")
 
 	for _, form := range []struct{ path, name string }{
