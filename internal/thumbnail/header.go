@@ -60,13 +60,13 @@ func readHeader(data []byte) (h header, err error) {
 	}
 	pixels := int64(h.Width) * int64(h.Height)
 	if h.Width <= 0 || h.Height <= 0 || pixels > maxPixels {
-		return h, errs.New(errs.Unsupported, "there is no thumbnail: the picture has %d x %d pixels; at most %d are read",
-			h.Width, h.Height, maxPixels)
+		return h, errs.New(errs.Unsupported,
+			"there is no thumbnail: the picture has %d x %d pixels; at most %d are read", h.Width, h.Height, maxPixels)
 	}
 	h.perPixel = h.bytesPerPixel(data)
 	if h.memory() > MaxMemory {
-		return h, errs.New(errs.Unsupported, "there is no thumbnail: to decode the picture, %d x %d pixels of %s, takes "+
-			"more than %d MiB", h.Width, h.Height, h.format.name, MaxMemory>>20)
+		return h, errs.New(errs.Unsupported, "there is no thumbnail: to decode the picture, %d x %d pixels of %s, "+
+			"takes more than %d MiB", h.Width, h.Height, h.format.name, MaxMemory>>20)
 	}
 	return h, nil
 }

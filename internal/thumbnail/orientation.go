@@ -12,7 +12,9 @@ type orientation int
 
 // orientationOf reads how a picture is turned. Pictures whose metadata can't be read are upright.
 func orientationOf(f format, data []byte) orientation {
-	kind := map[string]imagemeta.ImageFormat{"JPEG": imagemeta.JPEG, "PNG": imagemeta.PNG, "WebP": imagemeta.WebP}[f.name]
+	kind := map[string]imagemeta.ImageFormat{
+		"JPEG": imagemeta.JPEG, "PNG": imagemeta.PNG, "WebP": imagemeta.WebP,
+	}[f.name]
 	if kind == 0 {
 		return 1
 	}

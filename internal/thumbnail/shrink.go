@@ -26,7 +26,8 @@ func shrink(ctx context.Context, source image.Image, from image.Rectangle, width
 			draw.Draw(rows, rows.Bounds(), source, from.Min.Add(image.Pt(0, y)), draw.Src)
 		}
 		pixels := rows.Pix[y%strip*rows.Stride:][:4*from.Dx()]
-		// The row of the source begins at y*height, and ends at (y+1)*height, in units in which one of small has from.Dy().
+		// The row of the source begins at y*height, and ends at (y+1)*height, in units in which one of small has
+		// from.Dy().
 		begin, end := uint64(y)*uint64(height), uint64(y+1)*uint64(height)
 		for begin < end {
 			edge := uint64(row+1) * uint64(from.Dy())

@@ -46,7 +46,8 @@ func NewThumbnails(memory int64, atOnce int) *Thumbnails {
 
 // Get returns the thumbnail of a record's content. Unsupported if that is impossible, Unavailable if too many are being
 // made.
-func (t *Thumbnails) Get(ctx context.Context, s *Service, record Record, size thumbnail.Size) (thumbnail.Picture, error) {
+func (t *Thumbnails) Get(ctx context.Context, s *Service, record Record, size thumbnail.Size) (thumbnail.Picture,
+	error) {
 	if record.Size > thumbnail.MaxBytes {
 		return thumbnail.Picture{}, errs.New(errs.Unsupported,
 			"there is no thumbnail: the file has %d bytes; at most %d are read", record.Size, thumbnail.MaxBytes)
@@ -64,11 +65,12 @@ func (t *Thumbnails) Get(ctx context.Context, s *Service, record Record, size th
 	return p, err
 }
 
-var errThumbnailsBusy = &errs.Error{Kind: errs.Unavailable, Message: "too many thumbnails are being made: try again later",
-	RetryAfter: time.Second}
+var errThumbnailsBusy = &errs.Error{Kind: errs.Unavailable,
+	Message: "too many thumbnails are being made: try again later", RetryAfter: time.Second}
 
 // make makes a thumbnail that is not kept yet, and keeps it.
-func (t *Thumbnails) make(ctx context.Context, s *Service, hash, name string, size thumbnail.Size) (thumbnail.Picture, error) {
+func (t *Thumbnails) make(ctx context.Context, s *Service, hash, name string, size thumbnail.Size) (thumbnail.Picture,
+	error) {
 	if t.waiting.Add(1) > maxThumbnailsWaiting {
 		t.waiting.Add(-1)
 		return thumbnail.Picture{}, errThumbnailsBusy
@@ -94,8 +96,8 @@ func (t *Thumbnails) make(ctx context.Context, s *Service, hash, name string, si
 	}
 	p, err := thumbnail.Make(ctx, data, size, func(bytes int64) (func(), error) {
 		if bytes > t.most {
-			return nil, errs.New(errs.Unsupported, "there is no thumbnail: to decode the picture takes %d MiB, and this "+
-				"process has %d for it", bytes>>20, t.most>>20)
+			return nil, errs.New(errs.Unsupported, "there is no thumbnail: to decode the picture takes %d MiB, and "+
+				"this process has %d for it", bytes>>20, t.most>>20)
 		}
 		if err := t.memory.Acquire(ctx, bytes); err != nil {
 			return nil, canceled(err)

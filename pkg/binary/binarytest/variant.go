@@ -85,7 +85,8 @@ func variantTests() []test {
 			}
 		})},
 		{"a variant has a name of one form", of(func(f *fixture, v driver.Variants) {
-			for _, name := range []string{"", ".", "..", ".a", "a/b", "../a", "a b", "ä", strings.Repeat("a", 33), "a\x00"} {
+			for _, name := range []string{"", ".", "..", ".a", "a/b", "../a", "a b", "ä", strings.Repeat("a", 33),
+				"a\x00"} {
 				f.wantKind(v.PutVariant(f.ctx, a.hash(), name, []byte("x")), errs.Internal)
 				lacks(f, v, a.hash(), name)
 			}

@@ -91,7 +91,8 @@ func (s *Storage) variantsAfter(after string) string {
 
 // eachVariant calls do with the key and the content of each variant whose key has a prefix and is greater than after,
 // in their order, until it returns false or an error.
-func (s *Storage) eachVariant(ctx context.Context, prefix, after string, do func(key, hash string) (bool, error)) error {
+func (s *Storage) eachVariant(ctx context.Context, prefix, after string,
+	do func(key, hash string) (bool, error)) error {
 	in := &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix}
 	if after != "" {
 		in.StartAfter = &after
