@@ -75,7 +75,11 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require github.com/gabriel-vasile/mimetype v1.4.16
+require (
+	github.com/bep/imagemeta v1.0.1
+	github.com/gabriel-vasile/mimetype v1.4.16
+	golang.org/x/image v0.47.0
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect

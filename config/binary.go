@@ -5,6 +5,7 @@ import (
 
 	"belfry/config/decode"
 	"belfry/config/value"
+	"belfry/internal/thumbnail"
 )
 
 // Binary is a service that stores files attached to objects. Only the field that
@@ -16,6 +17,8 @@ type Binary struct {
 	Map map[string][]string `key:"map" names:"any" list:"names" is:"ownProperty"`
 	// media types that uploads may have, by their content; nil is any, as the client says
 	Types []string `key:"types" list:"words" is:"mediaRange"`
+	// sizes of the thumbnails of pictures
+	Thumbs []thumbnail.Size `key:"thumbs" list:"words" is:"thumbnail"`
 	// bytes of one file
 	MaxSize int64 `key:"maxSize" is:"size 1024TiB" default:"10MiB"`
 	// how long a content without references is kept
@@ -71,8 +74,22 @@ const (
 	minQuota = 4 << 10
 )
 
-// Validate sets the quotas that are not configured, and refuses those that no upload fits in.
+// maxThumbs is how many sizes the thumbnails of one picture may have.
+const maxThumbs = 16
+
+// thumbs are the sizes without the key.
+func thumbs() []thumbnail.Size {
+	return []thumbnail.Size{{Width: 90, Height: 90}, {Width: 300, Height: 300}, {Width: 1200}}
+}
+
+// Validate sets the quotas and thumbnails that are not configured, and refuses quotas that no upload fits in.
 func (b *Binary) Validate(s *decode.Section) {
+	if !s.Has("thumbs") {
+		b.Thumbs = thumbs()
+	}
+	if len(b.Thumbs) > maxThumbs {
+		s.Problem("thumbs", "expected at most %d sizes", maxThumbs)
+	}
 	hours := max(1, int64((b.Grace+time.Hour-1)/time.Hour))
 	usual := max(hours*quotaAnHour, quotaFiles*b.MaxSize)
 	b.checkQuota(s, "quota.user", &b.Quota.User, usual)

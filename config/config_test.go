@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"belfry/internal/thumbnail"
 	"belfry/pkg/errs"
 )
 
@@ -167,13 +168,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 		"photos": {
 			Type: "FileStorage", File: &FileStorage{filepath.Join(data, "binaries", "photos")},
 			BinaryExpose: BinaryExpose{"/photos", BinaryRestrict{Delete: true}}, MaxSize: 3 << 20, Grace: time.Hour,
-			Quota: Quota{1 << 30, 0},
-			Map:   map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
+			Quota: Quota{1 << 30, 0}, Types: []string{"image/*", "application/pdf"},
+			Thumbs: []thumbnail.Size{{Width: 90, Height: 60}, {Width: 800}},
+			Map:    map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
 		},
 		"videos": {
 			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute, ""},
 			BinaryExpose: BinaryExpose{URL: "/videos"}, MaxSize: 10 << 20, Grace: 2 * time.Hour,
-			Quota: Quota{20 << 30, 80 << 30},
+			Quota: Quota{20 << 30, 80 << 30}, Thumbs: thumbs(),
 		},
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+
+	"belfry/internal/thumbnail"
 )
 
 // Format describes the values of a key.
@@ -82,7 +84,7 @@ var formats = map[string]func(p []string) Format{
 	"textField": plain(parseTextField), "indexField": plain(parseIndexField), "copied": plain(parseCopied),
 	"aggregate": plain(parseAggregate),
 	"route":     plain(parseRoute), "subfolder": plain(parseSubfolder), "sender": plain(parseSender),
-	"cookie": plain(parseCookieName), "mediaRange": plain(parseMediaRange),
+	"cookie": plain(parseCookieName), "mediaRange": plain(parseMediaRange), "thumbnail": plain(thumbnail.ParseSize),
 	"address": plain(Address), "addressOrNone": plain(parseOptionalAddress), "network": plain(parsePrefix),
 	"host": plain(parseHost), "servedHost": plain(parseServedHost), "domain": plain(Domain),
 	"localName": plain(LocalName), "rpID": plain(RPID),

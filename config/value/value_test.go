@@ -86,6 +86,8 @@ func TestFormats(t *testing.T) {
 		"ownProperty": {"a": "a",
 			"uuid": "!expected a property of your own; uuid, created and updated are set by the server"},
 		"textField": {"a.b": "a.b", "a.": "!expected a property, or one of the object in it such as address.city"},
+		"thumbnail": {"90x60": "90x60", "x600": "x600",
+			"90": "!expected a size in pixels: 90x60 cuts to it, 800x has this width, x600 this height"},
 		"mediaRange": {"Image/*": "image/*", "application/pdf": "application/pdf", "text/markdown": "text/markdown",
 			"*/*":      "!all types are what a service takes without the key: leave it out",
 			"png":      "!expected a media type, as application/pdf, or all of a kind, as image/*",

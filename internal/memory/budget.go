@@ -24,6 +24,7 @@ type Budget struct {
 	MemTable  int64 // writes of such a backend that are in no table yet; mostly there are two
 	Hashes    int   // password hashes at once
 	Uploads   int64 // parts of uploads that a storage sends, all together
+	Pictures  int64 // that are decoded for thumbnails, all together
 	Lists     int   // pages of lists in flight, all together
 }
 
@@ -44,6 +45,8 @@ const (
 	hashBytes      = 19 * mib
 	uploadShare    = 2
 	maxUploads     = 256 * mib
+	pictureShare   = 4
+	maxPictures    = 192 * mib
 	listShare      = 6
 	maxLists       = 24 * mib
 	minCache       = 8 * mib
@@ -74,6 +77,7 @@ func Divide(process uint64, processors int, chosen bool) Budget {
 	b.MemTable = int64(min(max(minMemTable, b.Heap/memTableShare), maxMemTable))
 	b.Hashes = int(min(max(1, allowed/hashShare/hashBytes), uint64(processors)))
 	b.Uploads = int64(min(max(minUploads, allowed/uploadShare), maxUploads))
+	b.Pictures = int64(min(max(minUploads, allowed/pictureShare), maxPictures))
 	b.Lists = int(min(max(minLists, allowed/listShare), maxLists))
 	return b
 }

@@ -57,7 +57,7 @@ func newFixture(t *testing.T, o options) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.must(closeAll()) })
-	f.storage = &faultyStorage{Storage: b.Storage}
+	f.storage = &faultyStorage{Storage: b.Storage, Variants: b.Storage.(bindriver.Variants)}
 	b.Storage, b.Now = f.storage, func() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
 	f.set, f.entries, f.Service = b.Set, b.Contents, binary.New(b)
 	f.worker = f.newWorker()
@@ -247,6 +247,7 @@ func (o *outbox) take() []event.Envelope {
 // faultyStorage is a storage that refuses to delete some contents.
 type faultyStorage struct {
 	bindriver.Storage
+	bindriver.Variants
 	mu   sync.Mutex
 	deny map[string]error
 }

@@ -34,6 +34,12 @@ func (w *Worker) findOrphans(ctx context.Context, s *binary.Service) error {
 	if n > 0 {
 		w.log.Info("stages of uploads that did not finish were removed", "service", s.Name(), "count", n)
 	}
+	if n, err = s.RemoveStrayVariants(ctx); err != nil {
+		return err
+	}
+	if n > 0 {
+		w.log.Info("thumbnails of deleted contents were removed", "service", s.Name(), "contents", n)
+	}
 	var mu sync.Mutex
 	var malformed []error
 	g, gctx := errgroup.WithContext(ctx)

@@ -279,6 +279,19 @@ func TestSweepAllRemovesAbandonedStages(t *testing.T) {
 	}
 }
 
+// A process that was killed while it made a thumbnail can leave it without its content.
+func TestSweepAllRemovesThumbnailsWithoutContents(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, options{})
+	f.save("Books", "b", "a")
+	f.must(f.storage.PutVariant(t.Context(), hashOf("a"), "1-90x90", nil))
+	f.must(f.storage.PutVariant(t.Context(), hashOf("gone"), "1-90x90", nil))
+	f.must(f.worker.SweepAll(t.Context()))
+	if left, _, err := f.storage.ListVariants(t.Context(), "", 10); err != nil || !slices.Equal(left, []string{hashOf("a")}) {
+		t.Errorf("%q are left, %v", left, err)
+	}
+}
+
 // laggingBackend is a backend whose indexes of binaries are empty until they have
 // been waited for.
 type laggingBackend struct {

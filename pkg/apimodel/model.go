@@ -58,6 +58,7 @@ type Files struct {
 	URL      string
 	Restrict config.BinaryRestrict
 	Types    []string // that uploads may have; nil: any
+	Thumbs   []string // sizes of thumbnails
 	MaxSize  int64
 	Signed   bool                // readers are redirected to the storage
 	Places   map[string][]string // nil: any property
@@ -212,9 +213,11 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 func filesOf(c *config.Config, name string) Files {
 	b := c.Binaries[name]
 	f := Files{
-		Name: name, ID: Identifier(name), URL: b.URL, Restrict: b.Restrict, Types: b.Types,
-		MaxSize: b.MaxSize,
-		Signed:  b.S3 != nil && b.S3.Presign > 0, Places: b.Map,
+		Name: name, ID: Identifier(name), URL: b.URL, Restrict: b.Restrict, Types: b.Types, MaxSize: b.MaxSize,
+		Signed: b.S3 != nil && b.S3.Presign > 0, Places: b.Map,
+	}
+	for _, size := range b.Thumbs {
+		f.Thumbs = append(f.Thumbs, size.String())
 	}
 	for _, store := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[store]

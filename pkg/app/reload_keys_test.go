@@ -73,6 +73,7 @@ binaries:
     map: {Books: [cover]}
     expose: {url: /files, restrict: {get: false}}
     types: [image/*]
+    thumbs: [90x60]
     quota: {user: 1GiB}
   bucket:
     type: S3Storage

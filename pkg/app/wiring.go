@@ -1,6 +1,7 @@
 package app
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"belfry/pkg/app/serving"
 	"belfry/pkg/app/views"
 	"belfry/pkg/app/workers"
+	"belfry/pkg/binary"
 	"belfry/pkg/object"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
@@ -63,6 +65,7 @@ func newWiring(a *App) *wiring {
 	counted, asked := metrics.Registry, metrics.Asked
 	run, began, pages := object.NewUUID(), time.Now(), pagememory.NewOf(memory.Of().Lists, store.MaxPageBytes)
 	uploads := files.NewMemory(memory.Of().Uploads)
+	thumbnails := binary.NewThumbnails(memory.Of().Pictures, runtime.GOMAXPROCS(0)/2)
 	held := &holders.Holders{Served: served, Metrics: asked, Pages: pages, Uploads: uploads}
 	wait := data.Awaiter{Startup: startup, Log: log}
 	missing := &workers.Missing{}
@@ -154,7 +157,7 @@ func newWiring(a *App) *wiring {
 		{clients, w.views.Part()},
 		{clients, editor.Part()},
 		{true, (&routes.Routes{Roles: roles, Log: log, Metrics: metrics, Lifetime: lifetime, Health: w.health,
-			Pages: pages, Uploads: uploads, Console: w.views.Options}).Part()},
+			Pages: pages, Uploads: uploads, Thumbnails: thumbnails, Console: w.views.Options}).Part()},
 		{clients, (&routes.Operations{Served: served, Log: log, Metrics: counted, Pages: pages}).Part()},
 		{true, w.front.ServePart()},
 	} {

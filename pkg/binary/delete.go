@@ -88,7 +88,10 @@ func (s *Service) DeleteMarked(ctx context.Context, e Entry) (deleted bool, err 
 func (s *Service) deleteContent(ctx context.Context, hash string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.lease/5)
 	defer cancel()
-	return s.storage.Delete(ctx, hash)
+	if err := s.storage.Delete(ctx, hash); err != nil {
+		return err
+	}
+	return s.deleteVariants(ctx, hash)
 }
 
 // checkExpiredLease reports a content that was deleted after the lease had ended

@@ -21,3 +21,8 @@ var (
 	CleanName = cleanName
 	CleanType = cleanType
 )
+
+// RemoveStrayVariantsBy is RemoveStrayVariants by pages of another size.
+func (s *Service) RemoveStrayVariantsBy(ctx context.Context, page int) (int, error) {
+	return s.removeStrayVariants(ctx, page)
+}

@@ -15,6 +15,11 @@ import (
 
 // get is GET and HEAD on a binary.
 func (h *Handler) get(x *httpkit.Exchange) error {
+	if size, requested, err := h.requestedThumbnail(x); err != nil {
+		return err
+	} else if requested {
+		return h.getThumbnail(x, size)
+	}
 	ctx, record, at, err := h.find(x)
 	if err != nil {
 		return err

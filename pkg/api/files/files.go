@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/thumbnail"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
@@ -46,6 +47,9 @@ type Options struct {
 	Presign  time.Duration
 	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
 	Memory   *Memory       // of uploads in flight, which services share; nil: one of its own
+
+	Thumbs     []thumbnail.Size // of the pictures
+	Thumbnails *binary.Thumbnails
 }
 
 // Handler serves the binaries of a service.
@@ -58,6 +62,9 @@ type Handler struct {
 	presign  time.Duration
 	patience time.Duration
 	memory   *Memory
+
+	thumbs     []thumbnail.Size
+	thumbnails *binary.Thumbnails
 }
 
 // Parameters and segments of a path below the URL of a binary service.
@@ -77,6 +84,7 @@ func NewHandler(calls *httpkit.Calls, k *apimodel.Contract, f apimodel.Files, o 
 	h := &Handler{
 		service: o.Service, calls: calls, stores: map[string]bool{}, left: map[string]config.Restrict{}, url: f.URL,
 		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience), memory: o.Memory,
+		thumbs: o.Thumbs, thumbnails: o.Thumbnails,
 	}
 	if h.memory == nil {
 		h.memory = NewMemory(0)

@@ -120,6 +120,15 @@ func addUpload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) 
 	})
 }
 
+// thumb is the parameter with the size of a thumbnail, if there are thumbnails.
+func thumb(f apimodel.Files) []any {
+	if len(f.Thumbs) == 0 {
+		return nil
+	}
+	return []any{op.Query(thumbParam, "A smaller picture instead of the file, of JPEG, PNG, GIF or WebP. Its type is "+
+		"image/jpeg or image/png.", ordered.Of("type", "string", "enum", f.Thumbs))}
+}
+
 // addDownload adds the operations of a download.
 func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler) {
 	about := []string{"Etag", "Last-Modified", "Cache-Control", "Content-Disposition", "Content-Security-Policy",
@@ -135,9 +144,14 @@ func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler
 		op.Header("If-Unmodified-Since",
 			"Without If-Match: 412 if the file was uploaded, or its object written, since."),
 	}
+	small, problems := thumb(f), []int{400, 401, 403, 404, 412, 429}
+	if small != nil {
+		problems = append(problems, http.StatusUnsupportedMediaType)
+	}
+	problems = append(problems, interceptorProblems(set, f, "get")...)
 	o := op.Operation{
 		Method: http.MethodGet, Path: path, ID: "download" + f.ID + "File", Summary: "Read a file",
-		Parameters: append(placeParameters(set, f, "get", index(false)),
+		Parameters: append(append(placeParameters(set, f, "get", index(false)), small...),
 			append(append(op.Parameters("IfMatch", "IfNoneMatch"), dates...),
 				op.Header("Range", "One range of bytes."),
 				op.Header("If-Range", "The ETag that the range applies to."))...),
@@ -146,7 +160,7 @@ func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler
 			"206", file("A part of it.", "Content-Range"),
 			"304", known,
 		),
-		Problems: append(interceptorProblems(set, f, "get"), 400, 401, 403, 404, 412, 416, 429),
+		Problems: append(slices.Clone(problems), http.StatusRequestedRangeNotSatisfiable),
 		Limit:    httpkit.Read, Run: run,
 	}
 	if f.Signed {
@@ -155,10 +169,10 @@ func addDownload(set *op.Set, f apimodel.Files, path string, run httpkit.Handler
 	set.Add(o)
 	set.Add(op.Operation{
 		Method: http.MethodHead, Path: path, ID: "head" + f.ID + "File", Summary: "The headers of a file",
-		Parameters: append(placeParameters(set, f, "get", index(false)),
+		Parameters: append(append(placeParameters(set, f, "get", index(false)), small...),
 			append(op.Parameters("IfMatch", "IfNoneMatch"), dates...)...),
 		Replies:  ordered.Of("200", op.Reply("The headers of the file.", nil, about...), "304", known),
-		Problems: append(interceptorProblems(set, f, "get"), 400, 401, 403, 404, 412, 429),
+		Problems: problems,
 		Limit:    httpkit.Read, Run: run,
 	})
 }

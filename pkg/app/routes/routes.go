@@ -22,6 +22,7 @@ import (
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
+	"belfry/pkg/binary"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/pagememory"
 	"belfry/pkg/store"
@@ -39,7 +40,8 @@ type Routes struct {
 	Pages    *pagememory.Budget // of lists, over HTTP and over the bus
 	Console  func(g *serving.Generation, openAPI func() ([]byte, error)) *console.Options
 
-	Uploads *files.Memory // of uploads in flight
+	Uploads    *files.Memory // of uploads in flight
+	Thumbnails *binary.Thumbnails
 
 	kept *idempotent.Kept // for clients of requests with a key
 }
@@ -87,7 +89,7 @@ func (r *Routes) open(g *serving.Generation, before *httpkit.Limits) error {
 		o.Keyed = idempotent.New(idempotent.Options{Requests: g.Set.Store(config.RequestStore),
 			TombstoneRetention: g.Config.Tombstones, Kept: r.kept})
 		o.Contract, o.Login, o.Stores, o.Files, o.Events = contract, loginOptions(g, r.Log), g.Set.Stores(),
-			fileOptions(g, r.Uploads), g.Live
+			fileOptions(g, r.Uploads, r.Thumbnails), g.Live
 		o.Waiter, o.Proxies, o.Documents, o.Limits = g.Waiter, g.Config.Proxies, documents, g.Limits
 		o.Development, o.ProxyHeader = g.Config.Development, g.Config.ProxyHeader
 		o.Console = r.Console(g, documents.OpenAPI)
@@ -126,11 +128,11 @@ func announceTLS(c *config.Config, w http.ResponseWriter, r *http.Request) {
 }
 
 // fileOptions are the routes of binary services.
-func fileOptions(g *serving.Generation, uploads *files.Memory) []files.Options {
+func fileOptions(g *serving.Generation, uploads *files.Memory, thumbnails *binary.Thumbnails) []files.Options {
 	var all []files.Options
 	for _, name := range slices.Sorted(maps.Keys(g.Binaries)) {
 		b := g.Config.Binaries[name]
-		mounted := files.Options{Service: g.Binaries[name], Memory: uploads}
+		mounted := files.Options{Service: g.Binaries[name], Memory: uploads, Thumbs: b.Thumbs, Thumbnails: thumbnails}
 		if b.S3 != nil {
 			mounted.Presign = b.S3.Presign
 		}

@@ -75,6 +75,7 @@ func RunConformanceTests(t *testing.T, newHarness func(t *testing.T) Harness) {
 		group{"Concurrent", concurrentTests()},
 		group{"Sign", signTests()},
 		group{"Documents", documentTests()},
+		group{"Variants", variantTests()},
 		group{"Sizes", sizeTests()},
 	)
 }

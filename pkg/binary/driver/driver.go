@@ -60,7 +60,7 @@ type Storage interface {
 // digits. A storage finds nothing under any other string, and refuses to commit
 // to it with errs.Internal.
 func ValidHash(s string) bool {
-	if len(s) != 64 {
+	if len(s) != hashLength {
 		return false
 	}
 	for i := range len(s) {
@@ -127,6 +127,45 @@ type Signer interface {
 // SignedHeaders are headers of the response to a signed URL.
 type SignedHeaders struct {
 	ContentType, ContentDisposition, CacheControl string
+}
+
+// Variants is implemented by a storage that keeps what is made of a content beside it, as
+// thumbnails. It can be made again, so a variant may get lost, and no backup has it.
+// Contents and variants do not depend on each other: a storage may have one without the
+// other.
+type Variants interface {
+	// PutVariant stores a variant under a name, atomically, and replaces one of the same
+	// name.
+	PutVariant(ctx context.Context, hash, name string, data []byte) error
+
+	// Variant returns a variant. NotFound if it does not exist.
+	Variant(ctx context.Context, hash, name string) ([]byte, error)
+
+	// DeleteVariants removes all variants of a content.
+	DeleteVariants(ctx context.Context, hash string) error
+
+	// ListVariants returns at most limit hashes of contents that have variants, in the way
+	// of Storage.List.
+	ListVariants(ctx context.Context, after string, limit int) (hashes []string, next string, err error)
+}
+
+// MaxVariant is how many bytes a variant has at most.
+const MaxVariant = 64 << 20
+
+const hashLength = 64
+
+// ValidVariant reports whether a text is the name of a variant: at most 32 characters of
+// the name of a document. A storage finds nothing under any other, and refuses to store it
+// with errs.Internal.
+func ValidVariant(name string) bool { return len(name) <= 32 && ValidDocument(name) }
+
+// VariantOf returns the content whose variant has a name in the storage: "<hash>.<name>".
+func VariantOf(stored string) (hash string, ok bool) {
+	if len(stored) < hashLength+2 || stored[hashLength] != '.' {
+		return "", false
+	}
+	hash = stored[:hashLength]
+	return hash, ValidHash(hash) && ValidVariant(stored[hashLength+1:])
 }
 
 // Documents is implemented by a storage that also keeps small documents under names,

@@ -5,7 +5,8 @@
 // grows large. A stage is a file in <folder>/tmp. Commit creates a hard link to it
 // under the name of the content. That is atomic, needs no copy, and works again
 // after the content has been deleted. The file is synced first and its folders
-// after it, so an acknowledged Commit survives a power failure.
+// after it, so an acknowledged Commit survives a power failure. The variants of a content
+// are beside it: <hash>.<name>.
 //
 // All other files in the folder are ignored, and so are symbolic links. One
 // process uses the folder.

@@ -103,6 +103,8 @@ type lister struct {
 	after string
 	most  int
 	found []driver.Info
+
+	variants bool // the contents that have variants are listed, each once, whether they exist or not
 }
 
 // walk lists the contents in a folder with so many levels of folders below it.
@@ -159,6 +161,11 @@ const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
 func (l *lister) add(folder string, entry fs.DirEntry) error {
 	hash := entry.Name()
+	if l.variants {
+		if hash, _ = driver.VariantOf(entry.Name()); len(l.found) > 0 && l.found[len(l.found)-1].Hash == hash {
+			return nil
+		}
+	}
 	if hash <= l.after || !driver.ValidHash(hash) || shard(hash) != folder || !entry.Type().IsRegular() {
 		return nil
 	}

@@ -5,6 +5,7 @@
 //
 //	<prefix>contents/<hash[:2]>/<hash>   a content
 //	<prefix>tmp/<stage>/<n>              the n-th segment of a stage
+//	<prefix>variants/<hash[:2]>/<hash>.<name>
 //
 // The package reads, changes and removes no other keys, so a bucket can have other
 // objects too.

@@ -1,0 +1,147 @@
+package thumbnail
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+
+	"golang.org/x/image/webp"
+
+	"belfry/pkg/errs"
+)
+
+// header is what a picture says of itself before it is decoded.
+type header struct {
+	format format
+	image.Config
+	perPixel int // bytes while it is decoded
+}
+
+// format is how a picture is encoded.
+type format struct {
+	name         string
+	decodeConfig func(*bytes.Reader) (image.Config, error)
+	decode       func(*bytes.Reader) (image.Image, error)
+}
+
+// formats are those that are read, by how a file of them begins.
+var formats = []struct {
+	start string
+	format
+}{
+	{"\xff\xd8\xff", of("JPEG", jpeg.DecodeConfig, jpeg.Decode)},
+	{"\x89PNG\r\n\x1a\n", of("PNG", png.DecodeConfig, png.Decode)},
+	{"GIF8", of("GIF", gif.DecodeConfig, gif.Decode)}, // the first picture of an animation
+	{"RIFF", of("WebP", webp.DecodeConfig, webp.Decode)},
+}
+
+func of(name string, config func(io.Reader) (image.Config, error),
+	decode func(io.Reader) (image.Image, error)) format {
+	return format{name, func(r *bytes.Reader) (image.Config, error) { return config(r) },
+		func(r *bytes.Reader) (image.Image, error) { return decode(r) }}
+}
+
+// readHeader reads the header of a picture: Unsupported if it can't be read, or says that it is too large.
+func readHeader(data []byte) (h header, err error) {
+	for _, f := range formats {
+		if bytes.HasPrefix(data, []byte(f.start)) {
+			h.format = f.format
+		}
+	}
+	if h.format.name == "" {
+		return h, errs.New(errs.Unsupported, "there is no thumbnail: the file is no JPEG, PNG, GIF or WebP")
+	}
+	if h.Config, err = h.format.decodeConfig(bytes.NewReader(data)); err != nil {
+		return h, broken(err)
+	}
+	pixels := int64(h.Width) * int64(h.Height)
+	if h.Width <= 0 || h.Height <= 0 || pixels > maxPixels {
+		return h, errs.New(errs.Unsupported,
+			"there is no thumbnail: the picture has %d x %d pixels; at most %d are read", h.Width, h.Height, maxPixels)
+	}
+	h.perPixel = h.bytesPerPixel(data)
+	if h.memory() > MaxMemory {
+		return h, errs.New(errs.Unsupported, "there is no thumbnail: to decode the picture, %d x %d pixels of %s, "+
+			"takes more than %d MiB", h.Width, h.Height, h.format.name, MaxMemory>>20)
+	}
+	return h, nil
+}
+
+// memory is how many bytes the picture takes at most while it is decoded.
+func (h *header) memory() int64 { return int64(h.Width)*int64(h.Height)*int64(h.perPixel) + 1<<20 }
+
+func (h *header) decode(data []byte) (image.Image, error) {
+	return h.format.decode(bytes.NewReader(data))
+}
+
+// bytesPerPixel is how many bytes the decoder of a format holds at most for a pixel.
+func (h *header) bytesPerPixel(data []byte) int {
+	switch h.format.name {
+	case "JPEG":
+		return jpegBytesPerPixel(data)
+	case "GIF":
+		return 2
+	case "WebP":
+		return 12 // a picture without losses has its transforms, one with them a plane for transparency
+	}
+	of := 4
+	switch h.ColorModel {
+	case color.NRGBA64Model, color.RGBA64Model:
+		of = 8
+	case color.GrayModel:
+		of = 1
+	case color.Gray16Model:
+		of = 2
+	default:
+		if _, palette := h.ColorModel.(color.Palette); palette {
+			of = 1
+		}
+	}
+	const interlace = 28 // the byte of a PNG that says that it is
+	if len(data) > interlace && data[interlace] != 0 {
+		of *= 2 // it is put together from seven pictures
+	}
+	return of
+}
+
+// jpegBytesPerPixel reads the frame of a JPEG: a progressive one keeps four bytes for each coefficient until its end.
+func jpegBytesPerPixel(data []byte) int {
+	const unknown = 24
+	for at := 2; at+4 <= len(data); {
+		if data[at] != 0xff {
+			return unknown
+		}
+		marker := data[at+1]
+		if marker == 0xff {
+			at++ // a byte that fills
+			continue
+		}
+		length := int(data[at+2])<<8 | int(data[at+3])
+		if marker < 0xc0 || marker > 0xc2 {
+			at += 2 + length
+			continue
+		}
+		frame := data[at+4 : min(len(data), at+2+max(length, 2))]
+		if len(frame) < 6 || len(frame) < 6+3*int(frame[5]) {
+			return unknown
+		}
+		samples, most := 0, 1
+		for i := range int(frame[5]) {
+			h, v := int(frame[6+3*i+1])>>4, int(frame[6+3*i+1])&15
+			samples, most = samples+h*v, max(most, h*v)
+		}
+		per := (samples + most - 1) / most // rounded up
+		if marker == 0xc2 {
+			per *= 5
+		}
+		if frame[5] == 4 {
+			per += 4 // a picture of its own for CMYK
+		}
+		return per
+	}
+	return unknown
+}
