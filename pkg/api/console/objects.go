@@ -178,7 +178,7 @@ const (
 	listPage     = 50
 	maxListBytes = 1 << 20
 	maxListKeys  = 20_000 // of indexes that a page intersects, which takes a part of 100 ms
-	maxListReads = 2000   // objects that a page reads for those that match
+	maxListReads = 1500   // objects that a page reads for those that match
 )
 
 // valueAt returns the value of a field, which an index may name: one of the object in a field, too.
