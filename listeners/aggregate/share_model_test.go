@@ -52,8 +52,9 @@ func TestAggregatesConvergeWhenWorkersRunRoundsOfOthers(t *testing.T) {
 		for what, always := range map[string]bool{"all": true, "those with a conflict": false} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
-				s.MaxInFlight = 2
-				explore(t, s, sharing(always, asking))
+				limited := s // the scenario is that of two tests
+				limited.MaxInFlight = 2
+				explore(t, limited, sharing(always, asking))
 			})
 		}
 	}

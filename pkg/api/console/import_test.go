@@ -102,7 +102,7 @@ func TestAFormIsAboutItsFile(t *testing.T) {
 	for _, form := range []string{first + mapped + "import", first + "&existing=replace&step=import",
 		"existing=replace&step=import"} {
 		r := is(t, l.post(l.Admin, tasks+"/import/run", form), http.StatusConflict)
-		shows(t, r, "another file has been chosen", second[len("file="):], `name="to" value="title"`)
+		shows(t, r, "Another file has been chosen", second[len("file="):], `name="to" value="title"`)
 	}
 	is(t, l.post(l.Admin, tasks+"/import/discard", first), http.StatusConflict)
 	if len(v.started) != 1 || l.waiting(v, "Tasks").Encode() != second {

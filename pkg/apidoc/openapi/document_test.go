@@ -72,7 +72,7 @@ func TestDocumentHasTheRoutesOfTheConfiguration(t *testing.T) {
 		{"a storage with signed URLs",
 			`{stores: {A: {expose: {}}}, binaries: {b: {type: S3Storage, bucket: x, presign: 1m}}}`,
 			"paths /binary/{store}/{uuid}/{property}/{index} get responses",
-			"200 206 302 304 400 401 403 404 412 416 429 500 503"},
+			"200 206 302 304 400 401 403 404 412 415 416 429 500 503"},
 		{"and of a list with hidden fields", `stores: {A: {expose: {list: true}, fields: {pin: {read: user != null}}}}`,
 			"paths /a get responses", "200 400 401 403 429 500 503"},
 		{"what nothing refers to", ``, "components responses",
