@@ -4767,7 +4767,10 @@ export interface operations {
     };
     downloadFilesFile: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A smaller picture instead of the file, of JPEG, PNG, GIF or WebP. Its type is image/jpeg or image/png. */
+                thumb?: "90x90" | "300x300" | "1200x";
+            };
             header?: {
                 /**
                  * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
@@ -4855,6 +4858,7 @@ export interface operations {
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["Mismatch"];
+            415: components["responses"]["Unsupported"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
@@ -4863,7 +4867,10 @@ export interface operations {
     };
     headFilesFile: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A smaller picture instead of the file, of JPEG, PNG, GIF or WebP. Its type is image/jpeg or image/png. */
+                thumb?: "90x90" | "300x300" | "1200x";
+            };
             header?: {
                 /**
                  * @description Only act on one of these revisions; `*` is any, and a part after a hyphen is ignored. At most 64.
@@ -4926,6 +4933,7 @@ export interface operations {
             403: components["responses"]["Denied"];
             404: components["responses"]["NotFound"];
             412: components["responses"]["Mismatch"];
+            415: components["responses"]["Unsupported"];
             429: components["responses"]["Limited"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
