@@ -39,7 +39,7 @@ func pngOf(t testing.TB, m image.Image) []byte {
 	return b.Bytes()
 }
 
-// animated is a GIF that begins with quarters, and goes on with black.
+// animated is a GIF that begins with quarters, and ends with black.
 func animated(t testing.TB) []byte {
 	first := image.NewPaletted(image.Rect(0, 0, 400, 300), palette.WebSafe)
 	for y, m := 0, quarters(400, 300); y < 300; y++ {

@@ -24,8 +24,8 @@ type header struct {
 // format is how a picture is encoded.
 type format struct {
 	name         string
-	decodeConfig func(*bytes.Reader) (image.Config, error)
-	decode       func(*bytes.Reader) (image.Image, error)
+	decodeConfig func(io.Reader) (image.Config, error)
+	decode       func(io.Reader) (image.Image, error)
 }
 
 // formats are those that are read, by how a file of them begins.
@@ -33,16 +33,10 @@ var formats = []struct {
 	start string
 	format
 }{
-	{"\xff\xd8\xff", of("JPEG", jpeg.DecodeConfig, jpeg.Decode)},
-	{"\x89PNG\r\n\x1a\n", of("PNG", png.DecodeConfig, png.Decode)},
-	{"GIF8", of("GIF", gif.DecodeConfig, gif.Decode)}, // the first picture of an animation
-	{"RIFF", of("WebP", webp.DecodeConfig, webp.Decode)},
-}
-
-func of(name string, config func(io.Reader) (image.Config, error),
-	decode func(io.Reader) (image.Image, error)) format {
-	return format{name, func(r *bytes.Reader) (image.Config, error) { return config(r) },
-		func(r *bytes.Reader) (image.Image, error) { return decode(r) }}
+	{"\xff\xd8\xff", format{"JPEG", jpeg.DecodeConfig, jpeg.Decode}},
+	{"\x89PNG\r\n\x1a\n", format{"PNG", png.DecodeConfig, png.Decode}},
+	{"GIF8", format{"GIF", gif.DecodeConfig, gif.Decode}}, // the first picture of an animation
+	{"RIFF", format{"WebP", webp.DecodeConfig, webp.Decode}},
 }
 
 // readHeader reads the header of a picture: Unsupported if it can't be read, or says that it is too large.
@@ -64,9 +58,9 @@ func readHeader(data []byte) (h header, err error) {
 			"there is no thumbnail: the picture has %d x %d pixels; at most %d are read", h.Width, h.Height, maxPixels)
 	}
 	h.perPixel = h.bytesPerPixel(data)
-	if h.memory() > MaxMemory {
+	if h.memory() > maxMemory {
 		return h, errs.New(errs.Unsupported, "there is no thumbnail: to decode the picture, %d x %d pixels of %s, "+
-			"takes more than %d MiB", h.Width, h.Height, h.format.name, MaxMemory>>20)
+			"takes more than %d MiB", h.Width, h.Height, h.format.name, maxMemory>>20)
 	}
 	return h, nil
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// MaxSide is the longest side of a thumbnail in pixels.
-const MaxSide = 4096
+// maxSide is the longest side of a thumbnail in pixels.
+const maxSide = 4096
 
 // Size is how large a thumbnail is at most. With both sides the picture is cut to their ratio, around its middle; with
 // one, 0 stands for the other, which follows. A picture that is smaller stays as large as it is.
@@ -27,8 +27,8 @@ func ParseSize(text string) (Size, error) {
 	var s Size
 	s.Width, _ = strconv.Atoi(parts[1]) // digits, or "" for 0
 	s.Height, _ = strconv.Atoi(parts[2])
-	if max(s.Width, s.Height) > MaxSide {
-		return Size{}, fmt.Errorf("expected at most %d pixels", MaxSide)
+	if max(s.Width, s.Height) > maxSide {
+		return Size{}, fmt.Errorf("expected at most %d pixels", maxSide)
 	}
 	return s, nil
 }

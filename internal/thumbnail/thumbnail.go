@@ -14,7 +14,7 @@ import (
 const (
 	MaxBytes  = 32 << 20 // of the file
 	maxPixels = 64 << 20
-	MaxMemory = 160 << 20 // of the decoded picture
+	maxMemory = 160 << 20 // of the decoded picture
 )
 
 const quality = 82

@@ -191,7 +191,7 @@ func TestHostilePictures(t *testing.T) {
 		if errs.KindOf(err) != errs.Unsupported || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, %d bytes", name, err, len(p.Data))
 		}
-		if more := after.TotalAlloc - before.TotalAlloc; more > 2*MaxMemory {
+		if more := after.TotalAlloc - before.TotalAlloc; more > 2*maxMemory {
 			t.Errorf("%s takes %d MiB", name, more>>20)
 		}
 	}

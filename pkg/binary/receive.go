@@ -99,8 +99,10 @@ func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation
 	if up.Size >= 0 && in.size != up.Size {
 		return wrongSize(up.Size)
 	}
-	if _, err := s.typeOf(up, in); err != nil {
-		return err
+	if len(in.start) < mediatype.Start { // else it has been judged
+		if _, err := s.typeOf(up, in); err != nil {
+			return err
+		}
 	}
 	in.hash = hex.EncodeToString(sum.Sum(nil))
 	return checkDigest(up.Digest, in.hash)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -94,8 +94,9 @@ func (t *Thumbnails) make(ctx context.Context, s *Service, hash, name string, si
 	if err != nil {
 		return thumbnail.Picture{}, err
 	}
+	everywhere := true // whether another process could not make it either
 	p, err := thumbnail.Make(ctx, data, size, func(bytes int64) (func(), error) {
-		if bytes > t.most {
+		if everywhere = bytes <= t.most; !everywhere {
 			return nil, errs.New(errs.Unsupported, "there is no thumbnail: to decode the picture takes %d MiB, and "+
 				"this process has %d for it", bytes>>20, t.most>>20)
 		}
@@ -107,7 +108,7 @@ func (t *Thumbnails) make(ctx context.Context, s *Service, hash, name string, si
 	switch {
 	case err == nil:
 		s.keepThumbnail(ctx, hash, name, p.Data)
-	case errs.KindOf(err) == errs.Unsupported:
+	case errs.KindOf(err) == errs.Unsupported && everywhere:
 		s.keepThumbnail(ctx, hash, name, append([]byte{refusedThumbnail}, errs.Messages(err)...))
 	}
 	return p, err
@@ -174,21 +175,22 @@ func (s *Service) removeStrayVariants(ctx context.Context, page int) (n int, err
 	if !ok {
 		return 0, nil
 	}
-	var contents []driver.Info // of which the first are not before the hashes that follow
-	listed, all := "", false
+	next, stop := iter.Pull2(s.Contents(ctx)) // in the order of the hashes with variants
+	defer stop()
+	var content driver.Info
+	more := true
 	for after := ""; ; {
-		hashes, next, err := v.ListVariants(ctx, after, page)
+		hashes, following, err := v.ListVariants(ctx, after, page)
 		if err != nil {
 			return n, err
 		}
 		for _, hash := range hashes {
-			for !all && (len(contents) == 0 || contents[len(contents)-1].Hash < hash) {
-				if contents, listed, err = s.storage.List(ctx, listed, page); err != nil {
+			for more && content.Hash < hash {
+				if content, err, more = next(); err != nil {
 					return n, err
 				}
-				all = listed == ""
 			}
-			if slices.ContainsFunc(contents, func(c driver.Info) bool { return c.Hash == hash }) {
+			if content.Hash == hash {
 				continue
 			}
 			// The list of contents may lag.
@@ -202,9 +204,9 @@ func (s *Service) removeStrayVariants(ctx context.Context, page int) (n int, err
 			}
 			n++
 		}
-		if next == "" {
+		if following == "" {
 			return n, nil
 		}
-		after = next
+		after = following
 	}
 }

@@ -117,9 +117,12 @@ func TestThumbnailsNeedMemory(t *testing.T) {
 	record := f.add(f.save("Books", `{}`), picture(40)).Record
 	_, err := binary.NewThumbnails(1<<20, 1).Get(t.Context(), f.Service, record, small)
 	f.kind(err, errs.Unsupported)
+	// A process that has more of it makes the thumbnail.
+	_, err = binary.NewThumbnails(roomy, 1).Get(t.Context(), f.Service, record, small)
+	f.must(err)
 }
 
-// At most so many requests wait for thumbnails: others are told to come again. Whoever leaves does not wait.
+// At most so many requests wait for thumbnails: others are refused for now. A request that has ended does not wait.
 func TestFewThumbnailsAreMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	const waiting = 64

@@ -149,7 +149,6 @@ func isEmpty(v any) bool {
 	}
 }
 
-// valueOf returns a value of the configuration.
 // sentObject returns the object that a form has sent.
 func sentObject(sent []byte) (*ordered.Object, error) {
 	value, err := ordered.Value(sent)
@@ -160,6 +159,7 @@ func sentObject(sent []byte) (*ordered.Object, error) {
 	return o, nil
 }
 
+// valueOf returns a value of the configuration.
 func valueOf(d *ModelDocument, path []string) (any, bool) {
 	text, ok := d.Values(path...)
 	if !ok {

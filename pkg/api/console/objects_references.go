@@ -385,6 +385,6 @@ func (s *search) hitOf(x store.Stored) hit {
 
 // names reports whether a field has no text for people: a uuid, or a time.
 func (s *search) names(field string) bool {
-	return field == "uuid" || field == "created" || field == "updated" || field == s.st.Rules().Owner() ||
+	return isKept(field) || field == s.st.Rules().Owner() ||
 		slices.ContainsFunc(s.st.References(), func(r store.Reference) bool { return r.Field == field })
 }

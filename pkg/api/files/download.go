@@ -28,13 +28,7 @@ func (h *Handler) get(x *httpkit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	x.SetHeader("Etag", fileTag(record.Hash))
-	if at.known() {
-		x.SetHeader("Last-Modified", at.header(time.Now()))
-	}
-	x.SetHeader("Cache-Control", httpkit.Revalidate)
-	if !changed {
-		x.WriteHeader(http.StatusNotModified)
+	if replyVersion(x, record.Hash, at, changed) {
 		return nil
 	}
 	part, status := span{0, record.Size}, http.StatusOK
@@ -53,6 +47,19 @@ func (h *Handler) get(x *httpkit.Exchange) error {
 		}
 	}
 	return h.send(ctx, x, record, part, status)
+}
+
+// replyVersion sets the headers of a version. It reports whether that is all, because the client has the version.
+func replyVersion(x *httpkit.Exchange, tag string, at times, changed bool) (done bool) {
+	x.SetHeader("Etag", fileTag(tag))
+	if at.known() {
+		x.SetHeader("Last-Modified", at.header(time.Now()))
+	}
+	x.SetHeader("Cache-Control", httpkit.Revalidate)
+	if !changed {
+		x.WriteHeader(http.StatusNotModified)
+	}
+	return !changed
 }
 
 func (h *Handler) find(x *httpkit.Exchange) (context.Context, binary.Record, times, error) {

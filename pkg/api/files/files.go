@@ -31,7 +31,6 @@ import (
 	"time"
 
 	"belfry/config"
-	"belfry/internal/thumbnail"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/binary"
 	"belfry/pkg/binary/driver"
@@ -48,8 +47,7 @@ type Options struct {
 	Patience time.Duration // time that a client has to transfer 256 KiB; 0: DefaultPatience
 	Memory   *Memory       // of uploads in flight, which services share; nil: one of its own
 
-	Thumbs     []thumbnail.Size // of the pictures
-	Thumbnails *binary.Thumbnails
+	Thumbnails *binary.Thumbnails // which services share; nil: there are no thumbnails
 }
 
 // Handler serves the binaries of a service.
@@ -63,7 +61,7 @@ type Handler struct {
 	patience time.Duration
 	memory   *Memory
 
-	thumbs     []thumbnail.Size
+	thumbs     []string // their sizes
 	thumbnails *binary.Thumbnails
 }
 
@@ -84,7 +82,7 @@ func NewHandler(calls *httpkit.Calls, k *apimodel.Contract, f apimodel.Files, o 
 	h := &Handler{
 		service: o.Service, calls: calls, stores: map[string]bool{}, left: map[string]config.Restrict{}, url: f.URL,
 		presign: o.Presign, patience: cmp.Or(o.Patience, DefaultPatience), memory: o.Memory,
-		thumbs: o.Thumbs, thumbnails: o.Thumbnails,
+		thumbs: f.Thumbs, thumbnails: o.Thumbnails,
 	}
 	if h.memory == nil {
 		h.memory = NewMemory(0)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"belfry/internal/thumbnail"
 	"belfry/pkg/errs"
@@ -22,19 +21,14 @@ func (h *Handler) requestedThumbnail(x *httpkit.Exchange) (size thumbnail.Size, 
 	if !requested {
 		return size, false, nil
 	}
-	if len(given) == 1 {
-		if size, err = thumbnail.ParseSize(given[0]); err == nil && slices.Contains(h.thumbs, size) {
-			return size, true, nil
-		}
-	}
-	if len(h.thumbs) == 0 {
+	switch {
+	case len(h.thumbs) == 0:
 		return size, true, errs.New(errs.Invalid, "thumb: this service has no thumbnails")
+	case len(given) != 1 || !slices.Contains(h.thumbs, given[0]):
+		return size, true, errs.New(errs.Invalid, "thumb: expected one of the sizes %s", strings.Join(h.thumbs, ", "))
 	}
-	var sizes []string
-	for _, s := range h.thumbs {
-		sizes = append(sizes, s.String())
-	}
-	return size, true, errs.New(errs.Invalid, "thumb: expected one of the sizes %s", strings.Join(sizes, ", "))
+	size, err = thumbnail.ParseSize(given[0])
+	return size, true, err
 }
 
 // getThumbnail is GET and HEAD on a thumbnail of a binary, with the rights for the binary.
@@ -54,13 +48,7 @@ func (h *Handler) getThumbnail(x *httpkit.Exchange, size thumbnail.Size) error {
 			return err
 		}
 	}
-	x.SetHeader("Etag", fileTag(tag))
-	if at.known() {
-		x.SetHeader("Last-Modified", at.header(time.Now()))
-	}
-	x.SetHeader("Cache-Control", httpkit.Revalidate)
-	if !changed {
-		x.WriteHeader(http.StatusNotModified)
+	if replyVersion(x, tag, at, changed) {
 		return nil
 	}
 	name := record.Name

@@ -9,17 +9,16 @@ import (
 	"strings"
 	"testing"
 
-	"belfry/internal/thumbnail"
 	"belfry/pkg/api/files"
+	"belfry/pkg/apimodel"
 	"belfry/pkg/binary"
 )
 
 // startPictures is a library with thumbnails of two sizes.
 func startPictures(t *testing.T) *library {
 	return startLibrary(t, func(_ *binary.Options, o *files.Options) {
-		o.Thumbs = []thumbnail.Size{{Width: 9, Height: 6}, {Width: 20}}
 		o.Thumbnails = binary.NewThumbnails(64<<20, 1)
-	})
+	}, func(f *apimodel.Files) { f.Thumbs = []string{"9x6", "20x"} })
 }
 
 func photograph() string {

@@ -132,7 +132,7 @@ func fileOptions(g *serving.Generation, uploads *files.Memory, thumbnails *binar
 	var all []files.Options
 	for _, name := range slices.Sorted(maps.Keys(g.Binaries)) {
 		b := g.Config.Binaries[name]
-		mounted := files.Options{Service: g.Binaries[name], Memory: uploads, Thumbs: b.Thumbs, Thumbnails: thumbnails}
+		mounted := files.Options{Service: g.Binaries[name], Memory: uploads, Thumbnails: thumbnails}
 		if b.S3 != nil {
 			mounted.Presign = b.S3.Presign
 		}

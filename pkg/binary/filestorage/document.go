@@ -3,7 +3,6 @@ package filestorage
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"slices"
 
@@ -22,17 +21,11 @@ func (s *Storage) PutDocument(ctx context.Context, name string, data []byte) err
 	if !driver.ValidDocument(name) {
 		return errs.New(errs.Internal, "%q is not the name of a document", name)
 	}
-	staged, err := s.stage(ctx)
+	staged, err := s.stageWhole(ctx, data)
 	if err != nil {
 		return err
 	}
 	defer staged.Discard()
-	if _, err := staged.Write(data); err != nil {
-		return err
-	}
-	if err := staged.sync(); err != nil {
-		return err
-	}
 	if err := s.root.Mkdir(documents, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return s.unwritable(err)
 	}
@@ -53,23 +46,7 @@ func (s *Storage) Document(ctx context.Context, name string) ([]byte, error) {
 	if !driver.ValidDocument(name) {
 		return nil, noDocument(name)
 	}
-	info, err := s.root.Lstat(join(documents, name))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-		return nil, noDocument(name)
-	}
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	f, err := s.root.Open(join(documents, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noDocument(name)
-	}
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, driver.MaxDocument))
-	return data, unreadable(err)
+	return s.readWhole(join(documents, name), driver.MaxDocument, noDocument(name))
 }
 
 func noDocument(name string) error {

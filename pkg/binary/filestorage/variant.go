@@ -3,7 +3,6 @@ package filestorage
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 
 	"belfry/pkg/binary/driver"
@@ -21,17 +20,11 @@ func (s *Storage) PutVariant(ctx context.Context, hash, name string, data []byte
 	if !driver.ValidHash(hash) || !driver.ValidVariant(name) {
 		return errs.New(errs.Internal, "%q of %q is not the name of a variant", name, hash)
 	}
-	staged, err := s.stage(ctx)
+	staged, err := s.stageWhole(ctx, data)
 	if err != nil {
 		return err
 	}
 	defer staged.Discard()
-	if _, err := staged.Write(data); err != nil {
-		return err
-	}
-	if err := staged.sync(); err != nil {
-		return err
-	}
 	if err := s.makeShard(shard(hash)); err != nil {
 		return err
 	}
@@ -46,23 +39,7 @@ func (s *Storage) Variant(ctx context.Context, hash, name string) ([]byte, error
 	if !driver.ValidHash(hash) || !driver.ValidVariant(name) {
 		return nil, noVariant()
 	}
-	info, err := s.root.Lstat(variant(hash, name))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-		return nil, noVariant()
-	}
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	f, err := s.root.Open(variant(hash, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noVariant()
-	}
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, driver.MaxVariant))
-	return data, unreadable(err)
+	return s.readWhole(variant(hash, name), driver.MaxVariant, noVariant())
 }
 
 func noVariant() error { return errs.New(errs.NotFound, "there is no such variant of the content") }

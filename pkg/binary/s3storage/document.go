@@ -1,14 +1,8 @@
 package s3storage
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
@@ -23,12 +17,7 @@ func (s *Storage) PutDocument(ctx context.Context, name string, data []byte) err
 	if !driver.ValidDocument(name) {
 		return errs.New(errs.Internal, "%q is not the name of a document", name)
 	}
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &s.bucket, Key: aws.String(s.documents() + name), Body: bytes.NewReader(data),
-		ContentLength: aws.Int64(int64(len(data))), ContentType: aws.String(mimetype),
-		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
-	})
-	return s.fail(ctx, err, "putting "+name)
+	return s.putWhole(ctx, s.documents()+name, data, "putting "+name)
 }
 
 // Document implements driver.Documents.
@@ -36,19 +25,7 @@ func (s *Storage) Document(ctx context.Context, name string) ([]byte, error) {
 	if !driver.ValidDocument(name) {
 		return nil, noDocument(name)
 	}
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.documents() + name)})
-	if isAbsent(err) {
-		return nil, noDocument(name)
-	}
-	if err != nil {
-		return nil, s.fail(ctx, err, "opening "+name)
-	}
-	defer func() { _ = out.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(out.Body, driver.MaxDocument))
-	if err != nil {
-		return nil, s.failReading(ctx, err)
-	}
-	return data, nil
+	return s.readWhole(ctx, s.documents()+name, driver.MaxDocument, noDocument(name), "opening "+name)
 }
 
 func noDocument(name string) error {
@@ -58,20 +35,13 @@ func noDocument(name string) error {
 // DocumentNames implements driver.Documents.
 func (s *Storage) DocumentNames(ctx context.Context) ([]string, error) {
 	var names []string
-	pages := s3.NewListObjectsV2Paginator(s.client,
-		&s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.documents())})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, s.fail(ctx, err, "listing")
+	err := s.eachKey(ctx, s.documents(), "", func(key string) (bool, error) {
+		if name := strings.TrimPrefix(key, s.documents()); driver.ValidDocument(name) {
+			names = append(names, name)
 		}
-		for _, o := range page.Contents {
-			if name := strings.TrimPrefix(aws.ToString(o.Key), s.documents()); driver.ValidDocument(name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return names, nil
+		return true, nil
+	})
+	return names, err
 }
 
 // DeleteDocument implements driver.Documents.

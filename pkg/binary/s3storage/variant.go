@@ -1,14 +1,8 @@
 package s3storage
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"belfry/pkg/binary/driver"
 	"belfry/pkg/errs"
@@ -28,12 +22,7 @@ func (s *Storage) PutVariant(ctx context.Context, hash, name string, data []byte
 	if !driver.ValidHash(hash) || !driver.ValidVariant(name) {
 		return errs.New(errs.Internal, "%q of %q is not the name of a variant", name, hash)
 	}
-	_, err := s.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &s.bucket, Key: aws.String(s.variant(hash, name)), Body: bytes.NewReader(data),
-		ContentLength: aws.Int64(int64(len(data))), ContentType: aws.String(mimetype),
-		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
-	})
-	return s.fail(ctx, err, "putting a variant")
+	return s.putWhole(ctx, s.variant(hash, name), data, "putting a variant")
 }
 
 // Variant implements driver.Variants.
@@ -41,19 +30,7 @@ func (s *Storage) Variant(ctx context.Context, hash, name string) ([]byte, error
 	if !driver.ValidHash(hash) || !driver.ValidVariant(name) {
 		return nil, noVariant()
 	}
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: aws.String(s.variant(hash, name))})
-	if isAbsent(err) {
-		return nil, noVariant()
-	}
-	if err != nil {
-		return nil, s.fail(ctx, err, "opening a variant")
-	}
-	defer func() { _ = out.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(out.Body, driver.MaxVariant))
-	if err != nil {
-		return nil, s.failReading(ctx, err)
-	}
-	return data, nil
+	return s.readWhole(ctx, s.variant(hash, name), driver.MaxVariant, noVariant(), "opening a variant")
 }
 
 func noVariant() error { return errs.New(errs.NotFound, "there is no such variant of the content") }
@@ -93,26 +70,11 @@ func (s *Storage) variantsAfter(after string) string {
 // in their order, until it returns false or an error.
 func (s *Storage) eachVariant(ctx context.Context, prefix, after string,
 	do func(key, hash string) (bool, error)) error {
-	in := &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix}
-	if after != "" {
-		in.StartAfter = &after
-	}
-	pages := s3.NewListObjectsV2Paginator(s.client, in)
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return s.fail(ctx, err, "listing variants")
+	return s.eachKey(ctx, prefix, after, func(key string) (bool, error) {
+		hash, ok := driver.VariantOf(key[strings.LastIndexByte(key, '/')+1:])
+		if !ok || !strings.HasPrefix(key, s.variant(hash, "")) {
+			return true, nil
 		}
-		for _, o := range page.Contents {
-			key := aws.ToString(o.Key)
-			hash, ok := driver.VariantOf(key[strings.LastIndexByte(key, '/')+1:])
-			if !ok || !strings.HasPrefix(key, s.variant(hash, "")) {
-				continue
-			}
-			if more, err := do(key, hash); err != nil || !more {
-				return err
-			}
-		}
-	}
-	return nil
+		return do(key, hash)
+	})
 }
