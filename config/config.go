@@ -191,6 +191,9 @@ func (c *Config) derive() {
 		}
 		e.From = c.Branding.named(e.From)
 	}
+	if p := c.Authentication.Passkeys; p != nil && !c.doc.IsSet("authentication.passkeys.rpName") {
+		p.RPName = c.Branding.Name
+	}
 	for name, m := range c.Mailers {
 		if m.SMTP != nil && !c.doc.IsSet(decode.Join("mailers", name)+".localName") {
 			m.SMTP.LocalName = localNameOf(c.BaseURL)

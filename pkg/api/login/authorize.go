@@ -221,9 +221,9 @@ func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Applicat
 	}
 	// Browsers apply form-action to redirects after a form as well.
 	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " +
-		actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
+		actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'; script-src 'self'"
 	if h.service.Methods.Scripted() {
-		policy += "; script-src 'self'; connect-src 'self'"
+		policy += "; connect-src 'self'"
 	}
 	x.SendPage(policy, body)
 	return nil
