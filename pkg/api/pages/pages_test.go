@@ -36,6 +36,10 @@ func start(t *testing.T, change ...any) *apitest.Front {
 	return apitest.StartLogin(t, 1, append([]any{site, account}, change...)...)[0]
 }
 
+func withTemplates(templates *pages.Templates) func(*api.Options) {
+	return func(o *api.Options) { o.Site.Templates = templates }
+}
+
 func validatesFirst(o *account.Options) { o.Email.PostValidation = false }
 
 // contains checks which texts a reply has; those that begin with ! it must not have.
