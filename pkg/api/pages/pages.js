@@ -2,6 +2,7 @@
 // of a new password while it is typed. The server alone decides whether it takes the password.
 "use strict";
 (() => {
+  const eye = '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M2 12s4-6.5 10-6.5S22 12 22 12s-4 6.5-10 6.5S2 12 2 12z"/><circle cx="12" cy="12" r="3"/><path class="slash" d="M4 4l16 16"/></svg>';
   for (const field of document.querySelectorAll("input[type=password][data-show]")) {
     const box = document.createElement("span"), button = document.createElement("button");
     box.className = "password";
@@ -12,6 +13,7 @@
       button.setAttribute("aria-pressed", shown);
       button.title = shown ? field.dataset.hide : field.dataset.show;
     };
+    button.innerHTML = eye;
     button.setAttribute("aria-label", field.dataset.show);
     button.setAttribute("aria-controls", field.id);
     const focused = document.activeElement === field;
