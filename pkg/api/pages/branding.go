@@ -23,7 +23,7 @@ var logoTypes = map[string]string{"image/png": ".png", "image/apng": ".png", "im
 // logoPolicy makes a drawing harmless that somebody opens as a page: it loads nothing, and runs no script.
 const logoPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-// Logo is a picture that the pages show. A nil Logo is none.
+// Logo is a picture that the pages show. A nil Logo means that they show no picture.
 type Logo struct {
 	path, media string
 	content     []byte
