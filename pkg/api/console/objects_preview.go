@@ -114,7 +114,7 @@ func (v *objectsView) preview(r *request) error {
 	return nil
 }
 
-// small sends the thumbnail of a file, unless there is none of it.
+// small sends the thumbnail of a file, if it can be made.
 func (v *objectsView) small(ctx context.Context, r *request, service *binary.Service, record binary.Record) (done bool,
 	err error) {
 	if v.thumbnails == nil {
