@@ -177,7 +177,8 @@ func (c *gridCell) picture(store, uuid string, value json.RawMessage) {
 	for i, record := range records {
 		if picture, _ := previewable(record); picture {
 			c.Kind, c.More, c.Text = "picture", len(records)-1, shorten(record.Name, maxCell)
-			c.Preview = pathOf("objects", store, "object", uuid, "files", c.Field, strconv.Itoa(i), "preview") + "?small=true"
+			c.Preview = pathOf("objects", store, "object", uuid, "files", c.Field, strconv.Itoa(i), "preview") +
+				"?small=true"
 			return
 		}
 	}
