@@ -80,7 +80,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "static", c.Static,
 		&Static{Folder: absPath(t, "testdata/front"), SPA: true, Immutable: []string{"assets", "a/b"}})
 	equal(t, "pages", c.Pages,
-		Pages{Enabled: true, Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
+		Pages{Enabled: true, Folder: absPath(t, "testdata/theme"), Languages: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
+	equal(t, "branding", c.Branding, Branding{"Kitchen", absPath(t, "testdata/logo.svg"), "#7a1f5c"})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects"), 256 << 20}},
 		"mongo": {Type: "mongodb",

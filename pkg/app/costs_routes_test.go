@@ -24,7 +24,7 @@ var costlyRows = []costlyRoutes{
 	{name: "without a body", head: 640 << 10, routes: `
 		GET /* GET /auth GET /auth/apple GET /auth/authorize GET /auth/callback GET /auth/deletion
 		GET /auth/email/callback GET /auth/factors GET /auth/github GET /auth/idents/{uuid}/token GET /auth/keys GET /auth/me
-		GET /auth/pages.css GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
+		GET /auth/pages.css GET /auth/pages.js GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
 		GET /authors/{uuid} GET /books/{uuid} GET /binary/{store}/{uuid}/{property}/{index} GET /events
 		GET /healthz GET /livez GET /readyz GET /metrics GET /openapi.json GET /asyncapi.json GET /.well-known/oauth-authorization-server
 		DELETE /auth DELETE /auth/deletion DELETE /auth/factors/email DELETE /auth/factors/passkey DELETE /auth/factors/totp
