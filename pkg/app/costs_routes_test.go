@@ -41,7 +41,7 @@ var costlyRows = []costlyRoutes{
 	{name: "the console", head: 2 << 20, routes: `
 		GET /console GET /console/ GET /console/* GET /console/api GET /console/api/openapi.json GET /console/assets/{name}
 		GET /console/docs GET /console/docs/* GET /console/docs/search
-		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/mails
+		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/logs GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/model GET /console/model/{store}
 		GET /console/configuration/add GET /console/configuration/changes GET /console/configuration/changes/{number}
 		GET /console/configuration/limits GET /console/configuration/new-store GET /console/configuration/settings

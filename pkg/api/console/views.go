@@ -24,6 +24,7 @@ type Options struct {
 	Users   *Users
 	Mails   Mails
 	System  *System
+	Logs    *Logs
 	API     *API
 
 	Operations []Operation
@@ -43,6 +44,7 @@ func (c *Console) views(o Options) (all []view) {
 		c.users(o.Users),
 		c.mails(o.Mails),
 		c.system(o.System, o.operation(mailPath)),
+		c.logs(o.Logs),
 		c.api(o.API),
 	}) {
 		if v.name != "" {
