@@ -70,8 +70,8 @@ func (b *Buffer) add(l Line) {
 // at returns the place of a line, which is kept.
 func (b *Buffer) at(sequence uint64) *Line { return &b.lines[(sequence-1)%maxLines] }
 
-// Select returns up to n lines for which match holds, the newest first. They are older than the sequence before; 0: any.
-// more reports whether older lines match, too.
+// Select returns up to n lines for which match holds, the newest first. They are older than the sequence before; 0:
+// any. more reports whether older lines match, too.
 func (b *Buffer) Select(before uint64, n int, match func(*Line) bool) (found []Line, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

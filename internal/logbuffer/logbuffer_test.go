@@ -35,7 +35,8 @@ func TestLinesAreKeptWithTheirRequest(t *testing.T) {
 	log.DebugContext(ctx, "below the level")
 	log.InfoContext(ctx, "one", "n", 7, "text", `a "b" c=d`, "error", errors.New("line\nbreak"), "took", time.Second,
 		"empty", "", "at", time.Unix(0, 0))
-	log.With("request", "r2", "part", "relay").WithGroup("g").Warn("two", "request", "inner", slog.Group("h", "k", uint64(1)))
+	log.With("request", "r2", "part", "relay").WithGroup("g").
+		Warn("two", "request", "inner", slog.Group("h", "k", uint64(1)))
 	log.Error("three", slog.Attr{})
 
 	found, more := b.Select(0, 10, all)
@@ -129,15 +130,16 @@ func BenchmarkALine(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				log.LogAttrs(context.Background(), slog.LevelInfo, "request", slog.String("request", "0123456789abcdef"),
-					slog.String("method", "GET"), slog.String("path", "/recipes/waffles"), slog.Int("status", 200),
+				log.LogAttrs(context.Background(), slog.LevelInfo, "request",
+					slog.String("request", "0123456789abcdef"), slog.String("method", "GET"), slog.String("path", "/recipes/waffles"), slog.Int("status", 200),
 					slog.Int64("bytes", 1234), slog.Duration("took", time.Millisecond), slog.String("address", "::1"))
 			}
 		})
 		b.Run(name+", below the level", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				log.LogAttrs(context.Background(), slog.LevelDebug, "request", slog.String("request", "0123456789abcdef"))
+				log.LogAttrs(context.Background(), slog.LevelDebug, "request",
+					slog.String("request", "0123456789abcdef"))
 			}
 		})
 	}

@@ -27,8 +27,8 @@ func generated(seed uint64, n int) *Graph {
 			m.Array, m.Cascade = "", true
 		case 1:
 			m.Array = ""
-			m.Aggregates = []store.Aggregate{{Property: "count", Function: "count"}, {Property: "最大", Function: "max",
-				Field: strings.Repeat("long", 5)}}
+			m.Aggregates = []store.Aggregate{{Property: "count", Function: "count"},
+				{Property: "最大", Function: "max", Field: strings.Repeat("long", 5)}}
 		case 2: // back and forth, and twice
 			g.Mappings = append(g.Mappings, m, store.Mapping{Source: m.Target, Target: m.Source, Array: "back"})
 		case 3:

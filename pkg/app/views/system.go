@@ -222,7 +222,14 @@ func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 	if e == nil {
 		return nil
 	}
-	t := &console.Mailer{Name: e.Mailer, From: e.From, Type: g.Config.Mailers[e.Mailer].Type}
+	m := g.Config.Mailers[e.Mailer]
+	t := &console.Mailer{Name: e.Mailer, From: e.From, Type: m.Type}
+	switch {
+	case m.SMTP != nil:
+		t.Server = fmt.Sprintf("%s:%d, %s", m.SMTP.Host, m.SMTP.Port, m.SMTP.TLS)
+	case m.File != nil:
+		t.Server = m.File.Folder
+	}
 	t.Failing = func(ctx context.Context) string {
 		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
 			return mailers.Failure{Says: says, Since: since}.String()
