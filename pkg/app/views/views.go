@@ -114,6 +114,7 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	o := &console.Options{Version: plan.Version(), Objects: v.consoleObjects(g), Uploads: v.measured.uploads,
 		Users:  consoleUsers(g),
 		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
+	o.Logs, o.Settings = v.System.logs(g), settings(g)
 	o.Account, o.Model = g.Config.PageLink("account"), consoleModel(g)
 	o.Model.Editing = v.editing(g)
 	o.Workers = v.measured.workers
