@@ -75,7 +75,7 @@ func (c *Console) objects(options Options) view {
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}
-	return view{name: "objects", title: "Objects", routes: slices.Concat(routes,
+	return view{name: "objects", title: "Objects", group: storesGroup, routes: slices.Concat(routes,
 		gridView{v, changes != nil, imports.routes() != nil}.routes(), bulkView{v, changes.runs()}.routes(),
 		exportView{v}.routes(), imports.routes())}
 }

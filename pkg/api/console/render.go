@@ -146,9 +146,9 @@ func formatCount(n int64) string {
 // page is the data of a page's template.
 type page struct {
 	Title   string
-	Nav     []link
-	Admin   bool   // an admin is logged in
-	User    string // the logged-in user: an address, else a uuid; "" for nobody
+	Side    *sidebar // nil unless an admin is logged in
+	Admin   bool     // an admin is logged in
+	User    string   // the logged-in user: an address, else a uuid; "" for nobody
 	Notice  string
 	Help    string // path of the page of the documentation about this one
 	Version string
@@ -171,10 +171,7 @@ func (r *request) page(status int, name, title string, data any) error {
 		p.User = r.name()
 	}
 	if r.admin {
-		for _, l := range r.console.nav {
-			l.Current = l.view == r.view
-			p.Nav = append(p.Nav, l)
-		}
+		p.Side = r.sidebar(p.Help)
 	}
 	return r.render(status, name, "layout", p)
 }
