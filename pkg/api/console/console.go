@@ -20,6 +20,7 @@ type Console struct {
 	names    *namer
 	nav      []link // of the views
 	stores   []link // of the stores that the view Objects shows
+	finder   finder // nil without the view Users
 	newStore string // path of the form for another store; "" if it does not exist
 	version  string
 	account  string // see Options
@@ -94,6 +95,9 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 		own: httpkit.NewOrigins(service.BaseURL()), assets: loadAssets(), version: o.Version, account: o.Account,
 		names: newNamer(o.Objects), stores: storeLinks(o.Objects),
 	}
+	if o.Users != nil && o.Users.Accounts != nil {
+		c.finder = o.Users.Accounts
+	}
 	if o.Model.edited() {
 		c.newStore = Path + newStorePath
 	}
@@ -110,7 +114,8 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 		forAnyone(get("/second-factor", c.secondPage)), forAnyone(post("/second-factor", c.completeLogin)),
 		forStep(get("/step-up", c.stepUpPage)), forStep(post("/step-up", c.stepUp)),
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
-		forScript(get("/session", c.session)), post("/pins", c.pin),
+		forScript(get("/session", c.session)), post("/pins", c.pin), post("/theme", c.setTheme),
+		limitedAs(httpkit.List, get("/go", c.goTo)),
 		get("/*", c.nothing),
 	}
 	for _, m := range service.Methods.Logins() {

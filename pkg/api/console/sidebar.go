@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"belfry/pkg/errs"
@@ -35,6 +36,7 @@ type sidebar struct {
 	Stores   []link // the pinned ones first
 	Filter   bool   // there are so many stores that a field filters them
 	NewStore string // path of the form for another store; "" if it does not exist
+	Theme    string // see page
 	Help     string // path of the page of the documentation about this one
 }
 
@@ -53,9 +55,9 @@ func storeLinks(o *Objects) (all []link) {
 }
 
 // sidebar returns the sidebar of a page.
-func (r *request) sidebar(help string) *sidebar {
+func (r *request) sidebar(help, theme string) *sidebar {
 	c := r.console
-	s := &sidebar{NewStore: c.newStore, Filter: len(c.stores) >= longList, Help: help}
+	s := &sidebar{NewStore: c.newStore, Filter: len(c.stores) >= longList, Help: help, Theme: theme}
 	at := r.storeOfPath()
 	for _, l := range c.nav {
 		l.Current = l.view == r.view && (l.view != "objects" || at == "")
@@ -134,14 +136,14 @@ func (c *Console) pin(r *request) error {
 		return err
 	}
 	c.sessions.SetCookie(r.Exchange, pinsCookie, base64.RawURLEncoding.EncodeToString(text), keptAge)
-	return r.back(done)
+	back := &undo{Path: Path + "/pins", Fields: map[string]string{"store": name, "pin": strconv.FormatBool(!add)}}
+	return r.RedirectUndo(r.sender(), done, back)
 }
 
-// back redirects the browser to the page that has sent a form.
-func (r *request) back(notice string) error {
-	at := r.localPath(r.Request.Referer())
-	if !inConsole(at) {
-		at = Path
+// sender returns the page of the console that has sent a form.
+func (r *request) sender() string {
+	if at := r.localPath(r.Request.Referer()); inConsole(at) {
+		return at
 	}
-	return r.Redirect(at, notice)
+	return Path
 }
