@@ -68,6 +68,6 @@ func (c *Console) live(o *Live) view {
 		Titles string // JSON: by store, the fields whose first text names an object
 	}{slices.Clone(o.Stores), sse.EventNames(), c.names.titles(o.Stores)}
 	return view{name: "live", title: "Events", group: dataGroup, routes: []route{
-		get("/live", func(r *request) error { return r.Page("live", "Live", data) }),
+		get("/live", func(r *request) error { return r.Page("live", "Events", data) }),
 	}}
 }
