@@ -72,13 +72,13 @@ func (c *Console) objects(options Options) view {
 		keeping(limitedAs(httpkit.List, post("/objects/:store/pick", v.pick))),
 		keeping(limitedAs(httpkit.List, post(one+"/pick", v.pick))),
 		get(one, v.object), keeping(post(one, v.update)), keeping(post(one+"/check", v.check)),
-		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete),
+		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete), post(one+"/undelete", v.undelete),
 		get(one+"/history", v.objectHistory), get(one+"/history/:sequence", v.restore),
 		get(one+"/files/:property/:index", v.download), get(one+"/files/:property/:index/preview", v.preview),
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}
-	return view{name: "objects", title: "Objects", routes: slices.Concat(routes,
+	return view{name: "objects", title: "Objects", group: storesGroup, routes: slices.Concat(routes,
 		gridView{v, changes != nil, imports.routes() != nil}.routes(), bulkView{v, changes.runs()}.routes(),
 		exportView{v}.routes(), imports.routes())}
 }
