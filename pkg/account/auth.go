@@ -51,6 +51,8 @@ import (
 type Options struct {
 	Users, Idents, Sessions, Tokens *store.Store
 
+	Finder record.UserFinder // whose index Users has, as Idents has record.IdentIndex
+
 	// BaseURL is the URL at which clients reach belfry, without a slash at the end.
 	BaseURL string
 
@@ -141,7 +143,7 @@ func New(o Options) *Service {
 		now = time.Now
 	}
 	s := &Service{
-		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, now), base: baseurl.Parse(o.BaseURL),
+		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, o.Finder, now), base: baseurl.Parse(o.BaseURL),
 		pending: &sync.WaitGroup{}, email: copyOf(o.Email),
 	}
 	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams()), o.Hashes),
