@@ -3,16 +3,12 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"strings"
 
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/keys"
-	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
 
@@ -25,7 +21,8 @@ type Users struct {
 
 // Accounts manages users on behalf of the caller in the context. *admin.Admin does.
 type Accounts interface {
-	Accounts(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
+	List(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
+	Search(ctx context.Context, query, after string, limit int) (page []admin.Account, next string, err error)
 	FindUser(ctx context.Context, who string) (store.Stored, error)
 	AccountDetails(ctx context.Context, user store.Stored) (admin.Account, error)
 	CreateUser(ctx context.Context, u admin.NewUser) (store.Stored, error)
@@ -43,11 +40,6 @@ type Accounts interface {
 }
 
 var _ Accounts = (*admin.Admin)(nil)
-
-const (
-	usersPage = 50  // users of a page
-	maxName   = 100 // bytes of a name that is shown
-)
 
 type usersView struct {
 	Users
@@ -74,94 +66,6 @@ func (c *Console) users(o *Users) view {
 		post(one+"/keys", v.createKey),
 		post(one+"/keys/:id", v.actOn("id", v.Accounts.EndKey, "The API key is revoked.")),
 	}}
-}
-
-// userRow is a row of the list.
-type userRow struct {
-	admin.Account
-	Name, Created string
-	Logins        []string // idents, as the user's array has them
-}
-
-type userList struct {
-	Query, Problem string
-	Rows           []userRow
-	Next           string // the cursor of the next page; "" for none
-	First          bool   // this is the first page
-}
-
-// list shows a page of users, or redirects to the user that the query names.
-func (v *usersView) list(r *request) error {
-	ctx, err := r.Call()
-	if err != nil {
-		return err
-	}
-	l := userList{Query: strings.TrimSpace(r.Query("q")), First: r.Query("after") == ""}
-	status := http.StatusOK
-	if l.Query != "" {
-		user, err := v.Accounts.FindUser(ctx, l.Query)
-		switch errs.KindOf(err) {
-		case errs.NotFound, errs.Denied:
-			l.Problem, status = "There is no such user: look for a whole e-mail address, or the uuid of a user or "+
-				"an ident.", http.StatusNotFound
-		default:
-			if err != nil {
-				return err
-			}
-			r.seeOther(pathOf("users", user.UUID))
-			return nil
-		}
-	}
-	after, err := base64.RawURLEncoding.DecodeString(r.Query("after"))
-	if err != nil {
-		return errs.New(errs.Invalid, "after: invalid; start again without it")
-	}
-	if l.First {
-		after = nil
-	}
-	page, next, err := v.Accounts.Accounts(ctx, after, usersPage)
-	if err != nil {
-		return err
-	}
-	for _, a := range page {
-		l.Rows = append(l.Rows, v.rowOf(a))
-	}
-	l.Next = base64.RawURLEncoding.EncodeToString(next)
-	return r.page(status, "users", "Users", l)
-}
-
-// rowOf returns a user as the list shows them.
-func (v *usersView) rowOf(a admin.Account) userRow {
-	row := userRow{Account: a}
-	row.Name = nameIn(a.User)
-	if v.names.users() == v.Store {
-		row.Name = cmp.Or(nameOf(v.names.stores[v.Store], a.User), row.Name)
-	}
-	row.Created, _ = object.Text(object.Field(a.User, "created"))
-	row.Logins = loginsIn(object.Field(a.User, "idents"))
-	return row
-}
-
-// loginsIn returns the idents of the array of a user.
-func loginsIn(array []byte) (logins []string) {
-	var idents []struct {
-		UUID string `json:"uuid"`
-	}
-	_ = json.Unmarshal(array, &idents) // the field may be absent
-	for _, i := range idents {
-		logins = append(logins, i.UUID)
-	}
-	return logins
-}
-
-// nameIn returns the name that a user has.
-func nameIn(user []byte) string {
-	for _, field := range userNames {
-		if text, ok := object.Text(object.Field(user, field)); ok && text != "" {
-			return shorten(text, maxName)
-		}
-	}
-	return ""
 }
 
 // userPage is the data of a user's page.

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
 	"os"
 	"regexp"
@@ -111,6 +112,21 @@ func TestOnlyAdminsSeeAndChangeUsers(t *testing.T) {
 	}
 }
 
+// While somebody types, the page stays: a whole address is a row, and a word that is too short an explanation.
+func TestUsersAreFoundWhileSomebodyTypes(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t)
+	for q, want := range map[string]string{"b": "at least two characters", "bo": bob, "ob@ex": bob, bob: bob,
+		"%40example": ada, "zz": "No user has"} {
+		r := is(t, f.get(f.Admin, "/console/users?q="+q, "Hx-Request", "true"), http.StatusOK)
+		shows(t, r, `<div id="found"`, want)
+		if strings.Contains(r.Text, "<html") || r.Header.Get("Hx-Redirect") != "" {
+			t.Errorf("%s: not a part of the page: %v %s", q, r.Header, r.Text)
+		}
+	}
+	is(t, f.get(f.User, "/console/users?q=bo", "Hx-Request", "true"), http.StatusForbidden)
+}
+
 func TestUsersAreFoundAndListedByPages(t *testing.T) {
 	t.Parallel()
 	f := startUsers(t)
@@ -118,13 +134,15 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 		"bob@example.com_email": bob, f.uuidOf(ada): ada} {
 		leads(t, f.get(f.Admin, "/console/users?q="+q), "/console/users/"+f.uuidOf(who))
 	}
-	for _, q := range []string{"nobody@example.com", "a/b", "%3Cscript%3E", strings.Repeat("x", 1000)} {
-		r := is(t, f.get(f.Admin, "/console/users?q="+q), http.StatusNotFound)
-		shows(t, r, "There is no such user")
+	for _, q := range []string{"nobody@example.com", "a/b", "%3Cscript%3E"} {
+		r := is(t, f.get(f.Admin, "/console/users?q="+q), http.StatusOK)
+		shows(t, r, "No user has this in a name or an address")
 		if strings.Contains(r.Text, "<script>") {
 			t.Error("what was looked for is not escaped")
 		}
 	}
+	shows(t, is(t, f.get(f.Admin, "/console/users?q=x"), http.StatusBadRequest), "at least two characters")
+	is(t, f.get(f.Admin, "/console/users?q="+strings.Repeat("x", 1000)), http.StatusBadRequest)
 	for i := range 60 {
 		_, err := f.Auth.Admin.CreateUser(t.Context(), admin.NewUser{Machine: true,
 			Fields: object.Object{"name": fmt.Appendf(nil, "%q", fmt.Sprint("<b>machine ", i))}})
@@ -154,7 +172,23 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 	if len(seen) != 62 || pages != 2 {
 		t.Errorf("%d users on %d pages", len(seen), pages)
 	}
+	seen = map[string]bool{}
+	next = regexp.MustCompile(`href="(/console/users\?after=[^"]+)"`)
+	for path, pages = "/console/users?q=achin", 0; path != ""; pages++ {
+		r := is(t, f.get(f.Admin, path), http.StatusOK)
+		for _, m := range links.FindAllStringSubmatch(r.Text, -1) {
+			seen[m[1]] = true
+		}
+		path = ""
+		if m := next.FindStringSubmatch(r.Text); m != nil {
+			path = html.UnescapeString(m[1])
+		}
+	}
+	if len(seen) != 60 || pages != 2 {
+		t.Errorf("%d machines on %d pages", len(seen), pages)
+	}
 	is(t, f.get(f.Admin, "/console/users?after=%25"), http.StatusBadRequest)
+	is(t, f.get(f.Admin, "/console/users?q=machine&after=%25"), http.StatusBadRequest)
 	is(t, f.get(f.Admin, "/console/users?after=AAAA"), http.StatusOK)
 }
 
