@@ -15,8 +15,14 @@ import (
 // Users are the options of the view Users.
 type Users struct {
 	Accounts Accounts
+	Keys     AllKeys
 	Store    string // the name of the user store
 	Mails    bool   // mails can be sent to users
+}
+
+// AllKeys lists the API keys of all users. *keys.Keys does.
+type AllKeys interface {
+	All(ctx context.Context, order keys.Order, after []byte, limit int) (page []keys.OfUser, next []byte, err error)
 }
 
 // Accounts manages users on behalf of the caller in the context. *admin.Admin does.
@@ -39,7 +45,10 @@ type Accounts interface {
 	KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error)
 }
 
-var _ Accounts = (*admin.Admin)(nil)
+var (
+	_ Accounts = (*admin.Admin)(nil)
+	_ AllKeys  = (*keys.Keys)(nil)
+)
 
 type usersView struct {
 	Users
@@ -54,7 +63,7 @@ func (c *Console) users(o *Users) view {
 	const one = "/users/:" + httpkit.UUIDParam
 	return view{name: "users", title: "Users", routes: []route{
 		get("/users", v.list), post("/users", v.create),
-		get("/users/new", v.newForm),
+		get("/users/new", v.newForm), get("/users/keys", v.listKeys),
 		get(one, v.show),
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
 		post(one+"/sessions", v.act(v.Accounts.EndSessions, "All sessions and API keys of the user have ended.")),
@@ -64,7 +73,7 @@ func (c *Console) users(o *Users) view {
 		post(one+"/deletion", v.act(v.Accounts.UndoDeletionFor, "The account is kept.")),
 		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can no longer be undone.")),
 		post(one+"/keys", v.createKey),
-		post(one+"/keys/:id", v.actOn("id", v.Accounts.EndKey, "The API key is revoked.")),
+		post(one+"/keys/:id", v.endKey),
 	}}
 }
 

@@ -20,6 +20,7 @@ import (
 
 const (
 	usersPage = 50  // users of a page
+	keysPage  = 50  // API keys of a page
 	maxName   = 100 // bytes of a name that is shown
 )
 

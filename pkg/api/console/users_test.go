@@ -28,12 +28,17 @@ import (
 func startUsers(t *testing.T, change ...any) *fixture {
 	t.Helper()
 	users := &lateAccounts{}
-	f := start(t, console.Options{Users: &console.Users{Accounts: users, Store: "Users", Mails: true}}, change...)
-	users.Admin = f.Auth.Admin
+	all := &lateKeys{}
+	f := start(t, console.Options{Users: &console.Users{Accounts: users, Keys: all, Store: "Users", Mails: true}},
+		change...)
+	users.Admin, all.Keys = f.Auth.Admin, f.Auth.Keys
 	return f
 }
 
-type lateAccounts struct{ *admin.Admin }
+type (
+	lateAccounts struct{ *admin.Admin }
+	lateKeys     struct{ *keys.Keys }
+)
 
 // uuidOf returns the uuid of a user.
 func (f *fixture) uuidOf(who string) string {
@@ -470,5 +475,63 @@ func TestAnAdminKeepsAnAccountWhoseDeletionIsPlanned(t *testing.T) {
 	leads(t, f.post(f.Admin, page+"/deletion", ""), page)
 	if f.account(bob).Deletion != nil {
 		t.Error("the deletion is still planned")
+	}
+}
+
+func TestAPIKeysOfAllUsersAreListed(t *testing.T) {
+	t.Parallel()
+	f := startUsers(t)
+	ctx := f.Context()
+	var ids []string
+	for i, who := range []string{ada, bob, bob} {
+		user, err := f.Auth.Admin.FindUser(ctx, who)
+		f.Must(err)
+		k := keys.New{Name: fmt.Sprint("key ", i), Rule: `method == "GET"`}
+		if i == 1 {
+			k.Expires = time.Now().Add(time.Hour)
+		}
+		info, token, err := f.Auth.Admin.IssueKey(ctx, user, k)
+		f.Must(err)
+		ids = append(ids, info.ID)
+		if i == 2 {
+			f.Do("GET", "/auth/me", "", "Authorization", "Bearer "+token).Want(http.StatusOK)
+			f.Auth.Close() // the use is recorded
+		}
+	}
+	order := func(sort string) (names []string) {
+		t.Helper()
+		r := is(t, f.get(f.Admin, "/console/users/keys?sort="+sort), http.StatusOK)
+		for _, m := range regexp.MustCompile(`<th scope="row">(key \d)</th>`).FindAllStringSubmatch(r.Text, -1) {
+			names = append(names, m[1])
+		}
+		return names
+	}
+	for sort, last := range map[string]string{"": "key 2", "unused": "key 2"} {
+		if names := order(sort); len(names) != 3 || names[2] != last {
+			t.Errorf("order %q: %v", sort, names)
+		}
+	}
+	if names := order("recent"); len(names) != 3 || names[0] != "key 2" {
+		t.Errorf("the most recently used: %v", names)
+	}
+	if names := order("expires"); len(names) != 3 || names[0] != "key 1" {
+		t.Errorf("the next to expire: %v", names)
+	}
+	page := is(t, f.get(f.Admin, "/console/users/keys"), http.StatusOK)
+	shows(t, page, "method ==", "/console/users/"+f.uuidOf(bob), "never")
+	is(t, f.get(f.Admin, "/console/users/keys?sort=size"), http.StatusBadRequest)
+	is(t, f.get(f.Admin, "/console/users/keys?after=%25"), http.StatusBadRequest)
+	is(t, f.get(f.User, "/console/users/keys"), http.StatusForbidden)
+	is(t, f.get("", "/console/users/keys"), http.StatusSeeOther)
+
+	leads(t, f.post(f.Admin, "/console/users/"+f.uuidOf(ada)+"/keys/"+ids[0], "sort=recent"),
+		"/console/users/keys?sort=recent")
+	if names := order("unused"); len(names) != 2 {
+		t.Errorf("after one is revoked: %v", names)
+	}
+	// Keys that end with their user's sessions are no longer valid.
+	leads(t, f.post(f.Admin, "/console/users/"+f.uuidOf(bob)+"/sessions", ""), "/console/users/"+f.uuidOf(bob))
+	if names := order("unused"); len(names) != 0 {
+		t.Errorf("after all sessions of their user have ended: %v", names)
 	}
 }
