@@ -266,7 +266,7 @@ func (s *Service) composeMails() {
 	}
 	s.Post.ComposeBy(s.Post.WithToken(e.Validation, e.TokenTTL, nil), record.PurposeValidate)
 	s.Post.ComposeBy(s.Post.WithoutToken(e.Taken), record.PurposeTaken)
-	s.Post.ComposeBy(s.Post.WithToken(e.Recovery, e.RecoveryTTL, s.Recovery.BindRecovery), record.PurposeRecover)
+	s.Post.ComposeBy(s.Recovery.Composer(), record.PurposeRecover)
 	s.Post.ComposeBy(s.Post.WithToken(e.Change, e.TokenTTL, post.BindChange), record.PurposeChange)
 	s.Post.ComposeBy(s.Post.WithToken(e.Undo, s.Post.UndoTTL(), post.BindChange), record.PurposeUndo)
 	s.Post.ComposeBy(s.Mails.ComposeLogin, record.PurposeCode, record.PurposeLink, record.PurposeNone)

@@ -29,7 +29,9 @@ type Account struct {
 
 	User json.RawMessage `json:"user"` // without the fields that never leave the server
 
-	Idents []IdentInfo `json:"idents,omitempty"` // nil in a page of Accounts
+	// nil in a page of Accounts
+	Idents     []IdentInfo `json:"idents,omitempty"`
+	Invitation *Invitation `json:"invitation,omitempty"`
 
 	// Only of a single user; nil in a list.
 	Factors  *enrollment.Factors `json:"secondFactors,omitempty"`
@@ -86,7 +88,7 @@ func (s *Admin) AccountDetails(ctx context.Context, stored store.Stored) (Accoun
 	if err != nil {
 		return a, err
 	}
-	a.Idents = infosOf(idents)
+	a.Idents, a.Invitation = infosOf(idents), s.invitationOf(user, idents)
 	second := s.Enrollment.FactorsInfo(ctx, user, seen)
 	a.Factors = &second
 	if a.Sessions, err = s.Sessions.ListOf(ctx, user, ""); err != nil {

@@ -216,7 +216,7 @@ func (s *Admin) listed(ctx context.Context, user record.User, idents []record.Id
 		return nil, err
 	}
 	a := s.accountOf(ctx, user, seen)
-	a.Idents = infosOf(idents)
+	a.Idents, a.Invitation = infosOf(idents), s.invitationOf(user, idents)
 	return &a, nil
 }
 

@@ -37,6 +37,7 @@ type Accounts interface {
 	EndSessions(ctx context.Context, uuid string) (store.Stored, error)
 	EndSession(ctx context.Context, user, id string) error
 	SendRecovery(ctx context.Context, uuid, address string) (string, error)
+	Invite(ctx context.Context, uuid string) (string, error)
 	IssueKey(ctx context.Context, user store.Stored, k keys.New) (keys.Info, string, error)
 	EndKey(ctx context.Context, user, id string) error
 	ResetFactors(ctx context.Context, uuid string) (store.Stored, error)
@@ -68,7 +69,7 @@ func (c *Console) users(o *Users) view {
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
 		post(one+"/sessions", v.act(v.Accounts.EndSessions, "All sessions and API keys of the user have ended.")),
 		post(one+"/sessions/:id", v.actOn("id", v.Accounts.EndSession, "The session has ended.")),
-		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
+		post(one+"/recovery", v.sendRecovery), post(one+"/invitation", v.invite), post(one+"/idents/:ident", v.unlink),
 		post(one+"/factors", v.resetFactors),
 		post(one+"/deletion", v.act(v.Accounts.UndoDeletionFor, "The account is kept.")),
 		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can no longer be undone.")),
@@ -83,6 +84,7 @@ type userPage struct {
 	Store     string // the name of the user store
 	Self      bool   // the user is the admin who sees the page
 	Mails     bool
+	Invitable bool     // the user has neither a password nor logged in, so an invitation can be sent
 	Machine   bool     // the user has no ident
 	Addresses []string // of idents by e-mail
 	JSON      string   // the fields of the user
@@ -127,6 +129,8 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 			p.Addresses = append(p.Addresses, address)
 		}
 	}
+	p.Invitable = v.Mails && !a.Disabled && !a.HasPassword && p.LastLogin == "" && len(a.Idents) == 1 &&
+		len(p.Addresses) == 1
 	p.JSON = indent(a.User)
 	with(&p)
 	return r.page(status, "users_one", cmp.Or(p.Name, firstOf(p.Addresses), user.UUID), p)

@@ -82,6 +82,7 @@ func changesOfUsers(uuid string) map[string]string {
 		"/console/users/" + uuid + "/sessions":             "",
 		"/console/users/" + uuid + "/sessions/none":        "",
 		"/console/users/" + uuid + "/recovery":             "address=" + bob,
+		"/console/users/" + uuid + "/invitation":           "",
 		"/console/users/" + uuid + "/idents/b@x.org_email": "",
 		"/console/users/" + uuid + "/factors":              "",
 		"/console/users/" + uuid + "/keys":                 "name=x",
@@ -359,9 +360,15 @@ func TestAnAdminCreatesUsers(t *testing.T) {
 	}
 	f.LogIn("eve@example.com", "a good password")
 	is(t, f.post(f.Admin, "/console/users", "kind=person&login=dan@example.com&mail=true"), http.StatusSeeOther)
-	if dan := f.account("dan@example.com"); dan.Admin || dan.HasPassword {
+	dan := f.account("dan@example.com")
+	if dan.Admin || dan.HasPassword || dan.Invitation == nil {
 		t.Errorf("%+v", dan)
 	}
+	page := "/console/users/" + dan.UUID
+	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), ">invited</span>", "Send the invitation again")
+	shows(t, is(t, f.get(f.Admin, "/console/users"), http.StatusOK), ">invited</span>")
+	is(t, f.post(f.Admin, page+"/invitation", ""), http.StatusTooManyRequests) // the mail was just requested
+	is(t, f.post(f.Admin, "/console/users/"+f.uuidOf(bob)+"/invitation", ""), http.StatusConflict)
 	r := is(t, f.post(f.Admin, "/console/users", "kind=machine&name=ci&login=ignored@example.com"), http.StatusSeeOther)
 	shows(t, is(t, f.get(f.Admin, r.Header.Get("Location")), http.StatusOK), "<h1>ci</h1>",
 		"No login: the user is a program")
