@@ -191,5 +191,6 @@ func (p *Plan) AuthOptions(set *store.Set) account.Options {
 	o, c := p.Auth, &p.Config.Authentication
 	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)
 	o.Sessions, o.Tokens = set.Store(config.SessionStore), set.Store(config.TokenStore)
+	o.Finder = p.userFinder()
 	return o
 }
