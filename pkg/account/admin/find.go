@@ -22,6 +22,7 @@ const (
 	maxCounted   = 16    // parts of which is read how many records have them
 	countedTo    = 10000 // records of a part
 	maxCandidate = 5000  // records that a page reads to find users
+	maxAtOnce    = 200   // of them that are read at once
 	atOnce       = 8     // users that are read at the same time
 )
 
@@ -36,9 +37,9 @@ type place struct {
 // ErrTooShort is in the error of a search without a part of a name or an address that has enough characters.
 var ErrTooShort = errors.New("nothing in the query is long enough")
 
-// Search returns a page of the users in whose names and addresses all words of a query are: those that are found by an
-// address in the order of these, then those by a name. next is where the next page begins; "" after the last one. A page
-// may be short, or empty, and have a next one. Errors: Invalid, with ErrTooShort for words of one character.
+// Search returns a page of the users in whose names and addresses all words of a query are. Those that an address finds
+// come first, in the order of the addresses, and then those that a name finds. next is where the next page begins; ""
+// after the last one. A page may be short, or empty, and have a next one. Errors: Invalid, with ErrTooShort for words of one character.
 func (s *Admin) Search(ctx context.Context, query, after string, limit int) (page []Account, next string, err error) {
 	ctx = record.AsService(ctx, "")
 	if len(query) > maxQuery {
@@ -50,12 +51,14 @@ func (s *Admin) Search(ctx context.Context, query, after string, limit int) (pag
 	if err != nil {
 		return nil, "", err
 	}
+	some := limit
 	for read := 0; len(page) < limit && read < maxCandidate; {
-		found, err := s.candidates(ctx, at, 2*limit)
+		found, err := s.candidates(ctx, at, some)
 		if err != nil {
 			return nil, "", err
 		}
 		read += len(found.Objects)
+		before := len(page)
 		accounts, err := s.judge(ctx, at, words, found.Objects)
 		if err != nil {
 			return nil, "", err
@@ -68,6 +71,9 @@ func (s *Admin) Search(ctx context.Context, query, after string, limit int) (pag
 			if len(page) == limit {
 				return page, at.text(), nil
 			}
+		}
+		if some = limit - len(page); len(page) == before {
+			some = maxAtOnce // few of those that have the part have the words
 		}
 		if at.After = found.Next; at.After != nil {
 			continue
