@@ -212,6 +212,12 @@ var help = map[string]string{
 	"users":      "guides/manage-users",
 	"mails":      "guides/log-in",
 	"system":     "guides/monitor",
+	"settings":   "guides/configure",
+	"providers":  "guides/providers",
+	"limits":     "reference/limits",
+	"mailers":    "guides/log-in",
+	"pages":      "guides/serve-a-site",
+	"logs":       "guides/monitor",
 	"api":        "reference/api-documents",
 
 	"rules":          "reference/rules",
