@@ -24,7 +24,7 @@ var costlyRows = []costlyRoutes{
 	{name: "without a body", head: 640 << 10, routes: `
 		GET /* GET /auth GET /auth/apple GET /auth/authorize GET /auth/callback GET /auth/deletion
 		GET /auth/email/callback GET /auth/factors GET /auth/github GET /auth/idents/{uuid}/token GET /auth/keys GET /auth/me
-		GET /auth/pages.css GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
+		GET /auth/pages.css GET /auth/pages.js GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
 		GET /authors/{uuid} GET /books/{uuid} GET /binary/{store}/{uuid}/{property}/{index} GET /events
 		GET /healthz GET /livez GET /readyz GET /metrics GET /openapi.json GET /asyncapi.json GET /.well-known/oauth-authorization-server
 		DELETE /auth DELETE /auth/deletion DELETE /auth/factors/email DELETE /auth/factors/passkey DELETE /auth/factors/totp
@@ -41,7 +41,8 @@ var costlyRows = []costlyRoutes{
 	{name: "the console", head: 2 << 20, routes: `
 		GET /console GET /console/ GET /console/* GET /console/api GET /console/api/openapi.json GET /console/assets/{name}
 		GET /console/docs GET /console/docs/* GET /console/docs/search
-		GET /console/first GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/logs GET /console/mails
+		GET /console/first GET /console/go GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login
+		GET /console/logs GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/model GET /console/model/{store}
 		GET /console/configuration/add GET /console/configuration/changes GET /console/configuration/changes/{number}
 		GET /console/configuration/limits GET /console/configuration/new-store GET /console/configuration/settings
@@ -88,6 +89,7 @@ var costlyRows = []costlyRoutes{
 		POST /console/configuration/stores/{store}/remove POST /console/configuration/stores/{store}/remove-field
 		POST /console/model/{store}/test
 		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell
+		POST /console/objects/{store}/object/{uuid}/undelete POST /console/pins POST /console/theme
 		POST /console/objects/{store}/import/discard POST /console/objects/{store}/import/file
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}

@@ -102,7 +102,7 @@ func newWiring(a *App) *wiring {
 	editor := &modeling.Editor{Served: served, Roles: roles, Log: log, Parse: a.parse, Reload: a.reloadEdited,
 		Sharing: processes.Others}
 	w.views = &views.Views{
-		Editor: editor,
+		Editor: editor, Thumbnails: thumbnails,
 		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow,
 		Copies: w.copies.All,
 		Filled: w.filling.Status,

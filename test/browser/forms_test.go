@@ -148,7 +148,7 @@ func (f *fixture) testFields(t *testing.T) {
 	f.at(t, newDish)
 	f.shows(t, "has been created.")
 	f.value(t, "/title", "")
-	uuid := strings.Fields(f.get(t, `document.querySelector("main > .notice").textContent`))[2]
+	uuid := strings.Fields(f.get(t, `document.querySelector("main > .notice > p").textContent`))[2]
 	var dish struct {
 		Price           float64
 		Title, Cook, At string

@@ -41,7 +41,7 @@ func TestSmoke(t *testing.T) {
 
 	f.open(t, "/console/objects")
 	for _, link := range evaluate[[]string](t, f,
-		`[...document.querySelectorAll(".nav a")].map(a => a.getAttribute("href"))`) {
+		`[...document.querySelectorAll("#side a")].map(a => a.getAttribute("href"))`) {
 		f.open(t, link)
 		f.checkComplaints(t)
 	}

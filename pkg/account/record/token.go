@@ -134,7 +134,8 @@ type Device struct {
 	Hash string `json:"hash"`
 	At   string `json:"at"` // of the last login, to a month
 
-	Since string `json:"since,omitempty"` // User.DeviceEpoch
+	Since    string `json:"since,omitempty"`    // User.DeviceEpoch
+	Language string `json:"language,omitempty"` // of a browser
 }
 
 // Exports are the exports of a user's data.

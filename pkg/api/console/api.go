@@ -58,7 +58,7 @@ func (c *Console) api(a *API) view {
 	if a == nil {
 		return view{}
 	}
-	return view{name: "api", title: "API", routes: []route{
+	return view{name: "api", title: "API", group: dataGroup, routes: []route{
 		get("/api", func(r *request) error { return r.Page("api", "API", nil) }),
 		get("/api/openapi.json", func(r *request) error {
 			document, err := a.at(r.Base())

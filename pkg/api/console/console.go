@@ -19,6 +19,9 @@ type Console struct {
 	assets   assets
 	names    *namer
 	nav      []link // of the views
+	stores   []link // of the stores that the view Objects shows
+	finder   finder // nil without the view Users
+	newStore string // path of the form for another store; "" if it does not exist
 	version  string
 	account  string // see Options
 
@@ -29,6 +32,7 @@ type Console struct {
 type view struct {
 	name   string // its path is /console/<name>
 	title  string
+	group  group
 	routes []route
 }
 
@@ -84,22 +88,22 @@ func keeping(r route) route {
 	return r
 }
 
-// link is an entry of the navigation.
-type link struct {
-	URL, Title, view string
-	Current          bool
-}
-
 // Mount adds the routes of the console.
 func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o Options) {
 	c := &Console{
 		service: service, calls: calls, sessions: login.NewSessions(service),
 		own: httpkit.NewOrigins(service.BaseURL()), assets: loadAssets(), version: o.Version, account: o.Account,
-		names: newNamer(o.Objects),
+		names: newNamer(o.Objects), stores: storeLinks(o.Objects),
+	}
+	if o.Users != nil && o.Users.Accounts != nil {
+		c.finder = o.Users.Accounts
+	}
+	if o.Model.edited() {
+		c.newStore = Path + newStorePath
 	}
 	views := c.views(o)
 	for _, v := range views {
-		c.nav = append(c.nav, link{URL: Path + "/" + v.name, Title: v.title, view: v.name})
+		c.nav = append(c.nav, link{URL: Path + "/" + v.name, Title: v.title, view: v.name, group: v.group})
 		for _, rt := range v.routes {
 			c.handle(r, v.name, rt)
 		}
@@ -110,7 +114,8 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 		forAnyone(get("/second-factor", c.secondPage)), forAnyone(post("/second-factor", c.completeLogin)),
 		forStep(get("/step-up", c.stepUpPage)), forStep(post("/step-up", c.stepUp)),
 		forAnyone(get("/first", c.firstPage)), forAnyone(post("/first", c.makeFirst)),
-		forScript(get("/session", c.session)),
+		forScript(get("/session", c.session)), post("/pins", c.pin), post("/theme", c.setTheme),
+		limitedAs(httpkit.List, get("/go", c.goTo)),
 		get("/*", c.nothing),
 	}
 	for _, m := range service.Methods.Logins() {

@@ -126,7 +126,7 @@ func (c *Console) model(o *Model) view {
 	if o.edited() {
 		routes = append(routes, newModelEdit(o.Editing, o.Stores).all()...)
 	}
-	return view{name: "model", title: "Model", routes: routes}
+	return view{name: "model", title: "Model", group: storesGroup, routes: routes}
 }
 
 type modelView struct{ Model }

@@ -23,6 +23,7 @@ type ModelEditing struct {
 
 // Paths below that of the console.
 const (
+	newStorePath = "/configuration/new-store"
 	settingsPath = "/configuration/settings"
 	changesPath  = "/configuration/changes"
 )
@@ -48,7 +49,7 @@ func newModelEdit(o *ModelEditing, stores func() []ModelStore) *modelEdit {
 func (v *modelEdit) all() []route {
 	const store, setting = "/configuration/stores/:store", "/configuration/settings/:kind/:name"
 	return slices.Concat(
-		v.routes("/configuration/new-store", v.newStore),
+		v.routes(newStorePath, v.newStore),
 		v.routes(store+"/edit/:section", v.section),
 		v.routes(store+"/field", v.field),
 		v.routes(store+"/files", v.files),

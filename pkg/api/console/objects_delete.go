@@ -198,7 +198,8 @@ func (v *objectsView) delete(r *request) error {
 		}
 		return err
 	}
-	return r.Redirect(pathOf("objects", info.Name), cmp.Or(nameOf(info, shown.Body), shown.UUID)+" has been deleted.")
+	return r.RedirectUndo(pathOf("objects", info.Name),
+		cmp.Or(nameOf(info, shown.Body), shown.UUID)+" has been deleted.", v.undoDeletion(info, st, full))
 }
 
 // refuseOwn returns Conflict if a deletion would delete the admin who requests it. Admins who delete only others remain

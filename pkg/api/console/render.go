@@ -146,11 +146,12 @@ func formatCount(n int64) string {
 // page is the data of a page's template.
 type page struct {
 	Title   string
-	Nav     []link
-	Admin   bool   // an admin is logged in
-	User    string // the logged-in user: an address, else a uuid; "" for nobody
-	Notice  string
-	Help    string // path of the page of the documentation about this one
+	Side    *sidebar // nil unless an admin is logged in
+	Admin   bool     // an admin is logged in
+	User    string   // the logged-in user: an address, else a uuid; "" for nobody
+	Notice  *notice  // nil for none
+	Theme   string   // "light", "dark"; "" for that of the system
+	Help    string   // path of the page of the documentation about this one
 	Version string
 	Data    any
 }
@@ -162,7 +163,8 @@ func (r *request) Page(name, title string, data any) error {
 
 func (r *request) page(status int, name, title string, data any) error {
 	r.nameObjects(data)
-	p := page{Title: title, Version: r.console.version, Admin: r.admin, Notice: r.takeNotice(), Data: data}
+	p := page{Title: title, Version: r.console.version, Admin: r.admin, Notice: r.takeNotice(),
+		Theme: r.console.theme(r.Exchange), Data: data}
 	p.Help, _ = helpAt("")
 	if about, err := helpAt(r.view); err == nil {
 		p.Help = about
@@ -171,10 +173,7 @@ func (r *request) page(status int, name, title string, data any) error {
 		p.User = r.name()
 	}
 	if r.admin {
-		for _, l := range r.console.nav {
-			l.Current = l.view == r.view
-			p.Nav = append(p.Nav, l)
-		}
+		p.Side = r.sidebar(p.Help, p.Theme)
 	}
 	return r.render(status, name, "layout", p)
 }

@@ -2,11 +2,9 @@ package console
 
 import (
 	"context"
-	"encoding/base64"
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"belfry/pkg/account/sessions"
@@ -80,11 +78,7 @@ func (r *request) Query(name string) string { return r.Exchange.Query().Get(name
 
 // Redirect redirects the browser to a page of the console, which shows the notice; "" for none.
 func (r *request) Redirect(target, notice string) error {
-	if notice != "" {
-		r.setNotice(notice, noticeAge)
-	}
-	r.seeOther(target)
-	return nil
+	return r.RedirectUndo(target, notice, nil)
 }
 
 // seeOther redirects the browser, or htmx in it, to another page.
@@ -96,32 +90,6 @@ func (r *request) seeOther(target string) {
 	}
 	r.SetHeader("Location", target)
 	r.WriteHeader(http.StatusSeeOther)
-}
-
-const (
-	noticeCookie = "belfry-console-notice"
-	noticeAge    = 60 // seconds
-	maxNotice    = 300
-)
-
-// setNotice makes the next page show a text; a negative age removes it.
-func (r *request) setNotice(text string, age int) {
-	r.console.sessions.SetCookie(r.Exchange, noticeCookie,
-		base64.RawURLEncoding.EncodeToString([]byte(httpkit.Truncate(text, maxNotice))), age)
-}
-
-// takeNotice returns the notice of the previous page, and removes it.
-func (r *request) takeNotice() string {
-	cookies := r.console.sessions.Cookie(r.Exchange, noticeCookie)
-	if len(cookies) > 0 {
-		r.setNotice("", -1)
-	}
-	for _, cookie := range cookies {
-		if text, err := base64.RawURLEncoding.DecodeString(cookie); err == nil {
-			return httpkit.Truncate(strings.ToValidUTF8(string(text), ""), maxNotice)
-		}
-	}
-	return ""
 }
 
 func notFound(format string, args ...any) error { return errs.New(errs.NotFound, format, args...) }

@@ -60,7 +60,7 @@ func (c *Console) users(o *Users) view {
 	}
 	v := &usersView{*o, c.names}
 	const one = "/users/:" + httpkit.UUIDParam
-	return view{name: "users", title: "Users", routes: []route{
+	return view{name: "users", title: "Users", group: dataGroup, routes: []route{
 		get("/users", v.list), post("/users", v.create),
 		get("/users/new", v.newForm),
 		get(one, v.show),

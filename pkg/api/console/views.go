@@ -34,22 +34,22 @@ type Options struct {
 	Uploads    *bulk.Uploads // files that are imported; nil: none can be
 }
 
-// views returns the views in the order of the navigation.
+// views returns the views in their order in each group of the sidebar.
 func (c *Console) views(o Options) (all []view) {
 	operations, within := c.operations(o)
 	for _, v := range slices.Concat([]view{
 		c.objects(o),
 		c.model(o.Model),
-		c.graph(o.Graph, o.operation("verify")),
-		c.live(o.Live),
-		c.workers(o.Workers),
-	}, operations, []view{
 		c.users(o.Users),
+		c.live(o.Live),
+		c.api(o.API),
+		c.workers(o.Workers),
+		c.graph(o.Graph, o.operation("verify")),
+	}, operations, []view{
 		c.mails(o.Mails),
 		c.system(o.System),
 		c.settings(o),
 		c.logs(o.Logs),
-		c.api(o.API),
 	}) {
 		if v.name != "" {
 			v.routes = append(v.routes, within[v.name]...)
@@ -73,7 +73,7 @@ func (c *Console) live(o *Live) view {
 		Events []event.Name
 		Titles string // JSON: by store, the fields whose first text names an object
 	}{slices.Clone(o.Stores), sse.EventNames(), c.names.titles(o.Stores)}
-	return view{name: "live", title: "Live", routes: []route{
-		get("/live", func(r *request) error { return r.Page("live", "Live", data) }),
+	return view{name: "live", title: "Events", group: dataGroup, routes: []route{
+		get("/live", func(r *request) error { return r.Page("live", "Events", data) }),
 	}}
 }

@@ -22,7 +22,7 @@ func (p *Plan) placeBinaries() {
 		}
 		o.IndexBinaries = len(p.Config.Binaries) > 0
 		for _, name := range slices.Sorted(maps.Keys(p.Config.Binaries)) {
-			o.Binaries = append(o.Binaries, p.Config.Binaries[name].Map[o.Name]...)
+			o.Binaries = append(o.Binaries, p.Config.Binaries[name].Map[o.Name].Names...)
 		}
 	}
 }

@@ -2,7 +2,8 @@
 'use strict';
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
-const follow = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+const chosen = document.documentElement.dataset.theme;
+const follow = () => document.documentElement.classList.toggle('dark-mode', chosen ? chosen === 'dark' : dark.matches);
 follow();
 dark.addEventListener('change', follow);
 

@@ -71,6 +71,47 @@ const entryOf = (kind, before, facts) => {
   return entry(() => (kind === 'string' ? JSON.stringify(input.value) : input.value.trim()));
 };
 
+// The form that changes a field of a row, and the row as the reply has it.
+const change = (row, field, value) => {
+  const body = new URLSearchParams({ field, value, revision: row.dataset.revision });
+  for (const other of row.querySelectorAll('td[data-field]')) body.append('cols', other.dataset.field);
+  return body;
+};
+const rowOf = (text, old) => {
+  const table = document.createElement('table');
+  table.innerHTML = `<tbody>${text}</tbody>`;
+  const next = table.querySelector('tr');
+  const chosen = old.querySelector('input[name="uuid"]');
+  if (chosen) next.querySelector('input[name="uuid"]').checked = chosen.checked;
+  showTimes(next);
+  return next;
+};
+const problemOf = (said) => (said.errors ?? []).map((e) => e.message ?? e.detail).filter(Boolean).join('; ') ||
+  said.detail || said.title;
+
+// Gives a field the value that it had before it was changed.
+const takeBack = async (uuid, field, value) => {
+  const row = document.querySelector(`#cells tr[data-uuid="${CSS.escape(uuid)}"]`);
+  if (!row || row.querySelector('.editing')) {
+    notify(`${field} can't be undone while the row is edited. Its history has the value.`);
+    return;
+  }
+  try {
+    const reply = await fetch(row.dataset.edit, { method: 'POST', body: change(row, field, value), redirect: 'error' });
+    if (!reply.ok) {
+      notify(`The change of ${field} could not be undone: ${problemOf(await reply.json())}`);
+      return;
+    }
+    const next = rowOf(await reply.text(), row);
+    const cell = next.querySelector(`td[data-field="${CSS.escape(field)}"]`);
+    row.replaceWith(next);
+    if (cell) focusCell(cell);
+    notify(`The change of ${field} has been undone.`);
+  } catch {
+    notify(`The change of ${field} could not be undone: belfry did not reply.`);
+  }
+};
+
 // Editing in place.
 const begin = (cell) => {
   const row = cell.closest('tr');
@@ -116,21 +157,16 @@ const begin = (cell) => {
       if (here) focusCell(row.cells[cell.cellIndex + step] ?? cell);
       return;
     }
-    const body = new URLSearchParams({ field: cell.dataset.field, value: text, revision: row.dataset.revision });
-    for (const other of row.querySelectorAll('td[data-field]')) body.append('cols', other.dataset.field);
+    const body = change(row, cell.dataset.field, text);
     busy = true;
     cell.classList.add('saving');
     let problem;
     try {
       const reply = await fetch(row.dataset.edit, { method: 'POST', body, redirect: 'error' });
       if (reply.ok) {
-        const table = document.createElement('table');
-        table.innerHTML = `<tbody>${await reply.text()}</tbody>`;
-        const next = table.querySelector('tr');
+        const next = rowOf(await reply.text(), row);
         const at = [...row.cells].indexOf(cell);
-        const chosen = row.querySelector('input[name="uuid"]');
-        if (chosen) next.querySelector('input[name="uuid"]').checked = chosen.checked;
-        showTimes(next);
+        notify(`${cell.dataset.field} has been saved.`, () => takeBack(row.dataset.uuid, cell.dataset.field, before));
         const here = isHere();
         const now = row.contains(document.activeElement) && document.activeElement.closest('td, th');
         if (!here && now?.classList?.contains('editing')) { // the others are replaced when that is saved
@@ -144,9 +180,7 @@ const begin = (cell) => {
         else if (!focused?.isConnected) focusCell(next.cells[at], false);
         return;
       }
-      const said = await reply.json();
-      problem = (said.errors ?? []).map((e) => e.message ?? e.detail).filter(Boolean).join('; ') || said.detail ||
-        said.title;
+      problem = problemOf(await reply.json());
     } catch {
       problem = 'It could not be saved: belfry did not reply.';
     }

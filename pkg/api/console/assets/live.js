@@ -1,5 +1,6 @@
 // Live: shows events of /events as they come. A pause closes the stream and keeps the last id, from which the stream
-// continues afterwards, so nothing is missed as long as the log has it.
+// continues afterwards, so nothing is missed as long as the log has it. A hidden tab closes its stream, too: without
+// HTTP/2 browsers open six connections to a host, and six open streams would leave none for another page.
 'use strict';
 
 {
@@ -12,6 +13,7 @@
   const pause = document.getElementById('pause');
   let source, last, timer, paused = false, received = 0, waiting = [];
 
+  const hiddenTab = () => document.visibilityState === 'hidden';
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
   const element = (name, text, kind) => {
     const e = document.createElement(name);
@@ -76,7 +78,7 @@
   function count() {
     const shown = list.children.length < received ? `, the latest ${list.children.length} are shown` : '';
     const events = `${received} event${received === 1 ? '' : 's'}${shown}`;
-    say(paused ? `Paused after ${events}` : source?.readyState === EventSource.OPEN ? `Live, ${events}` : `Connecting, ${events}`);
+    say(paused ? `Paused after ${events}` : hiddenTab() ? `Waiting while this tab is hidden, ${events}` : source?.readyState === EventSource.OPEN ? `Live, ${events}` : `Connecting, ${events}`);
   }
   function gap(text) {
     add(element('li', text, 'warning'));
@@ -84,7 +86,7 @@
 
   function open() {
     close();
-    if (paused) return;
+    if (paused || hiddenTab()) return;
     const query = new URLSearchParams();
     for (const box of form.querySelectorAll('input:checked')) query.append(box.name, box.value);
     if (last !== undefined) query.set('lastEventId', last);
@@ -144,10 +146,16 @@
     document.getElementById('clear').addEventListener('click', clear);
     form.addEventListener('change', open);
     form.addEventListener('submit', (event) => event.preventDefault());
-    setInterval(check, 10000);
+    document.addEventListener('visibilitychange', () => {
+      if (hiddenTab()) close();
+      else check().then((stays) => { if (stays && !source) open(); });
+      count();
+    });
+    setInterval(() => { if (!hiddenTab()) check(); }, 10000);
     addEventListener('pagehide', close);
     addEventListener('pageshow', (event) => { if (event.persisted) check().then((stays) => { if (stays) open(); }); });
     open();
+    count();
   }
   function clear() {
     waiting = [];

@@ -1,0 +1,101 @@
+package console_test
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"belfry/pkg/api/apitest"
+	"belfry/pkg/api/console"
+	"belfry/pkg/event"
+	"belfry/pkg/object"
+)
+
+const undelete = emma + "/undelete"
+
+// startDeleted is a library whose log has deletions of the book Emma, as they were.
+func startDeleted(t *testing.T, bodies ...string) *library {
+	t.Helper()
+	return startLibrary(t, func(o *console.Objects) {
+		o.Stores[1].Title = []string{"title"}
+		o.History = func(_ context.Context, name, uuid string, _ uint64, _ int) (all []console.LogEvent, err error) {
+			if name+"/"+uuid == "Books/emma" && len(bodies) > 0 {
+				all = append(all, console.LogEvent{Sequence: 9, Envelope: event.Envelope{Event: event.StoreDeleted,
+					Object: []byte(bodies[0])}})
+			}
+			return all, nil
+		}
+	})
+}
+
+func TestADeletionIsUndone(t *testing.T) {
+	t.Parallel()
+	l := startDeleted(t, `{"uuid":"emma","title":"Emma","year":1815,"user":"jane","created":"x"}`)
+	book := l.save("Books", "emma", `{"title":"Emma","year":1815,"user":"jane"}`)
+	r := l.post(l.Admin, emma+"/delete", form("revision", strconv.FormatUint(book.Revision, 10)))
+	leads(t, r, "/console/objects/Books")
+	page := l.get("", "/console/objects/Books", "Cookie",
+		"belfry="+l.Admin+"; belfry-console-notice="+noticeOf(t, r))
+	shows(t, is(t, page, http.StatusOK), "Emma has been deleted.", `action="`+undelete+`"`, ">Undo<")
+
+	is(t, l.post(l.User, undelete, ""), http.StatusForbidden)
+	leads(t, l.post("", undelete, ""), "/console/login")
+	is(t, l.post(l.Admin, undelete, "", "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+	leads(t, l.post(l.Admin, undelete, ""), emma)
+	body := l.read("Books", "emma").Body
+	for field, want := range map[string]string{"title": `"Emma"`, "year": "1815", "user": `"jane"`} {
+		if is := string(object.Field(body, field)); is != want {
+			t.Errorf("%s is %s", field, is)
+		}
+	}
+	is(t, l.post(l.Admin, undelete, ""), http.StatusConflict) // it exists
+}
+
+func TestADeletionIsNotUndoneWithLessThanThereWas(t *testing.T) {
+	t.Parallel()
+	l := startDeleted(t)
+	book := l.save("Books", "emma", `{"title":"Emma","margin":"a note that never leaves the server"}`)
+	r := l.post(l.Admin, emma+"/delete", form("revision", strconv.FormatUint(book.Revision, 10)))
+	leads(t, r, "/console/objects/Books")
+	page := l.get("", "/console/objects/Books", "Cookie",
+		"belfry="+l.Admin+"; belfry-console-notice="+noticeOf(t, r))
+	if shows(t, page, "Emma has been deleted."); strings.Contains(page.Text, ">Undo<") {
+		t.Error("an object with a private field is offered to be created again without it")
+	}
+	shows(t, is(t, l.post(l.Admin, undelete, ""), http.StatusConflict), "the log does not have the deletion")
+}
+
+// noticeOf returns the cookie of a notice.
+func noticeOf(t *testing.T, r apitest.Reply) string {
+	t.Helper()
+	t.Helper()
+	if value := stored(r, "belfry-console-notice"); value != "" {
+		return value
+	}
+	t.Fatal("there is no notice")
+	return ""
+}
+
+// A cookie can't make a notice send another form.
+func TestANoticeOffersNoOtherForm(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores(t, "Books"))
+	for text, shown := range map[string]bool{
+		`{"text":"Done.","undo":{"path":"/console/pins","fields":{"store":"Books"}}}`:          true,
+		`{"text":"Done.","undo":{"path":"/console/objects/Books/object/emma/undelete"}}`:       true,
+		`{"text":"Done.","undo":{"path":"/console/users/x/admin","fields":{"admin":"true"}}}`:  false,
+		`{"text":"Done.","undo":{"path":"/console/objects/Books/object/emma/delete"}}`:         false,
+		`{"text":"Done.","undo":{"path":"https://evil.example.org/console/pins"}}`:             false,
+		`{"text":"Done.","undo":{"path":"/console/pins/../users/x/admin"}}`:                    false,
+		`{"text":"Done.","undo":{"path":"/console/objects/a%2f..%2fb/object/../../undelete"}}`: false,
+	} {
+		r := is(t, f.get("", "/console/objects", "Cookie", "belfry="+f.Admin+"; belfry-console-notice="+
+			base64.RawURLEncoding.EncodeToString([]byte(text))), http.StatusOK)
+		if shows(t, r, "Done."); strings.Contains(r.Text, ">Undo<") != shown {
+			t.Errorf("%s is offered: %t", text, !shown)
+		}
+	}
+}
