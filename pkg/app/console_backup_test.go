@@ -28,6 +28,9 @@ stores: {Books: {expose: {}}}
 	if fields := o.Fields(); len(fields) > 0 {
 		t.Errorf("a form has %+v", fields)
 	}
+	if rows, _, err := a.console().Backups.Latest(t.Context(), 5); err != nil || len(rows) > 0 {
+		t.Errorf("before the first backup: %+v, %v", rows, err)
+	}
 	if err := o.Runs.Start(t.Context(), "ada", "r", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -25,6 +26,9 @@ type BackupPages struct {
 // has an Error.
 func (p *BackupPages) Latest(ctx context.Context, c *config.Config, n int) (all Backups, older int, err error) {
 	d, closeAt, err := openExisting(ctx, c, nil)
+	if errors.Is(err, fs.ErrNotExist) { // the first backup creates the folder
+		return nil, 0, nil
+	}
 	if err != nil {
 		return nil, 0, err
 	}
