@@ -212,6 +212,7 @@ var help = map[string]string{
 	"users":      "guides/manage-users",
 	"mails":      "guides/log-in",
 	"system":     "guides/monitor",
+	"start":      "guides/console",
 	"api":        "reference/api-documents",
 
 	"rules":          "reference/rules",

@@ -31,6 +31,7 @@ type System struct {
 type Mailer struct {
 	Name, Type, From string
 	Failing          func(ctx context.Context) string // why it does not work; "" if it works, as far as is known
+	Sent             func() bool                      // it has sent a mail since the process started
 }
 
 const mailPath = "system/mail"

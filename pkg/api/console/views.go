@@ -44,6 +44,7 @@ func (c *Console) views(o Options) (all []view) {
 	}, operations, []view{
 		c.mails(o.Mails),
 		c.system(o.System, o.operation(mailPath)),
+		c.firstSteps(o),
 	}) {
 		if v.name != "" {
 			v.routes = append(v.routes, within[v.name]...)

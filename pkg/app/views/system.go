@@ -221,6 +221,7 @@ func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 		return nil
 	}
 	t := &console.Mailer{Name: e.Mailer, From: e.From, Type: g.Config.Mailers[e.Mailer].Type}
+	t.Sent = func() bool { return v.Mailers.Sent(e.Mailer) }
 	t.Failing = func(ctx context.Context) string {
 		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
 			return mailers.Failure{Says: says, Since: since}.String()
