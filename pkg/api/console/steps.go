@@ -38,7 +38,8 @@ const (
 
 var stepNames = []string{stepStore, stepObject, stepCurl, stepMail, stepSafety}
 
-// stepsView is the page of the first steps. What is done is read each time: no step is done because it was clicked.
+// stepsView is the page of the first steps. It reads each time which steps are done: none is
+// done because it was clicked.
 type stepsView struct {
 	accounts Accounts
 	objects  Objects
@@ -203,7 +204,7 @@ func (v *stepsView) ownStore() (name string) {
 	return name
 }
 
-// hasObject reports whether one of the own stores has an object. A store that can't be read in time has none.
+// hasObject reports whether one of the own stores has an object. A store that does not reply in time counts as empty.
 func (v *stepsView) hasObject(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
