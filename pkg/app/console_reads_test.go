@@ -306,7 +306,7 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 		"/console/configuration/changes", "/console/live", "/console/workers", "/console/workers/*",
 		"/console/letters", "/console/verify", "/console/schemas", "/console/objects/Children/object/*",
 		"/console/users", "/console/usersafter", "/console/usersq", "/console/users/*", "/console/mails",
-		"/console/mails/*", "/console/system", "/console/system/charts", "/console/api",
+		"/console/mails/*", "/console/system", "/console/system/charts", "/console/api", "/console/go", "/console/start",
 	} {
 		if _, seen := many[view]; !seen {
 			t.Errorf("%s was not opened", view)
