@@ -41,7 +41,8 @@ var costlyRows = []costlyRoutes{
 	{name: "the console", head: 2 << 20, routes: `
 		GET /console GET /console/ GET /console/* GET /console/api GET /console/api/openapi.json GET /console/assets/{name}
 		GET /console/docs GET /console/docs/* GET /console/docs/search
-		GET /console/first GET /console/go GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login GET /console/mails
+		GET /console/first GET /console/go GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login
+		GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/model GET /console/model/{store}
 		GET /console/configuration/add GET /console/configuration/changes GET /console/configuration/changes/{number}
 		GET /console/configuration/limits GET /console/configuration/new-store GET /console/configuration/settings
@@ -57,7 +58,8 @@ var costlyRows = []costlyRoutes{
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index}/preview
 		GET /console/objects/{store}/object/{uuid}/history/{sequence}
-		GET /console/schemas GET /console/second-factor GET /console/session GET /console/step-up GET /console/system GET /console/system/charts
+		GET /console/schemas GET /console/second-factor GET /console/session GET /console/start GET /console/step-up
+		GET /console/system GET /console/system/charts
 		GET /console/users GET /console/users/new GET /console/users/{uuid} GET /console/verify GET /console/workers
 		GET /console/workers/{name}`},
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
@@ -88,7 +90,7 @@ var costlyRows = []costlyRoutes{
 		POST /console/configuration/stores/{store}/remove POST /console/configuration/stores/{store}/remove-field
 		POST /console/model/{store}/test
 		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell
-		POST /console/objects/{store}/object/{uuid}/undelete POST /console/pins POST /console/theme
+		POST /console/objects/{store}/object/{uuid}/undelete POST /console/pins POST /console/start POST /console/theme
 		POST /console/objects/{store}/import/discard POST /console/objects/{store}/import/file
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}
