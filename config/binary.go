@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"belfry/config/decode"
@@ -13,8 +15,8 @@ import (
 type Binary struct {
 	Type         string `key:"type" of:"a binary service" is:"one FileStorage S3Storage" default:"FileStorage" reload:"refused=data"`
 	BinaryExpose `key:"expose"`
-	// store to properties; nil is any property that the server does not set
-	Map map[string][]string `key:"map" names:"any" list:"names" is:"ownProperty"`
+	// by store; nil is any property that the server does not set
+	Map map[string]FileProperties `key:"map" names:"any"`
 	// media types that uploads may have, by their content; nil is any, as the client says
 	Types []string `key:"types" list:"words" is:"mediaRange"`
 	// sizes of the thumbnails of pictures
@@ -26,6 +28,39 @@ type Binary struct {
 	Quota Quota         `key:"quota"`
 	File  *FileStorage  `variant:"FileStorage" reload:"refused=data"`
 	S3    *S3Storage    `variant:"S3Storage" reload:"refused=data"`
+}
+
+// FileProperties are the properties of a store that files can be attached to.
+type FileProperties struct {
+	Names []string                `word:"true" list:"names" is:"ownProperty"`
+	Each  map[string]FileProperty `key:"*" names:"property"` // instead of a list
+}
+
+// FileProperty has the limits of the files of a property. They narrow those of the service.
+type FileProperty struct {
+	MaxSize int64    `key:"maxSize" is:"size 1024TiB"` // bytes of one file; 0: that of the service
+	Types   []string `key:"types" list:"words" is:"mediaRange"`
+}
+
+// Places returns the properties that files can be attached to, by store; nil for any that the server does not set.
+func (b *Binary) Places() map[string][]string {
+	if b.Map == nil {
+		return nil
+	}
+	all := make(map[string][]string, len(b.Map))
+	for store, properties := range b.Map {
+		all[store] = properties.Names
+	}
+	return all
+}
+
+// Validate sets the names of a map.
+func (p *FileProperties) Validate(s *decode.Section) {
+	if len(s.Keys()) == 0 {
+		p.Each = nil
+		s.Problem("", "expected the properties that files can be attached to, such as [pictures]")
+	}
+	p.Names = slices.Sorted(maps.Keys(p.Each))
 }
 
 // BinaryExpose are the routes of a service.
@@ -89,6 +124,17 @@ func (b *Binary) Validate(s *decode.Section) {
 	}
 	if len(b.Thumbs) > maxThumbs {
 		s.Problem("thumbs", "expected at most %d sizes", maxThumbs)
+	}
+	if len(b.Map) == 0 {
+		b.Map = nil
+	}
+	for _, store := range slices.Sorted(maps.Keys(b.Map)) {
+		for _, name := range b.Map[store].Names {
+			if b.Map[store].Each[name].MaxSize > b.MaxSize {
+				s.Problem(decode.Join(decode.Join("map", store), name)+".maxSize", "expected at most maxSize of the "+
+					"service, %s: raise that, or lower this", value.ShowSize(b.MaxSize))
+			}
+		}
 	}
 	hours := max(1, int64((b.Grace+time.Hour-1)/time.Hour))
 	usual := max(hours*quotaAnHour, quotaFiles*b.MaxSize)

@@ -113,7 +113,7 @@ func (c *Config) checkBinaries(maintained maintained) {
 				c.doc.Problem(at, "belfry manages the objects of this store; files cannot be attached to them")
 				continue
 			}
-			for _, property := range c.Binaries[name].Map[store] {
+			for _, property := range c.Binaries[name].Map[store].Names {
 				if maintained[store][property].path != "" || st.NeverRead(property) || st.Computed[property] != "" ||
 					slices.Contains(st.ReadOnly, property) || slices.Contains(st.Reserved, property) ||
 					property == st.Owner {

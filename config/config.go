@@ -72,6 +72,7 @@ type Config struct {
 	Console        Console            `key:"console" reload:"live"`
 	Static         *Static            `key:"static" reload:"live"` // nil: no front end is served
 	Pages          Pages              `key:"pages" reload:"live"`
+	Branding       Branding           `key:"branding" reload:"live"`
 	HTTP           HTTP               `key:"http" reload:"live"`
 
 	// in which proxies report the address of the client
@@ -184,8 +185,14 @@ func (c *Config) derive() {
 	if !c.doc.IsSet("limits.loopback") {
 		c.Limits.Loopback = !isLocal(c.BaseURL)
 	}
-	if e := c.Authentication.Email; e != nil && !c.doc.IsSet("authentication.providers.email.from") {
-		e.From = senderAt(c.BaseURL)
+	if e := c.Authentication.Email; e != nil {
+		if !c.doc.IsSet("authentication.providers.email.from") {
+			e.From = senderAt(c.BaseURL, c.Branding.Name)
+		}
+		e.From = c.Branding.named(e.From)
+	}
+	if p := c.Authentication.Passkeys; p != nil && !c.doc.IsSet("authentication.passkeys.rpName") {
+		p.RPName = c.Branding.Name
 	}
 	for name, m := range c.Mailers {
 		if m.SMTP != nil && !c.doc.IsSet(decode.Join("mailers", name)+".localName") {

@@ -80,7 +80,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 	equal(t, "static", c.Static,
 		&Static{Folder: absPath(t, "testdata/front"), SPA: true, Immutable: []string{"assets", "a/b"}})
 	equal(t, "pages", c.Pages,
-		Pages{Enabled: true, Folder: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
+		Pages{Enabled: true, Folder: absPath(t, "testdata/theme"), Languages: absPath(t, "testdata/theme"), Paths: map[string]string{"login": "/login"}})
+	equal(t, "branding", c.Branding, Branding{"Kitchen", absPath(t, "testdata/logo.svg"), "#7a1f5c"})
 	equal(t, "backends", c.Backends, map[string]Backend{
 		"default": {Type: "file", File: &FileBackend{absPath(t, "testdata/objects"), 256 << 20}},
 		"mongo": {Type: "mongodb",
@@ -170,7 +171,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 			BinaryExpose: BinaryExpose{"/photos", BinaryRestrict{Delete: true}}, MaxSize: 3 << 20, Grace: time.Hour,
 			Quota: Quota{1 << 30, 0}, Types: []string{"image/*", "application/pdf"},
 			Thumbs: []thumbnail.Size{{Width: 90, Height: 60}, {Width: 800}},
-			Map:    map[string][]string{"Recipes": {"pictures", "steps"}, "Members": {"portrait"}},
+			Map: map[string]FileProperties{
+				"Recipes": {Names: []string{"pictures", "steps"}}, "Members": {Names: []string{"portrait"}},
+				"Cooks": {[]string{"faces", "letters"},
+					map[string]FileProperty{"faces": {1 << 20, []string{"image/png"}}, "letters": {}}},
+			},
 		},
 		"videos": {
 			Type: "S3Storage", S3: &S3Storage{"kitchen", "eu-north-1", "http://127.0.0.1:9000", "v/", time.Minute, ""},
@@ -178,6 +183,28 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Quota: Quota{20 << 30, 80 << 30}, Thumbs: thumbs(),
 		},
 	})
+}
+
+func TestPropertiesOfFilesAreAListOrHaveLimits(t *testing.T) {
+	names := func(all ...string) FileProperties { return FileProperties{Names: all} }
+	for text, want := range map[string]map[string]FileProperties{
+		"{}":             nil,
+		"{A: [x, y]}":    {"A": names("x", "y")},
+		"{A: 'x, y'}":    {"A": names("x", "y")},
+		"{A: x, B: [y]}": {"A": names("x"), "B": names("y")},
+		"{A: []}":        {"A": {}}, // no file can be attached
+		"{A: {x: }}":     {"A": {[]string{"x"}, map[string]FileProperty{"x": {}}}},
+		"{A: {y: {}, x: {maxSize: 10MiB}}}": {"A": {[]string{"x", "y"},
+			map[string]FileProperty{"x": {MaxSize: 10 << 20}, "y": {}}}},
+		"{A: {x: {types: 'image/*, text/css'}}}": {"A": {[]string{"x"},
+			map[string]FileProperty{"x": {Types: []string{"image/*", "text/css"}}}}},
+	} {
+		b := mustParse(t, "stores: {A: {}, B: {}}\nbinaries: {b: {map: "+text+"}}").Binaries["b"]
+		equal(t, text, b.Map, want)
+		if any := b.Places() == nil; any != (len(want) == 0) {
+			t.Errorf("%s: any property: %t", text, any)
+		}
+	}
 }
 
 func TestQuotasFollowTheGracePeriodAndTheSizeOfFiles(t *testing.T) {

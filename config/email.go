@@ -64,10 +64,14 @@ func (e *Email) Validate(s *decode.Section) {
 	}
 }
 
-func senderAt(baseURL string) string {
+// senderAt returns the address of a sender at a URL, with the name of the application, "" for none.
+func senderAt(baseURL, name string) string {
 	host := "localhost"
 	if u, err := url.Parse(baseURL); err == nil && u.Hostname() != "" {
 		host = u.Hostname()
+	}
+	if name != "" {
+		return "no-reply@" + host
 	}
 	return "Belfry <no-reply@" + host + ">"
 }

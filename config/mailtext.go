@@ -1,6 +1,11 @@
 package config
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+
+	"belfry/pkg/texts"
+)
 
 // Fields of the templates of mails. Texts in an action may have braces, as in {{printf "{%s}" .Token}}.
 var (
@@ -8,12 +13,18 @@ var (
 	mailToken = regexp.MustCompile(`\{\{([^}]|\}[^}])*\.Token\b`)
 )
 
-// checkMailTexts refuses texts of mails that lack both the link and the token, which the reader needs. A program that
-// shows one of two bodies shows either, so both need them.
+// checkMailTexts refuses texts of mails that lack what their readers need.
 func (c *Config) checkMailTexts(e *Email) {
-	const path = "authentication.providers.email"
+	e.Lacking(func(key, problem string) {
+		c.doc.Problem("authentication.providers.email"+key, "%s", problem)
+	})
+}
+
+// Lacking reports the texts of mails that lack both the link and the token, which the reader needs, by their keys below
+// that of login by e-mail. A program that shows one of two bodies shows either, so both need them.
+func (e *Email) Lacking(report func(key, problem string)) {
 	for _, m := range []struct {
-		key    string // below path
+		key    string
 		text   MailText
 		sent   bool
 		noLink bool // the link is that of the start page
@@ -31,54 +42,89 @@ func (c *Config) checkMailTexts(e *Email) {
 			switch {
 			case !m.sent || body == "" || mailToken.MatchString(body) || !m.noLink && mailLink.MatchString(body):
 			case m.noLink:
-				c.doc.Problem(path+m.key+key, "lacks {{.Token}}, the code: %s", m.what)
+				report(m.key+key, "lacks {{.Token}}, the code: "+m.what)
 			default:
-				c.doc.Problem(path+m.key+key, "has neither {{.Link}} nor {{.Token}}: %s", m.what)
+				report(m.key+key, "has neither {{.Link}} nor {{.Token}}: "+m.what)
 			}
 		}
 	}
 }
 
 // SetDefaults sets the texts of mails.
-func (e *Email) SetDefaults() {
-	e.MailText = MailText{
-		Subject: "Confirm your address",
-		HTML:    `<p><a href="{{.Link}}">Confirm your address</a> or enter {{.Token}}. If you did not request this mail, ignore it.</p>`,
-		Text:    "Confirm your address: {{.Link}} or enter {{.Token}}. If you did not request this mail, ignore it.",
+func (e *Email) SetDefaults() { e.setTexts(texts.English()) }
+
+// setTexts sets the texts of mails in a language.
+func (e *Email) setTexts(l *texts.Language) {
+	for id, into := range e.mails() {
+		*into = MailText{Subject: l.Raw(id + ".subject"), HTML: l.Raw(id + ".html"), Text: l.Raw(id + ".text")}
 	}
-	e.Recovery = MailText{
-		Subject: "Set a new password",
-		HTML:    `<p><a href="{{.Link}}">Set a new password</a> or enter {{.Token}}. If you did not request this mail, ignore it.</p>`,
-		Text:    "Set a new password: {{.Link}} or enter {{.Token}}. If you did not request this mail, ignore it.",
+}
+
+// mails are the mails that are no notices, by the ids of their texts.
+func (e *Email) mails() map[string]*MailText {
+	return map[string]*MailText{
+		"mails.validation": &e.MailText, "mails.recovery": &e.Recovery, "mails.taken": &e.Taken,
+		"mails.change": &e.Change, "mails.undo": &e.Undo, "mails.code": &e.Login.CodeMail,
+		"mails.link": &e.Login.LinkMail,
 	}
-	e.Taken = MailText{
-		Subject: "You have an account already",
-		HTML:    `<p>Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account already. Log in with it, or request a new password.</p>`,
-		Text: "Someone, probably you, tried to register {{.Login}} at {{.Link}}, but that login has an account " +
-			"already. Log in with it, or request a new password.",
+}
+
+// noticeIn returns the texts of a notice in a language.
+func noticeIn(l *texts.Language, kind string) MailText {
+	id := "mails.notice." + kind
+	body := l.Raw(id+".text") + ": " + l.Raw("mails.noticeFrom")
+	if kind != "disabled" && kind != "deleted" {
+		body += " " + l.Raw("mails.noticeAdvice")
 	}
-	e.Change = MailText{
-		Subject: "Confirm your new address",
-		HTML:    `<p><a href="{{.Link}}">Confirm your new address</a> while you are logged in, or enter {{.Token}}. If you did not request this mail, ignore it.</p>`,
-		Text: "Confirm your new address, while you are logged in: {{.Link}} or enter {{.Token}}. If you did not " +
-			"request this mail, ignore it.",
+	body += "{{with .Name}} · {{.}}{{end}}"
+	return MailText{Subject: l.Raw(id + ".subject"), HTML: "<p>" + body + "</p>", Text: body}
+}
+
+// MailsIn returns the texts of mails in a language. Those of the configuration are for all languages.
+func (c *Config) MailsIn(l *texts.Language) Email {
+	e := *c.Authentication.Email
+	e.setTexts(l)
+	const path = "authentication.providers.email"
+	configured := *c.Authentication.Email
+	of := configured.mails()
+	for id, into := range e.mails() {
+		c.overlay(path+mailKeys[id], of[id], into)
 	}
-	e.Undo = MailText{
-		Subject: "The address of your account is to be changed",
-		HTML:    `<p>Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If that was not you, <a href="{{.Link}}">undo it</a>; if it was, say so there, so that nobody can undo it later.</p>`,
-		Text: "Somebody, probably you, has asked to replace or remove an address of your account {{.Login}}. If " +
-			"that was not you, undo it; if it was, say so there, so that nobody can undo it later: {{.Link}}",
+	e.Notices.Kinds = map[string]Notice{}
+	for kind, n := range c.Authentication.Email.Notices.Kinds {
+		text := noticeIn(l, kind)
+		c.overlay(path+".notices."+kind, &n.MailText, &text)
+		e.Notices.Kinds[kind] = Notice{MailText: text}
 	}
-	e.Login.CodeMail = MailText{
-		Subject: "Your code to log in",
-		HTML:    `<p>Your code to log in is <strong>{{.Token}}</strong>. Enter it where you asked for it, and give it to nobody. If you did not request this mail, ignore it.</p>`,
-		Text: "Your code to log in is {{.Token}}. Enter it where you asked for it, and give it to nobody. If you " +
-			"did not request this mail, ignore it.",
+	return e
+}
+
+// mailKeys are the keys of mails, below that of login by e-mail, by the ids of their texts.
+var mailKeys = map[string]string{
+	"mails.validation": "", "mails.recovery": ".recovery", "mails.taken": ".taken", "mails.change": ".change",
+	"mails.undo": ".undo", "mails.code": ".login.codeMail", "mails.link": ".login.linkMail",
+}
+
+// MailID returns the id that the texts of a mail begin with, by its key below that of login by e-mail, or below the
+// mail's.
+func MailID(key string) string {
+	if kind, ok := strings.CutPrefix(key, ".notices."); ok {
+		return "mails.notice." + kind
 	}
-	e.Login.LinkMail = MailText{
-		Subject: "Log in",
-		HTML:    `<p><a href="{{.Link}}">Log in</a> in the browser where you asked for this mail, or enter {{.Token}} there. If you did not request this mail, ignore it.</p>`,
-		Text: "Log in, in the browser where you asked for this mail: {{.Link}} or enter {{.Token}} there. If you " +
-			"did not request this mail, ignore it.",
+	for id, of := range mailKeys {
+		if of != "" && (key == of || strings.HasPrefix(key, of+".")) {
+			return id
+		}
+	}
+	return "mails.validation"
+}
+
+// overlay sets the texts of a mail that the file has. A mail with one body of its own has no other body.
+func (c *Config) overlay(path string, configured, into *MailText) {
+	if c.doc.IsSet(path + ".subject") {
+		into.Subject = configured.Subject
+	}
+	if c.doc.IsSet(path+".html") || c.doc.IsSet(path+".text") {
+		into.HTML, into.Text = configured.HTML, configured.Text
 	}
 }

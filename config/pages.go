@@ -23,9 +23,11 @@ const (
 
 // Pages says which pages belfry serves, and where.
 type Pages struct {
-	Enabled bool              `key:"enabled" default:"true"`
-	Folder  string            `key:"folder" is:"site"` // of templates that replace those of belfry; "": none
-	Paths   map[string]string // of the pages that are served, by their names
+	Enabled bool   `key:"enabled" default:"true"`
+	Folder  string `key:"folder" is:"site"` // of templates that replace those of belfry; "": none
+	// of files of languages; "": only the embedded ones
+	Languages string            `key:"languages" is:"site"`
+	Paths     map[string]string // of the pages that are served, by their names
 }
 
 // Static is a front end that is served from a folder.

@@ -19,7 +19,7 @@ func TestPagesAndStaticFilesAreChecked(t *testing.T) {
 			`1:53: static.immutable[3]: expected the path of a folder in static.folder, such as assets, not ""`}},
 		{"no templates", "pages: {folder: nope, off: true}\n", []string{
 			`1:9: pages.folder: expected a folder that exists and can be read (no such file or directory), not "nope"`,
-			"1:23: pages.off: unknown key; expected one of enabled, folder"}},
+			"1:23: pages.off: unknown key; expected one of enabled, folder, languages"}},
 	})
 }
 

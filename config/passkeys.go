@@ -15,7 +15,7 @@ type Passkeys struct {
 
 	// the domain that passkeys are bound to; "": the host of BaseURL
 	RPID   string `key:"rpID" is:"rpID"`
-	RPName string `key:"rpName" is:"line"` // what authenticators show; "": the RP ID
+	RPName string `key:"rpName" is:"line"` // what authenticators show; "": the name of Branding, or the RP ID
 	// of the pages that may use them; nil: those of BaseURL and TrustedOrigins
 	Origins []string `key:"origins" is:"passkeyOrigin"`
 }

@@ -429,6 +429,18 @@ func TestMailersAndBinaries(t *testing.T) {
 		{"binaries of belfry's own stores", "binaries: {a: {map: {Sessions: [x], Idents: [y]}}}\n", []string{
 			"1:22: binaries.a.map.Sessions: belfry manages the objects of this store; files cannot be attached to them",
 			"1:37: binaries.a.map.Idents: belfry manages the objects of this store; files cannot be attached to them"}},
+		{"no properties of files", "stores: {A: {}, B: {}}\nbinaries: {a: {map: {A: , B: {}}}}\n", []string{
+			"2:22: binaries.a.map.A: expected the properties that files can be attached to, such as [pictures]",
+			"2:27: binaries.a.map.B: expected the properties that files can be attached to, such as [pictures]"}},
+		{"limits of properties of files", "stores: {Books: {computed: {price: \"1\"}}}\nbinaries: {a: {maxSize: 1MiB, map: " +
+			"{Books: {x: {maxSize: 2MiB, types: pictures}, y: 1, price: {maxsize: 1}, -z: {}}}}}\n", []string{
+			"2:37: binaries.a.map.Books: price of Books is mapped, copied, computed, private or read-only; files cannot " +
+				"be attached there",
+			"2:49: binaries.a.map.Books.x.maxSize: expected at most maxSize of the service, 1MiB: raise that, or lower this",
+			`2:64: binaries.a.map.Books.x.types: expected a media type, as application/pdf, or all of a kind, as image/*, not "pictures"`,
+			`2:82: binaries.a.map.Books.y: expected keys with values, not a single value`,
+			`2:96: binaries.a.map.Books.price.maxsize: unknown key; did you mean maxSize?`,
+			`2:109: binaries.a.map.Books.-z: expected the name of a top-level property: letters, digits, _ and -`}},
 		{"quotas below what one file may have", "binaries: {a: {quota: {user: 1MiB, address: -1, all: 1}}}\n", []string{
 			"1:24: binaries.a.quota.user: expected at least maxSize, 10MiB, or 0 for no limit: a file of that size " +
 				"could never be uploaded",

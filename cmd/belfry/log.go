@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"belfry/internal/logbuffer"
 	"belfry/internal/logctx"
 )
 
@@ -19,13 +20,13 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 
 const formatJSON = "json"
 
-// switchable writes in the format that is current for each line.
+// switchable writes in the format that is current for each line. The latest lines stay in memory, for the console.
 func switchable(format *atomic.Pointer[string], level slog.Leveler, w io.Writer) *slog.Logger {
-	return slog.New(logctx.NewHandler(&formats{
+	return slog.New(logctx.NewHandler(logbuffer.NewHandler(&formats{
 		current: format,
 		text:    slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}),
 		json:    slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: inSeconds}),
-	}))
+	}, logbuffer.New())))
 }
 
 // formats is a handler for each format of the log.

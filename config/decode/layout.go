@@ -25,7 +25,7 @@ import (
 //	of        of the key type, whose value decides which variant of keys there is: what the section is
 //	variant   the value of the key type for which the field, a pointer to a struct, is set and has its keys in the section
 //	without   keys that the section does not have, of those of the struct
-//	word      a section that is a single value is the value of this field
+//	word      a section that is no mapping is the value of this field: a single value, or a list
 //	special   the type of the field is a Special
 //	reload    what a reload does with a changed value: see Policy. By default as the section; of a variant, for its keys
 //	presence  what a reload does if a section is added or removed. By default as with a changed value

@@ -173,7 +173,7 @@ func (s *Section) readEntry(k *Key, name string, of reflect.Value) reflect.Value
 	case one.Kind() == reflect.Pointer:
 		one.Set(reflect.New(one.Type().Elem()))
 		s.Child(name).fill(one.Elem(), "")
-	case k.isSection(one.Type()) && layoutOf(one.Type(), "").word != nil && s.isScalar(name):
+	case k.isSection(one.Type()) && s.wordOf(name, one.Type()) != nil:
 		s.readSection(k, name, one)
 	case k.isSection(one.Type()):
 		s.Child(name).fill(one, "")

@@ -160,8 +160,7 @@ func (s *Section) readValue(k *Key, name string, into reflect.Value) bool {
 
 // readSection reads a section, or the word that is short for one.
 func (s *Section) readSection(k *Key, name string, into reflect.Value) {
-	word := layoutOf(into.Type(), "").word
-	if word != nil && s.isScalar(name) {
+	if word := s.wordOf(name, into.Type()); word != nil {
 		s.readValue(word, name, into.FieldByIndex(word.index))
 		return
 	}

@@ -110,7 +110,7 @@ func (b *Schema) value(path string, k *Key, initial any, of reflect.Value) Fragm
 	case k.isSection(of.Type()):
 		section := b.section(path, of, k.without)
 		if word := layoutOf(of.Type(), "").word; word != nil {
-			return b.Named(path, word, word.parseInitial(""), word.Format.Schema(), section)
+			return b.Named(path, word, word.parseInitial(""), append(b.word(path, word), section)...)
 		}
 		return b.Named(path, k, nil, section)
 	case kind == reflect.Map:
@@ -125,6 +125,14 @@ func (b *Schema) value(path string, k *Key, initial any, of reflect.Value) Fragm
 		return b.Named(path, k, nil, b.list(path, k, of.Type().Elem()))
 	}
 	return b.Named(path, k, initial, k.Format.Schema())
+}
+
+// word makes the schemas of a value that stands for a section.
+func (b *Schema) word(path string, word *Key) []Fragment {
+	if word.typ.Kind() == reflect.Slice {
+		return []Fragment{{"type": "string"}, b.list(path, word, word.typ.Elem())}
+	}
+	return []Fragment{word.Format.Schema()}
 }
 
 // entries adds the schemas of the entries of a map.

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -130,10 +131,17 @@ func (s *Section) rejectUnknown() {
 	}
 }
 
-// isScalar reports whether a key is set to a single value that is not null.
-func (s *Section) isScalar(key string) bool {
-	n := yamltext.Dealias(s.values[key])
-	return !yamltext.IsNull(n) && n.Kind == yaml.ScalarNode
+// wordOf returns the key that has the value of a section of a type, if the file has that value instead of keys; else
+// nil.
+func (s *Section) wordOf(name string, of reflect.Type) *Key {
+	word, n := layoutOf(of, "").word, yamltext.Dealias(s.values[name])
+	if word == nil || yamltext.IsNull(n) {
+		return nil
+	}
+	if n.Kind == yaml.ScalarNode || n.Kind == yaml.SequenceNode && word.typ.Kind() == reflect.Slice {
+		return word
+	}
+	return nil
 }
 
 // Child returns the section under a key.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"belfry/internal/contrast"
 	"belfry/internal/thumbnail"
 )
 
@@ -84,6 +85,7 @@ var formats = map[string]func(p []string) Format{
 	"textField": plain(parseTextField), "indexField": plain(parseIndexField), "copied": plain(parseCopied),
 	"aggregate": plain(parseAggregate),
 	"route":     plain(parseRoute), "subfolder": plain(parseSubfolder), "sender": plain(parseSender),
+	"color":  plain(parseColor),
 	"cookie": plain(parseCookieName), "mediaRange": plain(parseMediaRange), "thumbnail": plain(thumbnail.ParseSize),
 	"address": plain(Address), "addressOrNone": plain(parseOptionalAddress), "network": plain(parsePrefix),
 	"host": plain(parseHost), "servedHost": plain(parseServedHost), "domain": plain(Domain),
@@ -193,6 +195,11 @@ func parseSender(text string) (string, error) {
 		return "", errors.New("expected an address such as Belfry <no-reply@example.com>")
 	}
 	return text, nil
+}
+
+func parseColor(text string) (string, error) {
+	c, err := contrast.Parse(text)
+	return c.String(), err
 }
 
 // parseKey accepts 32 bytes in base64.

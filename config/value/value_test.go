@@ -86,6 +86,7 @@ func TestFormats(t *testing.T) {
 		"ownProperty": {"a": "a",
 			"uuid": "!expected a property of your own; uuid, created and updated are set by the server"},
 		"textField": {"a.b": "a.b", "a.": "!expected a property, or one of the object in it such as address.city"},
+		"color":     {"#7A1f5c": "#7a1f5c", "#fff": "#ffffff", "red": "!expected a color such as #1a5cb8, in quotes"},
 		"thumbnail": {"90x60": "90x60", "x600": "x600",
 			"90": "!expected a size in pixels: 90x60 cuts to it, 800x has this width, x600 this height"},
 		"mediaRange": {"Image/*": "image/*", "application/pdf": "application/pdf", "text/markdown": "text/markdown",

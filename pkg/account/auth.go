@@ -45,11 +45,14 @@ import (
 	"belfry/pkg/account/weak"
 	"belfry/pkg/store"
 	"belfry/pkg/store/policy"
+	"belfry/pkg/texts"
 )
 
 // Options configure a Service. The stores and BaseURL are required.
 type Options struct {
 	Users, Idents, Sessions, Tokens *store.Store
+
+	Finder record.UserFinder // whose index Users has, as Idents has record.IdentIndex
 
 	// BaseURL is the URL at which clients reach belfry, without a slash at the end.
 	BaseURL string
@@ -61,6 +64,9 @@ type Options struct {
 	// Redirects are the URLs to which applications may have codes sent: https URLs and URLs with a private scheme,
 	// which must match exactly, and http://127.0.0.1/path and http://[::1]/path, with any port.
 	Redirects []string
+
+	Name      string         // of the application, for people; "": the host of BaseURL
+	Languages *texts.Catalog // of pages and mails; nil: the embedded ones
 
 	Email     *post.Email // nil: no registration or login by e-mail
 	Providers map[string]oauth.Provider
@@ -127,9 +133,12 @@ type Service struct {
 	Keys    *keys.Keys
 	Exports *exports.Exports
 
+	Languages *texts.Catalog
+
 	db      *record.Stores
 	guesses *guess.Guesses
 	base    baseurl.URL
+	name    string
 	email   *post.Email
 	pending *sync.WaitGroup // background work that no reply waits for
 }
@@ -141,8 +150,8 @@ func New(o Options) *Service {
 		now = time.Now
 	}
 	s := &Service{
-		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, now), base: baseurl.Parse(o.BaseURL),
-		pending: &sync.WaitGroup{}, email: copyOf(o.Email),
+		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, o.Finder, now), base: baseurl.Parse(o.BaseURL),
+		pending: &sync.WaitGroup{}, email: copyOf(o.Email), name: o.Name, Languages: o.Languages,
 	}
 	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams()), o.Hashes),
 		make(chan struct{}, exports.MaxExports), (*guess.Guesses)(nil)
@@ -162,7 +171,8 @@ func New(o Options) *Service {
 		Sessions: s.Sessions}
 	uses := once.New(s.db, log)
 	s.Post = post.New(post.Post{DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Email: s.email, Uses: uses})
-	s.Notices = &notices.Notices{DB: s.db, Log: log, Base: s.base, Email: s.email, Post: s.Post, Sessions: s.Sessions}
+	s.Notices = &notices.Notices{DB: s.db, Log: log, Base: s.base, Email: s.email, Languages: o.Languages, Post: s.Post,
+		Sessions: s.Sessions}
 	s.Users = &users.Users{DB: s.db, Interceptor: o.Interceptor}
 	changed := &changes.Changes{DB: s.db, Guesses: s.guesses, Notices: s.Notices, Uses: uses, Post: s.Post}
 	s.Links = &links.Flow{DB: s.db, Email: s.email, Changes: changed, Notices: s.Notices, Sessions: s.Sessions,
@@ -176,7 +186,7 @@ func New(o Options) *Service {
 		DB: s.db, Guesses: s.guesses, Config: copyOf(o.Passkeys), Links: s.Links, Notices: s.Notices, Uses: uses,
 		Sessions: s.Sessions, Users: s.Users,
 	}
-	app := &totp.Method{DB: s.db, Base: s.base, Sealer: o.Sealer, Users: s.Users}
+	app := &totp.Method{DB: s.db, Base: s.base, Name: o.Name, Sealer: o.Sealer, Users: s.Users}
 	s.Providers = &providers.Method{
 		DB: s.db, Guesses: s.guesses, Log: log, Base: s.base, Providers: maps.Clone(o.Providers), Sealer: o.Sealer,
 		Pending: s.pending, Uses: uses, Sessions: s.Sessions,
@@ -264,7 +274,7 @@ func (s *Service) composeMails() {
 	}
 	s.Post.ComposeBy(s.Post.WithToken(e.Validation, e.TokenTTL, nil), record.PurposeValidate)
 	s.Post.ComposeBy(s.Post.WithoutToken(e.Taken), record.PurposeTaken)
-	s.Post.ComposeBy(s.Post.WithToken(e.Recovery, e.RecoveryTTL, s.Recovery.BindRecovery), record.PurposeRecover)
+	s.Post.ComposeBy(s.Recovery.Composer(), record.PurposeRecover)
 	s.Post.ComposeBy(s.Post.WithToken(e.Change, e.TokenTTL, post.BindChange), record.PurposeChange)
 	s.Post.ComposeBy(s.Post.WithToken(e.Undo, s.Post.UndoTTL(), post.BindChange), record.PurposeUndo)
 	s.Post.ComposeBy(s.Mails.ComposeLogin, record.PurposeCode, record.PurposeLink, record.PurposeNone)
@@ -273,6 +283,9 @@ func (s *Service) composeMails() {
 
 // Close waits for background work.
 func (s *Service) Close() { s.pending.Wait() }
+
+// Name is the name of the application for people; "" if none is configured.
+func (s *Service) Name() string { return s.name }
 
 // BaseURL is the URL at which clients reach belfry, without a trailing slash.
 func (s *Service) BaseURL() string { return s.base.String() }

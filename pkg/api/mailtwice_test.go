@@ -142,7 +142,7 @@ func TestAMailThatIsForOthersIsLimited(t *testing.T) {
 	if to := change("new@example.com"); !isPlace(to, "/account?outcome=address-mailed") {
 		t.Fatal(to)
 	}
-	if to := change("other@example.com"); !isPlace(to, "/account?reason=limited") {
+	if to := change("other@example.com"); !isPlace(to, "/account?form=address&reason=limited") {
 		t.Errorf("another change: %s", to)
 	}
 	codes, link := p.newBrowser(), `{"login":"`+adasAddress+`","kind":"link"}`

@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/apitest"
 	"belfry/pkg/api/login"
+	"belfry/pkg/httpkit"
 	"belfry/pkg/mail"
 	"belfry/test/kit/authenticator"
 )
@@ -33,7 +34,7 @@ const (
 func allPages(o *login.Options) {
 	o.SecondFactorRedirect, o.MailLoginRedirect, o.AddressRedirect, o.AccountRedirect = "/second", "/code", "/address",
 		"/account"
-	o.AccountPage = func(*sessions.Session, login.AccountReply) ([]byte, string, error) {
+	o.AccountPage = func(*httpkit.Exchange, *sessions.Session, login.AccountReply) ([]byte, string, error) {
 		return []byte("codes"), "", nil
 	}
 }

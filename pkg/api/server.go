@@ -144,6 +144,10 @@ func New(o Options) *Server {
 		Stopping: stopping, Streams: streams, Limits: o.Limits, Admin: o.Admin, Audit: o.Audit})
 
 	site := siteOf(o)
+	if o.Login != nil {
+		own := login.NewSessions(o.Login.Service)
+		site.Recognize, site.TakeLogin = own.Recognize, own.TakeLogin
+	}
 	if o.Pages == nil {
 		o.Pages = pagememory.New(store.MaxPageBytes)
 	}
@@ -165,7 +169,6 @@ func New(o Options) *Server {
 	})
 	set.Mount(router, calls)
 	if o.Login != nil && site.Templates != nil {
-		site.Recognize = login.NewSessions(o.Login.Service).Recognize
 		pages.Mount(router, calls, o.Login.Service, site)
 	}
 
@@ -194,15 +197,16 @@ func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Optio
 		return nil
 	}
 	of := *o
-	of.AuthorizePage = func(p login.AuthorizePage) ([]byte, error) {
-		return site.Authorize(o.Service, pages.Application{
+	of.AuthorizePage = func(x *httpkit.Exchange, p login.AuthorizePage) ([]byte, error) {
+		return site.Authorize(x, o.Service, pages.Application{
 			Name: p.Application, Native: p.Native, Request: p.Request, Register: p.Register, LoginURL: p.LoginURL,
 			RegisterURL: p.RegisterURL,
-		}, p.Providers, p.Reason, p.Message)
+		}, p.Providers, p.Reason)
 	}
+	of.LoginPage = site.Paths["login"]
 	if len(site.Paths) > 0 {
-		of.AccountPage = func(me *sessions.Session, r login.AccountReply) ([]byte, string, error) {
-			return site.AccountReply(o.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
+		of.AccountPage = func(x *httpkit.Exchange, me *sessions.Session, r login.AccountReply) ([]byte, string, error) {
+			return site.AccountReply(x, o.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL
 		}
 	}
 	return login.NewHandler(calls, origins, of)
@@ -227,7 +231,9 @@ func refusalOf(o Options) httpkit.RefusalPage {
 	if o.Login != nil {
 		service = o.Login.Service
 	}
-	return func(r httpkit.Refusal) ([]byte, string, error) { return site.Refusal(service, r.Reason, r.Text) }
+	return func(x *httpkit.Exchange, r httpkit.Refusal) ([]byte, string, error) {
+		return site.Refusal(x, service, r)
+	}
 }
 
 // fileHandlers returns what serves the binary services of a contract, by their names.

@@ -60,9 +60,10 @@ type Files struct {
 	Types    []string // that uploads may have; nil: any
 	Thumbs   []string // sizes of thumbnails
 	MaxSize  int64
-	Signed   bool                // readers are redirected to the storage
-	Places   map[string][]string // nil: any property
-	Stores   []string            // whose objects may have files
+	Signed   bool                             // readers are redirected to the storage
+	Places   map[string][]string              // nil: any property
+	Limits   map[string]config.FileProperties // of the properties that have any, by store
+	Stores   []string                         // whose objects may have files
 }
 
 // Store is the public side of a store.
@@ -205,7 +206,7 @@ func storeOf(c *config.Config, s *config.Store, id string) *Store {
 		}
 	}
 	for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
-		out.Files = append(out.Files, c.Binaries[service].Map[s.Name]...)
+		out.Files = append(out.Files, c.Binaries[service].Map[s.Name].Names...)
 	}
 	return out
 }
@@ -214,14 +215,14 @@ func filesOf(c *config.Config, name string) Files {
 	b := c.Binaries[name]
 	f := Files{
 		Name: name, ID: Identifier(name), URL: b.URL, Restrict: b.Restrict, Types: b.Types, MaxSize: b.MaxSize,
-		Signed: b.S3 != nil && b.S3.Presign > 0, Places: b.Map,
+		Signed: b.S3 != nil && b.S3.Presign > 0, Places: b.Places(), Limits: b.Map,
 	}
 	for _, size := range b.Thumbs {
 		f.Thumbs = append(f.Thumbs, size.String())
 	}
 	for _, store := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[store]
-		open := s.Expose != nil || s.Ruled() || b.Map[store] != nil
+		open := s.Expose != nil || s.Ruled() || len(b.Map[store].Names) > 0
 		if open && !config.Internal(store) && store != c.Authentication.IdentStore {
 			f.Stores = append(f.Stores, store)
 		}

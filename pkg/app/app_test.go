@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/internal/logbuffer"
 	"belfry/pkg/api/console"
 	"belfry/pkg/app/command"
 	"belfry/pkg/app/open"
@@ -80,7 +81,9 @@ func (p *place) write(name, content string) string {
 	return p.path(name)
 }
 
-func (p *place) log() *slog.Logger { return slog.New(slog.NewTextHandler(p.logged, nil)) }
+func (p *place) log() *slog.Logger {
+	return slog.New(logbuffer.NewHandler(slog.NewTextHandler(p.logged, nil), logbuffer.New()))
+}
 
 // start starts a belfry that is stopped at the end of the test, if it still
 // runs then.

@@ -24,7 +24,7 @@ var costlyRows = []costlyRoutes{
 	{name: "without a body", head: 640 << 10, routes: `
 		GET /* GET /auth GET /auth/apple GET /auth/authorize GET /auth/callback GET /auth/deletion
 		GET /auth/email/callback GET /auth/factors GET /auth/github GET /auth/idents/{uuid}/token GET /auth/keys GET /auth/me
-		GET /auth/pages.css GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
+		GET /auth/pages.css GET /auth/pages.js GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
 		GET /authors/{uuid} GET /books/{uuid} GET /binary/{store}/{uuid}/{property}/{index} GET /events
 		GET /healthz GET /livez GET /readyz GET /metrics GET /openapi.json GET /asyncapi.json GET /.well-known/oauth-authorization-server
 		DELETE /auth DELETE /auth/deletion DELETE /auth/factors/email DELETE /auth/factors/passkey DELETE /auth/factors/totp
@@ -42,7 +42,7 @@ var costlyRows = []costlyRoutes{
 		GET /console GET /console/ GET /console/* GET /console/api GET /console/api/openapi.json GET /console/assets/{name}
 		GET /console/docs GET /console/docs/* GET /console/docs/search
 		GET /console/first GET /console/go GET /console/letters GET /console/letters/{id} GET /console/live GET /console/login
-		GET /console/mails
+		GET /console/logs GET /console/mails
 		GET /console/mails/{name} GET /console/map GET /console/model GET /console/model/{store}
 		GET /console/configuration/add GET /console/configuration/changes GET /console/configuration/changes/{number}
 		GET /console/configuration/limits GET /console/configuration/new-store GET /console/configuration/settings
@@ -58,9 +58,11 @@ var costlyRows = []costlyRoutes{
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index}/preview
 		GET /console/objects/{store}/object/{uuid}/history/{sequence}
-		GET /console/schemas GET /console/second-factor GET /console/session GET /console/start GET /console/step-up
+		GET /console/schemas GET /console/second-factor GET /console/session GET /console/settings GET /console/start
+		GET /console/step-up
 		GET /console/system GET /console/system/charts
-		GET /console/users GET /console/users/new GET /console/users/{uuid} GET /console/verify GET /console/workers
+		GET /console/users GET /console/users/keys GET /console/users/new GET /console/users/{uuid}
+		GET /console/verify GET /console/workers
 		GET /console/workers/{name}`},
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
 		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}`},
@@ -97,9 +99,10 @@ var costlyRows = []costlyRoutes{
 		POST /console/objects/{store}/object/{uuid}/check POST /console/objects/{store}/object/{uuid}/delete
 		POST /console/objects/{store}/object/{uuid}/files/{property} POST /console/objects/{store}/object/{uuid}/files/{property}/{index}/delete
 		POST /console/second-factor POST /console/second-factor/code
-		POST /console/second-factor/passkey POST /console/system/mail POST /console/step-up POST /console/step-up/code POST /console/step-up/passkey
+		POST /console/second-factor/passkey POST /console/settings/mail POST /console/step-up POST /console/step-up/code POST /console/step-up/passkey
 		POST /console/users POST /console/users/{uuid}/admin POST /console/users/{uuid}/changes POST /console/users/{uuid}/deletion
 		POST /console/users/{uuid}/disabled POST /console/users/{uuid}/factors POST /console/users/{uuid}/idents/{ident}
+		POST /console/users/{uuid}/invitation
 		POST /console/users/{uuid}/keys POST /console/users/{uuid}/keys/{id} POST /console/users/{uuid}/recovery
 		POST /console/users/{uuid}/sessions POST /console/users/{uuid}/sessions/{id} POST /console/workers/{name}/reset`},
 	// What they begin, or wake, is measured with them.

@@ -98,6 +98,8 @@ func exampleFolder(t *testing.T) string {
 		"config/schemas/recipe.json": `{"type": "object", "properties": {"title": {"type": "string", "default": "Untitled"}}, "additionalProperties": true}`,
 		"config/GeoLite2-City.mmdb":  fileText(t, cityFile),
 		"config/pages/login.html":    fileText(t, "../api/pages/templates/login.html"),
+		"config/languages/fr.yaml":   "login: {title: Connexion}",
+		"config/logo.svg":            "<svg xmlns='http://www.w3.org/2000/svg'/>",
 		"web/dist/index.html":        "<!doctype html>", "web/dist/assets/app.js": "",
 		"secrets/metrics": "0123456789abcdef", "secrets/smtp": "secret",
 		"secrets/encryption": "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"belfry/config"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,16 +17,32 @@ func TestAnAdminNamesFieldsWithFiles(t *testing.T) {
 	e := newEditing(t, edited+"binaries: {pictures: {map: {}, maxSize: 5MiB}}\n")
 	r := e.read()
 	review := r.open("/console/configuration/stores/Recipes/files", http.StatusOK).
-		fill(http.StatusOK, "add", "/pictures").fill(http.StatusOK, "/pictures/0", "photos")
+		fill(http.StatusOK, "add", "/pictures").fill(http.StatusOK, "/pictures/0/field", "photos")
 	if !strings.Contains(review.words(), "pictures accepted files in any field so far") {
 		t.Error(review.words())
 	}
 	review.fill(http.StatusOK, "step", "apply")
-	if got := e.a.now().Config.Binaries["pictures"].Map["Recipes"]; !slices.Equal(got, []string{"photos"}) {
+	if got := e.a.now().Config.Binaries["pictures"].Map["Recipes"]; !slices.Equal(got.Names, []string{"photos"}) {
 		t.Errorf("%v\n%s", got, e.file("belfry.yaml"))
 	}
-	wrong := r.open("/console/configuration/stores/Recipes/files", http.StatusOK).
-		fill(http.StatusUnprocessableEntity, "/pictures/0", "uuid")
+	form := func() *page { return r.open("/console/configuration/stores/Recipes/files", http.StatusOK) }
+	form().fill(http.StatusOK, "/pictures/0/maxSize", "1MiB", "/pictures/0/types", "image/*").
+		fill(http.StatusOK, "step", "apply")
+	want := config.FileProperty{MaxSize: 1 << 20, Types: []string{"image/*"}}
+	if got := e.a.now().Config.Binaries["pictures"].Map["Recipes"].Each; !reflect.DeepEqual(got["photos"], want) {
+		t.Errorf("%v\n%s", got, e.file("belfry.yaml"))
+	}
+	if large := form().fill(http.StatusUnprocessableEntity, "/pictures/0/maxSize", "6MiB"); !strings.Contains(large.text,
+		"at most maxSize of the service, 5MiB") {
+		t.Error(large.words())
+	}
+	twice := form().fill(http.StatusOK, "add", "/pictures").
+		fill(http.StatusUnprocessableEntity, "/pictures/1/field", "photos")
+	if !strings.Contains(twice.words(), "photos is there twice") {
+		t.Error(twice.words())
+	}
+	wrong := form().fill(http.StatusOK, "add", "/pictures").
+		fill(http.StatusUnprocessableEntity, "/pictures/1/field", "uuid")
 	if !strings.Contains(wrong.text, "aria-invalid") {
 		t.Error(wrong.words())
 	}

@@ -186,6 +186,9 @@ var reloadValues = map[string]string{
 	"metrics.listen":         "{listen: ''}",
 	"metrics.token":          "{token: fedcba9876543210}",
 	"pages.folder":           "{folder: null}",
+	"pages.languages":        "{languages: words}",
+	"branding.logo":          "{logo: logo.svg}",
+	"branding.color":         "{color: '#7a1f5c'}",
 	"static.folder":          "{folder: front2}",
 	"stores.*.computed.*":    `{label: "object.title + '?'"}`,
 	"stores.*.schema":        "{schema: other.json}",
@@ -699,7 +702,7 @@ func (p *reloadPlace) stream(a *App) (settings jetstream.StreamConfig) {
 func newReloadPlace(t *testing.T, text string) *reloadPlace {
 	t.Helper()
 	p := &place{T: t, folder: t.TempDir(), logged: &kit.Tail{}}
-	for _, folder := range []string{"theme", "front/assets", "front2/assets"} {
+	for _, folder := range []string{"theme", "words", "front/assets", "front2/assets"} {
 		if err := os.MkdirAll(p.path(folder), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -708,6 +711,7 @@ func newReloadPlace(t *testing.T, text string) *reloadPlace {
 	tlskit.WriteValid(t, p.path("cert2.pem"), p.path("key2.pem"), "localhost")
 	for name, text := range map[string]string{
 		"theme/start.html": `{{define "title"}}x{{end}}{{define "content"}}the first page{{end}}`,
+		"logo.svg":         "<svg xmlns='http://www.w3.org/2000/svg'/>",
 		"front/index.html": "front", "front2/index.html": "other",
 		"book.json":  `{"properties": {"title": {"type": "string", "default": "Untitled"}}}`,
 		"other.json": `{"properties": {"title": {"type": "string"}}}`,

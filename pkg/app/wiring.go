@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"belfry/internal/logbuffer"
 	"belfry/internal/memory"
 	"belfry/listeners/cascade"
 	"belfry/listeners/mail"
@@ -66,7 +67,8 @@ func newWiring(a *App) *wiring {
 	run, began, pages := object.NewUUID(), time.Now(), pagememory.NewOf(memory.Of().Lists, store.MaxPageBytes)
 	uploads := files.NewMemory(memory.Of().Uploads)
 	thumbnails := binary.NewThumbnails(memory.Of().Pictures, runtime.GOMAXPROCS(0)/2)
-	held := &holders.Holders{Served: served, Metrics: asked, Pages: pages, Uploads: uploads}
+	held := &holders.Holders{Served: served, Metrics: asked, Pages: pages, Uploads: uploads,
+		Lines: logbuffer.Of(log)}
 	wait := data.Awaiter{Startup: startup, Log: log}
 	missing := &workers.Missing{}
 	runner := workers.Runner{Log: log, Missing: missing, Fail: lifetime.Fail}
@@ -100,7 +102,7 @@ func newWiring(a *App) *wiring {
 	editor := &modeling.Editor{Served: served, Roles: roles, Log: log, Parse: a.parse, Reload: a.reloadEdited,
 		Sharing: processes.Others}
 	w.views = &views.Views{
-		Editor: editor,
+		Editor: editor, Thumbnails: thumbnails,
 		Served: served, Roles: roles, Log: log, Gatherer: counted, Missed: w.missed.Missed, Overflow: working.Overflow,
 		Copies: w.copies.All,
 		Filled: w.filling.Status,

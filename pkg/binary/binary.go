@@ -108,6 +108,9 @@ type Options struct {
 	// client names.
 	Types []string
 
+	// Limits are those of single properties, by store. They narrow those of the service.
+	Limits map[string]map[string]Limits
+
 	Quotas *store.Store // opened with QuotasOptions; services may share it; nil: no quotas
 	Quota  Quota        // of each caller
 	// which the new one replaces; its accounts continue if the quota is the same; may be nil
@@ -126,6 +129,12 @@ type Options struct {
 	Now          func() time.Time // nil: time.Now
 }
 
+// Limits are the limits of the files of a property.
+type Limits struct {
+	MaxSize int64    // bytes of one file; 0: that of the service
+	Types   []string // media types as in Options; nil: those of the service
+}
+
 // Service attaches binaries to objects. It is safe for concurrent use.
 type Service struct {
 	name         string
@@ -134,6 +143,7 @@ type Service struct {
 	storage      driver.Storage
 	properties   map[string][]string
 	types        []string
+	limits       map[string]map[string]Limits
 	quotas       *quotas // nil: none
 	maxSize      int64
 	grace        time.Duration
@@ -148,7 +158,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		name: o.Name, set: o.Set, entries: entryTable{store: o.Contents, service: o.Name}, storage: o.Storage,
-		types: slices.Clone(o.Types), maxSize: o.MaxSize,
+		types: slices.Clone(o.Types), maxSize: o.MaxSize, limits: o.Limits,
 		grace: cmp.Or(o.Grace, time.Hour), lease: cmp.Or(o.Lease, 5*time.Minute),
 		retryTimeout: cmp.Or(o.RetryTimeout, 30*time.Second), now: o.Now, wait: backoff.Sleep,
 		serving: o.Serving,
@@ -192,8 +202,15 @@ func (s *Service) Name() string { return s.name }
 // to, as Options.Properties names them.
 func (s *Service) Properties(store string) []string { return s.properties[store] }
 
-// Types returns the media types that uploads may have; nil: any.
-func (s *Service) Types() []string { return s.types }
+// Limits returns the limits of uploads to a property; no types are any, and a size of 0 is that of the storage.
+func (s *Service) Limits(store, property string) Limits {
+	of := s.limits[store][property]
+	if of.Types == nil {
+		of.Types = s.types
+	}
+	of.MaxSize = cmp.Or(of.MaxSize, s.maxSize)
+	return of
+}
 
 // Get returns the record at a place. NotFound if there is no record, or if the binary
 // belongs to another service; Unauthenticated or Denied by the policy of get;

@@ -65,8 +65,8 @@ func (s *Service) Validate(ctx context.Context, up Upload) error {
 	if _, err := s.attachableAt(ctx, st, o, up); err != nil {
 		return err
 	}
-	if s.maxSize > 0 && up.Size > s.maxSize {
-		return s.tooLarge()
+	if err := s.checkSize(up.Place, up.Size); err != nil {
+		return err
 	}
 	if size := len(up.Metadata.Encode()); size > MaxMetadata {
 		return errs.New(errs.TooLarge, "the metadata has %d bytes; the limit is %d", size, MaxMetadata)
@@ -135,8 +135,8 @@ func (s *Service) Put(ctx context.Context, up Upload) (_ Result, err error) {
 
 // write takes the steps of an upload with a content that has arrived.
 func (s *Service) write(ctx context.Context, up Upload, in *incoming) (_ Result, err error) {
-	if s.maxSize > 0 && in.size > s.maxSize {
-		return Result{}, s.tooLarge()
+	if err := s.checkSize(up.Place, in.size); err != nil {
+		return Result{}, err
 	}
 	media, err := s.typeOf(up, in)
 	if err != nil {
@@ -242,6 +242,14 @@ func checkDigest(want []byte, hash string) error {
 	return nil
 }
 
-func (s *Service) tooLarge() error {
-	return errs.New(errs.TooLarge, "a binary can have at most %d bytes", s.maxSize)
+// checkSize refuses a file that is larger than its property, or the service, may have.
+func (s *Service) checkSize(p Place, size int64) error {
+	of := s.limits[p.Store][p.Property].MaxSize
+	switch {
+	case of > 0 && size > of:
+		return errs.New(errs.TooLarge, "a file of %q can have at most %d bytes", p.Property, of)
+	case s.maxSize > 0 && size > s.maxSize:
+		return errs.New(errs.TooLarge, "a binary can have at most %d bytes", s.maxSize)
+	}
+	return nil
 }

@@ -310,6 +310,57 @@ func TestTypesAreJudgedByTheContent(t *testing.T) {
 	}
 }
 
+// The limits of a property narrow those of its service, before the body is read and while it comes.
+func TestPropertiesHaveLimitsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, options{service: func(o *binary.Options) {
+		o.MaxSize, o.Types = 20, []string{"image/*", "text/plain"}
+		o.Limits = map[string]map[string]binary.Limits{"Books": {
+			"photos": {MaxSize: 10, Types: []string{"text/*"}}, "covers": {},
+		}}
+	}})
+	book := f.save("Books", `{}`)
+	const picture = "\x89PNG\r\n\x1a\n"
+	for name, x := range map[string]struct {
+		property, body string
+		want           errs.Kind // 0 if it is taken
+	}{
+		"as much as the property has": {"photos", "0123456789", 0},
+		"more":                        {"photos", "01234567890", errs.TooLarge},
+		"more than the service has":   {"photos", strings.Repeat("0", 21), errs.TooLarge},
+		"another property":            {"covers", strings.Repeat("0", 20), 0},
+		"more of another property":    {"covers", strings.Repeat("0", 21), errs.TooLarge},
+		"a type of the service":       {"photos", picture, errs.Unsupported},
+		"that another property takes": {"covers", picture, 0},
+		"a type of the property only": {"photos", "<p>", errs.Unsupported},
+	} {
+		for _, announced := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, announced %t", name, announced), func(t *testing.T) {
+				place := photo(book, binary.Append)
+				place.Property = x.property
+				up := upload(place, x.body)
+				if up.Mimetype = "text/plain"; !announced {
+					up.Size = -1
+				}
+				if x.want != 0 {
+					f.refused(t.Context(), up, x.want)
+				} else if _, err := f.Put(t.Context(), up); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	up := upload(photo(book, binary.Append), "")
+	up.Body, up.Size = unreadBody{t}, 11
+	f.refused(t.Context(), up, errs.TooLarge)
+	if got := f.Limits("Books", "photos"); got.MaxSize != 10 || !slices.Equal(got.Types, []string{"text/*"}) {
+		t.Errorf("photos have the limits %v", got)
+	}
+	if got := f.Limits("Books", "covers"); got.MaxSize != 20 || len(got.Types) != 2 {
+		t.Errorf("covers have the limits %v", got)
+	}
+}
+
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.err }

@@ -67,10 +67,10 @@ func (s *Service) copyBody(ctx context.Context, up Upload, reserved *reservation
 	for {
 		n, err := up.Body.Read(buffer[:])
 		in.size += int64(n)
-		switch {
-		case s.maxSize > 0 && in.size > s.maxSize:
-			return s.tooLarge()
-		case up.Size >= 0 && in.size > up.Size:
+		if err := s.checkSize(up.Place, in.size); err != nil {
+			return err
+		}
+		if up.Size >= 0 && in.size > up.Size {
 			return wrongSize(up.Size)
 		}
 		if n > 0 {
@@ -122,17 +122,21 @@ func (s *Service) judge(up Upload, in *incoming, more []byte) error {
 	return err
 }
 
-// typeOf returns the type of a content that has come: Unsupported if the service does not take it.
+// typeOf returns the type of a content that has come: Unsupported if the service, or the property, does not take it.
 func (s *Service) typeOf(up Upload, in *incoming) (string, error) {
-	if s.types == nil {
-		return up.Mimetype, nil
+	found := up.Mimetype
+	for _, types := range [][]string{s.types, s.limits[up.Store][up.Property].Types} {
+		if types == nil {
+			continue
+		}
+		media, ok := mediatype.Judge(in.start, up.Mimetype, types)
+		if !ok {
+			return "", errs.New(errs.Unsupported, "by its content the file is %s, and this place takes %s", media,
+				strings.Join(types, ", "))
+		}
+		found = media
 	}
-	media, ok := mediatype.Judge(in.start, up.Mimetype, s.types)
-	if !ok {
-		return "", errs.New(errs.Unsupported, "by its content the file is %s, and this place takes %s", media,
-			strings.Join(s.types, ", "))
-	}
-	return media, nil
+	return found, nil
 }
 
 // bodyError gives an error of a body a kind: its own, or Canceled, since the

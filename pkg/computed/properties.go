@@ -23,7 +23,7 @@ func PropertiesOf(c *config.Config, s *config.Store, kept ...string) *Properties
 		p.schema, _ = schema.Compile(s.Schema, data)
 	}
 	for _, b := range c.Binaries {
-		p.arrays = append(p.arrays, b.Map[s.Name]...)
+		p.arrays = append(p.arrays, b.Map[s.Name].Names...)
 	}
 	for _, name := range slices.Concat([]string{"uuid", "created", "updated"}, s.Reserved, p.arrays, kept) {
 		p.kept[name] = true

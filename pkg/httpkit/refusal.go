@@ -14,10 +14,11 @@ type Refusal struct {
 	Status int
 	Reason string // the type of the problem, without its prefix
 	Text   string
+	ID     string // of the request, in the log
 }
 
 // RefusalPage renders a Refusal, and returns its Content-Security-Policy.
-type RefusalPage func(Refusal) (body []byte, policy string, err error)
+type RefusalPage func(*Exchange, Refusal) (body []byte, policy string, err error)
 
 // HandleNavigation adds a route for GET to which links of pages and redirects lead: browsers get its failures as pages.
 func (r *Router) HandleNavigation(path string, h Handler) {
@@ -51,7 +52,8 @@ func (x *Exchange) refuse(p Problem) bool {
 	if x.router.refusal == nil || !x.forPeople() {
 		return false
 	}
-	body, policy, err := x.router.refusal(Refusal{Status: p.Status, Reason: p.Type, Text: p.forPeople()})
+	body, policy, err := x.router.refusal(x, Refusal{Status: p.Status, Reason: p.Type, Text: p.forPeople(),
+		ID: p.Instance})
 	if err != nil {
 		return false // a document says more than nothing
 	}

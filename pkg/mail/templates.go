@@ -20,6 +20,7 @@ type Data struct {
 	Link  string // for the recipient to open
 	Token string // the secret in Link, for recipients who prefer to type it
 	Login string // of the account; the person who registered it has chosen its text, so it is untrusted
+	Name  string // of the application; "" if none is configured
 
 	// For notices: their subject, such as an address, and the time of the event; the network address of the person who
 	// caused it, its place, and the device. All but Time may be "". About is untrusted as well.
@@ -28,12 +29,30 @@ type Data struct {
 
 var sample = Data{Link: "https://example.com/?token=0123456789", Token: "0123456789", Login: "ada@example.com",
 	About: "ada@example.org", Time: "2026-03-01 12:00 UTC", Address: "192.0.2.1", Place: "Linköping, Sweden",
-	Device: "Firefox on Linux"}
+	Device: "Firefox on Linux", Name: "Kitchen"}
 
 // Templates are the texts of one kind of mail. They are safe for concurrent use.
 type Templates struct {
 	subject, text *texttemplate.Template
 	html          *htmltemplate.Template
+
+	languages map[string]*Templates // the same in others, by their tags
+}
+
+// Add adds the same mail in a language. It must not be called once the templates are in use.
+func (t *Templates) Add(language string, in *Templates) {
+	if t.languages == nil {
+		t.languages = map[string]*Templates{}
+	}
+	t.languages[language] = in
+}
+
+// In returns the mail in a language, the original for one that it lacks.
+func (t *Templates) In(language string) *Templates {
+	if in := t.languages[language]; in != nil {
+		return in
+	}
+	return t
 }
 
 // ParseTemplates parses templates in the syntax of text/template, the html with
@@ -59,7 +78,7 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	switch {
 	case err != nil:
 		return nil, errs.Wrap(err,
-			errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}} and {{.Login}}, of a "+
+			errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}}, {{.Login}} and {{.Name}}, of a "+
 				"notice {{.Time}} and {{.Address}} too", at)
 	case rendered.subject == "":
 		return nil, errs.New(errs.Invalid, "the mail's subject is empty")

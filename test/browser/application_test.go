@@ -78,7 +78,7 @@ func (f *fixture) testApplication(t *testing.T) {
 	f.fill(t, "#login", "bob@example.com")
 	f.fill(t, "#password", "wrong")
 	f.press(t, "Log in")
-	f.shows(t, "The address or the password is wrong.")
+	f.shows(t, "The e-mail address or the password is wrong.")
 	f.good(t, "login-application-wrong")
 	f.fill(t, "#login", "bob@example.com")
 	f.fill(t, "#password", "another password")

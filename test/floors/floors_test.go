@@ -25,7 +25,7 @@ var floors = [][]string{
 		"belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/internal/mediatype",
 		"belfry/pkg/store/schema/format", "belfry/pkg/account/weak/dictionaries"},
 	{"belfry/pkg/app/part", "belfry/pkg/app/port", "belfry/pkg/app/probe", "belfry/pkg/app/tracing",
-		"belfry/internal/seal", "belfry/internal/thumbnail", "belfry/pkg/app/certificate", "belfry/pkg/pagememory",
+		"belfry/internal/seal", "belfry/internal/thumbnail", "belfry/internal/logbuffer", "belfry/pkg/app/certificate", "belfry/pkg/pagememory",
 		"belfry/pkg/store/schema/schematest", "belfry/pkg/object", "belfry/pkg/mail", "belfry/pkg/api/console/manual",
 		"belfry/pkg/account/weak", "belfry/pkg/account/places", "belfry/pkg/problem", "belfry/pkg/wire",
 		"belfry/pkg/walk"},

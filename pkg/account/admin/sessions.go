@@ -9,6 +9,7 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/errs"
 	"belfry/pkg/store"
+	"belfry/pkg/texts"
 )
 
 // EndSessions ends all sessions and API keys of a user. NotFound.
@@ -59,7 +60,12 @@ func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string,
 	case !slices.Contains(addresses, address):
 		return "", errs.New(errs.Conflict, "%q is not an address that the user logs in with", address)
 	}
-	return address, s.Post.EnqueueAs(record.Managing(ctx), address, post.RecoveryMailbox, record.PurposeRecover)
+	owner, err := s.DB.Users.Of(user)
+	if err != nil {
+		return "", err
+	}
+	ctx = texts.WithLanguage(record.Managing(ctx), s.Notices.LanguageOf(ctx, owner))
+	return address, s.Post.EnqueueAs(ctx, address, post.RecoveryMailbox, record.PurposeRecover)
 }
 
 // addressesOf returns the e-mail addresses with which a user logs in, sorted.

@@ -3,6 +3,7 @@ package notices
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
 )
 
 // DeviceTTL is how long a device is remembered after its last login.
@@ -31,18 +33,16 @@ func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions
 		return ""
 	}
 	browser := cmp.Or(c.Device, secret.New())
-	since := ""
-	if user.DeviceEpoch > 0 {
-		since = strconv.FormatUint(user.DeviceEpoch, 10)
-	}
+	since := sinceOf(user)
 	place := secret.Digest(user.UUID + " place " + c.Address + " " + c.UserAgent)
 	known, first := false, false
-	err := s.DB.Devices.Put(ctx, "devices-"+secret.Hex(user.UUID), func(d *record.Devices) error {
+	err := s.DB.Devices.Put(ctx, devicesUUID(user.UUID), func(d *record.Devices) error {
 		all := s.devicesSince(d.Known, since)
 		first = d.UUID == "" || since != "" && len(all) == 0
 		browser = cmp.Or(deviceSecret(c, user.UUID, all), browser)
 		var changed bool
-		if known, changed = s.addDevice(d, all, record.Device{Hash: deviceHash(user.UUID, browser), Since: since},
+		if known, changed = s.addDevice(d, all, record.Device{Hash: deviceHash(user.UUID, browser), Since: since,
+			Language: c.Language},
 			record.Device{Hash: place, Since: since}); !changed {
 			return record.ErrUnchanged
 		}
@@ -58,6 +58,35 @@ func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions
 		s.Notify(ctx, user, NoticeDevice)
 	}
 	return browser
+}
+
+// devicesUUID is the uuid of the record of a user's devices.
+func devicesUUID(user string) string { return "devices-" + secret.Hex(user) }
+
+// sinceOf returns the state of an account that its devices belong to.
+func sinceOf(user record.User) string {
+	if user.DeviceEpoch == 0 {
+		return ""
+	}
+	return strconv.FormatUint(user.DeviceEpoch, 10)
+}
+
+// LanguageOf returns the tag of the language of an account's owner: that of the device that is known longest, by its
+// last login. A thief has a later one, whose language the owner may not read. "" if it is not known.
+func (s *Notices) LanguageOf(ctx context.Context, user record.User) string {
+	known, err := s.DB.Devices.Read(record.AsService(ctx, user.UUID), devicesUUID(user.UUID))
+	if err != nil {
+		if !errors.Is(err, errs.NotFound) {
+			s.Log.WarnContext(ctx, "auth: reading the language of a user failed", "user", user.UUID, "error", err)
+		}
+		return ""
+	}
+	for _, d := range s.devicesSince(known.Known, sinceOf(user)) {
+		if d.Language != "" {
+			return d.Language
+		}
+	}
+	return ""
 }
 
 // deviceHash is the stored form of the secret of a device.
@@ -78,12 +107,16 @@ func (s *Notices) addDevice(d *record.Devices, all []record.Device,
 		return slices.IndexFunc(all, func(d record.Device) bool { return d.Hash == one.Hash })
 	}
 	seen := has(browser)
+	speaks := seen >= 0 && browser.Language != "" && all[seen].Language != browser.Language
 	if seen < 0 {
 		seen = has(place)
 	}
 	if seen >= 0 {
-		if all[seen].At > record.Timestamp(now.Add(-renewDevice)) {
+		if all[seen].At > record.Timestamp(now.Add(-renewDevice)) && !speaks {
 			return true, false
+		}
+		if speaks {
+			all[seen].Language = browser.Language
 		}
 		all[seen].At = record.Timestamp(now)
 	} else {

@@ -8,6 +8,7 @@ import (
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/texts"
 )
 
 // Notices sends notices.
@@ -16,6 +17,8 @@ type Notices struct {
 	Log   *slog.Logger
 	Base  baseurl.URL
 	Email *post.Email // nil without login by e-mail
+
+	Languages *texts.Catalog
 
 	Post     *post.Post
 	Sessions *sessions.Sessions

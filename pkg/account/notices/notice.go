@@ -70,7 +70,9 @@ func (s *Notices) Announce(ctx context.Context, user record.User, a Announcement
 			return nil // events and the activity of the account show the act
 		}
 	}
+	language := s.LanguageOf(ctx, user)
 	err := s.Post.Order(ctx, post.Order{
+		Language: &language,
 		// The address is in its name: a notice to the previous owner address is not replaced by one to the present one.
 		Mailbox: record.NoticePurpose + strings.ToLower(string(a.Kind)) + "-" + secret.Hex(user.UUID+" "+a.To),
 		Why:     record.Purpose(record.NoticePurpose + a.Kind), Address: a.To,
@@ -186,12 +188,12 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox,
 		}
 	}
 	data := mail.Data{Login: address, Link: s.Base.String(),
-		Time: record.Time(request.At).UTC().Format("2006-01-02 15:04 UTC"), About: mailbox.About}
+		Time: s.Languages.Of(mailbox.Language).Time(record.Time(request.At)), About: mailbox.About}
 	// The place of an admin is not shown to the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)
 		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device
 	}
-	m, err = s.Post.Render(texts, request.ID, data)
+	m, err = s.Post.Render(texts.In(mailbox.Language), request.ID, data)
 	return m, err == nil, err
 }

@@ -90,7 +90,7 @@ func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration,
 		if err := s.storeToken(ctx, s.DB.Mailboxes, mailbox.UUID, mailed, ttl); err != nil {
 			return m, false, err
 		}
-		m, err = s.Render(texts, request.ID,
+		m, err = s.Render(texts.In(mailbox.Language), request.ID,
 			mail.Data{Login: mailbox.Address, Link: s.MailLink(mailbox.Address, token), Token: token})
 		return m, err == nil, err
 	}
@@ -100,13 +100,14 @@ func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration,
 func (s *Post) WithoutToken(texts *mail.Templates) Composer {
 	return func(_ context.Context, mailbox record.Mailbox,
 		request record.MailRequest) (m mail.Message, send bool, err error) {
-		m, err = s.Render(texts, request.ID, mail.Data{Login: mailbox.Address, Link: s.Base.String()})
+		m, err = s.Render(texts.In(mailbox.Language), request.ID, mail.Data{Login: mailbox.Address, Link: s.Base.String()})
 		return m, err == nil, err
 	}
 }
 
 // Render renders the mail of a request to the address in its data.
 func (s *Post) Render(texts *mail.Templates, request string, data mail.Data) (mail.Message, error) {
+	data.Name = s.Email.Name
 	subject, html, text, err := texts.Render(data)
 	if err != nil {
 		return mail.Message{}, errs.Wrap(err, errs.Invalid, "the mail can't be rendered")
@@ -191,6 +192,7 @@ type Email struct {
 	MailInterval time.Duration // minimum between two mails to one address
 
 	From                        string
+	Name                        string // of the application; "" if none is configured
 	Sender                      mail.Sender
 	Validation, Recovery, Taken *mail.Templates
 

@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
+	"belfry/pkg/texts"
 )
 
 const (
@@ -68,6 +69,8 @@ type Order struct {
 
 	// With sets further data of the mailbox besides the request; may be nil.
 	With func(now *record.Mailbox)
+
+	Language *string // of the person who gets the mail; nil: of the person who asks for it
 }
 
 // Order requests a mail. errs.Limited within MailInterval of the request before.
@@ -84,6 +87,10 @@ func (s *Post) Order(ctx context.Context, o Order) error {
 				RetryAfter: wait, Err: ErrMailAsked}
 		}
 		m.Address, m.Request, m.Expires = o.Address, request, now.Add(mailRequestTTL)
+		m.Language = texts.Asked(ctx)
+		if o.Language != nil {
+			m.Language = *o.Language
+		}
 		if o.With != nil {
 			o.With(m)
 		}

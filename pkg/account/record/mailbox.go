@@ -36,6 +36,9 @@ type Mailbox struct {
 	Used     []UsedSecret  `record:"_used" left:"stays, stays, stays, stays"` // hashes of secrets that are used up
 	Failures Failures      `record:"_failedLogins" left:"stays, stays, stays, stays"`
 
+	// of the person who gets the mail, as far as it is known when the mail is requested
+	Language string `record:"_language" left:"stays, stays, stays, stays"`
+
 	Change *PendingChange `record:"_change" left:"ends, ends, ends, stays"`
 
 	// Of notices.

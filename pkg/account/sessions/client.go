@@ -32,6 +32,7 @@ func (s *Sessions) LoggedIn(ctx context.Context, session *Session) store.Stored 
 type Client struct {
 	Address   string // network address
 	UserAgent string
+	Language  string   // the tag of the language of pages; "" if it is not known
 	Session   *Session // the session that the request carries; nil for none
 	Device    string   // the secret of the cookie that identifies the device; "" for none
 	Binding   string   // the secret of a login by mail that the client requested; "" for none

@@ -213,6 +213,12 @@ var help = map[string]string{
 	"mails":      "guides/log-in",
 	"system":     "guides/monitor",
 	"start":      "guides/console",
+	"settings":   "guides/configure",
+	"providers":  "guides/providers",
+	"limits":     "reference/limits",
+	"mailers":    "guides/log-in",
+	"pages":      "guides/serve-a-site",
+	"logs":       "guides/monitor",
 	"api":        "reference/api-documents",
 
 	"rules":          "reference/rules",

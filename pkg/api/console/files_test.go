@@ -35,6 +35,7 @@ func startShelf(t *testing.T, types ...string) *library {
 		Properties: map[string][]string{"Books": {"covers", "margin"}}, MaxSize: 1 << 20,
 		Types: types,
 	})}
+	o.Thumbnails = binary.NewThumbnails(64<<20, 1)
 	return &library{fixture: start(t, console.Options{Objects: o}), set: o.Set}
 }
 

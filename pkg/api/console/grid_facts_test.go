@@ -68,7 +68,7 @@ func TestListsShowPictures(t *testing.T) {
 	leads(t, l.upload(l.Admin, emma+"/files/covers", "a", "text/plain", "x"), emma)
 	leads(t, l.upload(l.Admin, emma+"/files/covers", "<b>&cover.png", "image/png", png), emma)
 	r := is(t, l.get(l.Admin, list), http.StatusOK)
-	shows(t, r, `<img class="thumbnail" src="`+emma+`/files/covers/1/preview" alt="&lt;b&gt;&amp;cover.png" `+
+	shows(t, r, `<img class="thumbnail" src="`+emma+`/files/covers/1/preview?small=true" alt="&lt;b&gt;&amp;cover.png" `+
 		`width="48" height="48" loading="lazy" decoding="async"> <span class="fine">and 1 more</span>`)
 	if n := strings.Count(r.Text, "<img class=\"thumbnail\""); n != 1 || strings.Contains(r.Text, "margin") ||
 		strings.Contains(r.Text, `data-edit="string" data-field="covers"`) {

@@ -33,6 +33,11 @@ func (e mapEdge) Label() string {
 	return e.Target + "." + strings.Join(properties, ", ")
 }
 
+// LagText is the lag as the drawing has it, in what its label has room for.
+func (e mapEdge) LagText() string {
+	return formatCount(int64(min(e.Lag, 999_999_999))) //nolint:gosec // bounded
+}
+
 // Functions are the aggregates of the mapping, as the configuration has them.
 func (e mapEdge) Functions() (all []string) {
 	for _, a := range e.Aggregates {

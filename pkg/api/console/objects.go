@@ -19,10 +19,12 @@ import (
 
 // Objects is what the view Objects needs.
 type Objects struct {
-	Set     *store.Set
-	Stores  []StoreInfo // those that are shown, sorted by name
-	Files   []*binary.Service
-	History History // nil: the log can't be read
+	Set    *store.Set
+	Stores []StoreInfo // those that are shown, sorted by name
+	Files  []*binary.Service
+	// of pictures in pages; nil: pages have the files themselves
+	Thumbnails *binary.Thumbnails
+	History    History // nil: the log can't be read
 }
 
 // StoreInfo describes a store.
@@ -59,7 +61,8 @@ func (c *Console) objects(options Options) view {
 	changes := options.operation(BulkPath)
 	imports := importView{uploads: options.Uploads, runs: options.operation(ImportPath).runs()}
 	v := &objectsView{admins: c.service.Admin, set: o.Set, all: slices.Clone(o.Stores), files: slices.Clone(o.Files),
-		history: o.History, names: c.names, edited: options.Model.edited()}
+		history: o.History, thumbnails: o.Thumbnails, names: c.names,
+		edited: options.Model.edited()}
 	imports.objects = v
 	const one = "/objects/:store/object/:uuid"
 	routes := []route{
@@ -84,13 +87,14 @@ type objectsView struct {
 	admins interface {
 		Account(ctx context.Context, user store.Stored) (admin.Account, error)
 	}
-	set     *store.Set
-	all     []StoreInfo
-	files   []*binary.Service
-	history History
-	forms   sync.Map // by the name of a store: a storeForm
-	names   *namer
-	edited  bool // stores can be changed in forms
+	set        *store.Set
+	all        []StoreInfo
+	files      []*binary.Service
+	thumbnails *binary.Thumbnails
+	history    History
+	forms      sync.Map // by the name of a store: a storeForm
+	names      *namer
+	edited     bool // stores can be changed in forms
 }
 
 // store returns the store that the path names. Only stores that the console shows exist here: belfry's internal stores

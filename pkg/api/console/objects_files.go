@@ -23,6 +23,7 @@ import (
 type fileList struct {
 	Property, Service string
 	Accept            string // media types that can be added; "" for all
+	MaxSize           int64  // bytes of a file that is added; 0 if only the storage limits it
 	Records           []binary.Record
 	Shown             []shownFile // the same, for a page
 }
@@ -39,8 +40,9 @@ func (v *objectsView) filesOf(info StoreInfo, st *store.Store, o store.Stored) (
 			if st.Rules().Hidden(property) {
 				continue
 			}
-			f := fileList{Property: property, Service: service.Name(),
-				Accept: strings.Join(service.Types(), ", ")}
+			limits := service.Limits(info.Name, property)
+			f := fileList{Property: property, Service: service.Name(), Accept: strings.Join(limits.Types, ", "),
+				MaxSize: limits.MaxSize}
 			if records := decoded[property]; records != nil {
 				if err := json.Unmarshal(records, &f.Records); err != nil {
 					return nil, errs.Wrap(err, errs.Internal, "the records of %s of %s", property, o.UUID)

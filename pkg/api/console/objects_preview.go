@@ -2,6 +2,7 @@ package console
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,7 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"belfry/internal/thumbnail"
 	"belfry/pkg/binary"
+	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 )
 
@@ -22,8 +25,11 @@ const (
 	maxPreviews = 24       // pictures of a page
 	sniffed     = 512      // bytes by which a type is judged
 
-	maxThumbnail = 2 << 20 // bytes of a picture in a list, which may have many
+	maxWhole = 2 << 20 // bytes of a picture that a page has as it is, since there is no thumbnail of it
 )
+
+// smallPreview is the size of pictures in pages, twice that of their place, for fine screens.
+var smallPreview = thumbnail.Size{Width: 192, Height: 192}
 
 // pictures are the types of files that pages show. Others could contain scripts, or links.
 var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"}
@@ -70,7 +76,14 @@ func (v *objectsView) preview(r *request) error {
 	if err != nil {
 		return err
 	}
-	if record.Size > maxPreview {
+	most := int64(maxPreview)
+	if r.Query("small") != "" {
+		if done, err := v.small(ctx, r, service, record); done || err != nil {
+			return err
+		}
+		most = maxWhole
+	}
+	if record.Size > most {
 		return notFound("the file is too large to be shown: download it")
 	}
 	content, err := service.Open(ctx, record.Hash, 0, -1)
@@ -87,12 +100,7 @@ func (v *objectsView) preview(r *request) error {
 	if kind == "" {
 		return notFound("the file is neither a picture nor a text that can be shown: download it")
 	}
-	r.SetHeader("Content-Security-Policy", filePolicy)
-	r.SetHeader("X-Content-Type-Options", "nosniff")
-	r.SetHeader("Cross-Origin-Resource-Policy", "same-origin")
-	r.SetHeader("Content-Type", kind)
-	r.SetHeader("Content-Length", strconv.FormatInt(record.Size, 10))
-	r.SetHeader("Content-Disposition", "inline")
+	r.showFile(kind, record.Size)
 	// If the connection does not support deadlines, the server's deadline applies.
 	_ = http.NewResponseController(r.Exchange).SetWriteDeadline(time.Now().Add(transferTime))
 	r.WriteHeader(http.StatusOK)
@@ -104,6 +112,38 @@ func (v *objectsView) preview(r *request) error {
 		r.RecordError(err)
 	}
 	return nil
+}
+
+// small sends the thumbnail of a file, if it can be made.
+func (v *objectsView) small(ctx context.Context, r *request, service *binary.Service, record binary.Record) (done bool,
+	err error) {
+	if v.thumbnails == nil {
+		return false, nil
+	}
+	picture, err := v.thumbnails.Get(ctx, service, record, smallPreview)
+	if errs.KindOf(err) == errs.Unsupported {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r.showFile(picture.Type, int64(len(picture.Data)))
+	r.WriteHeader(http.StatusOK)
+	if r.Request.Method != http.MethodHead {
+		_, err = r.Write(picture.Data)
+		r.RecordError(err)
+	}
+	return true, nil
+}
+
+// showFile sets the headers of a file that a page shows.
+func (r *request) showFile(kind string, size int64) {
+	r.SetHeader("Content-Security-Policy", filePolicy)
+	r.SetHeader("X-Content-Type-Options", "nosniff")
+	r.SetHeader("Cross-Origin-Resource-Policy", "same-origin")
+	r.SetHeader("Content-Type", kind)
+	r.SetHeader("Content-Length", strconv.FormatInt(size, 10))
+	r.SetHeader("Content-Disposition", "inline")
 }
 
 // shownFile is a file of an object as its page shows it.
@@ -128,16 +168,17 @@ func shownFiles(all []fileList) {
 	}
 }
 
-// picture makes a cell with files one with the first picture of them, if there is one that is not too large.
+// picture makes a cell with files one with the first picture of them, if there is one.
 func (c *gridCell) picture(store, uuid string, value json.RawMessage) {
 	var records []binary.Record
 	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &records) != nil {
 		return
 	}
 	for i, record := range records {
-		if picture, _ := previewable(record); picture && record.Size <= maxThumbnail {
+		if picture, _ := previewable(record); picture {
 			c.Kind, c.More, c.Text = "picture", len(records)-1, shorten(record.Name, maxCell)
-			c.Preview = pathOf("objects", store, "object", uuid, "files", c.Field, strconv.Itoa(i), "preview")
+			c.Preview = pathOf("objects", store, "object", uuid, "files", c.Field, strconv.Itoa(i), "preview") +
+				"?small=true"
 			return
 		}
 	}

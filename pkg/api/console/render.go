@@ -213,6 +213,7 @@ type failure struct {
 	Heading, Detail string
 	Fields          []errs.Field
 	Request         string // its id
+	Log             string // path of the page with what the log has about it; "": this client can't see it
 	Status          int
 	NotAdmin        bool
 }
@@ -229,7 +230,8 @@ func (r *request) fail(err error) error {
 	}
 	kind := errs.KindOf(err)
 	name := problem.Of(kind)
-	f := failure{Heading: name.Title, Status: name.Status, Request: r.ID, NotAdmin: errors.Is(err, errNotAdmin)}
+	f := failure{Heading: name.Title, Status: name.Status, Request: r.ID, Log: r.logOfFailure(),
+		NotAdmin: errors.Is(err, errNotAdmin)}
 	var e *errs.Error
 	switch {
 	case kind == errs.Internal:

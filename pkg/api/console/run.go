@@ -28,6 +28,24 @@ type Operation struct {
 	Runs Runs // in the background
 	// without Runs: at once, and returns what happened
 	Do func(ctx context.Context, form url.Values) (done string, err error)
+	// how Do has ended the last time in this process; nil: it has not been called
+	Last func() *Done
+}
+
+// Done is how an operation without runs has ended.
+type Done struct {
+	At   time.Time
+	Says string
+	Err  error
+}
+
+// Text is what people are shown.
+func (d *Done) Text() string {
+	if d.Err == nil {
+		return d.Says
+	}
+	message, _ := messageOf(d.Err)
+	return message
 }
 
 // Field is a field of the form of an operation.

@@ -228,6 +228,6 @@ func (v *stepsView) isSafe(ctx context.Context, me admin.Account) (bool, error) 
 	if me.HasFactor || slices.ContainsFunc(me.Idents, func(i admin.IdentInfo) bool { return i.Type == record.PasskeyType }) {
 		return true, nil
 	}
-	page, _, err := v.accounts.Accounts(ctx, nil, maxStepUsers)
+	page, _, err := v.accounts.List(ctx, nil, maxStepUsers)
 	return slices.ContainsFunc(page, func(a admin.Account) bool { return a.Admin && a.UUID != me.UUID }), err
 }

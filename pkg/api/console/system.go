@@ -27,15 +27,6 @@ type System struct {
 	Mail       *Mailer        // nil: no mails are sent
 }
 
-// Mailer describes a mailer which the operation at mailPath tries.
-type Mailer struct {
-	Name, Type, From string
-	Failing          func(ctx context.Context) string // why it does not work; "" if it works, as far as is known
-	Sent             func() bool                      // it has sent a mail since the process started
-}
-
-const mailPath = "system/mail"
-
 // Reload is an attempt to serve with a changed configuration.
 type Reload struct {
 	At       time.Time
@@ -74,16 +65,13 @@ func (d Disk) Used() int64 {
 // Low reports whether a disk is nearly full.
 func (d Disk) Low() bool { return d.Total > 0 && d.Free*10 < d.Total }
 
-type systemView struct {
-	System
-	tryMail *Operation // may be nil
-}
+type systemView struct{ System }
 
-func (c *Console) system(o *System, tryMail *Operation) view {
+func (c *Console) system(o *System) view {
 	if o == nil {
 		return view{}
 	}
-	v := &systemView{*o, tryMail}
+	v := &systemView{*o}
 	v.Facts = slices.Clone(o.Facts)
 	return view{name: "system", title: "System", routes: []route{
 		get("/system", v.show),
@@ -112,7 +100,6 @@ type systemPage struct {
 	Reload     *Reload
 	Mail       *Mailer
 	MailFails  string
-	TryMail    *operationPage
 }
 
 func (v *systemView) show(r *request) error {
@@ -126,9 +113,6 @@ func (v *systemView) show(r *request) error {
 	}
 	if v.Mail != nil {
 		p.MailFails = v.Mail.Failing(ctx)
-		if v.tryMail != nil {
-			p.TryMail = &operationPage{Operation: *v.tryMail, Form: v.tryMail.Fields()}
-		}
 	}
 	for _, s := range v.Walks() {
 		if s.State() == "complete" {

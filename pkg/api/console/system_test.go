@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"belfry/pkg/api/console"
-	"belfry/pkg/app/command"
-	"belfry/pkg/errs"
 	"belfry/pkg/operations/backup"
 	"belfry/pkg/walk"
 )
@@ -186,50 +183,5 @@ func TestChartsAreDrawnAndSaid(t *testing.T) {
 	}
 	if strings.Contains(r.Text, "NaN") || strings.Contains(r.Text, "Inf") {
 		t.Error("a chart has no numbers")
-	}
-}
-
-func TestAMailIsSentFromTheConsole(t *testing.T) {
-	t.Parallel()
-	o := aSystem()
-	fails, sent := "", []string{}
-	o.Mail = &console.Mailer{
-		Name: "default", Type: "smtp", From: "Belfry <bells@example.com>",
-		Failing: func(context.Context) string { return fails },
-	}
-	try := operation(command.Mail.Untyped(), nil)
-	if fields := try.Fields(); len(fields) != 1 || fields[0].Name != "to" {
-		t.Errorf("the form has %+v: admins choose the address, and no mailer", fields)
-	}
-	try.Do = func(_ context.Context, form url.Values) (string, error) {
-		to := form.Get("to")
-		if strings.HasPrefix(to, "refused") {
-			return "", errs.New(errs.Unavailable, "the mail was not sent: 535 <no>")
-		}
-		sent = append(sent, to)
-		return "the server has accepted the mail to " + to, nil
-	}
-	f := start(t, console.Options{System: o, Operations: []console.Operation{try}})
-	r := is(t, f.get(f.Admin, "/console/system"), http.StatusOK)
-	shows(t, r, "<code>default</code>, from Belfry &lt;bells@example.com&gt;", `action="/console/system/mail"`)
-	fails = "since 2026-01-02 03:04:05 UTC: connecting failed"
-	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK),
-		"Mails can't be sent since 2026-01-02 03:04:05 UTC: connecting failed", `<span class="tag bad">fails</span>`)
-
-	is(t, f.post(f.Admin, "/console/system/mail", "to=+ada%40example.com+"), http.StatusSeeOther)
-	shows(t, is(t, f.post(f.Admin, "/console/system/mail", "to=refused%40example.com"), http.StatusServiceUnavailable),
-		"the mail was not sent: 535 &lt;no&gt;")
-	is(t, f.post(f.Admin, "/console/system/mail", "to="), http.StatusBadRequest)
-	is(t, f.post(f.Admin, "/console/system/mail", "to="+strings.Repeat("a", 255)), http.StatusBadRequest)
-	for token, status := range map[string]int{"": http.StatusSeeOther, f.User: http.StatusForbidden} {
-		is(t, f.post(token, "/console/system/mail", "to=eve%40example.com"), status)
-	}
-	if len(sent) != 1 || sent[0] != "ada@example.com" {
-		t.Errorf("sent to %q", sent)
-	}
-	other := start(t, console.Options{System: aSystem(), Operations: []console.Operation{try}})
-	if r := is(t, other.get(other.Admin, "/console/system"), http.StatusOK); strings.Contains(r.Text,
-		"/console/system/mail") {
-		t.Error("there is a form without a mailer")
 	}
 }

@@ -24,7 +24,10 @@ type Options struct {
 	Users   *Users
 	Mails   Mails
 	System  *System
-	API     *API
+	// Settings need System, whose mailer they try.
+	Settings *Settings
+	Logs     *Logs
+	API      *API
 
 	Operations []Operation
 	Uploads    *bulk.Uploads // files that are imported; nil: none can be
@@ -43,7 +46,9 @@ func (c *Console) views(o Options) (all []view) {
 		c.graph(o.Graph, o.operation("verify")),
 	}, operations, []view{
 		c.mails(o.Mails),
-		c.system(o.System, o.operation(mailPath)),
+		c.system(o.System),
+		c.settings(o),
+		c.logs(o.Logs),
 		c.firstSteps(o),
 	}) {
 		if v.name != "" {

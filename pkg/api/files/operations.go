@@ -19,7 +19,7 @@ func Operations(set *op.Set, f apimodel.Files, h *Handler) {
 	if f.Types != nil {
 		about += " By their content they are " + strings.Join(f.Types, ", ") + "; others are 415."
 	}
-	set.Tag("Files: "+f.Name, about)
+	set.Tag("Files: "+f.Name, about+narrower(f))
 	const place = "/{" + storeParam + "}/{" + httpkit.UUIDParam + "}/{" + propertyParam + "}/{" + indexParam + "}"
 	if !f.Restrict.Create {
 		addUpload(set, f, f.URL+upload+place, h.put)
@@ -40,6 +40,23 @@ func Operations(set *op.Set, f apimodel.Files, h *Handler) {
 			Limit:    httpkit.Write, Run: h.delete,
 		})
 	}
+}
+
+// narrower describes the limits of single properties.
+func narrower(f apimodel.Files) string {
+	var b strings.Builder
+	for _, store := range slices.Sorted(maps.Keys(f.Limits)) {
+		of := f.Limits[store].Each
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if most := of[name].MaxSize; most > 0 {
+				fmt.Fprintf(&b, " Those of %s.%s have at most %d bytes.", store, name, most)
+			}
+			if of[name].Types != nil {
+				fmt.Fprintf(&b, " Those of %s.%s are %s.", store, name, strings.Join(of[name].Types, ", "))
+			}
+		}
+	}
+	return b.String()
 }
 
 // place are the path parameters of a file.

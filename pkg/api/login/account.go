@@ -44,7 +44,7 @@ func (h *Handler) ofAccount(outcome string) op.Outcome {
 // show shows a page with secrets in a browser. It is the reply to a POST, so that no URL leads to it.
 func (h *Handler) show(me *sessions.Session, r AccountReply) func(*httpkit.Exchange) error {
 	return func(x *httpkit.Exchange) error {
-		body, policy, err := h.accountPage(me, r)
+		body, policy, err := h.accountPage(x, me, r)
 		if err != nil {
 			return err
 		}

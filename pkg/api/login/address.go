@@ -77,7 +77,7 @@ func (h mails) changeAddress(x *httpkit.Exchange, _ *sessions.Session, in addres
 	o.Status = http.StatusAccepted
 	err = unlessMailed(in.HTML, h.service.Addresses.Request(x.Context(), ident, in.Address, in.Password, client))
 	if err != nil {
-		return op.Outcome{}, err
+		return op.Outcome{Failed: h.accountForm("address")}, err
 	}
 	return o, nil
 }

@@ -12,7 +12,6 @@ import (
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
-	"belfry/pkg/account/weak"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/op"
@@ -90,7 +89,7 @@ func (h applicationRoutes) fromOwnPage(x *httpkit.Exchange) bool {
 
 // enterForApplication logs in, or registers, with a form of the page that asks for a login. A registration may need a
 // mail.
-func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request string, register bool,
+func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request, login string, register bool,
 	issue func(*record.Application) (s sessions.Issued, mailed bool, err error)) (op.Outcome, error) {
 	query, err := httpkit.ParseQuery(request)
 	if err != nil {
@@ -113,6 +112,7 @@ func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request stri
 	case err != nil && reason != "":
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason),
 			slog.String("error", err.Error()))
+		h.cookies.keepLogin(x, login)
 		query.Set(reasonParameter, reason)
 		if query.Del(registerParameter); register {
 			query.Set(registerParameter, "true")
@@ -196,40 +196,13 @@ type AuthorizePage struct {
 
 	LoginURL, RegisterURL string            // the page with either form; "" without registration at once
 	Providers             map[string]string // URLs by name
-	Reason, Message       string            // of the last failure
-}
-
-// problemText describes why the last login failed; "" for unknown values of the parameter.
-func problemText(reason string, register bool) string {
-	switch {
-	case reason == "denied":
-		return "The address or the password is wrong."
-	case reason == "limited":
-		return "There were too many attempts. Try again later."
-	case reason == "taken":
-		return "This address already belongs to an account: log in."
-	case reason == "invalid" && register:
-		return "Check the address, and choose a password of at least 8 characters."
-	case reason == string(weak.Common):
-		return "This is one of the most common passwords. Choose another one."
-	case reason == string(weak.Guessable):
-		return "This password is too easy to guess. Choose a longer one, or several unrelated words."
-	case reason == string(weak.Breached):
-		return "This password appears in data breaches, so attackers try it. Choose another one, and change it " +
-			"everywhere else you use it."
-	case reason == "invalid":
-		return "Enter an address and a password."
-	}
-	return ""
+	Reason                string            // of the last failure; the page explains those that it knows
 }
 
 // askForLogin shows the page that asks whether, and how, to log in for an application.
 func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Application, query url.Values) error {
 	page := AuthorizePage{Application: app.Name, Native: app.Native(), Register: query.Get(registerParameter) == "true",
-		Providers: map[string]string{}}
-	if page.Message = problemText(query.Get(reasonParameter), page.Register); page.Message != "" {
-		page.Reason = query.Get(reasonParameter)
-	}
+		Providers: map[string]string{}, Reason: query.Get(reasonParameter)}
 	for _, own := range []string{providerParameter, reasonParameter, registerParameter} {
 		query.Del(own)
 	}
@@ -242,15 +215,15 @@ func (h applicationRoutes) askForLogin(x *httpkit.Exchange, app *record.Applicat
 	for _, name := range h.service.Providers.ProviderNames() {
 		page.Providers[name] = page.LoginURL + "&" + providerParameter + "=" + url.QueryEscape(name)
 	}
-	body, err := h.authorizePage(page)
+	body, err := h.authorizePage(x, page)
 	if err != nil {
 		return err
 	}
 	// Browsers apply form-action to redirects after a form as well.
 	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' " +
-		actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'"
+		actionSource(app) + "; frame-ancestors 'none'; base-uri 'none'; script-src 'self'"
 	if h.service.Methods.Scripted() {
-		policy += "; script-src 'self'; connect-src 'self'"
+		policy += "; connect-src 'self'"
 	}
 	x.SendPage(policy, body)
 	return nil

@@ -212,13 +212,13 @@ func TestThePageOfALogin(t *testing.T) {
 			"no-store").HasHeader("X-Frame-Options", "DENY")
 		r.HasHeader("Content-Security-Policy",
 			"default-src 'none'; style-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self' "+action+
-				"; frame-ancestors 'none'; base-uri 'none'")
-		if strings.Contains(r.Text, "<script") || !strings.Contains(r.Text, "Continue with GitHub") {
+				"; frame-ancestors 'none'; base-uri 'none'; script-src 'self'")
+		if strings.Contains(r.Text, "<script>") || strings.Count(r.Text, "<script") != 1 || !strings.Contains(r.Text, "Continue with GitHub") {
 			t.Errorf("the page: %s", r.Text)
 		}
 	}
 	r := f.Do("GET", "/auth/authorize?"+asking(site, "reason", "denied").Encode(), "").Want(200)
-	if !strings.Contains(r.Text, "The address or the password is wrong") {
+	if !strings.Contains(r.Text, "The e-mail address or the password is wrong") {
 		t.Errorf("the page: %s", r.Text)
 	}
 	f.Do("GET", "/auth/pages.css", "").Want(200) // also without the other pages
@@ -298,8 +298,17 @@ func TestAFailedFormReturnsToThePage(t *testing.T) {
 		to, err := url.Parse(r.Header.Get("Location"))
 		f.Must(err)
 		want := asking(program, "reason", reason)
-		if to.Path != "/auth/authorize" || to.Query().Encode() != want.Encode() || len(r.Cookies()) != 0 {
-			t.Errorf("%q: to %s", password, to)
+		if to.Path != "/auth/authorize" || to.Query().Encode() != want.Encode() || len(r.Cookies()) != 1 {
+			t.Fatalf("%q: to %s", password, to)
+		}
+		// The page has the address that was entered, once. No URL has it.
+		kept := r.Cookies()[0]
+		if !kept.HttpOnly || kept.MaxAge > 300 || strings.Contains(to.String(), "ada") {
+			t.Errorf("%+v, %s", kept, to)
+		}
+		page := f.Do("GET", to.String(), "", "Cookie", kept.Name+"="+kept.Value).Want(200)
+		if !strings.Contains(page.Text, `value="ada@example.com"`) || page.Cookies()[0].MaxAge >= 0 {
+			t.Errorf("%v\n%s", page.Cookies(), page.Text)
 		}
 	}
 	submit(f, asking(program), "a fine password", "Sec-Fetch-Site", "cross-site").Want(403)

@@ -85,7 +85,7 @@ func (h *Handler) planDeletion(x *httpkit.Exchange, me *sessions.Session, in del
 	}
 	plan, session, err := h.service.Deletion.Plan(x.Context(), in.Password, client)
 	if err != nil {
-		return op.Outcome{}, err
+		return op.Outcome{Failed: h.accountForm("deletion")}, err
 	}
 	o, reply := h.ofAccount("deletion-planned"), plannedDeletion{Plan: plan}
 	switch {

@@ -25,6 +25,7 @@ type emailForm struct {
 	Token    string `form:"token" doc:"The token in the validation mail."`
 
 	NewPassword string  `form:"newPassword,html,password" doc:"The logged-in user's new password."`
+	Page        string  `form:"_page,html,hidden"` // of belfry that has the form
 	Authorize   *string `form:"authorize,html" doc:"The query of the page by which an application logs in."`
 
 	Fields object.Object `form:"*"` // of the user who registers
@@ -38,7 +39,7 @@ func (in emailForm) credentials() passwords.Credentials {
 func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	switch {
 	case in.Authorize != nil:
-		return applicationRoutes(h).enterForApplication(x, *in.Authorize, in.Register,
+		return applicationRoutes(h).enterForApplication(x, *in.Authorize, in.Login, in.Register,
 			func(app *record.Application) (sessions.Issued, bool, error) {
 				client, err := applicationRoutes(h).clientFor(x, app)
 				if err != nil {
@@ -48,7 +49,7 @@ func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 			})
 	case in.NewPassword != "":
 		me, err := h.requireLogin(x)
-		var o op.Outcome
+		o := op.Outcome{Failed: h.accountForm("password")}
 		if err == nil {
 			o, err = h.changePassword(x, me,
 				passwordForm{Input: in.Input, Password: in.Password, NewPassword: in.NewPassword})
@@ -72,7 +73,7 @@ func (h mails) email(x *httpkit.Exchange, in emailForm) (op.Outcome, error) {
 	}
 	session, mailed, err := h.enter(x, in, client)
 	if err = unlessMailed(mailed && in.HTML, err); err != nil {
-		return op.Outcome{}, err
+		return h.backTo(x, in.Page, in.Login, in.Token, err), err
 	}
 	if mailed {
 		return op.Outcome{Status: http.StatusAccepted, To: withQuery(h.RegisterRedirect, "mail", "sent")}, nil
@@ -158,7 +159,7 @@ func (h mails) changePassword(x *httpkit.Exchange, _ *sessions.Session, in passw
 	}
 	session, err := h.service.Recovery.ChangePassword(x.Context(), in.Password, in.NewPassword, client)
 	if err != nil {
-		return op.Outcome{}, err
+		return op.Outcome{Failed: h.accountForm("password")}, err
 	}
 	return h.begun(x, in.HTML, session, h.ofAccount("password-set").To)
 }
@@ -169,12 +170,14 @@ type mailForm struct {
 	Login    string `form:"login,or=email" doc:"The address"`
 	Token    string `form:"token,html" doc:"The token in the mail."`
 	Password string `form:"password,html,password" doc:"The new password."`
+	Page     string `form:"_page,html,hidden"` // of belfry that has the form
 }
 
 // addressOnly asks for a mail.
 type addressOnly struct {
 	op.Input
 	Login string `form:"login,or=email" doc:"The address"`
+	Page  string `form:"_page,html,hidden"` // of belfry that has the form
 }
 
 // resendValidation requests the validation mail again, or if addresses are validated first, the mail of a registration.
@@ -185,11 +188,14 @@ func (h mails) resendValidation(x *httpkit.Exchange, in addressOnly) (op.Outcome
 // requestRecovery requests the mail of a recovery.
 func (h mails) requestRecovery(x *httpkit.Exchange, in mailForm) (op.Outcome, error) {
 	if in.Token == "" {
-		return h.requestMail(x, addressOnly{in.Input, in.Login}, h.RecoveryRedirect, h.service.Recovery.Request)
+		return h.requestMail(x, addressOnly{in.Input, in.Login, in.Page}, h.RecoveryRedirect, h.service.Recovery.Request)
 	}
-	o, err := h.recover(x, recoveryForm(in))
+	o, err := h.recover(x, recoveryForm{in.Input, in.Login, in.Token, in.Password})
 	if errors.Is(err, errs.Denied) && once.Repeated(err) == nil {
 		err = errs.Wrap(post.ErrToken, errs.Denied, "%v", err)
+	}
+	if err != nil {
+		o = h.backTo(x, in.Page, in.Login, in.Token, err)
 	}
 	return o, err
 }
@@ -203,7 +209,7 @@ func (h mails) requestMail(x *httpkit.Exchange, in addressOnly, page string,
 		err = unlessMailed(in.HTML, request(x.Context(), in.Login, client))
 	}
 	if err != nil {
-		return op.Outcome{}, err
+		return h.backTo(x, in.Page, in.Login, "", err), err
 	}
 	return op.Outcome{Status: http.StatusAccepted, To: withQuery(page, "mail", "sent")}, nil
 }

@@ -62,7 +62,7 @@ func (h *Handler) loginBy(x *httpkit.Exchange, m about.Method, in op.Input, auth
 		return session, err
 	}
 	if authorize != nil {
-		return applicationRoutes{h}.enterForApplication(x, *authorize, false,
+		return applicationRoutes{h}.enterForApplication(x, *authorize, "", false,
 			func(app *record.Application) (session sessions.Issued, _ bool, err error) {
 				client, err := applicationRoutes{h}.clientFor(x, app)
 				if err == nil {

@@ -27,11 +27,19 @@
     return {id: credential.id, rawId: text(credential.rawId), type: credential.type, response, clientExtensionResults: credential.getClientExtensionResults()};
   }
 
-  const explained = {
-    NotAllowedError: "No passkey was used: that was canceled, took too long, or there is none for this account on this device.",
-    InvalidStateError: "This device has a passkey of your account already.",
-    SecurityError: "Passkeys can't be used at this address.",
-  };
+  // The form has these texts in the language of its page, if that is another one.
+  function explain(form, e) {
+    const own = form.dataset;
+    switch (e.name) {
+    case "NotAllowedError":
+      return own.canceled || "No passkey was used: that was canceled, took too long, or there is none for this account on this device.";
+    case "InvalidStateError":
+      return own.known || "This device has a passkey of your account already.";
+    case "SecurityError":
+      return own.unusable || "Passkeys can't be used at this address.";
+    }
+    return own.failed || e.message;
+  }
 
   async function challenge(form) {
     const reply = await fetch(form.dataset.options, {method: "POST", headers: {"Content-Type": "application/json"}, body: "{}"});
@@ -57,12 +65,14 @@
       form.elements.credential.value = JSON.stringify(encoded(credential));
       form.submit();
     } catch (e) {
-      problem.textContent = explained[e.name] || e.message;
+      problem.textContent = explain(form, e);
     } finally {
       button.disabled = false;
     }
   }
 
+  // A section about passkeys alone is hidden, too.
+  for (const section of document.querySelectorAll("[data-passkeys]")) section.hidden = false;
   for (const form of document.querySelectorAll("form[data-options]")) {
     form.hidden = false;
     form.addEventListener("submit", event => {

@@ -84,7 +84,7 @@ func (h *Handler) reply(x *httpkit.Exchange, html bool, o op.Outcome, err error)
 	case h.toSecondFactor(x, err):
 		return nil
 	case err != nil && o.Failed != "":
-		return redirectFailureTo(x, o.Failed, err, formReasonOf(err))
+		return redirectFailureTo(x, o.Failed, err, cmp.Or(formReasonOf(err), formReason(err)))
 	case err != nil:
 		return h.redirectFailure(x, err, formReason(err))
 	}

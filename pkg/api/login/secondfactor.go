@@ -211,9 +211,9 @@ func (h secondFactors) stepUp(x *httpkit.Exchange, _ *sessions.Session, in stepU
 	if err == nil {
 		return h.begun(x, in.HTML, session, h.ofAccount("proven").To)
 	}
-	var o op.Outcome
+	o := op.Outcome{Failed: h.accountForm("step")}
 	if h.service.Methods.About(in.Type).Sent() { // the user can enter the mailed code again
-		o.Failed = withQuery(h.AccountRedirect, "mail", "sent")
+		o.Failed = withQuery(o.Failed, "mail", "sent")
 	}
 	return o, err
 }

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"cmp"
 	"html/template"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
+	"belfry/pkg/texts"
 )
 
 // Account is the data of the page account for a logged-in user.
@@ -25,7 +25,10 @@ type Account struct {
 
 	Done    string // result of the previous form; "" without one
 	Problem string // why it failed; "" if it did not
-	Setup   string // the second factor whose code is asked for
+	Form    string // the form that failed: password, address, deletion or step; "" for others
+
+	Username string // the address for password managers, which stands beside passwords
+	Setup    string // the second factor whose code is asked for
 
 	// the step by which the user has to authenticate again, as in the problem step-up-required; "" for none
 	Step     string
@@ -53,50 +56,33 @@ type Factor struct{ Type, Title, Added string }
 // Passkey is a passkey; Suspected is when there may have been a copy of it, "" for never.
 type Passkey struct{ UUID, Name, Added, LastUsed, Suspected string }
 
-// Session is a session; Device is its User-Agent header.
+// Session is a session; Device is its browser and system, or the program.
 type Session struct {
 	ID, Device, Methods, LastUsed string
 	Current                       bool
 }
 
+// TextID returns the id of the text about a session.
+func (s Session) TextID() string {
+	if s.Current {
+		return "account.sessionCurrent"
+	}
+	return "account.session"
+}
+
 // Address is an e-mail address with which the user logs in.
 type Address struct{ UUID, Address string }
 
-// outcomes are results of forms.
-var outcomes = map[string]string{
-	"passkey-added":    "The passkey is added. You can log in with it.",
-	"passkey-renamed":  "The passkey is renamed.",
-	"passkey-removed":  "The passkey is removed. Remove it from your device as well.",
-	"factor-added":     "The second factor is added.",
-	"factor-removed":   "The second factor is removed.",
-	"session-ended":    "The session has ended.",
-	"password-set":     "The password is set. All other sessions have ended.",
-	"address-mailed":   "We have sent a mail to the new address. Open its link in this browser.",
-	"deletion-planned": "Your account will be deleted. All other sessions have ended.",
-	"deletion-undone":  "Your account is kept.",
-	"proven":           "Thank you. You can change your account for ten minutes.",
-}
-
-// accountProblems explain why forms failed.
-var accountProblems = map[string]string{ //nolint:gosec // no credentials
-	"step-up": "First prove again who you are. Then repeat your action.",
-	"refused": "That was not right. Check your input, and try again.",
-	"ended":   "Your session has ended. Log in again.",
-	"taken":   "That already belongs to an account.",
-	"last": "That is not possible now. The last way to log in, the last passkey that is a second factor, and " +
-		"a required second factor can't be removed. A setup expires after ten minutes.",
-	"gone":        "This no longer exists.",
-	"limited":     "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
-	"invalid":     "The form is not valid. Check it, and choose a password of at least 8 characters.",
-	"common":      messages["common"],
-	"breached":    messages["breached"],
-	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
-}
-
 // account returns the data of the page account for a session, which may be nil.
-func (h *handler) account(x *httpkit.Exchange, me *sessions.Session) (Account, error) {
+func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.Session) (Account, error) {
 	query := x.Query()
-	a := Account{Done: outcomes[query.Get("outcome")], Problem: accountProblems[query.Get("reason")]}
+	known := func(section, parameter string) string {
+		if id := section + "." + query.Get(parameter); l.Has(id) {
+			return l.Text(id)
+		}
+		return ""
+	}
+	a := Account{Done: known("outcome", "outcome"), Problem: known("accountProblem", "reason")}
 	if me == nil || me.Key != nil { // an API key manages no account
 		return a, nil
 	}
@@ -106,7 +92,7 @@ func (h *handler) account(x *httpkit.Exchange, me *sessions.Session) (Account, e
 	}
 	a.LoggedIn, a.Step, a.Password, a.HasPassword = true, o.StepUp.Step, o.StepUp.Password, o.HasPassword
 	a.Policy, a.RecoveryCodes, a.ByMail = o.Factors.Policy, o.Factors.RecoveryCodes, h.service.EmailEnabled()
-	a.Export, a.Deletable = h.export, h.service.Deletion.Enabled()
+	a.Export, a.Deletable = h.o.Export, h.service.Deletion.Enabled()
 	methods := h.service.Methods
 	for _, proof := range o.StepUp.Factors {
 		if m := methods.Get(proof); m != nil && m.Enabled() {
@@ -116,7 +102,7 @@ func (h *handler) account(x *httpkit.Exchange, me *sessions.Session) (Account, e
 	has := map[string]bool{}
 	for _, f := range o.Factors.Factors {
 		has[f.Type] = true
-		a.Factors = append(a.Factors, Factor{f.Type, methods.About(f.Type).Title, readable(f.Created)})
+		a.Factors = append(a.Factors, Factor{f.Type, account.In(l, methods.About(f.Type)).Title, readable(l, f.Created)})
 	}
 	for _, f := range methods.Factors() {
 		m := f.About()
@@ -129,12 +115,15 @@ func (h *handler) account(x *httpkit.Exchange, me *sessions.Session) (Account, e
 	}
 	for _, p := range o.Passkeys {
 		a.Passkeys = append(a.Passkeys,
-			Passkey{p.UUID, p.Name, readable(p.Created), readable(p.LastUsed), readable(p.CloneSuspected)})
+			Passkey{p.UUID, p.Name, readable(l, p.Created), readable(l, p.LastUsed), readable(l, p.CloneSuspected)})
 	}
 	for _, s := range o.Sessions {
-		device := httpkit.Truncate(cmp.Or(s.UserAgent, "an unknown device"), 200)
-		a.Sessions = append(a.Sessions,
-			Session{s.ID, device, strings.Join(s.Methods, ", "), readable(s.LastUsed), s.Current})
+		a.Sessions = append(a.Sessions, Session{s.ID, deviceOf(l, s.Origin), h.methodsOf(l, s.Methods),
+			readable(l, s.LastUsed), s.Current})
+	}
+	a.Username = displayName(me)
+	if len(o.Addresses) > 0 {
+		a.Username = o.Addresses[0].Address
 	}
 	if a.ByMail {
 		for _, address := range o.Addresses {
@@ -142,25 +131,65 @@ func (h *handler) account(x *httpkit.Exchange, me *sessions.Session) (Account, e
 		}
 	}
 	if o.Deletion != nil {
-		a.Deleted = readable(o.Deletion.Deleted)
+		a.Deleted = readable(l, o.Deletion.Deleted)
 	}
+	a.Form = formOf(query.Get("form"), a)
 	return a, nil
 }
 
+// formOf returns the form that failed, if the page has it.
+func formOf(name string, a Account) string {
+	shown := map[string]bool{"password": a.ByMail, "address": len(a.Addresses) > 0,
+		"deletion": a.Deletable && a.Deleted == "", "step": a.Step != ""}
+	if a.Problem == "" || !shown[name] {
+		return ""
+	}
+	return name
+}
+
+// deviceOf returns the browser and the system of a session in words, or else the program.
+func deviceOf(l *texts.Language, of sessions.Origin) string {
+	browser, system, both := strings.Cut(of.Device, " on ")
+	switch {
+	case both:
+		return l.Text("account.deviceOn", "browser", browser, "system", system)
+	case of.Device != "":
+		return of.Device
+	case of.UserAgent == "" || strings.HasPrefix(of.UserAgent, "Mozilla/"):
+		return l.Text("account.unknownDevice")
+	}
+	return httpkit.Truncate(of.UserAgent, 60)
+}
+
+// methodsOf returns the methods of a login in words.
+func (h *handler) methodsOf(l *texts.Language, names []string) string {
+	var all []string
+	for _, name := range names {
+		if m := h.service.Methods.Get(name); m != nil {
+			name = account.In(l, m.About()).Title
+		} else {
+			name = title(name)
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, ", ")
+}
+
 // readable returns a time of an object for people.
-func readable(text string) string {
+func readable(l *texts.Language, text string) string {
 	at, err := time.Parse(object.TimeFormat, text)
 	if err != nil {
 		return ""
 	}
-	return at.UTC().Format("2006-01-02 15:04 UTC")
+	return l.Time(at)
 }
 
 // AccountReply returns the page that replies to a form of the logged-in user with data that is shown once, and its
 // Content-Security-Policy, which permits no script.
-func (o Options) AccountReply(service *account.Service, me *sessions.Session,
+func (o Options) AccountReply(x *httpkit.Exchange, service *account.Service, me *sessions.Session,
 	a Account) (body []byte, policy string, err error) {
-	v := baseView(service, o.Links)
+	v := o.baseView(service).in(languageOf(x, service))
+	a.Method = account.In(v.texts, a.Method)
 	v.User, v.Account = displayName(me), a
 	body, err = o.Templates.render(accountPage, v)
 	return body, strictPolicy(formTargets(o.Redirects)), err
@@ -175,7 +204,7 @@ func sampleAccount() Account {
 		Addable: []string{"totp", "passkey", "email"},
 		Passkeys: []Passkey{{"abc_passkey", "Laptop", "2026-03-01 12:00 UTC", "2026-03-02 12:00 UTC",
 			"2026-03-03 12:00 UTC"}, {"def_passkey", "Phone", "2026-03-01 12:00 UTC", "", ""}},
-		Sessions: []Session{{"s1", "Mozilla/5.0", "password, totp", "2026-03-01 12:00 UTC", true},
+		Sessions: []Session{{"s1", "Firefox on Linux", "Password, Authenticator app", "2026-03-01 12:00 UTC", true},
 			{"s2", "curl/8", "password", "2026-03-01 12:00 UTC", false}},
 		Addresses: []Address{{"ada@example.com_email", "ada@example.com"}},
 	}
@@ -183,18 +212,19 @@ func sampleAccount() Account {
 
 // accountSamples are a view with each kind of reply of the page account.
 func accountSamples(full View) (all []View) {
+	english := texts.English()
 	for _, change := range []func(*Account){
 		func(a *Account) {
 			*a = Account{Method: about.Method{Name: "totp"}, Secret: "ABCD", QR: "data:image/png;base64,AAAA"}
 		},
 		func(a *Account) { *a = Account{Codes: []string{"AAAA-BBBB-CCCC-DDDD"}} },
-		func(a *Account) { *a = Account{Problem: accountProblems["ended"]} },
+		func(a *Account) { *a = Account{Problem: english.Text("accountProblem.ended")} },
 		func(a *Account) {
-			a.Setup, a.Step, a.Done, a.Deleted = "totp", "", outcomes["proven"], "2026-03-01 12:00 UTC"
+			a.Setup, a.Step, a.Done, a.Deleted = "totp", "", english.Text("outcome.proven"), "2026-03-01 12:00 UTC"
 		},
 		func(a *Account) { a.Setup, a.Proofs, a.Password, a.HasPassword = "email", nil, false, false },
 		func(a *Account) {
-			a.Policy, a.Factors, a.Passkeys, a.Problem = "off", nil, nil, accountProblems["last"]
+			a.Policy, a.Factors, a.Passkeys, a.Problem = "off", nil, nil, english.Text("accountProblem.last")
 		},
 	} {
 		v := full

@@ -125,17 +125,21 @@ func TestFormsOfTheAccountNeedItsSession(t *testing.T) {
 		session:         "remove=true", "/auth/idents/ada@example.com_email/address": "address=new%40example.com",
 		"/auth/email": "password=a+fine+password&newPassword=a+better+password",
 	} {
-		nobody.leads(path, form, "/account?reason=ended")
+		ended := "/account?reason=ended"
+		if path == "/auth/email" {
+			ended = "/account?form=password&reason=ended"
+		}
+		nobody.leads(path, form, ended)
 		f.Do("POST", path, form, "Content-Type", "", "Content-Type", "application/x-www-form-urlencoded", "Cookie",
 			"belfry="+ada.token, "Sec-Fetch-Site", "cross-site").Want(403)
 	}
 	eve.leads(session, "remove=true", "/account?reason=gone")
 	eve.leads("/auth/idents/ada@example.com_email/address", "address=new%40example.com&password=another+password",
-		"/account?reason=gone")
+		"/account?form=address&reason=gone")
 	ada.leads(session, "", "/account?reason=invalid")
 	f.Me(ada.token).Want(200)
 
-	ada.leads("/auth/step-up", "password=wrong", "/account?reason=refused")
+	ada.leads("/auth/step-up", "password=wrong", "/account?form=step&reason=refused")
 	before := ada.token
 	ada.leads("/auth/step-up", "password=a+fine+password", "/account?outcome=proven")
 	f.Me(before).Want(401)
@@ -148,20 +152,30 @@ func TestFormsOfTheAccountNeedItsSession(t *testing.T) {
 		"Log in to see your account")
 }
 
-// The script of passkeys is on the pages that use it, where there are passkeys, and on no others.
-func TestPagesRunTheScriptOfPasskeysAlone(t *testing.T) {
+// The script of passkeys is on the pages that use it, where there are passkeys, that of forms on those with passwords,
+// and none on others.
+func TestPagesRunTheScriptsThatTheyUse(t *testing.T) {
 	with, without := start(t, withPasskeys), start(t)
-	for path, has := range map[string]bool{"/login": true, "/account": true, "/second-factor?factors=passkey": true,
-		"/": false, "/register": false, "/recovery?login=x&token=y": false, "/login/mail": false,
-		"/login-failed": false} {
-		policy, text := strict, "!<script"
-		if has {
-			policy, text = strict+script, `<script src="/auth/passkey.js" defer></script>`
+	for path, uses := range map[string]struct{ passkeys, passwords bool }{
+		"/login": {true, true}, "/account": {true, true}, "/second-factor?factors=passkey": {true, false},
+		"/register": {false, true}, "/recovery?login=x&token=y": {false, true}, "/": {}, "/login/mail": {},
+		"/login-failed": {},
+	} {
+		for f, passkeys := range map[*apitest.Front]bool{with: uses.passkeys, without: false} {
+			policy, texts := strict, []string{"!/auth/passkey.js", "!/auth/pages.js"}
+			switch {
+			case passkeys:
+				policy, texts[0] = strict+script, `<script src="/auth/passkey.js" defer></script>`
+			case uses.passwords:
+				policy = strict + "; script-src 'self'"
+			}
+			if uses.passwords {
+				texts[1] = `<script src="/auth/pages.js" defer></script>`
+			}
+			contains(t, f.Do("GET", path, "").Want(200).HasHeader("Content-Security-Policy", policy), texts...)
 		}
-		contains(t, with.Do("GET", path, "").Want(200).HasHeader("Content-Security-Policy", policy), text)
-		contains(t, without.Do("GET", path, "").Want(200).HasHeader("Content-Security-Policy", strict), "!<script",
-			"!passkey\"")
 	}
+	with.Do("GET", "/auth/pages.js", "").Want(200).HasHeader("Content-Type", "text/javascript; charset=utf-8")
 	with.Do("GET", "/auth/passkey.js", "").Want(200).HasHeader("Content-Type",
 		"text/javascript; charset=utf-8").HasHeader("X-Content-Type-Options", "nosniff")
 	without.Do("GET", "/auth/passkey.js", "").Want(404)

@@ -20,7 +20,7 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 		"range in a script": `{{define "content"}}<script>{{range $i := 1000000000000}}{{else}}1{{end}}</script>{{end}}`,
 	} {
 		var stop stopper
-		loop, err := parse("{{template \"content\" .}}", loginPage, text, &stop)
+		loop, err := parse("", "{{template \"content\" .}}", loginPage, text, &stop)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 		}
 	}
 	var stop stopper
-	loop, err := parse("{{template \"content\" .}}", loginPage, `{{define "content"}}{{range 1000}}x{{end}}{{end}}`,
+	loop, err := parse("", "{{template \"content\" .}}", loginPage, `{{define "content"}}{{range 1000}}x{{end}}{{end}}`,
 		&stop)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func doubling(n int) string {
 
 func TestATemplateThatIncludesItselfIsRefused(t *testing.T) {
 	var stop stopper
-	loop, err := parse("{{template \"content\" .}}", loginPage,
+	loop, err := parse("", "{{template \"content\" .}}", loginPage,
 		`{{define "content"}}{{template "content" .}}{{template "content" .}}{{end}}`, &stop)
 	if err != nil {
 		t.Fatal(err)

@@ -1,16 +1,20 @@
 // Package pages serves pages for people, for deployments without a web application. They are the start page, the pages
 // for login, registration and recovery, which are the default redirect targets, and the page on which users manage
 // their accounts. They are plain HTML forms for the routes of package login; only passkeys need a script. A folder can
-// replace each template.
+// replace each template. The language is that of the browser (package texts).
 package pages
 
 import (
+	"cmp"
+	_ "embed" // the script
 	"net/url"
 	"slices"
 	"strings"
 
+	"belfry/internal/baseurl"
 	"belfry/pkg/account"
 	"belfry/pkg/httpkit"
+	"belfry/pkg/texts"
 )
 
 // Names of pages and of their templates. The page validated follows a successful login or link of a mail; it has the
@@ -32,8 +36,15 @@ const (
 // stylePath is the route of the style sheet. No provider can have this name.
 const stylePath = "/auth/pages.css"
 
-// scriptPath is the route of the script of passkeys, which package login serves.
-const scriptPath = "/auth/passkey.js"
+// scriptPath is the route of the script of passkeys, which package login serves, and pageScriptPath that of forms with
+// passwords.
+const (
+	scriptPath     = "/auth/passkey.js"
+	pageScriptPath = "/auth/pages.js"
+)
+
+//go:embed pages.js
+var pageScript []byte
 
 // Options are the options of Mount.
 type Options struct {
@@ -43,7 +54,13 @@ type Options struct {
 	Links  Links
 	Stores []Store
 
+	Logo   *Logo
+	Accent []byte // rules of the style sheet, as from Accent
+
 	Export bool // users can download their data
+
+	// TakeLogin returns the address that a failed form of the browser had, and forgets it; nil: none.
+	TakeLogin func(*httpkit.Exchange) string
 
 	// Recognize sets a cookie that identifies a browser if it sends the form of a page twice; nil for none.
 	Recognize func(*httpkit.Exchange)
@@ -53,28 +70,30 @@ type Options struct {
 }
 
 type handler struct {
-	calls     *httpkit.Calls
-	recognize func(*httpkit.Exchange)
-	export    bool // of the data of a user
-	service   *account.Service
-	templates *Templates
-	base      View // of a page for nobody
-	stores    []Store
-	policy    string // Content-Security-Policy
-	second    string // that of the page for a second factor, which may lead to an application
+	calls   *httpkit.Calls
+	service *account.Service
+	o       Options
+	base    View // of a page for nobody
+	stores  []Store
+	policy  string // Content-Security-Policy
+	second  string // that of the page for a second factor, which may lead to an application
 }
 
 // Mount adds the routes of the pages.
 func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o Options) {
 	if len(o.Paths) > 0 || service.Applications.Any() {
-		r.HandleGetPage(stylePath, httpkit.Fixed("text/css; charset=utf-8", o.Templates.style))
+		r.HandleGetPage(stylePath, httpkit.Fixed("text/css; charset=utf-8", slices.Concat(o.Templates.style, o.Accent)))
+		r.HandleGetPage(pageScriptPath, httpkit.Fixed("text/javascript; charset=utf-8", pageScript))
+		if o.Logo != nil {
+			r.HandleGetPage(o.Logo.path, o.Logo.send)
+		}
 	}
 	if len(o.Paths) == 0 {
 		return
 	}
 	h := &handler{
-		calls: calls, recognize: o.Recognize, export: o.Export, service: service, templates: o.Templates,
-		stores: storesBelow(o.Stores, service.Base()), base: baseView(service, o.Links),
+		calls: calls, o: o, service: service,
+		stores: storesBelow(o.Stores, service.Base()), base: o.baseView(service),
 		policy: strictPolicy(formTargets(o.Redirects)),
 		second: strictPolicy(formTargets(o.Redirects) + applicationTargets(o.Applications)),
 	}
@@ -88,15 +107,22 @@ func strictPolicy(formTargets string) string {
 		"; frame-ancestors 'none'; base-uri 'none'"
 }
 
-// scriptPolicy is the policy of a page with the script of passkeys, which requests challenges from the routes of
-// passkeys.
-func scriptPolicy(strict string) string { return strict + "; script-src 'self'; connect-src 'self'" }
+// withScript adds the scripts of belfry to the policy of a page, and the requests of that of passkeys for challenges.
+func withScript(policy string, passkeys bool) string {
+	policy += "; script-src 'self'"
+	if passkeys {
+		policy += "; connect-src 'self'"
+	}
+	return policy
+}
 
 // baseView is the view of a page for nobody.
-func baseView(service *account.Service, links Links) View {
+func (o Options) baseView(service *account.Service) View {
 	base := service.Base()
+	host := hostOf(service.BaseURL())
 	v := View{
-		Base: base.Path(), Host: hostOf(service.BaseURL()), Style: base.Below(stylePath), Links: links.below(base),
+		Base: base.Path(), Host: host, Style: base.Below(stylePath), Links: o.Links.below(base),
+		Name: cmp.Or(service.Name(), host), Branded: service.Name() != "", Logo: o.logoBelow(base),
 		Actions: actionsOf(service).below(base), AddressFirst: service.ValidatesFirst(),
 	}
 	v.Codes, v.MailLinks = service.Mails.Logins()
@@ -107,11 +133,29 @@ func baseView(service *account.Service, links Links) View {
 	return v
 }
 
+func (o Options) logoBelow(base baseurl.URL) string {
+	if o.Logo == nil {
+		return ""
+	}
+	return base.Below(o.Logo.path)
+}
+
 // Authorize returns the page that asks for a login for an application. urls are those of the providers.
-func (o Options) Authorize(service *account.Service, app Application, urls map[string]string,
-	reason, message string) ([]byte, error) {
-	v := baseView(service, o.Links)
-	v.Application, v.Reason, v.Message = app, reason, message
+func (o Options) Authorize(x *httpkit.Exchange, service *account.Service, app Application, urls map[string]string,
+	reason string) ([]byte, error) {
+	v := o.baseView(service).in(languageOf(x, service))
+	v.Application, v.PageScript = app, v.Base+pageScriptPath
+	id := reason
+	if app.Register && reason == "invalid" {
+		id = "invalidNew"
+	}
+	if v.texts.Has("authorizeProblem." + id) {
+		v.Reason, v.Message = reason, v.texts.Text("authorizeProblem."+id)
+		v.Problem = v.Message
+		if o.TakeLogin != nil {
+			v.Login = o.TakeLogin(x)
+		}
+	}
 	if service.Methods.Scripted() {
 		v.Script = v.Base + scriptPath
 	}
@@ -121,14 +165,31 @@ func (o Options) Authorize(service *account.Service, app Application, urls map[s
 	return o.Templates.render(authorizePage, v)
 }
 
+// languageOf returns the language of a page, and says in the headers of the reply that it is that of the browser.
+func languageOf(x *httpkit.Exchange, service *account.Service) *texts.Language {
+	var all *texts.Catalog
+	if service != nil {
+		all = service.Languages
+	}
+	l := all.Match(x.Request.Header.Get("Accept-Language"))
+	x.SetHeader("Content-Language", l.Tag())
+	x.Header().Add("Vary", "Accept-Language")
+	return l
+}
+
 // Refusal returns the page of a failure, and its Content-Security-Policy. A nil service means that the process is
 // starting. Without templates it is belfry's own page, without links.
-func (o Options) Refusal(service *account.Service, reason, message string) ([]byte, string, error) {
+func (o Options) Refusal(x *httpkit.Exchange, service *account.Service,
+	r httpkit.Refusal) ([]byte, string, error) {
 	v := View{Style: stylePath}
 	if service != nil {
-		v = baseView(service, o.Links)
+		v = o.baseView(service)
 	}
-	v.Reason, v.Message = reason, message
+	v = v.in(languageOf(x, service))
+	v.Reason, v.Message = r.Reason, r.Text
+	if id := "problem." + r.Reason; v.texts.Translates(id) { // the texts of problems are English
+		v.Message = v.texts.Text(id, "id", r.ID)
+	}
 	t := o.Templates
 	if t == nil {
 		var err error
@@ -143,7 +204,7 @@ func (o Options) Refusal(service *account.Service, reason, message string) ([]by
 // page replies with a page. Its URL may have the token of a mail, so nothing may store the
 // page, and no other page gets its URL.
 func (h *handler) page(x *httpkit.Exchange, name string) error {
-	v, me := h.view(x)
+	v, me := h.view(x, name)
 	if name == startPage {
 		v.Stores = h.stores
 		if x.Query().Has("validation") {
@@ -161,19 +222,26 @@ func (h *handler) page(x *httpkit.Exchange, name string) error {
 		}
 		v.FactorNames = strings.Join(v.Factors, " ")
 	}
-	if name == registerPage && v.User == "" && v.Token == "" && !v.AddressFirst && h.recognize != nil {
-		h.recognize(x)
+	if name == registerPage && v.User == "" && v.Token == "" && !v.AddressFirst && h.o.Recognize != nil {
+		h.o.Recognize(x)
 	}
 	if name == accountPage {
 		var err error
-		if v.Account, err = h.account(x, me); err != nil {
+		if v.Account, err = h.account(x, v.texts, me); err != nil {
 			return err
 		}
+		v.Problem = v.Account.Problem
+	}
+	if slices.Contains([]string{loginPage, registerPage, recoveryPage, accountPage}, name) {
+		v.PageScript = v.Base + pageScriptPath
 	}
 	if h.service.Methods.Scripted() && slices.Contains([]string{loginPage, secondPage, accountPage}, name) {
-		v.Script, policy = v.Base+scriptPath, scriptPolicy(policy)
+		v.Script = v.Base + scriptPath
 	}
-	body, err := h.templates.render(name, v)
+	if v.PageScript != "" || v.Script != "" {
+		policy = withScript(policy, v.Script != "")
+	}
+	body, err := h.o.Templates.render(name, v)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,10 @@ var builtIn embed.FS
 const (
 	layoutFile = "layout.html"
 	styleFile  = "pages.css"
+
+	// partialsFile defines parts of pages. No file replaces it: pages of a folder may use the parts, or define others
+	// with their names.
+	partialsFile = "partials.html"
 )
 
 func pageNames() []string {
@@ -62,6 +66,10 @@ func Load(folder string) (*Templates, error) {
 		return nil, err
 	}
 	t.style = []byte(style)
+	partials, err := builtIn.ReadFile("templates/" + partialsFile)
+	if err != nil {
+		return nil, err
+	}
 	layout, ownLayout, err := read(layoutFile)
 	if err != nil {
 		return nil, err
@@ -72,7 +80,7 @@ func Load(folder string) (*Templates, error) {
 			return nil, err
 		}
 		var stop stopper
-		page, err := parse(layout, name, text, &stop)
+		page, err := parse(string(partials), layout, name, text, &stop)
 		if err == nil && (ownPage || ownLayout) {
 			err = try(page, &stop, tryTime)
 		}
@@ -92,9 +100,12 @@ func Load(folder string) (*Templates, error) {
 var embedded = sync.OnceValues(func() (*Templates, error) { return Load("") })
 
 // parse returns the template of a page: the template of its file, inside the layout if it defines content.
-func parse(layout, name, text string, stop *stopper) (*template.Template, error) {
-	root, err := template.New(layoutFile).Funcs(stop.functions()).Parse(layout)
-	if err != nil {
+func parse(partials, layout, name, text string, stop *stopper) (*template.Template, error) {
+	root := template.New(layoutFile).Funcs(stop.functions())
+	if _, err := root.New(partialsFile).Parse(partials); err != nil {
+		return nil, err
+	}
+	if _, err := root.Parse(layout); err != nil {
 		return nil, err
 	}
 	page, err := root.New(name + ".html").Parse(text)

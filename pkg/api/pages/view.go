@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"encoding/json"
+	"html/template"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,11 +12,11 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/account/method"
 	"belfry/pkg/account/method/about"
-	"belfry/pkg/account/record"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
+	"belfry/pkg/texts"
 )
 
 // View is the data of the templates.
@@ -24,7 +25,13 @@ type View struct {
 	Host  string // of belfry's URL
 	Style string // URL of the style sheet
 
-	Script string // URL of the script of passkeys, on pages that use them; "" on others, and without passkeys
+	Name     string // of the application; without one, Host
+	Branded  bool   // Name is configured
+	Logo     string // URL of its logo; "" for none
+	Language string // the tag of the language of the page
+
+	Script     string // URL of the script of passkeys, on pages that use them; "" on others, and without passkeys
+	PageScript string // URL of the script of forms with passwords, on pages that have them
 
 	User string // the logged-in user: their name, else address, else uuid; "": nobody
 
@@ -45,6 +52,7 @@ type View struct {
 	PasswordSet  bool
 
 	Reason, Message string // of a failure
+	Problem         string // why the form of this page failed, which the browser sent before; "" if it did not
 	Done            string // earlier result, for a repetition: the same was sent twice, which is not a failure
 
 	Factors     []string // with which the login can be completed; only of the page second-factor
@@ -56,10 +64,62 @@ type View struct {
 	Account     Account     // only of the page account
 
 	methods method.Methods
+	texts   *texts.Language
 }
 
 // Method returns the description of a method of second factors by its name.
-func (v View) Method(name string) about.Method { return v.methods.About(name) }
+func (v View) Method(name string) about.Method { return account.In(v.texts, v.methods.About(name)) }
+
+// in returns the view in a language.
+func (v View) in(l *texts.Language) View {
+	v.texts, v.Language = l, l.Tag()
+	v.Logins = slices.Clone(v.Logins)
+	for i := range v.Logins {
+		v.Logins[i] = account.In(l, v.Logins[i])
+	}
+	return v
+}
+
+// Text returns a text in the language of the page, by its id, with the names and values of its placeholders in turn.
+// Values are escaped, unless they are HTML.
+func (v View) Text(id string, pairs ...any) template.HTML {
+	values := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		switch value := pairs[i+1].(type) {
+		case template.HTML:
+			values[name] = string(value)
+		case int:
+			values[name] = value
+		default:
+			values[name] = template.HTMLEscaper(value)
+		}
+	}
+	return template.HTML(v.texts.Fill(id, values, template.HTMLEscapeString)) //nolint:gosec // escaped above
+}
+
+// Strong returns a value of a text that stands out.
+func (v View) Strong(text string) template.HTML { return element("strong", text) }
+
+// Code returns a value of a text that is one of a program.
+func (v View) Code(text string) template.HTML { return element("code", text) }
+
+// Unseen returns a value of a text for screen readers: others see what it is.
+func (v View) Unseen(text string) template.HTML { return element(`span class="unseen"`, text) }
+
+// UserLink returns the name of the logged-in user, as a link to the account.
+func (v View) UserLink() template.HTML {
+	if v.Links.Account == "" {
+		return v.Strong(v.User)
+	}
+	link := element(`a href="`+template.HTMLEscapeString(v.Links.Account)+`"`, v.User)
+	return "<strong>" + link + "</strong>"
+}
+
+func element(tag, text string) template.HTML {
+	name, _, _ := strings.Cut(tag, " ")
+	return template.HTML("<" + tag + ">" + template.HTMLEscapeString(text) + "</" + name + ">") //nolint:gosec // escaped
+}
 
 // Application is the application that requests a login.
 type Application struct {
@@ -110,49 +170,6 @@ type Store struct {
 	List      bool // GET of the URL lists its objects
 }
 
-// messages explain the reasons of failures.
-var messages = map[string]string{ //nolint:gosec // no credentials
-	"denied":   "The address or the password is wrong, or you refused.",
-	"disabled": "This account is disabled. Ask the operator of this service.",
-	"step-up": "You are logged in, but not recently or not with a second factor, and this changes your account. " +
-		"Log out, log in again, and try once more.",
-	"unknown": "There is no account with this address.",
-	"state":   "The login was started in another browser, or took too long. Start again.",
-	"taken":   "This login already belongs to an account. Log in, or set a new password.",
-	"limited": "Too many attempts, or another mail was sent just now. Wait for a minute, and try again.",
-	"origin":  "A page of another site began a login while you were logged in. Nothing was changed.",
-	"invalid": "The form is not valid: check the address, and choose a password of at least 8 characters.",
-	"common": "This is one of the most common passwords, which attackers try first. Go back, and choose " +
-		"another one.",
-	"weak": "This password is too easy to guess. Go back, and choose a longer one, or several unrelated words.",
-	"breached": "This password appears in data breaches, so attackers try it. Go back, choose another one, and " +
-		"change it everywhere else you use it.",
-	"unavailable": "The service is unavailable at the moment. Try again in a minute.",
-	"token":       "The link is wrong, was used, or has expired. Ask for another mail.",
-	"provider":    "The provider is unavailable at the moment. Try again in a minute.",
-	"rejected": "The provider refused the login, or sent an invalid reply. Start again. If it fails again, " +
-		"contact the operator of this service: the log has the reason.",
-}
-
-const unknownFailure = "The login failed."
-
-// doneMessages are the results of the first use for a client that repeats it. They are the same for every account.
-var doneMessages = map[string]string{
-	string(record.ActConfirmed): "This address is confirmed. The link was opened before; there is nothing left to do.",
-	string(record.ActRegistered): "This address is registered. The link was used for that; log in with the password " +
-		"that was chosen.",
-	string(record.ActPassword): "A new password was set by this link. Log in with it, or ask for another mail if you " +
-		"did not choose it.",
-	string(record.ActLoggedIn): "This login is finished. It can't be used a second time: to log in here, begin again.",
-	string(record.ActAddress): "The new address is confirmed. The link was used for that; there is nothing " +
-		"left to do.",
-	string(record.ActUndone):  "The change of the address was undone by this link. Set a new password to log in.",
-	string(record.ActKept):    "The change of the address was confirmed by this link.",
-	string(record.ActPasskey): "The passkey was added.",
-	string(record.ActChanged): "The new password is set.",
-	string(record.ActProven):  "You have proven again who you are.",
-}
-
 // titles are the names of providers for people.
 var titles = map[string]string{
 	"github": "GitHub", "google": "Google", "facebook": "Facebook", "amazon": "Amazon", "twitter": "Twitter",
@@ -166,26 +183,42 @@ func title(name string) string {
 }
 
 // view returns the data of a page, and the session of the logged-in user, nil for nobody.
-func (h *handler) view(x *httpkit.Exchange) (View, *sessions.Session) {
-	v := h.base
+func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Session) {
+	v := h.base.in(languageOf(x, h.service))
 	// Clients without a valid session see the page, and so do all while sessions can't be
 	// read.
 	session, err := h.calls.AccountSession(x)
 	if err == nil && session != nil {
 		v.User, v.Enroll = displayName(session), session.Missing == errs.StepEnroll
 	}
+	if v.Links.Console != "" && !h.service.Sessions.IsAdmin(x.Context(), session) {
+		v.Links.Console = ""
+	}
 	query := x.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
 	v.Undo, v.Kept = query.Get("change") == "undo", query.Get("change") == "kept"
 	v.OtherBrowser = query.Get("browser") == "other"
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
-	if reason := query.Get("reason"); messages[reason] != "" {
+	if reason := query.Get("reason"); v.texts.Has("failure." + reason) {
 		v.Reason = reason
 	}
-	if done := query.Get("done"); doneMessages[done] != "" {
+	if done := query.Get("done"); v.texts.Has("done." + done) {
 		v.Done = done
 	}
-	v.Message = cmp.Or(doneMessages[v.Done], messages[v.Reason], unknownFailure)
+	switch {
+	case v.Done != "":
+		v.Message = v.texts.Text("done." + v.Done)
+	case v.Reason != "":
+		v.Message = v.texts.Text("failure." + v.Reason)
+	default:
+		v.Message = v.texts.Text("failure.unexplained")
+	}
+	if v.Reason != "" && slices.Contains([]string{loginPage, registerPage, recoveryPage}, page) {
+		v.Problem = v.Message
+		if v.Login == "" && h.o.TakeLogin != nil {
+			v.Login = h.o.TakeLogin(x)
+		}
+	}
 	return v, session
 }
 
@@ -207,8 +240,10 @@ func displayName(session *sessions.Session) string {
 
 // samples are the views by which templates are tried.
 func samples() []View {
+	english := texts.English()
 	full := View{
-		Host: "belfry.example.com", Style: stylePath, Script: scriptPath, Logins: sampleLogins(), Enroll: true,
+		Host: "belfry.example.com", Name: "Kitchen", Branded: true, Logo: "/auth/logo-1.png", Style: stylePath,
+		PageScript: pageScriptPath, Problem: english.Text("failure.denied"), Language: "en", texts: english, Script: scriptPath, Logins: sampleLogins(), Enroll: true,
 		Account: sampleAccount(), User: "ada@example.com",
 		Links: Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json",
 			"/login/mail", "/account"},
@@ -216,7 +251,7 @@ func samples() []View {
 		Providers: []Provider{{"github", "GitHub", "/auth/github"}},
 		Stores:    []Store{{"Books", "/books", true}, {"Authors", "/authors", false}},
 		Factors:   []string{"totp", "passkey", "email", "recovery"}, FactorNames: "totp passkey email recovery",
-		Login: "ada@example.com", Token: "0123456789", Reason: "denied", Message: messages["denied"],
+		Login: "ada@example.com", Token: "0123456789", Reason: "denied", Message: english.Text("failure.denied"),
 		Application: Application{Name: "http://127.0.0.1/in", Native: true, Request: "response_type=code",
 			LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
 	}

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"belfry/config"
 	"belfry/pkg/api/console"
@@ -80,20 +82,29 @@ func (u *Untyped) Job(h *Host) *Job {
 		j.Runs, j.Wait = r, r.running.Wait
 		return j
 	}
+	var last atomic.Pointer[console.Done]
+	j.Last = last.Load
 	j.Do = func(ctx context.Context, form url.Values) (string, error) {
-		in, err := readForm(u.request, form)
-		if err != nil {
-			return "", err
-		}
-		at, done := u.place(h.Serving, in)
-		defer done()
-		out, err := u.run(ctx, at, in, func(any) {})
-		if err != nil {
-			return "", err
-		}
-		return c.done(out), nil
+		says, err := u.atOnce(ctx, h, form)
+		last.Store(&console.Done{At: time.Now(), Says: says, Err: err})
+		return says, err
 	}
 	return j
+}
+
+// atOnce does an operation that has no runs, and returns what happened.
+func (u *Untyped) atOnce(ctx context.Context, h *Host, form url.Values) (string, error) {
+	in, err := readForm(u.request, form)
+	if err != nil {
+		return "", err
+	}
+	at, done := u.place(h.Serving, in)
+	defer done()
+	out, err := u.run(ctx, at, in, func(any) {})
+	if err != nil {
+		return "", err
+	}
+	return u.console.done(out), nil
 }
 
 // consoleRuns implements console.Runs.

@@ -49,7 +49,7 @@ var Mail = Operation[MailTest, MailTested, none]{
 	},
 	Commands: []Command[MailTest, MailTested]{{Words: "mail test",
 		Help: "Send a mail, and print what the mail server replies.", Flags: &mailFlags{}}},
-	Console: &Console[MailTest, MailTested]{Path: "system/mail", Kind: "test mail", Button: "Send a test mail",
+	Console: &Console[MailTest, MailTested]{Path: "settings/mail", Kind: "test mail", Button: "Send a test mail",
 		Done: (*MailTested).Done},
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"belfry/internal/logbuffer"
 	"belfry/internal/memory"
 	"belfry/internal/prom"
 	"belfry/pkg/api/files"
@@ -20,6 +21,7 @@ type Holders struct {
 	Metrics *prometheus.Registry
 	Pages   *pagememory.Budget // of lists in flight
 	Uploads *files.Memory      // of uploads in flight
+	Lines   *logbuffer.Buffer  // of the log; nil: none are kept
 }
 
 // subjectBytes is about what the embedded server's index has for each subject of an event.
@@ -52,6 +54,9 @@ func (h *Holders) Of(g *serving.Generation) []memory.Holder {
 	add("uploads", "parts of uploads in flight", used, most)
 	pages, mostPages := h.Pages.Used()
 	add("lists", "pages of lists in flight", int64(pages), int64(mostPages))
+	if h.Lines != nil {
+		add("log", "the latest lines of the log, for the console", h.Lines.Stats().Bytes, logbuffer.Most)
+	}
 	return all
 }
 

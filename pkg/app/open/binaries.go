@@ -64,10 +64,22 @@ func Services(p *plan.Plan, storages map[string]storage.Storage, set *store.Set,
 		}
 		all[name] = binary.New(binary.Options{
 			Name: name, Set: set, Contents: set.Store(config.ContentStore), Storage: storages[name],
-			Properties: b.Map, Types: b.Types, MaxSize: b.MaxSize, Grace: b.Grace,
+			Properties: b.Places(), Limits: limitsOf(b), Types: b.Types, MaxSize: b.MaxSize, Grace: b.Grace,
 			Quotas: set.Store(config.QuotaStore), Quota: binary.Quota(b.Quota), Registry: metrics,
 			Previous: before[name], Serving: current,
 		})
+	}
+	return all
+}
+
+// limitsOf returns the limits of files in single properties, by store.
+func limitsOf(b *config.Binary) map[string]map[string]binary.Limits {
+	all := map[string]map[string]binary.Limits{}
+	for store, properties := range b.Map {
+		all[store] = map[string]binary.Limits{}
+		for name, p := range properties.Each {
+			all[store][name] = binary.Limits{MaxSize: p.MaxSize, Types: p.Types}
+		}
 	}
 	return all
 }

@@ -23,8 +23,9 @@ func (p *Plan) compileAuth() (problems config.Problems) {
 	c := &p.Config.Authentication
 	p.Auth = account.Options{
 		Providers: map[string]oauth.Provider{}, Redirects: c.Redirects,
-		Limits: c.Limits,
+		Limits: c.Limits, Name: p.Config.Branding.Name,
 	}
+	problems = append(problems, p.compileLanguages()...)
 	if c.Deletion.Enabled {
 		p.Auth.Deletion = &c.Deletion
 	}
@@ -149,35 +150,10 @@ func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
 	p.Auth.Email = &post.Email{
 		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
 		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,
+		Name:  p.Config.Branding.Name,
 		Login: post.MailLogin{Code: e.Login.Code, Link: e.Login.Link, TTL: e.Login.TTL},
 	}
-	for _, t := range []struct {
-		key  string
-		text config.MailText
-		into **mail.Templates
-	}{
-		{at, e.MailText, &p.Auth.Email.Validation},
-		{at + ".recovery", e.Recovery, &p.Auth.Email.Recovery},
-		{at + ".taken", e.Taken, &p.Auth.Email.Taken},
-		{at + ".change", e.Change, &p.Auth.Email.Change},
-		{at + ".undo", e.Undo, &p.Auth.Email.Undo},
-		{at + ".login.codeMail", e.Login.CodeMail, &p.Auth.Email.Login.CodeMail},
-		{at + ".login.linkMail", e.Login.LinkMail, &p.Auth.Email.Login.LinkMail},
-	} {
-		var err error
-		if *t.into, err = mail.ParseTemplates(t.text.Subject, t.text.HTML, t.text.Text); err != nil {
-			problems = append(problems, p.Config.Problem(t.key, "%v", err))
-		}
-	}
-	p.Auth.Email.Notices = map[post.Notice]*mail.Templates{}
-	for kind, text := range e.Notices.Kinds {
-		t, err := mail.ParseTemplates(text.Subject, text.HTML, text.Text)
-		if err != nil {
-			problems = append(problems, p.Config.Problem(at+".notices."+kind, "%v", err))
-			continue
-		}
-		p.Auth.Email.Notices[post.Notice(kind)] = t
-	}
+	problems = append(problems, p.compileMails(e)...)
 	if m := p.Config.Mailers[e.Mailer]; m.SMTP != nil {
 		if err := p.SMTPOptions(m.SMTP).Check(); err != nil {
 			problems = append(problems, p.Config.Problem("mailers."+e.Mailer, "%v", err))
@@ -215,5 +191,6 @@ func (p *Plan) AuthOptions(set *store.Set) account.Options {
 	o, c := p.Auth, &p.Config.Authentication
 	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)
 	o.Sessions, o.Tokens = set.Store(config.SessionStore), set.Store(config.TokenStore)
+	o.Finder = p.userFinder()
 	return o
 }

@@ -64,6 +64,18 @@ func (p *Plan) compilePages() config.Problems {
 	return nil
 }
 
+// compileBranding reads the logo, and checks the color.
+func (p *Plan) compileBranding() (problems config.Problems) {
+	b, err := p.Config.Branding, error(nil)
+	if p.Logo, err = pages.LoadLogo(b.Logo); err != nil {
+		problems = append(problems, p.Config.Problem("branding.logo", "%v", err))
+	}
+	if p.Accent, err = pages.Accent(b.Color); err != nil {
+		problems = append(problems, p.Config.Problem("branding.color", "%v", err))
+	}
+	return problems
+}
+
 // compileTrust reads the authorities of the key ca.
 func (p *Plan) compileTrust() config.Problems {
 	roots, err := certificate.Trusted(p.Config.CA)

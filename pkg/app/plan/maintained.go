@@ -49,7 +49,7 @@ func maintained(c *config.Config, s *config.Store, types *policy.Computed) map[s
 		all[name] = written
 	}
 	for _, b := range c.Binaries {
-		for _, name := range b.Map[s.Name] {
+		for _, name := range b.Map[s.Name].Names {
 			all[name] = fileRecords()
 		}
 	}
@@ -109,7 +109,7 @@ func Unjudged(c *config.Config) (all []string) {
 			kept = append(kept, s.Owner)
 		}
 		for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
-			kept = append(kept, c.Binaries[service].Map[name]...)
+			kept = append(kept, c.Binaries[service].Map[name].Names...)
 		}
 		slices.Sort(kept)
 		for _, property := range slices.Compact(kept) { // two services may have the same property

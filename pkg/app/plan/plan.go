@@ -44,6 +44,8 @@ type Plan struct {
 	Titles   map[string][]string // store → properties whose first text names an object to people
 	Auth     account.Options     // without the options that only a running belfry has
 	Pages    *pages.Templates
+	Logo     *pages.Logo // nil: none
+	Accent   []byte      // rules of the pages' style sheet for the configured color
 
 	Roots *x509.CertPool    // with the authorities of the key ca; nil: the system's
 	web   http.RoundTripper // for requests to other servers, which trusts Roots; nil: http.DefaultTransport
@@ -151,7 +153,7 @@ func Compile(c *config.Config) (*Plan, error) {
 	var problems, others config.Problems
 	var compiling sync.WaitGroup // what does not depend on the stores
 	compiling.Go(func() {
-		others = slices.Concat(p.compileTrust(), p.compileAuth(), p.compilePages(), p.compileHTTP(), p.checkPaths())
+		others = slices.Concat(p.compileTrust(), p.compileAuth(), p.compilePages(), p.compileBranding(), p.compileHTTP(), p.checkPaths())
 	})
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]

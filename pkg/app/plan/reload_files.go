@@ -8,6 +8,7 @@ import (
 	"belfry/config"
 	"belfry/internal/smallfile"
 	"belfry/pkg/api/pages"
+	"belfry/pkg/texts"
 )
 
 // contents are the digests of the files that a configuration names and that are compiled, by the key and the file.
@@ -34,6 +35,13 @@ func readFiles(c *config.Config) contents {
 	}
 	if c.CA != "" {
 		add("ca", c.CA)
+	}
+	if c.Branding.Logo != "" {
+		add("branding.logo", c.Branding.Logo)
+	}
+	languages, _ := texts.Files(c.Pages.Languages)
+	for _, name := range languages {
+		add("pages.languages", filepath.Join(c.Pages.Languages, name))
 	}
 	folder := c.Pages.Folder
 	used, _ := pages.Files(folder)

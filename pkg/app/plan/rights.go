@@ -163,7 +163,7 @@ func offersFiles(c *config.Config, s *config.Store, op policy.Op) bool {
 		return false
 	}
 	for _, b := range c.Binaries {
-		served := b.Map[s.Name] != nil || takesAnywhere(b, s)
+		served := len(b.Map[s.Name].Names) > 0 || takesAnywhere(b, s)
 		if served &&
 			(op == policy.Get && !b.Restrict.Get || op == policy.Update && (!b.Restrict.Create || !b.Restrict.Delete)) {
 			return true

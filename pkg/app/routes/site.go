@@ -21,7 +21,7 @@ import (
 func site(g *serving.Generation) *pages.Options {
 	c := g.Config
 	o := &pages.Options{
-		Templates: g.Plan.Pages, Paths: c.Pages.Paths,
+		Templates: g.Plan.Pages, Paths: c.Pages.Paths, Logo: g.Plan.Logo, Accent: g.Plan.Accent,
 		Links: pages.Links{
 			Start: c.PageLink(config.StartPage), Login: c.PageLink(config.LoginPage),
 			Register: c.PageLink(config.RegisterPage), Recovery: c.PageLink(config.RecoveryPage),

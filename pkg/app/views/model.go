@@ -232,7 +232,7 @@ func (d *describer) settings() (all []console.ModelSetting) {
 	for _, service := range slices.Sorted(maps.Keys(c.Binaries)) {
 		b := c.Binaries[service]
 		if properties, mapped := b.Map[s.Name]; mapped {
-			add("Files of "+service, "at most "+value.ShowSize(b.MaxSize)+" each, in", properties...)
+			add("Files of "+service, "at most "+value.ShowSize(b.MaxSize)+" each, in", limited(properties)...)
 		} else if len(b.Map) == 0 && (s.Expose != nil || s.Ruled()) && s.Name != c.Authentication.IdentStore {
 			add("Files of "+service, "at most "+value.ShowSize(b.MaxSize)+" each, in any field that clients may set")
 		}
@@ -244,6 +244,17 @@ func (d *describer) settings() (all []console.ModelSetting) {
 	}
 	if s.Defaults || s.Formats {
 		add("Schema", schemaOptions(s))
+	}
+	return all
+}
+
+// limited returns the properties of a binary service, each with the limits of its own.
+func limited(of config.FileProperties) []string {
+	all := slices.Clone(of.Names)
+	for i, name := range all {
+		if own := of.Each[name]; own.MaxSize > 0 {
+			all[i] += " (at most " + value.ShowSize(own.MaxSize) + ")"
+		}
 	}
 	return all
 }

@@ -89,7 +89,7 @@ func (d *describer) mark(f *fieldsOf) {
 		f.mark(top, "searched", "")
 	}
 	for _, b := range d.g.Config.Binaries {
-		for _, name := range b.Map[s.Name] {
+		for _, name := range b.Map[s.Name].Names {
 			f.mark(name, "files", "")
 		}
 	}

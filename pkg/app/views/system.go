@@ -1,6 +1,7 @@
 package views
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"belfry/internal/count"
+	"belfry/internal/logbuffer"
 	"belfry/internal/memory"
 	"belfry/internal/schedule"
 	"belfry/pkg/api/console"
@@ -220,7 +222,14 @@ func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 	if e == nil {
 		return nil
 	}
-	t := &console.Mailer{Name: e.Mailer, From: e.From, Type: g.Config.Mailers[e.Mailer].Type}
+	m := g.Config.Mailers[e.Mailer]
+	t := &console.Mailer{Name: e.Mailer, From: e.From, Type: m.Type}
+	switch {
+	case m.SMTP != nil:
+		t.Server = fmt.Sprintf("%s:%d, %s", m.SMTP.Host, m.SMTP.Port, m.SMTP.TLS)
+	case m.File != nil:
+		t.Server = m.File.Folder
+	}
 	t.Sent = func() bool { return v.Mailers.Sent(e.Mailer) }
 	t.Failing = func(ctx context.Context) string {
 		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
@@ -229,4 +238,16 @@ func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 		return v.Elsewhere(ctx, e.Mailer)
 	}
 	return t
+}
+
+// logs returns the lines that this process has logged; nil if none are kept.
+func (v *System) logs(g *serving.Generation) *console.Logs {
+	lines := logbuffer.Of(v.Log)
+	if lines == nil {
+		return nil
+	}
+	host, _ := os.Hostname() // may be missing
+	return &console.Logs{Lines: lines, Level: strings.ToLower(g.Config.Log.Level.String()), File: g.Config.File(),
+		Process: fmt.Sprintf("process %d on %s, started %s UTC", os.Getpid(), cmp.Or(host, "an unknown host"),
+			v.Began.UTC().Format(time.DateTime))}
 }

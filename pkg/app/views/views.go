@@ -20,6 +20,7 @@ import (
 	"belfry/pkg/app/part"
 	"belfry/pkg/app/plan"
 	"belfry/pkg/app/serving"
+	"belfry/pkg/binary"
 	"belfry/pkg/bus"
 	"belfry/pkg/bus/eventlog"
 	"belfry/pkg/errs"
@@ -43,6 +44,8 @@ type Views struct {
 	Filled   func() []walk.Status                      // the progress of filling arrays
 	Copies   func(ctx context.Context) []missed.CopyLag
 	Editor   console.ModelEditor
+
+	Thumbnails *binary.Thumbnails
 
 	measured measured
 	running  part.Background
@@ -108,9 +111,10 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 		return nil
 	}
 	v.measure(g.Relay, g.Config.Data)
-	o := &console.Options{Version: plan.Version(), Objects: consoleObjects(g), Uploads: v.measured.uploads,
+	o := &console.Options{Version: plan.Version(), Objects: v.consoleObjects(g), Uploads: v.measured.uploads,
 		Users:  consoleUsers(g),
 		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
+	o.Logs, o.Settings = v.System.logs(g), settings(g)
 	o.Account, o.Model = g.Config.PageLink("account"), consoleModel(g)
 	o.Model.Editing = v.editing(g)
 	o.Workers = v.measured.workers
@@ -132,14 +136,14 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 
 // consoleUsers returns the options of the view Users.
 func consoleUsers(g *serving.Generation) *console.Users {
-	return &console.Users{Accounts: g.Auth.Admin, Store: g.Config.Authentication.UserStore,
+	return &console.Users{Accounts: g.Auth.Admin, Keys: g.Auth.Keys, Store: g.Config.Authentication.UserStore,
 		Mails: g.Auth.EmailEnabled()}
 }
 
 // consoleObjects returns the options of the view Objects: the stores of the configuration, other than the internal
 // ones.
-func consoleObjects(g *serving.Generation) *console.Objects {
-	o := &console.Objects{Set: g.Set, Files: open.InOrder(g.Binaries),
+func (v *Views) consoleObjects(g *serving.Generation) *console.Objects {
+	o := &console.Objects{Set: g.Set, Files: open.InOrder(g.Binaries), Thumbnails: v.Thumbnails,
 		History: func(ctx context.Context, name, uuid string, before uint64, n int) ([]console.LogEvent, error) {
 			return changes(ctx, g.Bus, name, uuid, before, n)
 		}}

@@ -67,3 +67,13 @@ type Configured struct {
 	Method
 	Enabled bool
 }
+
+// TextsByID returns the texts for people, by the ids that they have in files of languages.
+func (m *Method) TextsByID() map[string]*string {
+	id := "method." + m.Name + "."
+	return map[string]*string{
+		id + "title": &m.Title, id + "add": &m.Add, id + "setup": &m.Setup, id + "setupCode": &m.SetupCode,
+		id + "setupAdd": &m.SetupAdd, id + "confirm": &m.Confirm, id + "answer": &m.Answer, id + "ask": &m.Ask,
+		id + "askAgain": &m.AskAgain, id + "hint": &m.Hint, id + "loginButton": &m.LoginButton,
+	}
+}

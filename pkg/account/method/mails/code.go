@@ -173,7 +173,7 @@ func (s *Method) ComposeLogin(ctx context.Context, mailbox record.Mailbox,
 	if login.Method == record.MethodLink {
 		data.Link, texts = s.Post.MailLink(mailbox.Address, code), s.Email.Login.LinkMail
 	}
-	m, err = s.Post.Render(texts, login.Mail, data)
+	m, err = s.Post.Render(texts.In(mailbox.Language), login.Mail, data)
 	return m, err == nil, err
 }
 

@@ -15,6 +15,7 @@ type Method struct {
 
 	DB     *record.Stores
 	Base   baseurl.URL
+	Name   string       // of the application, which apps show; "": the host of Base
 	Sealer *seal.Sealer // may be nil
 	Users  *users.Users
 }

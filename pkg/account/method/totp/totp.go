@@ -85,8 +85,12 @@ func (s *Method) Setup(ctx context.Context, me *sessions.Session) (method.Setup,
 	return method.Setup{Secret: key.Secret(), URI: key.URL(), PNG: picture.Bytes()}, nil
 }
 
-// issuer is shown by authenticator apps beside the account: the host of belfry.
+// issuer is shown by authenticator apps beside the account: the name of the application, or the host of belfry. A colon
+// would end it.
 func (s *Method) issuer() string {
+	if s.Name != "" {
+		return strings.ReplaceAll(s.Name, ":", " ")
+	}
 	u, err := url.Parse(s.Base.String())
 	if err != nil || u.Hostname() == "" {
 		return "belfry"

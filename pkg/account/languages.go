@@ -1,0 +1,30 @@
+package account
+
+import (
+	"belfry/pkg/account/method/about"
+	"belfry/pkg/texts"
+)
+
+// Languages returns the embedded languages, and those of the files of a folder; "" means no folder. The texts of methods
+// have the ids method.NAME.TEXT, for instance method.totp.answer.
+func Languages(folder string, more ...NewMethod) (*texts.Catalog, error) {
+	all := map[string]string{}
+	for _, m := range About(true, true, more...) {
+		for name, text := range m.TextsByID() {
+			if *text != "" {
+				all[name] = *text
+			}
+		}
+	}
+	return texts.Load(folder, all)
+}
+
+// In returns the description of a method in a language.
+func In(l *texts.Language, m about.Method) about.Method {
+	for id, text := range m.TextsByID() {
+		if *text != "" && l.Has(id) {
+			*text = l.Raw(id)
+		}
+	}
+	return m
+}

@@ -1,0 +1,68 @@
+package login
+
+import (
+	"encoding/base64"
+	"errors"
+	"unicode/utf8"
+
+	"belfry/pkg/account/flow/logins"
+	"belfry/pkg/account/once"
+	"belfry/pkg/account/post"
+	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
+	"belfry/pkg/httpkit"
+	"belfry/pkg/op"
+)
+
+// Forms of belfry's own pages name their page in the field _page. After a failure the browser is redirected to that page
+// with the reason, so that its user can correct the input. Forms of other websites are redirected to the page of
+// failures.
+
+// The cookie keeps the address that was entered, for the form: it must be in no URL, which logs and histories have.
+const (
+	formCookie    = sessionCookie + "-form"
+	formCookieTTL = 300 // seconds
+	maxKeptLogin  = 320 // bytes
+)
+
+// backTo returns the outcome of a form that failed: it leads back to the page of the form, or nowhere if the form is of
+// no page of belfry, or can't be corrected there.
+func (h *Handler) backTo(x *httpkit.Exchange, page, login, token string, err error) (o op.Outcome) {
+	target := map[string]string{"login": h.loginPage, "register": h.RegisterRedirect,
+		"recovery": h.RecoveryRedirect}[page]
+	if target == "" || once.Repeated(err) != nil || logins.Pending(err) != nil || errors.Is(err, post.ErrToken) ||
+		errors.Is(err, sessions.ErrDisabled) || errs.KindOf(err) == errs.Internal {
+		return o
+	}
+	o.Failed = target
+	if token != "" { // the page has both in its URL, as from the link of the mail
+		o.Failed = withQuery(target, "login", login, "token", token)
+		return o
+	}
+	h.cookies.keepLogin(x, login)
+	return o
+}
+
+// accountForm is the page of the account, which shows the failure at one of its forms.
+func (h *Handler) accountForm(name string) string { return withQuery(h.AccountRedirect, "form", name) }
+
+// keepLogin keeps an address for the form that is shown again.
+func (c cookies) keepLogin(x *httpkit.Exchange, login string) {
+	if login != "" && len(login) <= maxKeptLogin && utf8.ValidString(login) {
+		c.set(x, formCookie, base64.RawURLEncoding.EncodeToString([]byte(login)), formCookieTTL)
+	}
+}
+
+// TakeLogin returns the address that a form of the browser had when it failed, and removes its cookie; "" for none.
+func (s *Sessions) TakeLogin(x *httpkit.Exchange) string {
+	kept := s.cookies.value(x.Request, formCookie)
+	if kept == "" {
+		return ""
+	}
+	s.cookies.set(x, formCookie, "", -1)
+	login, err := base64.RawURLEncoding.DecodeString(kept)
+	if err != nil || len(login) > maxKeptLogin || !utf8.Valid(login) {
+		return ""
+	}
+	return string(login)
+}
