@@ -309,7 +309,7 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 		"/console/users", "/console/usersafter", "/console/usersq", "/console/userscols&q",
 		"/console/usersafter&cols&q", "/console/users/*", "/console/users/*sort", "/console/mails",
 		"/console/mails/*", "/console/system", "/console/system/charts", "/console/settings", "/console/logs",
-		"/console/mapzoom", "/console/api",
+		"/console/mapzoom", "/console/api", "/console/go", "/console/start",
 	} {
 		if _, seen := many[view]; !seen {
 			t.Errorf("%s was not opened", view)

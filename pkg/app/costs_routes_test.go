@@ -58,7 +58,8 @@ var costlyRows = []costlyRoutes{
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index}/preview
 		GET /console/objects/{store}/object/{uuid}/history/{sequence}
-		GET /console/schemas GET /console/second-factor GET /console/session GET /console/settings GET /console/step-up
+		GET /console/schemas GET /console/second-factor GET /console/session GET /console/settings GET /console/start
+		GET /console/step-up
 		GET /console/system GET /console/system/charts
 		GET /console/users GET /console/users/keys GET /console/users/new GET /console/users/{uuid}
 		GET /console/verify GET /console/workers
@@ -91,7 +92,7 @@ var costlyRows = []costlyRoutes{
 		POST /console/configuration/stores/{store}/remove POST /console/configuration/stores/{store}/remove-field
 		POST /console/model/{store}/test
 		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell
-		POST /console/objects/{store}/object/{uuid}/undelete POST /console/pins POST /console/theme
+		POST /console/objects/{store}/object/{uuid}/undelete POST /console/pins POST /console/start POST /console/theme
 		POST /console/objects/{store}/import/discard POST /console/objects/{store}/import/file
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}

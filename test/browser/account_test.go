@@ -426,7 +426,7 @@ func (a *account) testConsole(t *testing.T) {
 	a.shows(t, "No passkey was used")
 	call(t, a.fixture, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: a.authenticator, IsUserVerified: true})
 	a.press(t, "Use a passkey")
-	a.at(t, "/console/objects")
+	a.at(t, "/console/start")
 	a.loggedInBy(t, "password+passkey 2")
 	a.open(t, "/console/step-up?next=/console/users")
 	a.press(t, "Use a passkey")

@@ -103,7 +103,7 @@ func openProgram(t *testing.T, path string, more ...chromedp.ExecAllocatorOption
 		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 			chromedp.UserDataDir(t.TempDir()),
 			chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"),
-			chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(kit.Limit))
+			chromedp.WindowSize(int(wide.width), 900), chromedp.Flag("disable-gpu", true), chromedp.WSURLReadTimeout(kit.Limit))
 		options = append(options, more...)
 		if os.Getuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // Chromium refuses root otherwise
@@ -242,7 +242,7 @@ func (f *fixture) press(t *testing.T, text string) {
 	t.Helper()
 	f.run(t, chromedp.Click(chromedp.Search(
 		fmt.Sprintf(
-			`//main//*[self::button or self::a or self::summary][normalize-space()=%q] | //header//*[self::button or self::a][normalize-space()=%q] | //nav[@id="side"]//button[normalize-space()=%q]`, text, text, text)), chromedp.NodeVisible))
+			`//main//*[self::button or self::a or self::summary][normalize-space()=%q] | //header//*[self::button or self::a][normalize-space()=%q] | //nav[@id="side"]//*[self::button or self::a][not(self::a and ancestor::ul[@id="side-list"])][normalize-space()=%q]`, text, text, text)), chromedp.NodeVisible))
 }
 
 // text returns what a page shows.

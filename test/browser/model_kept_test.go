@@ -20,7 +20,7 @@ func (f *fixture) testTwoAdmins(t *testing.T) {
 	other.fill(t, "#login", "dora@example.com")
 	other.fill(t, "#password", password)
 	other.press(t, "Log in")
-	other.at(t, "/console/objects")
+	other.at(t, "/console/start")
 
 	f.open(t, dishesForms+"/edit/rules")
 	other.open(t, dishesForms+"/edit/computed")

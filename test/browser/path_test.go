@@ -50,6 +50,8 @@ authentication:
 			f.fill(t, "#login", "root@example.com")
 			f.fill(t, "#password", password)
 			f.press(t, "Make me the admin")
+			f.at(t, "/api/console/start")
+			f.press(t, "Dismiss")
 			f.at(t, "/api/console/objects")
 			f.request(t, "POST", "/books", `{"uuid":"emma","title":"Emma"}`, nil)
 			f.crawlConsole(t)

@@ -70,6 +70,8 @@ func (s *site) testFirstObject(t *testing.T) {
 	s.fill(t, "#login", address)
 	s.fill(t, "#password", password)
 	s.press(t, "Make me the admin")
+	s.at(t, "/console/start")
+	s.press(t, "Dismiss")
 	s.shows(t, "There is no store for your own objects yet.")
 	s.good(t, "console-empty")
 	s.press(t, "Create the first store")

@@ -188,7 +188,7 @@ func (f *fixture) testTheme(t *testing.T) {
 	}
 	f.open(t, "/console/objects/Store10")
 	scheme("light dark")
-	for _, c := range []struct{ name, scheme string }{{"Dark", "dark"}, {"Light", "light"}, {"System", "light dark"}} {
+	for _, c := range []struct{ name, scheme string }{{"Dark", "dark"}, {"Light", "light"}, {"Automatic", "light dark"}} {
 		f.press(t, c.name)
 		scheme(c.scheme)
 		f.at(t, "/console/objects/Store10")

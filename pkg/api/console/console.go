@@ -18,10 +18,11 @@ type Console struct {
 	own      *httpkit.Origins // those whose pages may change something: belfry's own
 	assets   assets
 	names    *namer
-	nav      []link // of the views
-	stores   []link // of the stores that the view Objects shows
-	finder   finder // nil without the view Users
-	newStore string // path of the form for another store; "" if it does not exist
+	nav      []link     // of the views
+	stores   []link     // of the stores that the view Objects shows
+	steps    *stepsView // nil: there is no page of first steps
+	finder   finder     // nil without the view Users
+	newStore string     // path of the form for another store; "" if it does not exist
 	version  string
 	account  string // see Options
 
@@ -144,10 +145,16 @@ func (c *Console) handle(r *httpkit.Router, viewName string, rt route) {
 	r.Handle(rt.method, Path+rt.path, h)
 }
 
-// start redirects to the first view.
+// start redirects to the first steps while some are left, and else to the first view.
 func (c *Console) start(r *request) error {
 	if len(c.nav) == 0 {
 		return r.Page("start", "Console", nil)
+	}
+	if c.steps != nil {
+		if left, err := c.steps.left(r); err != nil || left {
+			r.seeOther(Path + stepsPath)
+			return err
+		}
 	}
 	r.seeOther(c.nav[0].URL)
 	return nil

@@ -212,6 +212,7 @@ var help = map[string]string{
 	"users":      "guides/manage-users",
 	"mails":      "guides/log-in",
 	"system":     "guides/monitor",
+	"start":      "guides/console",
 	"settings":   "guides/configure",
 	"providers":  "guides/providers",
 	"limits":     "reference/limits",

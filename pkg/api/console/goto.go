@@ -91,7 +91,7 @@ func docsPlaces(query string) (all []destination) {
 	return all
 }
 
-// objectPlaces returns the user of an address, and the objects with a uuid. What can't be read in time is left out.
+// objectPlaces returns the user of an address, and the objects with a uuid. Stores that do not reply in time are left out.
 func (c *Console) objectPlaces(ctx context.Context, query string) (all []destination) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()

@@ -60,6 +60,9 @@ func (r *request) sidebar(help, theme string) *sidebar {
 	s := &sidebar{NewStore: c.newStore, Filter: len(c.stores) >= longList, Help: help, Theme: theme}
 	at := r.storeOfPath()
 	for _, l := range c.nav {
+		if l.view == stepsName && r.settledSteps().all() {
+			continue
+		}
 		l.Current = l.view == r.view && (l.view != "objects" || at == "")
 		switch l.group {
 		case storesGroup:

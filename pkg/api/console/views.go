@@ -50,6 +50,7 @@ func (c *Console) views(o Options) (all []view) {
 		c.system(o.System),
 		c.settings(o),
 		c.logs(o.Logs),
+		c.firstSteps(o),
 	}) {
 		if v.name != "" {
 			v.routes = append(v.routes, within[v.name]...)

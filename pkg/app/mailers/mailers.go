@@ -38,6 +38,7 @@ type mailerState struct {
 	since  time.Time // the first failure since it last worked; zero: it works, or nothing was sent yet
 	says   string    // the reason, without the server's reply, which can have addresses
 	warned time.Time
+	sent   bool // a mail, since the process started or the settings changed
 }
 
 // The results of sending a mail.
@@ -98,7 +99,7 @@ func (m *Mailers) note(name string, err error) {
 		if !s.since.IsZero() {
 			m.log.Info("the mailer works again", "mailer", name, "after", now.Sub(s.since).Round(time.Second))
 		}
-		s.since, s.says, s.warned = time.Time{}, "", time.Time{}
+		s.since, s.says, s.warned, s.sent = time.Time{}, "", time.Time{}, true
 	case about:
 		m.counts.WithLabelValues(name, mailFailed).Inc()
 		if s.since.IsZero() {
@@ -115,6 +116,14 @@ func (m *Mailers) note(name string, err error) {
 	default:
 		m.counts.WithLabelValues(name, mailDeferred).Inc()
 	}
+}
+
+// Sent reports whether a mailer has sent a mail since this process uses it with its present settings.
+func (m *Mailers) Sent(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.states[name]
+	return s != nil && s.sent
 }
 
 // Failing returns the time since when a mailer does not work, and the reason; "" if it works, or nothing was sent yet.

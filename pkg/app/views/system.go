@@ -232,6 +232,7 @@ func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 	case m.File != nil:
 		t.Server = m.File.Folder
 	}
+	t.Sent = func() bool { return v.Mailers.Sent(e.Mailer) }
 	t.Failing = func(ctx context.Context) string {
 		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
 			return mailers.Failure{Says: says, Since: since}.String()

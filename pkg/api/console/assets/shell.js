@@ -7,6 +7,7 @@ const notify = (text, undo) => {
   if (!template) return;
   document.querySelector('main > .notice')?.remove();
   const notice = template.content.firstElementChild.cloneNode(true);
+  notice.classList.add('late');
   const said = notice.querySelector('[role="status"]');
   if (undo) {
     const button = document.createElement('button');
