@@ -58,7 +58,8 @@ func foundUsers(ctx context.Context, b *bench, total int) (err error) {
 
 // person returns the name of a user; there are few first names, and many last ones.
 func person(i int) (first, last string) {
-	return word(uint64(i) % 997), word(uint64(i)*7919%4096) + word(uint64(i)/997%16) //nolint:gosec // a number of a user
+	n := uint64(i) //nolint:gosec // a number of a user
+	return word(n % 997), word(n*7919%4096) + word(n/997%16)
 }
 
 func fillUsers(g *grid, admin string) error {

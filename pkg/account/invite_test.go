@@ -53,7 +53,8 @@ func TestAnInvitedUserSetsTheFirstPassword(t *testing.T) {
 	_, err = w.Registration.FollowLink(t.Context(), eve, first.secret(), from)
 	w.wantKind(err, errs.Denied)
 	accept := func(token string) error {
-		return w.Recovery.Recover(t.Context(), passwords.Credentials{Login: eve, Password: password, Token: token}, from)
+		return w.Recovery.Recover(t.Context(), passwords.Credentials{Login: eve, Password: password, Token: token},
+			from)
 	}
 	w.wantKind(accept(first.secret()), errs.Denied)
 	if a := w.account(uuid); a.Invitation == nil || !a.Invitation.Expired {

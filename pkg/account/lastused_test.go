@@ -8,7 +8,7 @@ import (
 // lastUsed returns when an ident was last used, once what happens in the background has ended.
 func (w *fixture) lastUsed(ident string) time.Time {
 	w.Helper()
-	w.Service.Close()
+	w.Close()
 	stored, err := w.Admin.DB.Idents.Read(w.Context(), ident)
 	w.must(err)
 	return stored.LastUsed

@@ -58,10 +58,10 @@ func (q ByKey) query() driver.Query {
 		Limit: q.Limit}
 }
 
-// ListByKey returns a page of a KeyIndex, for belfry itself: it checks no rights. The index may lag, so an object may no
-// longer have the key. Unavailable while the index is being built.
-func (s *Store) ListByKey(ctx context.Context, q ByKey) (p KeyPage, err error) {
-	if err := s.keyed(ctx, q.Index); err != nil {
+// ListByKey returns a page of a KeyIndex, for belfry itself: it checks no rights. The index may lag, so an object may
+// no longer have the key. Unavailable while the index is being built.
+func ListByKey(ctx context.Context, s *Store, q ByKey) (p KeyPage, err error) {
+	if err := keyed(ctx, s, q.Index); err != nil {
 		return KeyPage{}, err
 	}
 	page, err := s.core.driver.Query(ctx, q.query())
@@ -72,11 +72,11 @@ func (s *Store) ListByKey(ctx context.Context, q ByKey) (p KeyPage, err error) {
 	for _, r := range page.Records {
 		p.Objects = append(p.Objects, toStored(r))
 	}
-	return p, s.keyed(ctx, q.Index)
+	return p, keyed(ctx, s, q.Index)
 }
 
 // CountByKey returns how many objects a KeyIndex has, at most limit. Without a backend that counts keys it is limit.
-func (s *Store) CountByKey(ctx context.Context, q ByKey, limit int) (int, error) {
+func CountByKey(ctx context.Context, s *Store, q ByKey, limit int) (int, error) {
 	counter, ok := s.core.driver.(driver.KeyCounter)
 	if !ok {
 		return limit, nil
@@ -89,7 +89,7 @@ func (s *Store) CountByKey(ctx context.Context, q ByKey, limit int) (int, error)
 }
 
 // keyed returns Unavailable while a KeyIndex is being built.
-func (s *Store) keyed(ctx context.Context, name string) error {
+func keyed(ctx context.Context, s *Store, name string) error {
 	known, err := s.opened.state.recent(ctx)
 	if err != nil {
 		return err

@@ -61,7 +61,8 @@ func TestObjectsAreListedByComputedKeys(t *testing.T) {
 			}
 			wantKeyed(t, s, "words-1", "noise", "a b")
 			wantKeyed(t, s, "words-1", "whale", "")
-			if _, err := s.ListByKey(t.Context(), store.ByKey{Index: "other", Limit: 1}); errs.KindOf(err) != errs.Internal {
+			_, err = store.ListByKey(t.Context(), s, store.ByKey{Index: "other", Limit: 1})
+			if errs.KindOf(err) != errs.Internal {
 				t.Errorf("an index that the store lacks: %v", err)
 			}
 
@@ -72,7 +73,7 @@ func TestObjectsAreListedByComputedKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := store.ByKey{Index: "words-2", Equal: [][]byte{[]byte("noise")}, Limit: 5}
-			if _, err := next.ListByKey(t.Context(), q); !errors.Is(err, errs.Unavailable) {
+			if _, err := store.ListByKey(t.Context(), next, q); !errors.Is(err, errs.Unavailable) {
 				t.Errorf("while the index is being built: %v", err)
 			}
 			builds, err := next.Indexes().Building(t.Context())
@@ -93,12 +94,12 @@ func wantKeyed(t *testing.T, s *store.Store, index, word, want string) {
 	t.Helper()
 	var got []string
 	q := store.ByKey{Index: index, Equal: [][]byte{[]byte(word)}, Limit: 1}
-	n, err := s.CountByKey(t.Context(), q, 100)
+	n, err := store.CountByKey(t.Context(), s, q, 100)
 	if _, counts := s.Driver().(driver.KeyCounter); err != nil || counts && n != len(strings.Fields(want)) {
 		t.Errorf("%s: counted %d, %v; want %q", word, n, err, want)
 	}
 	for {
-		page, err := s.ListByKey(t.Context(), q)
+		page, err := store.ListByKey(t.Context(), s, q)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,11 +41,13 @@ var ErrTooShort = errors.New("nothing in the query is long enough")
 
 // Search returns a page of the users in whose names and addresses all words of a query are. Those that an address finds
 // come first, in the order of the addresses, and then those that a name finds. next is where the next page begins; ""
-// after the last one. A page may be short, or empty, and have a next one. Errors: Invalid, with ErrTooShort for words of one character.
+// after the last one. A page may be short, or empty, and have a next one. Errors: Invalid, with ErrTooShort for words
+// of one character.
 func (s *Admin) Search(ctx context.Context, query, after string, limit int) (page []Account, next string, err error) {
 	ctx = record.AsService(ctx, "")
 	if len(query) > maxQuery {
-		return nil, "", errs.New(errs.Invalid, "q: has more than %d bytes; write a part of a name or an address", maxQuery)
+		return nil, "", errs.New(errs.Invalid, "q: has more than %d bytes: write a part of a name or of an address",
+			maxQuery)
 	}
 	words := strings.Fields(record.Folded(query))
 	words = words[:min(len(words), maxWords)]
@@ -125,7 +127,7 @@ func (s *Admin) begin(ctx context.Context, words []string, after string) (at pla
 	return at, nil
 }
 
-// choices returns the parts of words by which a search can begin: those that are found anywhere, or else the beginnings.
+// choices returns the parts of words by which a search can begin: those that are found anywhere, or else beginnings.
 func choices(words []string) (all []place) {
 	var beginnings []place
 	for _, word := range words {
@@ -146,11 +148,11 @@ func choices(words []string) (all []place) {
 // having returns how many records have a part, at most limit.
 func (s *Admin) having(ctx context.Context, part string, limit int) (int, error) {
 	key := [][]byte{[]byte(part)}
-	idents, err := s.DB.Idents.Store.CountByKey(ctx, store.ByKey{Index: record.IdentFinder, Equal: key}, limit)
+	idents, err := store.CountByKey(ctx, s.DB.Idents.Store, store.ByKey{Index: record.IdentFinder, Equal: key}, limit)
 	if err != nil || idents >= limit {
 		return limit, err
 	}
-	users, err := s.DB.Users.Store.CountByKey(ctx, store.ByKey{Index: s.DB.Finder.Index().Name, Equal: key},
+	users, err := store.CountByKey(ctx, s.DB.Users.Store, store.ByKey{Index: s.DB.Finder.Index().Name, Equal: key},
 		limit-idents)
 	return idents + users, err
 }
@@ -160,9 +162,9 @@ func (s *Admin) candidates(ctx context.Context, at place, limit int) (store.KeyP
 	q := store.ByKey{Index: record.IdentFinder, Equal: [][]byte{[]byte(at.Part)}, After: at.After, Limit: limit}
 	if at.Users {
 		q.Index = s.DB.Finder.Index().Name
-		return s.DB.Users.Store.ListByKey(ctx, q)
+		return store.ListByKey(ctx, s.DB.Users.Store, q)
 	}
-	return s.DB.Idents.Store.ListByKey(ctx, q)
+	return store.ListByKey(ctx, s.DB.Idents.Store, q)
 }
 
 // judge returns the users of records in whose texts all words are, nil for others, and how many users it has read. A

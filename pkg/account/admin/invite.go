@@ -17,8 +17,8 @@ type Invitation struct {
 	Expired bool   `json:"expired"`
 }
 
-// Invite requests the mail with which a new user sets the first password, or requests it again. Nobody can log in as the
-// user before that: there is no password, and the link of the mail is the only proof of the address. It returns the
+// Invite requests the mail with which a new user sets the first password, or requests it again. Nobody can log in as
+// the user before that: there is no password, and the link of the mail is the only proof of the address. It returns the
 // address. Errors: those of SendRecovery; Conflict for a user who has a password, or has logged in.
 func (s *Admin) Invite(ctx context.Context, uuid string) (string, error) {
 	user, err := s.DB.Users.Read(record.AsService(ctx, ""), uuid)
@@ -30,7 +30,8 @@ func (s *Admin) Invite(ctx context.Context, uuid string) (string, error) {
 		return "", err
 	}
 	if user.Password != "" || slices.ContainsFunc(idents, func(i record.Ident) bool { return !i.LastUsed.IsZero() }) {
-		return "", errs.New(errs.Conflict, "the user has a password, or has logged in: send a mail to set a new password")
+		return "", errs.New(errs.Conflict,
+			"the user has a password, or has logged in: send a mail to set a new password")
 	}
 	if len(idents) != 1 || !idents[0].IsAddress() {
 		return s.SendRecovery(ctx, uuid, "") // it returns why no mail can be sent

@@ -40,7 +40,7 @@ func (s *Keys) All(ctx context.Context, order Order, after []byte, limit int) (p
 	default:
 		return nil, nil, errs.New(errs.Invalid, "sort: expected %s, %s or %s", ByUse, ByRecent, ByExpiry)
 	}
-	found, err := s.DB.Sessions.Store.ListByKey(ctx, q)
+	found, err := store.ListByKey(ctx, s.DB.Sessions.Store, q)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -171,8 +171,8 @@ func Anywhere(part string) bool {
 	return len(letters) >= 3 || dense(letters[0])
 }
 
-// PartsOf returns the parts by which a word of a search is found, of three characters if it has as many; none: it is too
-// short to be found.
+// PartsOf returns the parts by which a word of a search is found, of three characters if it has as many; none: it is
+// too short to be found.
 func PartsOf(word string) []string {
 	parts := Parts([]string{word})
 	longest := 0

@@ -63,10 +63,12 @@ func TestTextsOfUsersAndIdents(t *testing.T) {
 		t.Errorf("of a user: %s", text)
 	}
 	for body, want := range map[string]string{
-		`{"type":"email","_id":"ada@example.com","profile":{"email":"ada@example.com"}}`:                            "ada@example.com",
-		`{"type":"email","_id":"a@xn--mller-kva.de"}`:                                                               "a@müller.de a@xn--mller-kva.de",
-		`{"type":"github","_id":"42","profile":{"id":42,"login":"ada","name":"Ada L","email":"a@b.org","bio":"x"}}`: "ada Ada L a@b.org",
-		`{"type":"passkey","_id":"abcdef"}`:                                                                         "",
+		`{"type":"email","_id":"ada@example.com","profile":{"email":"ada@example.com"}}`: "ada@example.com",
+		`{"type":"email","_id":"a@xn--mller-kva.de"}`:                                    "a@müller.de a@xn--mller-kva.de",
+
+		`{"type":"github","profile":{"id":42,"login":"ada","name":"Ada L","email":"a@b.org","bio":"x"}}`: "ada Ada L a@b.org",
+
+		`{"type":"passkey","_id":"abcdef"}`: "",
 	} {
 		if text := strings.Join(record.IdentTexts([]byte(body)), " "); text != want {
 			t.Errorf("%s: %s, want %s", body, text, want)

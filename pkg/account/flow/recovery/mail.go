@@ -8,8 +8,8 @@ import (
 	"belfry/pkg/mail"
 )
 
-// Composer makes the mails of recoveries. The link in the mail of an invited user who has not logged in yet is valid for
-// as long as that of a registration: nobody waits for it.
+// Composer makes the mails of recoveries. The link in the mail of an invited user who has not logged in yet is valid
+// for as long as that of a registration: nobody waits for it.
 func (s *Flow) Composer() post.Composer {
 	e := s.Post.Email
 	recovers := s.Post.WithToken(e.Recovery, e.RecoveryTTL, s.BindRecovery)
