@@ -52,6 +52,8 @@ import (
 type Options struct {
 	Users, Idents, Sessions, Tokens *store.Store
 
+	Finder record.UserFinder // whose index Users has, as Idents has record.IdentIndex
+
 	// BaseURL is the URL at which clients reach belfry, without a slash at the end.
 	BaseURL string
 
@@ -148,7 +150,7 @@ func New(o Options) *Service {
 		now = time.Now
 	}
 	s := &Service{
-		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, now), base: baseurl.Parse(o.BaseURL),
+		db: record.Open(o.Users, o.Idents, o.Sessions, o.Tokens, o.Finder, now), base: baseurl.Parse(o.BaseURL),
 		pending: &sync.WaitGroup{}, email: copyOf(o.Email), name: o.Name, Languages: o.Languages,
 	}
 	hasher, slots, guesses := passwords.NewHasher(cmp.Or(o.Hash, passwords.DefaultHashParams()), o.Hashes),
@@ -272,7 +274,7 @@ func (s *Service) composeMails() {
 	}
 	s.Post.ComposeBy(s.Post.WithToken(e.Validation, e.TokenTTL, nil), record.PurposeValidate)
 	s.Post.ComposeBy(s.Post.WithoutToken(e.Taken), record.PurposeTaken)
-	s.Post.ComposeBy(s.Post.WithToken(e.Recovery, e.RecoveryTTL, s.Recovery.BindRecovery), record.PurposeRecover)
+	s.Post.ComposeBy(s.Recovery.Composer(), record.PurposeRecover)
 	s.Post.ComposeBy(s.Post.WithToken(e.Change, e.TokenTTL, post.BindChange), record.PurposeChange)
 	s.Post.ComposeBy(s.Post.WithToken(e.Undo, s.Post.UndoTTL(), post.BindChange), record.PurposeUndo)
 	s.Post.ComposeBy(s.Mails.ComposeLogin, record.PurposeCode, record.PurposeLink, record.PurposeNone)

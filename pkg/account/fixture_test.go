@@ -103,9 +103,10 @@ func (w *fixture) newService() (*account.Service, *store.Set) {
 	for _, o := range []store.Options{
 		{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"},
 			Arrays: []string{"idents"}, Schema: schema{}, Policy: w.rules,
-			Indexes: []query.Index{{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}}}},
-		{Name: "Idents", Maps: mappings[:1]},
-		{Name: "Sessions", Maps: mappings[1:],
+			Indexes:    []query.Index{{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}}},
+			KeyIndexes: []store.KeyIndex{w.opts.Finder.Index()}},
+		{Name: "Idents", Maps: mappings[:1], KeyIndexes: []store.KeyIndex{record.IdentIndex()}},
+		{Name: "Sessions", Maps: mappings[1:], KeyIndexes: record.SessionIndexes(),
 			Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},
 		{Name: "Tokens", Indexes: []query.Index{{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}}}},
 	} {

@@ -49,7 +49,8 @@ func TestRegisterCreatesUserIdentAndSession(t *testing.T) {
 	ident := w.record("Idents", "ada@example.com_email")
 	delete(ident, "created")
 	delete(ident, "updated")
-	want := `{"uuid":"ada@example.com_email","_id":"ada@example.com","_proven":false,"profile":{"email":"ada@example.com"},"type":"email","user":"` + in.User.UUID + `","validated":false}`
+	want := `{"uuid":"ada@example.com_email","_id":"ada@example.com","_proven":false,` +
+		`"lastUsed":"2030-01-02T03:04:05.000000Z","profile":{"email":"ada@example.com"},"type":"email","user":"` + in.User.UUID + `","validated":false}`
 	if got := string(ident.Encode()); got != want {
 		t.Errorf("the ident is %s, want %s", got, want)
 	}

@@ -256,7 +256,8 @@ func (c *population) crawl() map[string]int64 {
 		"/console/objects/Items/object/one/history",
 		"/console/objects/Items?filter=year+%3D%3D+1887&sort=-n",
 		"/console/objects/Items?field=year&op=%3D%3D&value=1887&cols=n&cols=title",
-		"/console/users?q=reader7%40example.com", "/console/users/" + c.user, "/console/system/charts", "/console",
+		"/console/users?q=reader7%40example.com", "/console/users?q=reader&cols=none",
+		"/console/users/keys?sort=recent", "/console/users/" + c.user, "/console/system/charts", "/console",
 	}
 	for ; len(queue) > 0; queue = queue[1:] {
 		path := queue[0]
@@ -305,7 +306,8 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 		"/console/configuration/settings/providers/email", "/console/configuration/limits",
 		"/console/configuration/changes", "/console/live", "/console/workers", "/console/workers/*",
 		"/console/letters", "/console/verify", "/console/schemas", "/console/objects/Children/object/*",
-		"/console/users", "/console/usersafter", "/console/usersq", "/console/users/*", "/console/mails",
+		"/console/users", "/console/usersafter", "/console/usersq", "/console/userscols&q",
+		"/console/usersafter&cols&q", "/console/users/*", "/console/users/*sort", "/console/mails",
 		"/console/mails/*", "/console/system", "/console/system/charts", "/console/settings", "/console/logs",
 		"/console/mapzoom", "/console/api",
 	} {

@@ -58,8 +58,10 @@ var costlyRows = []costlyRoutes{
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index} GET /console/objects/{store}/object/{uuid}/history
 		GET /console/objects/{store}/object/{uuid}/files/{property}/{index}/preview
 		GET /console/objects/{store}/object/{uuid}/history/{sequence}
-		GET /console/schemas GET /console/second-factor GET /console/session GET /console/settings GET /console/step-up GET /console/system GET /console/system/charts
-		GET /console/users GET /console/users/new GET /console/users/{uuid} GET /console/verify GET /console/workers
+		GET /console/schemas GET /console/second-factor GET /console/session GET /console/settings GET /console/step-up
+		GET /console/system GET /console/system/charts
+		GET /console/users GET /console/users/keys GET /console/users/new GET /console/users/{uuid}
+		GET /console/verify GET /console/workers
 		GET /console/workers/{name}`},
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
 		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}`},
@@ -99,6 +101,7 @@ var costlyRows = []costlyRoutes{
 		POST /console/second-factor/passkey POST /console/settings/mail POST /console/step-up POST /console/step-up/code POST /console/step-up/passkey
 		POST /console/users POST /console/users/{uuid}/admin POST /console/users/{uuid}/changes POST /console/users/{uuid}/deletion
 		POST /console/users/{uuid}/disabled POST /console/users/{uuid}/factors POST /console/users/{uuid}/idents/{ident}
+		POST /console/users/{uuid}/invitation
 		POST /console/users/{uuid}/keys POST /console/users/{uuid}/keys/{id} POST /console/users/{uuid}/recovery
 		POST /console/users/{uuid}/sessions POST /console/users/{uuid}/sessions/{id} POST /console/workers/{name}/reset`},
 	// What they begin, or wake, is measured with them.

@@ -14,8 +14,9 @@ import (
 
 // indexing computes the keys by which objects are indexed.
 type indexing struct {
-	mapped   []string // the distinct keys of mappings
-	binaries bool     // objects are indexed by the binaries they hold
+	mapped   []string   // the distinct keys of mappings
+	binaries bool       // objects are indexed by the binaries they hold
+	own      []KeyIndex // of belfry's services
 
 	// Those that Open made, also those that this configuration does not use: another one, of now or of later, uses
 	// them, and relies on them to have every object.
@@ -23,7 +24,7 @@ type indexing struct {
 }
 
 func newIndexing(o *Options, lists []query.Index) *indexing {
-	x := &indexing{binaries: o.IndexBinaries, lists: lists}
+	x := &indexing{binaries: o.IndexBinaries, own: o.KeyIndexes, lists: lists}
 	for _, m := range o.Maps {
 		if !slices.Contains(x.mapped, m.Key) {
 			x.mapped = append(x.mapped, m.Key)
@@ -70,6 +71,9 @@ func (x *indexing) spec(o *Options) driver.Spec {
 	if x.binaries {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: binaryIndex, Parts: 2, Multi: true})
 	}
+	for _, i := range x.own {
+		spec.Indexes = append(spec.Indexes, i.spec())
+	}
 	for _, i := range x.lists {
 		spec.Indexes = append(spec.Indexes, driver.Index{Name: i.Name, Parts: len(i.Fields), Multi: i.HasElements()})
 	}
@@ -107,6 +111,9 @@ func (x *indexing) keys(body []byte) []driver.Key {
 	}
 	if x.binaries {
 		keys = append(keys, binaryKeys(body)...)
+	}
+	for _, i := range x.own {
+		keys = append(keys, i.keys(body)...)
 	}
 	return append(keys, query.Keys(x.lists, body)...)
 }

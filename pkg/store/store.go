@@ -108,6 +108,7 @@ type Options struct {
 	Binaries      []string         // properties that hold nothing but records of binaries
 	IndexBinaries bool             // objects are indexed by the binaries they hold
 	Indexes       []query.Index    // for listing
+	KeyIndexes    []KeyIndex       // of belfry's own services
 	Unindexed     bool             // for development: a list without an index reads all of up to 10,000 objects
 	Search        []string         // fields whose text lists search by words
 	Searcher      Searcher         // of Search; nil: none
@@ -327,6 +328,7 @@ func (s *Store) Reconfigured(ctx context.Context, backend driver.Backend, o Opti
 	now.Arrays, now.Binaries, now.Indexes, now.Unindexed = o.Arrays, o.Binaries, query.Prepare(o.Indexes), o.Unindexed
 	now.Maps, now.Computed, now.Search, now.Searcher = o.Maps, o.Computed, o.Search, o.Searcher
 	now.Unique, now.CompleteClaims, now.IndexBinaries = o.Unique, o.CompleteClaims, o.IndexBinaries
+	now.KeyIndexes = o.KeyIndexes
 	now.Interceptor, now.InterceptsGet, now.BeforeDelete = o.Interceptor, o.InterceptsGet, o.BeforeDelete
 	now.SeenByRules = o.SeenByRules
 

@@ -29,8 +29,11 @@ type Account struct {
 
 	User json.RawMessage `json:"user"` // without the fields that never leave the server
 
+	// nil in a page of Accounts
+	Idents     []IdentInfo `json:"idents,omitempty"`
+	Invitation *Invitation `json:"invitation,omitempty"`
+
 	// Only of a single user; nil in a list.
-	Idents   []IdentInfo         `json:"idents,omitempty"`
 	Factors  *enrollment.Factors `json:"secondFactors,omitempty"`
 	Sessions []sessions.Info     `json:"sessions,omitempty"`
 	Keys     []keys.Info         `json:"keys,omitempty"`
@@ -81,18 +84,11 @@ func (s *Admin) AccountDetails(ctx context.Context, stored store.Stored) (Accoun
 		return Account{}, err
 	}
 	a := s.accountOf(ctx, user, seen)
-	for ident, err := range s.DB.Idents.Owned(record.AsService(ctx, ""), user.UUID) {
-		if err != nil {
-			return a, err
-		}
-		i := IdentInfo{UUID: ident.UUID, Type: ident.Type, Validated: ident.Validated,
-			LastUsed: record.TimeText(ident.LastUsed), FailedLogins: ident.Failures.Count}
-		if links.IsPasskey(ident) {
-			i.Name, i.CloneSuspected = ident.Name, ident.CloneSuspected
-		}
-		a.Idents = append(a.Idents, i)
+	idents, err := s.identsOf(record.AsService(ctx, ""), user.UUID)
+	if err != nil {
+		return a, err
 	}
-	slices.SortFunc(a.Idents, func(x, y IdentInfo) int { return strings.Compare(x.UUID, y.UUID) })
+	a.Idents, a.Invitation = infosOf(idents), s.invitationOf(user, idents)
 	second := s.Enrollment.FactorsInfo(ctx, user, seen)
 	a.Factors = &second
 	if a.Sessions, err = s.Sessions.ListOf(ctx, user, ""); err != nil {
@@ -100,6 +96,31 @@ func (s *Admin) AccountDetails(ctx context.Context, stored store.Stored) (Accoun
 	}
 	a.Keys, err = s.Keys.ListOf(ctx, user)
 	return a, err
+}
+
+// identsOf returns the idents of a user, sorted.
+func (s *Admin) identsOf(ctx context.Context, user string) (all []record.Ident, err error) {
+	for ident, err := range s.DB.Idents.Owned(ctx, user) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ident)
+	}
+	slices.SortFunc(all, func(x, y record.Ident) int { return strings.Compare(x.UUID, y.UUID) })
+	return all, nil
+}
+
+// infosOf returns idents as admins see them.
+func infosOf(idents []record.Ident) (all []IdentInfo) {
+	for _, ident := range idents {
+		i := IdentInfo{UUID: ident.UUID, Type: ident.Type, Validated: ident.Validated,
+			LastUsed: record.TimeText(ident.LastUsed), FailedLogins: ident.Failures.Count}
+		if links.IsPasskey(ident) {
+			i.Name, i.CloneSuspected = ident.Name, ident.CloneSuspected
+		}
+		all = append(all, i)
+	}
+	return all
 }
 
 // Accounts returns a page of users in the order of their uuids, and the start of the next page; nil after the last.

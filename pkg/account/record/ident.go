@@ -30,6 +30,7 @@ type Ident struct {
 
 	Failures Failures  `record:"_failedLogins" left:"is set, is set, is set, is set"`
 	LastUsed time.Time `record:"lastUsed" left:"stays, stays, stays, stays"`
+	Invited  time.Time `record:"_invited" left:"stays, stays, stays, stays"` // when an admin last did, by mail
 
 	// Of a provider that keeps tokens.
 	Tokens string `record:"_tokens" left:"stays, ends, undoes, stays"` // sealed for the ident
@@ -67,6 +68,11 @@ func (i Ident) ProvenSince() string {
 		return ""
 	}
 	return cmp.Or(i.ProvenAt, i.Created)
+}
+
+// AwaitsFirst reports whether the user of an ident was invited, and has neither set a password nor logged in with it.
+func (i Ident) AwaitsFirst(user User) bool {
+	return !i.Invited.IsZero() && i.LastUsed.IsZero() && user.Password == ""
 }
 
 // IsAddress reports whether an ident is an e-mail address.

@@ -27,16 +27,18 @@ type Stores struct {
 	Devices   Table[Devices, *Devices]
 	Exports   Table[Exports, *Exports]
 
+	Finder UserFinder
+
 	Now func() time.Time
 }
 
 // Open returns the stores of accounts.
-func Open(users, idents, sessions, tokens *store.Store, now func() time.Time) *Stores {
+func Open(users, idents, sessions, tokens *store.Store, finder UserFinder, now func() time.Time) *Stores {
 	return &Stores{
 		Users: newTable[User](users), Idents: newTable[Ident](idents), Sessions: newTable[Session](sessions),
 		Tokens: newTable[Token](tokens), Mailboxes: newTable[Mailbox](tokens), Tries: newTable[Tries](tokens),
 		Devices: newTable[Devices](tokens), Exports: newTable[Exports](tokens),
-		Now: now,
+		Finder: finder, Now: now,
 	}
 }
 

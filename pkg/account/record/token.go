@@ -23,7 +23,8 @@ type Token struct {
 	Application *Application `record:"_application" left:"ends, ends, ends, ends"`
 
 	// Of a login that waits for its second factor.
-	Tries int `record:"_tries" left:"ends, ends, ends, ends"`
+	Ident string `record:"_ident" left:"ends, ends, ends, ends"` // with which it began, if it is an address
+	Tries int    `record:"_tries" left:"ends, ends, ends, ends"`
 	// since when answers are being verified
 	InFlight map[string]string `record:"_inFlight" left:"ends, ends, ends, ends"`
 

@@ -47,7 +47,7 @@ func (s *Users) CreateAs(ctx context.Context, creating func(uuid string) context
 // that user's uuid. It is not the proposed one if an interrupted registration
 // left an ident.
 func (s *Users) claimIdent(ctx context.Context, id Identity, proposed string) (uuid string, err error) {
-	ident := id.NewIdent()
+	ident := s.identOf(id)
 	ident.User = proposed
 	for range record.Attempts {
 		_, err := s.DB.Idents.Create(ctx, id.UUID(), ident)
@@ -74,6 +74,15 @@ func (s *Users) claimIdent(ctx context.Context, id Identity, proposed string) (u
 	return "", record.ErrContention()
 }
 
+// identOf returns the ident of a new user.
+func (s *Users) identOf(id Identity) record.Ident {
+	ident := id.NewIdent()
+	if id.Used {
+		ident.LastUsed = s.DB.Now()
+	}
+	return ident
+}
+
 // adoptIdent takes over an ident whose user does not exist. The ident of a
 // deleted user is deleted instead, and "" means that the claim must be retried.
 func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident) (uuid string, err error) {
@@ -85,7 +94,8 @@ func (s *Users) adoptIdent(ctx context.Context, id Identity, there record.Ident)
 		return "", record.IgnoreStale(s.DB.Idents.Store.Delete(ctx, there.UUID, there.Revision))
 	}
 	_, err = s.DB.Idents.ChangeAt(ctx, there.Meta, func(i *record.Ident) error {
-		adopted := id.NewIdent()
+		adopted := s.identOf(id)
+		i.LastUsed = adopted.LastUsed
 		i.Validated, i.Proven, i.Profile = adopted.Validated, adopted.Proven, id.Merged(i.Profile).Encode()
 		id.setTokens(i)
 		return nil
@@ -101,6 +111,7 @@ type Identity struct {
 	record.Identity
 	Keep func(*record.Ident) // sets the tokens of the provider in its ident; nil without tokens
 	Must bool                // the login fails if its ident was not written
+	Used bool                // its user logs in with it now
 
 	// Further fields of a linked identity.
 	Passkey *record.Credential

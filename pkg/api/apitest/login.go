@@ -11,6 +11,7 @@ import (
 	"belfry/pkg/account"
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/post"
+	"belfry/pkg/account/record"
 	"belfry/pkg/api"
 	"belfry/pkg/api/login"
 	"belfry/pkg/mail"
@@ -79,9 +80,10 @@ func startLogin(t *testing.T, backend driver.Backend, change []any) *Front {
 		opts store.Options
 	}{
 		{&o.Users, store.Options{Name: "Users", Private: []string{"password"}, Reserved: []string{"admin", "disabled"},
-			Arrays: []string{"idents"}}},
-		{&o.Idents, store.Options{Name: "Idents", Maps: users[:1]}},
-		{&o.Sessions, store.Options{Name: "Sessions", Maps: users[1:], Indexes: expires}},
+			Arrays: []string{"idents"}, KeyIndexes: []store.KeyIndex{o.Finder.Index()}}},
+		{&o.Idents, store.Options{Name: "Idents", Maps: users[:1], KeyIndexes: []store.KeyIndex{record.IdentIndex()}}},
+		{&o.Sessions, store.Options{Name: "Sessions", Maps: users[1:], Indexes: expires,
+			KeyIndexes: record.SessionIndexes()}},
 		{&o.Tokens, store.Options{Name: "Tokens", Indexes: expires}},
 	} {
 		opened, err := store.Open(t.Context(), backend, s.opts)

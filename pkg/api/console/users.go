@@ -3,29 +3,32 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"strings"
 
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/keys"
-	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
-	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
 
 // Users are the options of the view Users.
 type Users struct {
 	Accounts Accounts
+	Keys     AllKeys
 	Store    string // the name of the user store
 	Mails    bool   // mails can be sent to users
 }
 
+// AllKeys lists the API keys of all users. *keys.Keys does.
+type AllKeys interface {
+	All(ctx context.Context, order keys.Order, after []byte, limit int) (page []keys.OfUser, next []byte, err error)
+}
+
 // Accounts manages users on behalf of the caller in the context. *admin.Admin does.
 type Accounts interface {
-	Accounts(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
+	List(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
+	Search(ctx context.Context, query, after string, limit int) (page []admin.Account, next string, err error)
 	FindUser(ctx context.Context, who string) (store.Stored, error)
 	AccountDetails(ctx context.Context, user store.Stored) (admin.Account, error)
 	CreateUser(ctx context.Context, u admin.NewUser) (store.Stored, error)
@@ -34,6 +37,7 @@ type Accounts interface {
 	EndSessions(ctx context.Context, uuid string) (store.Stored, error)
 	EndSession(ctx context.Context, user, id string) error
 	SendRecovery(ctx context.Context, uuid, address string) (string, error)
+	Invite(ctx context.Context, uuid string) (string, error)
 	IssueKey(ctx context.Context, user store.Stored, k keys.New) (keys.Info, string, error)
 	EndKey(ctx context.Context, user, id string) error
 	ResetFactors(ctx context.Context, uuid string) (store.Stored, error)
@@ -42,11 +46,9 @@ type Accounts interface {
 	KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error)
 }
 
-var _ Accounts = (*admin.Admin)(nil)
-
-const (
-	usersPage = 50  // users of a page
-	maxName   = 100 // bytes of a name that is shown
+var (
+	_ Accounts = (*admin.Admin)(nil)
+	_ AllKeys  = (*keys.Keys)(nil)
 )
 
 type usersView struct {
@@ -62,106 +64,18 @@ func (c *Console) users(o *Users) view {
 	const one = "/users/:" + httpkit.UUIDParam
 	return view{name: "users", title: "Users", group: dataGroup, routes: []route{
 		get("/users", v.list), post("/users", v.create),
-		get("/users/new", v.newForm),
+		get("/users/new", v.newForm), get("/users/keys", v.listKeys),
 		get(one, v.show),
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),
 		post(one+"/sessions", v.act(v.Accounts.EndSessions, "All sessions and API keys of the user have ended.")),
 		post(one+"/sessions/:id", v.actOn("id", v.Accounts.EndSession, "The session has ended.")),
-		post(one+"/recovery", v.sendRecovery), post(one+"/idents/:ident", v.unlink),
+		post(one+"/recovery", v.sendRecovery), post(one+"/invitation", v.invite), post(one+"/idents/:ident", v.unlink),
 		post(one+"/factors", v.resetFactors),
 		post(one+"/deletion", v.act(v.Accounts.UndoDeletionFor, "The account is kept.")),
 		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can no longer be undone.")),
 		post(one+"/keys", v.createKey),
-		post(one+"/keys/:id", v.actOn("id", v.Accounts.EndKey, "The API key is revoked.")),
+		post(one+"/keys/:id", v.endKey),
 	}}
-}
-
-// userRow is a row of the list.
-type userRow struct {
-	admin.Account
-	Name, Created string
-	Logins        []string // idents, as the user's array has them
-}
-
-type userList struct {
-	Query, Problem string
-	Rows           []userRow
-	Next           string // the cursor of the next page; "" for none
-	First          bool   // this is the first page
-}
-
-// list shows a page of users, or redirects to the user that the query names.
-func (v *usersView) list(r *request) error {
-	ctx, err := r.Call()
-	if err != nil {
-		return err
-	}
-	l := userList{Query: strings.TrimSpace(r.Query("q")), First: r.Query("after") == ""}
-	status := http.StatusOK
-	if l.Query != "" {
-		user, err := v.Accounts.FindUser(ctx, l.Query)
-		switch errs.KindOf(err) {
-		case errs.NotFound, errs.Denied:
-			l.Problem, status = "There is no such user: look for a whole e-mail address, or the uuid of a user or "+
-				"an ident.", http.StatusNotFound
-		default:
-			if err != nil {
-				return err
-			}
-			r.seeOther(pathOf("users", user.UUID))
-			return nil
-		}
-	}
-	after, err := base64.RawURLEncoding.DecodeString(r.Query("after"))
-	if err != nil {
-		return errs.New(errs.Invalid, "after: invalid; start again without it")
-	}
-	if l.First {
-		after = nil
-	}
-	page, next, err := v.Accounts.Accounts(ctx, after, usersPage)
-	if err != nil {
-		return err
-	}
-	for _, a := range page {
-		l.Rows = append(l.Rows, v.rowOf(a))
-	}
-	l.Next = base64.RawURLEncoding.EncodeToString(next)
-	return r.page(status, "users", "Users", l)
-}
-
-// rowOf returns a user as the list shows them.
-func (v *usersView) rowOf(a admin.Account) userRow {
-	row := userRow{Account: a}
-	row.Name = nameIn(a.User)
-	if v.names.users() == v.Store {
-		row.Name = cmp.Or(nameOf(v.names.stores[v.Store], a.User), row.Name)
-	}
-	row.Created, _ = object.Text(object.Field(a.User, "created"))
-	row.Logins = loginsIn(object.Field(a.User, "idents"))
-	return row
-}
-
-// loginsIn returns the idents of the array of a user.
-func loginsIn(array []byte) (logins []string) {
-	var idents []struct {
-		UUID string `json:"uuid"`
-	}
-	_ = json.Unmarshal(array, &idents) // the field may be absent
-	for _, i := range idents {
-		logins = append(logins, i.UUID)
-	}
-	return logins
-}
-
-// nameIn returns the name that a user has.
-func nameIn(user []byte) string {
-	for _, field := range userNames {
-		if text, ok := object.Text(object.Field(user, field)); ok && text != "" {
-			return shorten(text, maxName)
-		}
-	}
-	return ""
 }
 
 // userPage is the data of a user's page.
@@ -170,6 +84,7 @@ type userPage struct {
 	Store     string // the name of the user store
 	Self      bool   // the user is the admin who sees the page
 	Mails     bool
+	Invitable bool     // the user has neither a password nor logged in, so an invitation can be sent
 	Machine   bool     // the user has no ident
 	Addresses []string // of idents by e-mail
 	JSON      string   // the fields of the user
@@ -214,6 +129,8 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 			p.Addresses = append(p.Addresses, address)
 		}
 	}
+	p.Invitable = v.Mails && !a.Disabled && !a.HasPassword && p.LastLogin == "" && len(a.Idents) == 1 &&
+		len(p.Addresses) == 1
 	p.JSON = indent(a.User)
 	with(&p)
 	return r.page(status, "users_one", cmp.Or(p.Name, firstOf(p.Addresses), user.UUID), p)

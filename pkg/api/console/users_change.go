@@ -62,13 +62,26 @@ func (v *usersView) create(r *request) error {
 	}
 	notice := "The user is created."
 	if v.Mails && f.Mail && !f.Machine {
-		notice = "The user is created, and a mail to set a password will be sent."
-		if _, err := v.Accounts.SendRecovery(ctx, user.UUID, ""); err != nil {
+		notice = "The user is created, and an invitation will be sent."
+		send := func() error { _, err := v.Accounts.Invite(ctx, user.UUID); return err }
+		if wanted.Password != "" {
+			notice = "The user is created, and a mail to set another password will be sent."
+			send = func() error { _, err := v.Accounts.SendRecovery(ctx, user.UUID, ""); return err }
+		}
+		if err := send(); err != nil {
 			r.RecordError(err)
 			notice = "The user is created, but no mail will be sent: try again."
 		}
 	}
 	return r.Redirect(pathOf("users", user.UUID), notice)
+}
+
+// invite sends an invitation again, or to a user who was created without one.
+func (v *usersView) invite(r *request) error {
+	return v.change(r, func(ctx context.Context, user store.Stored, _ url.Values) (string, error) {
+		address, err := v.Accounts.Invite(ctx, user.UUID)
+		return "An invitation will be sent to " + address + ".", err
+	})
 }
 
 // change does something with the user whom a path names, and shows them again with a notice.

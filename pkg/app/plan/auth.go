@@ -146,7 +146,6 @@ func tokenSealer(c *config.Authentication) (*seal.Sealer, error) {
 }
 
 func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
-	const at = "authentication.providers.email"
 	p.Auth.Email = &post.Email{
 		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
 		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,
@@ -191,5 +190,6 @@ func (p *Plan) AuthOptions(set *store.Set) account.Options {
 	o, c := p.Auth, &p.Config.Authentication
 	o.Users, o.Idents = set.Store(c.UserStore), set.Store(c.IdentStore)
 	o.Sessions, o.Tokens = set.Store(config.SessionStore), set.Store(config.TokenStore)
+	o.Finder = p.userFinder()
 	return o
 }

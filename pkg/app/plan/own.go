@@ -7,6 +7,7 @@ import (
 	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/flow/deletion"
+	"belfry/pkg/account/record"
 	"belfry/pkg/binary"
 	"belfry/pkg/store/idempotent"
 	"belfry/pkg/store/query"
@@ -27,6 +28,12 @@ func (p *Plan) placeBinaries() {
 	}
 }
 
+// userFinder returns by which fields admins find users.
+func (p *Plan) userFinder() record.UserFinder {
+	users := p.Config.Authentication.UserStore
+	return record.UserFinder{Title: p.Titles[users], Private: p.Config.Stores[users].Private}
+}
+
 // placeOwn configures belfry's own stores: their indexes, and which of them need no events.
 func (p *Plan) placeOwn() {
 	for i := range p.Stores {
@@ -34,7 +41,14 @@ func (p *Plan) placeOwn() {
 		case p.Config.Authentication.UserStore:
 			o.Indexes = append(o.Indexes,
 				query.Index{Name: deletion.DeletionIndex, Fields: []string{deletion.DeletionIndex}})
-		case config.SessionStore, config.TokenStore:
+			o.KeyIndexes = append(o.KeyIndexes, p.userFinder().Index())
+		case p.Config.Authentication.IdentStore:
+			o.KeyIndexes = append(o.KeyIndexes, record.IdentIndex())
+		case config.SessionStore:
+			o.KeyIndexes = append(o.KeyIndexes, record.SessionIndexes()...)
+			o.Indexes = append(o.Indexes,
+				query.Index{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}})
+		case config.TokenStore:
 			o.Indexes = append(o.Indexes,
 				query.Index{Name: account.ExpiresIndex, Fields: []string{account.ExpiresIndex}})
 		case config.ContentStore:

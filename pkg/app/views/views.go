@@ -138,7 +138,7 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 
 // consoleUsers returns the options of the view Users.
 func consoleUsers(g *serving.Generation) *console.Users {
-	return &console.Users{Accounts: g.Auth.Admin, Store: g.Config.Authentication.UserStore,
+	return &console.Users{Accounts: g.Auth.Admin, Keys: g.Auth.Keys, Store: g.Config.Authentication.UserStore,
 		Mails: g.Auth.EmailEnabled()}
 }
 

@@ -228,6 +228,7 @@ func (s *Flow) useLink(ctx context.Context, link post.VerifiedToken, reg users.N
 	err := s.checkNoAdmin(ctx)
 	var user record.User
 	if err == nil {
+		reg.Used = true
 		if user, err = s.Users.Create(ctx, reg); err == nil {
 			return user, nil
 		}

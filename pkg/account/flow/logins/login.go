@@ -103,7 +103,7 @@ func (s *Flow) by(ctx context.Context, from sessions.Client,
 	}
 	if err == nil {
 		who.At = s.DB.Now()
-		session, err = s.LogIn(ctx, who.User, who.Proof, from)
+		session, err = s.logIn(ctx, who.User, addressOf(who.Ident), who.Proof, from)
 	}
 	ok := err == nil || Pending(err) != nil
 	if who.Settle != nil {
@@ -115,11 +115,24 @@ func (s *Flow) by(ctx context.Context, from sessions.Client,
 	if err != nil {
 		return sessions.Issued{}, err
 	}
-	if who.Ident.IsAddress() { // the use of other idents is recorded with their answers
-		s.Sessions.RunInBackground(ctx, "recording a login",
-			func(ctx context.Context) error { return s.Users.RecordUse(ctx, who.Ident.UUID) })
-	}
+	s.recordUse(ctx, addressOf(who.Ident))
 	return session, nil
+}
+
+// addressOf returns the uuid of an ident that is an address; "" for others, whose use is recorded with their answers.
+func addressOf(ident record.Ident) string {
+	if !ident.IsAddress() {
+		return ""
+	}
+	return ident.UUID
+}
+
+// recordUse records in the background that a login with an ident has succeeded. It ignores "".
+func (s *Flow) recordUse(ctx context.Context, ident string) {
+	if ident != "" {
+		s.Sessions.RunInBackground(ctx, "recording a login",
+			func(ctx context.Context) error { return s.Users.RecordUse(ctx, ident) })
+	}
 }
 
 // proveAddress returns the account whose address was just proven. If nobody had proven it before, a stranger may have

@@ -118,6 +118,7 @@ func (s *Flow) loginOrRegister(ctx context.Context, id users.Identity, from sess
 			return session, err
 		}
 		reg := users.New{Identity: id, Fields: object.Object{}, Datas: id.Profile}
+		reg.Used = true
 		if err := s.Users.InterceptRegistration(ctx, &reg); err != nil {
 			return sessions.Issued{}, err
 		}

@@ -44,6 +44,12 @@ func Pending(err error) *PendingLogin {
 // the error then has a PendingLogin. Every login calls it.
 func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof,
 	c sessions.Client) (sessions.Issued, error) {
+	return s.logIn(ctx, user, "", p, c)
+}
+
+// logIn is LogIn with an ident whose use is recorded once the second factor is proven; "" for none.
+func (s *Flow) logIn(ctx context.Context, user record.User, ident string, p record.Proof,
+	c sessions.Client) (sessions.Issued, error) {
 	if p.AAL >= 2 || !user.Factors.Any() {
 		return s.enter(ctx, user, p, c)
 	}
@@ -65,6 +71,7 @@ func (s *Flow) LogIn(ctx context.Context, user record.User, p record.Proof,
 	pending := &PendingLogin{Secret: secret.New(), Factors: usable, Expires: s.DB.Now().Add(PendingTTL)}
 	if _, err := s.DB.Tokens.Create(record.AsService(ctx, user.UUID), pendingUUID(pending.Secret), record.Token{
 		User: user.UUID, Epoch: &user.Epoch, Proof: p, Application: c.Application, Expires: pending.Expires,
+		Ident: ident,
 	}); err != nil {
 		return sessions.Issued{}, err
 	}
@@ -160,8 +167,10 @@ func (s *Flow) completePending(ctx context.Context, login record.Token, answer s
 	}
 	if err != nil {
 		s.Uses.Settle(ctx, login.UUID, false)
+		return session, err
 	}
-	return session, err
+	s.recordUse(ctx, login.Ident)
+	return session, nil
 }
 
 // ReturnAttempts gives back the attempts that a proof by a method has taken, including the attempt of its challenge, if

@@ -85,6 +85,7 @@ func (s *Flow) registerByEmail(ctx context.Context, id record.Identity, c passwo
 	if err != nil {
 		return sessions.Issued{}, err
 	}
+	reg.Used = true
 	user, err := s.Users.Create(ctx, reg)
 	if ended(err == nil); err != nil {
 		return sessions.Issued{}, err
