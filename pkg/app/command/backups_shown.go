@@ -69,8 +69,8 @@ func listed(ctx context.Context, d *backup.Destination, id string) (ListedBackup
 		Version: m.Version, Problems: len(m.Problems)}, nil
 }
 
-// Download writes a backup of the configured place as a tar archive. begin is called before the first byte, unless there
-// is no such backup. Limited while another one is sent.
+// Download writes a backup of the configured place as a tar archive. begin is called before the first byte, unless
+// there is no such backup. Limited while another one is sent.
 func (p *BackupPages) Download(ctx context.Context, c *config.Config, id string, begin func(), to io.Writer) error {
 	if !p.sending.TryLock() {
 		return &errs.Error{Kind: errs.Limited, RetryAfter: time.Minute,

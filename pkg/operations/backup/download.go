@@ -13,9 +13,9 @@ import (
 // FolderOf returns the name of the folder that the archive of a backup has.
 func FolderOf(id string) string { return "belfry-backup-" + id }
 
-// WriteTar writes a backup as a tar archive, with all of its parts and no others. The archive has one folder, which is a
-// destination: a restore reads it once it is extracted. The manifest is the last file, so an archive that is cut has no
-// backup. Each part is compared with its hash. An error leaves an incomplete archive.
+// WriteTar writes a backup as a tar archive, with all of its parts and no others. The archive has one folder, which is
+// a destination: a restore reads it once it is extracted. The manifest is the last file, so an archive that is cut has
+// no backup. Each part is compared with its hash. An error leaves an incomplete archive.
 func WriteTar(ctx context.Context, d *Destination, m *Manifest, to io.Writer) error {
 	a := &archive{tar.NewWriter(to), d, m, FolderOf(m.ID) + "/"}
 	if err := a.out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: a.folder, Mode: 0o700,
