@@ -43,9 +43,9 @@ authentication:
 	call(t, a.fixture, network.Enable, network.EnableParams{})
 	for _, l := range []spoken{
 		{a, "en", "Kitchen is running", "Log in", "Show the password", "Easy to guess", "Register", "Your account",
-			"The e-mail address or the password is wrong", "Confirm your address · Kitchen", "Log out"},
+			"The e-mail address or the password is wrong.", "Confirm your address · Kitchen", "Log out"},
 		{a, "de", "Kitchen läuft", "Anmelden", "Passwort anzeigen", "Leicht zu erraten", "Registrieren", "Ihr Konto",
-			"Die E-Mail-Adresse oder das Passwort ist falsch", "Bestätigen Sie Ihre Adresse · Kitchen", "Abmelden"},
+			"Die E-Mail-Adresse oder das Passwort ist falsch.", "Bestätigen Sie Ihre Adresse · Kitchen", "Abmelden"},
 	} {
 		call(t, a.fixture, network.SetExtraHTTPHeaders,
 			network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": l.tag}})

@@ -168,9 +168,9 @@ func TestAFailedFormLeadsBackToItsPage(t *testing.T) {
 	for _, c := range []struct{ path, form, to, says string }{
 		{"/auth/email", "_page=login&login=ada%40example.com&password=wrong", "/login?reason=denied", "is wrong"},
 		{"/auth/email", "_page=login&login=eve%40example.com&password=wrong", "/login?reason=denied", "is wrong"},
-		{"/auth/email", "_page=login&login=eve%40example.com&password=", "/login?reason=invalid", "is not valid"},
+		{"/auth/email", "_page=login&login=eve%40example.com&password=", "/login?reason=invalid", "Enter an e-mail address and a password"},
 		{"/auth/email", "_page=register&register=true&login=eve%40example.com&password=short", "/register?reason=invalid",
-			"is not valid"},
+			"Check the e-mail address"},
 		{"/auth/email", "_page=register&register=true&login=ada%40example.com&password=a+fine+password",
 			"/register?reason=taken", "already belongs"},
 		{"/auth/email/recovery", "_page=recovery&login=no+address", "/recovery?reason=invalid", "is not valid"},

@@ -145,12 +145,8 @@ func (o Options) Authorize(x *httpkit.Exchange, service *account.Service, app Ap
 	reason string) ([]byte, error) {
 	v := o.baseView(service).in(languageOf(x, service))
 	v.Application, v.PageScript = app, v.Base+pageScriptPath
-	id := reason
-	if app.Register && reason == "invalid" {
-		id = "invalidNew"
-	}
-	if v.texts.Has("authorizeProblem." + id) {
-		v.Reason, v.Message = reason, v.texts.Text("authorizeProblem."+id)
+	if id := formProblem(reason, app.Register); v.texts.Has(id) {
+		v.Reason, v.Message = reason, v.texts.Text(id)
 		v.Problem = v.Message
 		if o.TakeLogin != nil {
 			v.Login = o.TakeLogin(x)

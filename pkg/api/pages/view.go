@@ -104,9 +104,6 @@ func (v View) Strong(text string) template.HTML { return element("strong", text)
 // Code returns a value of a text that is one of a program.
 func (v View) Code(text string) template.HTML { return element("code", text) }
 
-// Unseen returns a value of a text for screen readers: others see what it is.
-func (v View) Unseen(text string) template.HTML { return element(`span class="unseen"`, text) }
-
 // UserLink returns the name of the logged-in user, as a link to the account.
 func (v View) UserLink() template.HTML {
 	if v.Links.Account == "" {
@@ -215,11 +212,22 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	}
 	if v.Reason != "" && slices.Contains([]string{loginPage, registerPage, recoveryPage}, page) {
 		v.Problem = v.Message
+		if id := formProblem(v.Reason, page == registerPage); page != recoveryPage && v.texts.Has(id) {
+			v.Problem = v.texts.Text(id)
+		}
 		if v.Login == "" && h.o.TakeLogin != nil {
 			v.Login = h.o.TakeLogin(x)
 		}
 	}
 	return v, session
+}
+
+// formProblem returns the id of the text that explains at the form of a login, or of a registration, why it failed.
+func formProblem(reason string, registers bool) string {
+	if registers && reason == "invalid" {
+		reason = "invalidNew"
+	}
+	return "formProblem." + reason
 }
 
 // displayName returns the name of a user on the user's pages.
