@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"belfry/config/decode"
 	"belfry/pkg/texts"
 )
 
@@ -81,19 +82,19 @@ func noticeIn(l *texts.Language, kind string) MailText {
 }
 
 // MailsIn returns the texts of mails in a language. Those of the configuration are for all languages.
-func (c *Config) MailsIn(l *texts.Language) Email {
+func MailsIn(c *Config, l *texts.Language) Email {
 	e := *c.Authentication.Email
 	e.setTexts(l)
 	const path = "authentication.providers.email"
 	configured := *c.Authentication.Email
 	of := configured.mails()
 	for id, into := range e.mails() {
-		c.overlay(path+mailKeys[id], of[id], into)
+		overlay(c.doc, path+mailKeys[id], of[id], into)
 	}
 	e.Notices.Kinds = map[string]Notice{}
 	for kind, n := range c.Authentication.Email.Notices.Kinds {
 		text := noticeIn(l, kind)
-		c.overlay(path+".notices."+kind, &n.MailText, &text)
+		overlay(c.doc, path+".notices."+kind, &n.MailText, &text)
 		e.Notices.Kinds[kind] = Notice{MailText: text}
 	}
 	return e
@@ -120,11 +121,11 @@ func MailID(key string) string {
 }
 
 // overlay sets the texts of a mail that the file has. A mail with one body of its own has no other body.
-func (c *Config) overlay(path string, configured, into *MailText) {
-	if c.doc.IsSet(path + ".subject") {
+func overlay(file *decode.Document, path string, configured, into *MailText) {
+	if file.IsSet(path + ".subject") {
 		into.Subject = configured.Subject
 	}
-	if c.doc.IsSet(path+".html") || c.doc.IsSet(path+".text") {
+	if file.IsSet(path+".html") || file.IsSet(path+".text") {
 		into.HTML, into.Text = configured.HTML, configured.Text
 	}
 }

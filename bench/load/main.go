@@ -25,7 +25,8 @@ func main() {
 			"of growth; 0 skips these")
 	only := flag.String("only",
 		"", "run one part: rates, peers, containers, streams, lag, parent, logins, memory, lists, query, hidden, "+
-			"files, s3, fills, listener, backends, console, grid, costs, growth, arrays, copies, scale, scale-mongodb")
+			"files, s3, fills, listener, backends, console, grid, users, costs, "+
+			"growth, arrays, copies, scale, scale-mongodb")
 	profile := flag.String("profile", "", "folder for processor profiles of belfry, one a part; of scale one a point")
 	parents := flag.Int("parents", 50, "parents with full arrays of the part arrays; 0 skips these")
 	file := flag.Int("file", 256, "size of the file of the part s3 in MiB")
@@ -115,6 +116,7 @@ func run(ctx context.Context, rounds, requests, million, parents, file int, only
 		{"backends", func() error { return b.backends(ctx, requests) }},
 		{"console", func() error { return b.consoleViews(ctx, million) }},
 		{"grid", func() error { return grids(ctx, b, million) }},
+		{"users", func() error { return foundUsers(ctx, b, million/10) }},
 		{"costs", func() error { return b.costs(ctx) }},
 		{"growth", func() error { return b.growth(ctx, million) }},
 		{"arrays", func() error { return b.arrays(ctx, parents) }},

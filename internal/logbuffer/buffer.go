@@ -96,7 +96,7 @@ func (b *Buffer) Select(before uint64, n int, match func(*Line) bool) (found []L
 type Stats struct {
 	Lines   int
 	Dropped uint64    // that were kept before
-	Oldest  time.Time // of the oldest line; zero: there are none
+	Oldest  time.Time // of the oldest line; zero: no lines
 	Bytes   int64
 }
 

@@ -75,6 +75,10 @@ func TestUsersAreFoundByPartsOfNamesAndAddresses(t *testing.T) {
 		"wxm 王":           "wang",
 		"amazing":         "grace",
 		"hopper navy":     "grace",
+		"hopper ce":       "grace", // two characters narrow wherever they are
+		"ce hopper":       "grace",
+		"ho":              "grace", // and find where a part of a word begins
+		"pp":              "",
 		"gh@ex":           "grace",
 		"nightly":         "robot",
 		"nobody":          "",

@@ -5,8 +5,8 @@ import (
 	"belfry/pkg/texts"
 )
 
-// Languages returns the embedded languages, and those of the files of a folder; "" means no folder. The texts of methods
-// have the ids method.NAME.TEXT, for instance method.totp.answer.
+// Languages returns the embedded languages, and those of the files of a folder; "" means no folder. The texts of
+// methods have the ids method.NAME.TEXT, for instance method.totp.answer.
 func Languages(folder string, more ...NewMethod) (*texts.Catalog, error) {
 	all := map[string]string{}
 	for _, m := range About(true, true, more...) {

@@ -307,7 +307,7 @@ func TestNoViewOfTheConsoleScansAStore(t *testing.T) {
 		"/console/configuration/changes", "/console/live", "/console/workers", "/console/workers/*",
 		"/console/letters", "/console/verify", "/console/schemas", "/console/objects/Children/object/*",
 		"/console/users", "/console/usersafter", "/console/usersq", "/console/userscols&q",
-		"/console/usersafter&q", "/console/users/*", "/console/users/*sort", "/console/mails",
+		"/console/usersafter&cols&q", "/console/users/*", "/console/users/*sort", "/console/mails",
 		"/console/mails/*", "/console/system", "/console/system/charts", "/console/settings", "/console/logs",
 		"/console/mapzoom", "/console/api", "/console/go", "/console/start",
 	} {

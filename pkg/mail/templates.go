@@ -78,8 +78,8 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	switch {
 	case err != nil:
 		return nil, errs.Wrap(err,
-			errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}}, {{.Login}} and {{.Name}}, of a "+
-				"notice {{.Time}} and {{.Address}} too", at)
+			errs.Invalid, "the mail's %s can't be rendered; its data is {{.Link}}, {{.Token}}, {{.Login}} and "+
+				"{{.Name}}, of a notice {{.Time}} and {{.Address}} too", at)
 	case rendered.subject == "":
 		return nil, errs.New(errs.Invalid, "the mail's subject is empty")
 	}

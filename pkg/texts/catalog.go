@@ -114,7 +114,7 @@ func (c *Catalog) Languages() []*Language {
 // maxAccept is how many bytes of Accept-Language are read. Browsers send fewer than 100.
 const maxAccept = 1000
 
-// Match returns the language that a header Accept-Language asks for, English if there is none of those. A nil catalog
+// Match returns the language that a header Accept-Language asks for, English if no language matches. A nil catalog
 // has the embedded languages.
 func (c *Catalog) Match(accept string) *Language {
 	if c == nil {

@@ -589,7 +589,7 @@ func (a *account) testDeletion(t *testing.T) {
 	a.click(t, `section[aria-labelledby="data"] summary`)
 	a.fill(t, "#delete-password", "a newer password")
 	a.good(t, "page-account-deletion")
-	a.click(t, `section[aria-labelledby="data"] button`)
+	a.click(t, `section[aria-labelledby="data"] form > button`)
 	a.at(t, "/account?outcome=deletion-planned")
 	a.shows(t, "Your account will be deleted at")
 	a.press(t, "Keep the account")

@@ -16,8 +16,11 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.open(t, "/console/users")
 	f.fill(t, "#q", "nobody@example.com")
 	f.press(t, "Find")
-	f.shows(t, "There is no such user")
+	f.shows(t, "No user has this")
 	f.good(t, "console-users-none")
+	f.fill(t, "#q", "OB@exam") // the list follows while somebody types
+	f.shows(t, "bob@example.com")
+	f.good(t, "console-users-found")
 	f.fill(t, "#q", "BOB@example.com")
 	f.press(t, "Find")
 	f.shows(t, "Make an API key")
@@ -27,6 +30,11 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.press(t, "Make the key")
 	f.shows(t, "it is not shown again")
 	f.good(t, "console-user-key")
+	f.open(t, "/console/users/keys")
+	f.shows(t, "backup")
+	f.good(t, "console-users-keys-one")
+	f.open(t, "/console/users?q=bob@example.com")
+	f.shows(t, "Make an API key")
 	for _, step := range []struct{ open, press, shows string }{
 		{"Make an admin…", "Make the user an admin", "The user is an admin."},
 		{"No longer an admin…", "Take away the rights of an admin", "The user is no longer an admin."},
@@ -50,6 +58,11 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.fill(t, "#password", "a good password")
 	f.press(t, "Create")
 	f.shows(t, "carla@example.com_email")
+	f.open(t, "/console/users/new")
+	f.fill(t, "#login", "dora@example.com")
+	f.press(t, "Create")
+	f.shows(t, "Send the invitation again")
+	f.good(t, "console-user-invited")
 }
 
 // testSystem waits for the charts, which renew themselves unless somebody reads them.

@@ -32,6 +32,7 @@ func TestPages(t *testing.T) {
 		{"application", f.testApplication},
 		{"login", f.testLogin},
 		{"views", f.testViews},
+		{"operating", f.testOperating},
 		{"objects", f.testObjects},
 		{"references", f.testReferences},
 		{"forms", f.testForms},

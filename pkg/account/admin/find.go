@@ -19,10 +19,13 @@ import (
 const (
 	maxQuery     = 256 // bytes
 	maxWords     = 8
-	maxCounted   = 16    // parts of which is read how many records have them
-	countedTo    = 10000 // records of a part
-	maxCandidate = 5000  // records that a page reads to find users
-	atOnce       = 8     // users that are read at the same time
+	maxCounted   = 16   // parts of which is read how many records have them
+	countedTo    = 2000 // records of a part
+	fewEnough    = 100  // records of a part, so that no other one is counted
+	maxCandidate = 5000 // records that a page reads to find users
+	maxJudged    = 400  // users that a page reads to find those who have all words
+	maxAtOnce    = 200  // records that are read at once
+	atOnce       = 8    // users that are read at the same time
 )
 
 // place is where a page of a search begins: after a record that has a part, in the store of idents or of users.
@@ -36,9 +39,9 @@ type place struct {
 // ErrTooShort is in the error of a search without a part of a name or an address that has enough characters.
 var ErrTooShort = errors.New("nothing in the query is long enough")
 
-// Search returns a page of the users in whose names and addresses all words of a query are: those that are found by an
-// address in the order of these, then those by a name. next is where the next page begins; "" after the last one. A page
-// may be short, or empty, and have a next one. Errors: Invalid, with ErrTooShort for words of one character.
+// Search returns a page of the users in whose names and addresses all words of a query are. Those that an address finds
+// come first, in the order of the addresses, and then those that a name finds. next is where the next page begins; ""
+// after the last one. A page may be short, or empty, and have a next one. Errors: Invalid, with ErrTooShort for words of one character.
 func (s *Admin) Search(ctx context.Context, query, after string, limit int) (page []Account, next string, err error) {
 	ctx = record.AsService(ctx, "")
 	if len(query) > maxQuery {
@@ -50,16 +53,19 @@ func (s *Admin) Search(ctx context.Context, query, after string, limit int) (pag
 	if err != nil {
 		return nil, "", err
 	}
-	for read := 0; len(page) < limit && read < maxCandidate; {
-		found, err := s.candidates(ctx, at, 2*limit)
+	some, judged := limit, 0
+	for read := 0; len(page) < limit && read < maxCandidate && judged < maxJudged; {
+		found, err := s.candidates(ctx, at, some)
 		if err != nil {
 			return nil, "", err
 		}
 		read += len(found.Objects)
-		accounts, err := s.judge(ctx, at, words, found.Objects)
+		before := len(page)
+		accounts, n, err := s.judge(ctx, at, words, found.Objects)
 		if err != nil {
 			return nil, "", err
 		}
+		judged += n
 		for i, a := range accounts {
 			if a == nil {
 				continue
@@ -68,6 +74,9 @@ func (s *Admin) Search(ctx context.Context, query, after string, limit int) (pag
 			if len(page) == limit {
 				return page, at.text(), nil
 			}
+		}
+		if some = limit - len(page); len(page) == before {
+			some = maxAtOnce // few of those that have the part have the words
 		}
 		if at.After = found.Next; at.After != nil {
 			continue
@@ -97,37 +106,53 @@ func (s *Admin) begin(ctx context.Context, words []string, after string) (at pla
 		}
 		return at, nil
 	}
-	fewest, counted := 0, 0
-	for _, word := range words {
-		for _, part := range record.PartsOf(word) {
-			if counted == maxCounted {
-				return at, nil
-			}
-			n, err := s.having(ctx, part)
-			if err != nil {
-				return at, err
-			}
-			if counted == 0 || n < fewest {
-				fewest, at = n, place{Part: part, Word: word}
-			}
-			counted++
+	fewest := countedTo
+	for _, one := range choices(words) {
+		n, err := s.having(ctx, one.Part, fewest)
+		if err != nil {
+			return at, err
+		}
+		if at.Part == "" || n < fewest {
+			fewest, at = n, one
+		}
+		if fewest <= fewEnough {
+			break
 		}
 	}
-	if counted == 0 {
+	if at.Part == "" {
 		return at, errs.Wrap(ErrTooShort, errs.Invalid, "q: write at least two characters of a name or an address")
 	}
 	return at, nil
 }
 
-// having returns how many records have a part, to a limit.
-func (s *Admin) having(ctx context.Context, part string) (int, error) {
-	key := [][]byte{[]byte(part)}
-	users, err := s.DB.Users.Store.CountByKey(ctx, store.ByKey{Index: s.DB.Finder.Index().Name, Equal: key}, countedTo)
-	if err != nil {
-		return 0, err
+// choices returns the parts of words by which a search can begin: those that are found anywhere, or else the beginnings.
+func choices(words []string) (all []place) {
+	var beginnings []place
+	for _, word := range words {
+		for _, part := range record.PartsOf(word) {
+			if record.Anywhere(part) {
+				all = append(all, place{Part: part, Word: word})
+			} else {
+				beginnings = append(beginnings, place{Part: part, Word: word})
+			}
+		}
 	}
-	idents, err := s.DB.Idents.Store.CountByKey(ctx, store.ByKey{Index: record.IdentFinder, Equal: key}, countedTo)
-	return users + idents, err
+	if len(all) == 0 {
+		all = beginnings
+	}
+	return all[:min(len(all), maxCounted)]
+}
+
+// having returns how many records have a part, at most limit.
+func (s *Admin) having(ctx context.Context, part string, limit int) (int, error) {
+	key := [][]byte{[]byte(part)}
+	idents, err := s.DB.Idents.Store.CountByKey(ctx, store.ByKey{Index: record.IdentFinder, Equal: key}, limit)
+	if err != nil || idents >= limit {
+		return limit, err
+	}
+	users, err := s.DB.Users.Store.CountByKey(ctx, store.ByKey{Index: s.DB.Finder.Index().Name, Equal: key},
+		limit-idents)
+	return idents + users, err
 }
 
 // candidates returns records that have the part.
@@ -140,10 +165,11 @@ func (s *Admin) candidates(ctx context.Context, at place, limit int) (store.KeyP
 	return s.DB.Idents.Store.ListByKey(ctx, q)
 }
 
-// judge returns the users of records in whose texts all words are, nil for others. A user is found by one record alone:
-// the first ident that has the word, or else the user's own.
-func (s *Admin) judge(ctx context.Context, at place, words []string, all []store.Stored) ([]*Account, error) {
-	accounts := make([]*Account, len(all))
+// judge returns the users of records in whose texts all words are, nil for others, and how many users it has read. A
+// user is found by one record alone: the first ident that has the word, or else the user's own.
+func (s *Admin) judge(ctx context.Context, at place, words []string, all []store.Stored) (accounts []*Account, n int,
+	err error) {
+	accounts = make([]*Account, len(all))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i, one := range all {
@@ -154,12 +180,13 @@ func (s *Admin) judge(ctx context.Context, at place, words []string, all []store
 		if !at.has(texts) {
 			continue
 		}
+		n++
 		group.Go(func() (err error) {
 			accounts[i], err = s.found(ctx, at, words, one)
 			return err
 		})
 	}
-	return accounts, group.Wait()
+	return accounts, n, group.Wait()
 }
 
 // has reports whether a record is found by its texts. The index may lag.

@@ -100,7 +100,8 @@ func (s *Post) WithToken(texts *mail.Templates, ttl time.Duration,
 func (s *Post) WithoutToken(texts *mail.Templates) Composer {
 	return func(_ context.Context, mailbox record.Mailbox,
 		request record.MailRequest) (m mail.Message, send bool, err error) {
-		m, err = s.Render(texts.In(mailbox.Language), request.ID, mail.Data{Login: mailbox.Address, Link: s.Base.String()})
+		m, err = s.Render(texts.In(mailbox.Language), request.ID,
+			mail.Data{Login: mailbox.Address, Link: s.Base.String()})
 		return m, err == nil, err
 	}
 }

@@ -165,6 +165,12 @@ func begins(word []rune, at int) bool {
 	return alphanumeric(word[at]) && (at == 0 || !alphanumeric(word[at-1]))
 }
 
+// Anywhere reports whether records have a part wherever it is in a word, and not only where a part of a word begins.
+func Anywhere(part string) bool {
+	letters := []rune(part)
+	return len(letters) >= 3 || dense(letters[0])
+}
+
 // PartsOf returns the parts by which a word of a search is found, of three characters if it has as many; none: it is too
 // short to be found.
 func PartsOf(word string) []string {

@@ -51,7 +51,7 @@ type logLine struct {
 	logbuffer.Line
 	Name  string // of the level
 	Class string // of the tag
-	Of    string // path of the page with the lines of the same request; "": it has none, or the page has them
+	Of    string // path of the page with the lines of the same request; "": no request, or the page has them
 }
 
 // logsPage is the data of the page.
@@ -64,7 +64,7 @@ type logsPage struct {
 	Words    string
 	Filtered bool
 	Found    []logLine
-	Older    string // path of the page with older lines; "": there are none
+	Older    string // path of the page with older lines; "": no older lines
 }
 
 type logLevel struct {

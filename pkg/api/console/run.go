@@ -178,6 +178,11 @@ func (c *Console) operations(o Options) (views []view, within map[string][]route
 		if op.Path == schemasPath && o.Objects != nil {
 			v.present = schemasView{o.Objects.Set}.present
 		}
+		if op.Path == BackupPath && o.Backups != nil {
+			all := newBackupsView(v, o.operation(BackupVerifyPath), o.Backups)
+			views = append(views, view{name: op.Path, title: op.Title, routes: all.routes()})
+			continue
+		}
 		views = append(views, view{name: op.Path, title: op.Title, routes: []route{
 			get("/"+op.Path, v.show), post("/"+op.Path, v.start), post("/"+op.Path+"/stop", v.stop),
 		}})

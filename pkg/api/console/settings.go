@@ -11,7 +11,9 @@ type Settings struct {
 	Providers []SettingsProvider
 	Limits    []SettingsLimits
 	Pages     []SettingsPage // that belfry serves
+	Branding  []Setting      // of these pages and of mails, as far as it is configured
 	Templates string         // the folder of templates that replace belfry's; "" for none
+	Languages string         // the folder of further languages; "" for none
 	Redirects []Setting      // where browsers continue
 }
 

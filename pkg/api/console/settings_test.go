@@ -82,19 +82,20 @@ func TestSettingsShowWhatIsConfigured(t *testing.T) {
 		Limits: []console.SettingsLimits{{Title: "Sizes", All: []console.Setting{
 			{Key: "maxObjectSize", Value: "64KiB", Default: "256KiB"}, {Key: "other", Value: "1", Default: "1"}}}},
 		Pages: []console.SettingsPage{{Name: "login", Path: "/login"}}, Templates: "/srv/pages\u202e",
+		Branding: []console.Setting{{Key: "branding.name", Value: "Books & Co"}}, Languages: "/srv/languages",
 		Redirects: []console.Setting{{Key: "authentication.successRedirect", Value: "/welcome"}},
 	}
 	f := start(t, console.Options{Settings: s})
 	r := is(t, f.get(f.Admin, "/console/settings"), http.StatusOK)
 	shows(t, r, "/etc/belfry.yaml", `<code id="callback" class="path">https://example.com/auth/callback</code>`,
 		`data-copy="callback"`, "OAuth 2", "<strong>64KiB</strong>", `<a href="/login">`, `/srv/pages\u202e`, "/welcome",
-		"No mails are sent", "Changes are made in the file")
+		"Books &amp; Co", "/srv/languages", "No mails are sent", "Changes are made in the file")
 	if strings.Contains(r.Text, hostile) || strings.Contains(r.Text, "/console/configuration") {
 		t.Errorf("a name is not escaped, or a form is linked that does not exist: %s", r.Text)
 	}
 	empty := start(t, console.Options{Settings: &console.Settings{}})
 	shows(t, is(t, empty.get(empty.Admin, "/console/settings"), http.StatusOK), "The configuration has none",
-		"belfry serves none")
+		"belfry serves none", "<code>branding</code> is not set")
 	is(t, f.get("", "/console/settings"), http.StatusSeeOther)
 	is(t, f.get(f.User, "/console/settings"), http.StatusForbidden)
 }

@@ -54,8 +54,7 @@ type userList struct {
 // Shows reports whether a field is a column.
 func (l *userList) Shows(name string) bool { return slices.Contains(l.Columns, name) }
 
-// list shows a page of users: all, or those that are found. Who looks for a whole address or uuid is redirected to the
-// user.
+// list shows a page of users: all, or those that are found. A search for a whole address or uuid redirects to the user.
 func (v *usersView) list(r *request) error {
 	ctx, err := r.Call()
 	if err != nil {

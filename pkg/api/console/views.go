@@ -27,6 +27,7 @@ type Options struct {
 	// Settings need System, whose mailer they try.
 	Settings *Settings
 	Logs     *Logs
+	Backups  *BackupPlace // nil: no place for backups is configured
 	API      *API
 
 	Operations []Operation

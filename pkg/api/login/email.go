@@ -188,7 +188,8 @@ func (h mails) resendValidation(x *httpkit.Exchange, in addressOnly) (op.Outcome
 // requestRecovery requests the mail of a recovery.
 func (h mails) requestRecovery(x *httpkit.Exchange, in mailForm) (op.Outcome, error) {
 	if in.Token == "" {
-		return h.requestMail(x, addressOnly{in.Input, in.Login, in.Page}, h.RecoveryRedirect, h.service.Recovery.Request)
+		return h.requestMail(x, addressOnly{in.Input, in.Login, in.Page}, h.RecoveryRedirect,
+			h.service.Recovery.Request)
 	}
 	o, err := h.recover(x, recoveryForm{in.Input, in.Login, in.Token, in.Password})
 	if errors.Is(err, errs.Denied) && once.Repeated(err) == nil {

@@ -14,8 +14,8 @@ import (
 	"belfry/pkg/op"
 )
 
-// Forms of belfry's own pages name their page in the field _page. After a failure the browser is redirected to that page
-// with the reason, so that its user can correct the input. Forms of other websites are redirected to the page of
+// Forms of belfry's own pages name their page in the field _page. After a failure the browser is redirected to that
+// page with the reason, so that its user can correct the input. Forms of other websites are redirected to the page of
 // failures.
 
 // The cookie keeps the address that was entered, for the form: it must be in no URL, which logs and histories have.

@@ -102,7 +102,8 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 	has := map[string]bool{}
 	for _, f := range o.Factors.Factors {
 		has[f.Type] = true
-		a.Factors = append(a.Factors, Factor{f.Type, account.In(l, methods.About(f.Type)).Title, readable(l, f.Created)})
+		a.Factors = append(a.Factors,
+			Factor{f.Type, account.In(l, methods.About(f.Type)).Title, readable(l, f.Created)})
 	}
 	for _, f := range methods.Factors() {
 		m := f.About()

@@ -11,7 +11,9 @@ import (
 	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/api"
 	"belfry/pkg/api/apitest"
+	"belfry/pkg/store/policy"
 )
 
 const (
@@ -179,4 +181,39 @@ func TestPagesRunTheScriptsThatTheyUse(t *testing.T) {
 	with.Do("GET", "/auth/passkey.js", "").Want(200).HasHeader("Content-Type",
 		"text/javascript; charset=utf-8").HasHeader("X-Content-Type-Options", "nosniff")
 	without.Do("GET", "/auth/passkey.js", "").Want(404)
+}
+
+// The link to the console is for admins alone.
+func TestTheConsoleIsLinkedForAdmins(t *testing.T) {
+	rule, found := policy.CompileUserRule(`has(user.name) && user.name == "Ada"`)
+	if len(found) > 0 {
+		t.Fatal(found)
+	}
+	f := start(t, func(o *account.Options) { o.Admins = rule }, func(o *api.Options) { o.Site.Links.Console = "/console" })
+	for name, link := range map[string]string{"Ada": `href="/console"`, "Eve": `!href="/console"`} {
+		token := apitest.Token(f.Do("POST", "/auth/email", `{"register":true,"password":"a fine password","login":"`+
+			strings.ToLower(name)+`@example.com","name":"`+name+`"}`).Want(204))
+		for _, path := range []string{"/", "/?validation=email"} {
+			contains(t, f.Do("GET", path, "", "Cookie", "belfry="+token).Want(200), link)
+		}
+	}
+	contains(t, f.Do("GET", "/", "").Want(200), `!href="/console"`)
+}
+
+// Sessions name the browser and the system, or else the program; no user agent of a browser is shown as it is.
+func TestSessionsNameTheDevice(t *testing.T) {
+	f := start(t)
+	f.Register("ada@example.com", "a fine password")
+	token := ""
+	for _, agent := range []string{"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+		"A program/1.0 <b>", "Mozilla/5.0 (unknown)"} {
+		token = apitest.Token(f.Do("POST", "/auth/email", `{"login":"ada@example.com","password":"a fine password"}`,
+			"User-Agent", agent).Want(204))
+	}
+	for language, words := range map[string][]string{"en": {"Firefox on Linux", "Unknown device", "Logged in by Password"},
+		"de": {"Firefox unter Linux", "Unbekanntes Gerät", "Angemeldet mit Passwort"}} {
+		r := f.Do("GET", "/account", "", "Cookie", "belfry="+token, "Accept-Language", language).Want(200)
+		contains(t, r, append(words, "A program/1.0 &lt;b&gt;", "!Mozilla", "!<b>",
+			`<input type="text" autocomplete="username" value="ada@example.com" readonly hidden>`)...)
+	}
 }

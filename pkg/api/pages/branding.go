@@ -23,14 +23,14 @@ var logoTypes = map[string]string{"image/png": ".png", "image/apng": ".png", "im
 // logoPolicy makes a drawing harmless that somebody opens as a page: it loads nothing, and runs no script.
 const logoPolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-// Logo is a picture that the pages show. A nil Logo is none.
+// Logo is a picture that the pages show. A nil Logo means that they show no picture.
 type Logo struct {
 	path, media string
 	content     []byte
 }
 
-// LoadLogo reads the file of a logo; "" means none. Its content decides which type it has. It reports errs.Invalid for a
-// file that can't be read, is too large, or is no picture that all browsers show.
+// LoadLogo reads the file of a logo; "" means none. Its content decides which type it has. It reports errs.Invalid for
+// a file that can't be read, is too large, or is no picture that all browsers show.
 func LoadLogo(file string) (*Logo, error) {
 	if file == "" {
 		return nil, nil
@@ -60,16 +60,16 @@ func (l *Logo) send(x *httpkit.Exchange) error {
 	return nil
 }
 
-// Backgrounds of texts in pages.css that links are read on least easily: the ground in the light scheme, and the panel in
-// the dark one.
+// Backgrounds of texts in pages.css that links are read on least easily: the ground in the light scheme, and the panel
+// in the dark one.
 var (
 	lightGround = contrast.Color{R: 0xf6, G: 0xf6, B: 0xf4}
 	darkPanel   = contrast.Color{R: 0x1c, G: 0x1f, B: 0x24}
 	darkText    = contrast.Color{R: 0x0c, G: 0x17, B: 0x26} // on buttons in the dark scheme
 )
 
-// Accent returns the rules that give buttons, links and focus a color; "" for none. In the dark scheme it is lighter, so
-// that it can be read there. It reports errs.Invalid for a color that can't be read on a light background.
+// Accent returns the rules that give buttons, links and focus a color; "" for none. In the dark scheme it is lighter,
+// so that it can be read there. It reports errs.Invalid for a color that can't be read on a light background.
 func Accent(color string) ([]byte, error) {
 	if color == "" {
 		return nil, nil
@@ -81,7 +81,8 @@ func Accent(color string) ([]byte, error) {
 	if ratio := contrast.Ratio(light, lightGround); ratio < contrast.Readable {
 		return nil, errs.New(errs.Invalid,
 			"links of the color %s have a contrast of %.2f:1 on the background %s of the pages: expected at least "+
-				"%.1f:1, as of %s", light, ratio, lightGround, contrast.Readable, light.Toward(contrast.Black, lightGround))
+				"%.1f:1, as of %s", light, ratio, lightGround, contrast.Readable,
+			light.Toward(contrast.Black, lightGround))
 	}
 	dark := light.Toward(contrast.White, darkPanel)
 	var b bytes.Buffer

@@ -243,7 +243,8 @@ func samples() []View {
 	english := texts.English()
 	full := View{
 		Host: "belfry.example.com", Name: "Kitchen", Branded: true, Logo: "/auth/logo-1.png", Style: stylePath,
-		PageScript: pageScriptPath, Problem: english.Text("failure.denied"), Language: "en", texts: english, Script: scriptPath, Logins: sampleLogins(), Enroll: true,
+		PageScript: pageScriptPath, Problem: english.Text("failure.denied"), Language: "en",
+		texts: english, Script: scriptPath, Logins: sampleLogins(), Enroll: true,
 		Account: sampleAccount(), User: "ada@example.com",
 		Links: Links{"/", "/login", "/register", "/recovery", "/console", "/openapi.json", "/asyncapi.json",
 			"/login/mail", "/account"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"belfry/config"
+	"belfry/pkg/api/console"
 	"belfry/pkg/app/open"
 	"belfry/pkg/app/plan"
 	storage "belfry/pkg/binary/driver"
@@ -73,9 +74,8 @@ var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
 		Default: true, Flags: &backupFlags{}}},
 	Text: func(w io.Writer, _ BackupRequest, r *BackupResult) error { return writeBackup(w, r) },
 	Console: &Console[BackupRequest, BackupResult]{
-		Title: "Backup", Button: "Back up now", Offered: func(c *config.Config) bool { return c.Backup != nil },
-		About: "A run makes a backup in the configured place, and removes old ones as the configuration says. System " +
-			"lists the latest.",
+		Title: "Backups", Path: console.BackupPath, Button: "Back up now", Offered: func(c *config.Config) bool { return c.Backup != nil },
+		About: "A run makes a backup in the configured place, and removes old ones as the configuration says.",
 	},
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"belfry/config"
 	"belfry/internal/count"
+	"belfry/pkg/api/console"
 	"belfry/pkg/errs"
 	"belfry/pkg/operations/backup"
 )
@@ -66,9 +67,12 @@ func writeBackup(w io.Writer, r *BackupResult) error {
 
 // BackupPart is a request about the backups of a place.
 type BackupPart struct {
-	At *config.BackupPlace // nil: the configured one
-	ID string              // of a backup; "": the latest
+	At *config.BackupPlace `json:"at,omitempty"`                          // nil: the configured one
+	ID string              `json:"id,omitempty" label:"Backup" max:"100"` // of a backup; "": the latest
 }
+
+// BackupID is the id, for the console.
+func (p *BackupPart) BackupID() string { return p.ID }
 
 // BackupList lists the backups in a place.
 var BackupList = Operation[BackupPart, Backups, none]{
@@ -126,6 +130,11 @@ var BackupVerify = Operation[BackupPart, string, backup.Progress]{
 	Commands: []Command[BackupPart, string]{{
 		Words: "backup verify", Help: "Read a backup and compare each part with its hash.", Flags: &backupVerifyFlags{},
 	}},
+	Reads: func(BackupPart) bool { return true },
+	Console: &Console[BackupPart, string]{
+		Path: console.BackupVerifyPath, Kind: "verification of a backup", Button: "Verify",
+		Offered: func(c *config.Config) bool { return c.Backup != nil },
+	},
 }
 
 type backupVerifyFlags struct {

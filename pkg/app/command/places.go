@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
@@ -62,6 +61,8 @@ type ListedBackup struct {
 	Added   int64     `json:"added,omitempty"`
 	Version string    `json:"version,omitempty"`
 	Error   string    `json:"error,omitempty"` // why it can't be used
+
+	Problems int `json:"-"` // parts of the data that it lacks
 }
 
 // Backups are the backups of a destination, the oldest first.
@@ -90,16 +91,11 @@ func ListBackups(ctx context.Context, c *config.Config, at *config.BackupPlace) 
 	}
 	all := Backups{}
 	for _, id := range ids {
-		m, err := d.Manifest(ctx, id)
-		switch {
-		case errors.Is(err, errs.Internal), errors.Is(err, errs.Invalid):
-			all = append(all, ListedBackup{ID: id, Error: err.Error()})
-		case err != nil:
+		b, err := listed(ctx, d, id)
+		if err != nil {
 			return nil, err
-		default:
-			all = append(all, ListedBackup{ID: id, Started: m.Started, Ended: m.Ended, Size: m.Size, Added: m.Added,
-				Version: m.Version})
 		}
+		all = append(all, b)
 	}
 	return all, nil
 }

@@ -146,7 +146,6 @@ func tokenSealer(c *config.Authentication) (*seal.Sealer, error) {
 }
 
 func (p *Plan) compileEmail(e *config.Email) (problems config.Problems) {
-	const at = "authentication.providers.email"
 	p.Auth.Email = &post.Email{
 		PostValidation: e.PostValidation, SkipValidation: e.SkipEmailValidation, UniformErrors: e.UniformErrors,
 		TokenTTL: e.TokenTTL, RecoveryTTL: e.RecoveryTTL, MailInterval: e.MailInterval, From: e.From,

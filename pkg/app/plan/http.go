@@ -66,7 +66,8 @@ func (p *Plan) compilePages() config.Problems {
 
 // compileBranding reads the logo, and checks the color.
 func (p *Plan) compileBranding() (problems config.Problems) {
-	b, err := p.Config.Branding, error(nil)
+	var err error
+	b := p.Config.Branding
 	if p.Logo, err = pages.LoadLogo(b.Logo); err != nil {
 		problems = append(problems, p.Config.Problem("branding.logo", "%v", err))
 	}

@@ -61,7 +61,7 @@ func (p *Plan) compileMails(e *config.Email) (problems config.Problems) {
 
 // addMails adds mails in a language.
 func (p *Plan) addMails(l *texts.Language, all map[string]*mail.Templates) (problems config.Problems) {
-	e := p.Config.MailsIn(l)
+	e := config.MailsIn(p.Config, l)
 	wrong := func(key string, problem any) {
 		problems = append(problems, p.Config.Problem("pages.languages", "in %s, the text of the mail %s: %v", l.Tag(),
 			config.MailID(key), problem))

@@ -153,7 +153,8 @@ func Compile(c *config.Config) (*Plan, error) {
 	var problems, others config.Problems
 	var compiling sync.WaitGroup // what does not depend on the stores
 	compiling.Go(func() {
-		others = slices.Concat(p.compileTrust(), p.compileAuth(), p.compilePages(), p.compileBranding(), p.compileHTTP(), p.checkPaths())
+		others = slices.Concat(p.compileTrust(), p.compileAuth(), p.compilePages(), p.compileBranding(),
+			p.compileHTTP(), p.checkPaths())
 	})
 	for _, name := range slices.Sorted(maps.Keys(c.Stores)) {
 		s := c.Stores[name]

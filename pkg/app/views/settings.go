@@ -31,7 +31,14 @@ var defaults = sync.OnceValue(func() *config.Config {
 func settings(g *serving.Generation) *console.Settings {
 	c := g.Config
 	s := &console.Settings{File: c.File(), Callback: g.Auth.Base().At(providers.CallbackPath),
-		Providers: providersOf(&c.Authentication), Limits: limitsOf(c, defaults()), Templates: c.Pages.Folder}
+		Providers: providersOf(&c.Authentication), Limits: limitsOf(c, defaults()), Templates: c.Pages.Folder,
+		Languages: c.Pages.Languages}
+	for _, b := range []console.Setting{{Key: "branding.name", Value: c.Branding.Name},
+		{Key: "branding.logo", Value: c.Branding.Logo}, {Key: "branding.color", Value: c.Branding.Color}} {
+		if b.Value != "" {
+			s.Branding = append(s.Branding, b)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Pages.Paths)) {
 		s.Pages = append(s.Pages, console.SettingsPage{Name: name, Path: c.Pages.Paths[name]})
 	}

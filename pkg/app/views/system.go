@@ -161,21 +161,23 @@ func disks(g *serving.Generation) []console.Disk {
 		}
 	}
 	add("data", g.Config.Data)
-	elsewhere := func(folder string) bool {
-		below, err := filepath.Rel(g.Config.Data, folder)
-		return err != nil || !filepath.IsLocal(below)
-	}
 	for _, name := range slices.Sorted(maps.Keys(g.Backends)) {
-		if f := g.Config.Backends[name].File; f != nil && elsewhere(f.Folder) {
+		if f := g.Config.Backends[name].File; f != nil && outside(g.Config.Data, f.Folder) {
 			add("backend "+name, f.Folder)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.Config.Binaries)) {
-		if f := g.Config.Binaries[name].File; f != nil && elsewhere(f.Folder) {
+		if f := g.Config.Binaries[name].File; f != nil && outside(g.Config.Data, f.Folder) {
 			add("binaries "+name, f.Folder)
 		}
 	}
 	return all
+}
+
+// outside reports whether a folder is not below another one.
+func outside(of, folder string) bool {
+	below, err := filepath.Rel(of, folder)
+	return err != nil || !filepath.IsLocal(below)
 }
 
 // consoleBackups returns the backups for the view System. It reads one object.

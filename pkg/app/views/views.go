@@ -58,6 +58,7 @@ type measured struct {
 	workers *consoleWorkers
 	jobs    []*command.Job
 	uploads *bulk.Uploads
+	backups *command.BackupPages
 }
 
 // Part stops the background work of the views, which the first console of the process starts.
@@ -88,7 +89,8 @@ func (v *Views) measure(relay *outbox.Relay, data string) {
 	v.running.Every(sampleInterval, workers.measure)
 	var ctx context.Context
 	ctx, v.end = context.WithCancel(context.Background())
-	v.measured = measured{history: h, workers: workers, uploads: bulk.NewUploads(filepath.Join(data, "imports"))}
+	v.measured = measured{history: h, workers: workers, uploads: bulk.NewUploads(filepath.Join(data, "imports")),
+		backups: &command.BackupPages{}}
 	host := &command.Host{
 		Ctx: ctx, Log: v.Log, Now: func() *command.Place { return v.System.Place(v.Served.Now()) },
 		Serving: v.System.Serving,
@@ -114,7 +116,7 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 	o := &console.Options{Version: plan.Version(), Objects: v.consoleObjects(g), Uploads: v.measured.uploads,
 		Users:  consoleUsers(g),
 		System: v.System.of(g, v.measured.history), API: console.NewAPI(openAPI)}
-	o.Logs, o.Settings = v.System.logs(g), settings(g)
+	o.Logs, o.Settings, o.Backups = v.System.logs(g), settings(g), v.backupPlace(g)
 	o.Account, o.Model = g.Config.PageLink("account"), consoleModel(g)
 	o.Model.Editing = v.editing(g)
 	o.Workers = v.measured.workers

@@ -107,6 +107,12 @@ func (s *Storage) tryLink() error {
 // path is the path of a content.
 func path(hash string) string { return join(shard(hash), hash) }
 
+// ContentPath returns the path of a content within the folder of a storage, with slashes. The hash is valid.
+func ContentPath(hash string) string { return path(hash) }
+
+// DocumentPath returns the path of a document within the folder of a storage, with slashes.
+func DocumentPath(name string) string { return join(documents, name) }
+
 // shard is the folder of a content.
 func shard(hash string) string { return join(hash[:2], hash[2:4]) }
 

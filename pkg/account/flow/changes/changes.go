@@ -53,7 +53,8 @@ func (s *Changes) OfferUndo(ctx context.Context, user record.User, c record.Addr
 	}
 	language := s.Notices.LanguageOf(ctx, user) // not that of a thief
 	return s.Post.Order(ctx, post.Order{Mailbox: post.MailboxUUID(c.Holder, post.UndoMailbox), Address: c.Holder,
-		Language: &language, Why: record.PurposeUndo, With: AboutChange(user, c), Delay: func(mailbox record.Mailbox) time.Duration {
+		Language: &language, Why: record.PurposeUndo, With: AboutChange(user, c),
+		Delay: func(mailbox record.Mailbox) time.Duration {
 			wait := s.Post.MailDelay(mailbox, s.DB.Now())
 			if _, unsent := s.Post.UnsentIn(mailbox); unsent {
 				wait = max(wait, unsentDelay)

@@ -127,7 +127,7 @@ func addressOf(ident record.Ident) string {
 	return ident.UUID
 }
 
-// recordUse records in the background that a login with an ident has succeeded; "" is none.
+// recordUse records in the background that a login with an ident has succeeded. It ignores "".
 func (s *Flow) recordUse(ctx context.Context, ident string) {
 	if ident != "" {
 		s.Sessions.RunInBackground(ctx, "recording a login",

@@ -1,0 +1,53 @@
+package browser
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// testOperating makes, verifies and downloads a backup, sends a test mail, and follows an error to its lines in the log.
+func (f *fixture) testOperating(t *testing.T) {
+	f.open(t, "/console/backup")
+	f.shows(t, "There is none yet")
+	f.good(t, "")
+	f.press(t, "Back up now")
+	f.until(t, func() error { // the page loads itself again
+		if text := f.text(t); !strings.Contains(text, "not verified lately") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	f.press(t, "Verify")
+	f.until(t, func() error {
+		if text := f.text(t); !strings.Contains(text, "Every part has its hash") || !strings.Contains(text, "verified 20") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	f.shows(t, "restore --config")
+	f.good(t, "console-backups")
+	if size := evaluate[int64](t, f, `fetch(document.querySelector('a[href*="/download/"]').href)
+		.then(r => r.arrayBuffer()).then(b => b.byteLength)`, chromedp.EvalAwaitPromise); size < 10_000 {
+		t.Errorf("a download has %d bytes", size)
+	}
+
+	f.open(t, "/console/settings")
+	f.fill(t, "#to", "ada@example.com")
+	f.press(t, "Send a test mail")
+	f.shows(t, "was written into the folder")
+	f.shows(t, "Last test")
+	f.good(t, "")
+
+	f.open(t, "/console/nothing")
+	f.click(t, `a[href*="/console/logs?request="]`)
+	f.shows(t, "No line that is kept matches") // it is not a failure of the server
+	f.open(t, "/console/logs?q=backup")
+	f.shows(t, "a backup was made")
+	f.shows(t, "a backup is being downloaded from the console")
+	f.click(t, ".log a")
+	f.shows(t, "All lines")
+	f.good(t, "")
+}
