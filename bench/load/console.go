@@ -166,6 +166,8 @@ func (f *filled) views(c *client) []consoleView {
 		{"a dead letter", "/console/letters/1", 200},
 		{"verify", "/console/verify", 200},
 		{"schemas", "/console/schemas", 200},
+		{"settings", "/console/settings", 200},
+		{"logs", "/console/logs", 200},
 		{"users", "/console/users", 200},
 		{"users, the second page", link(c, "/console/users", "after="), 200},
 		{"users, looking for an address", "/console/users?q=" + f.address, 303},
