@@ -1,13 +1,13 @@
 package app
 
 import (
-	"belfry/config"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"belfry/config"
 	"belfry/pkg/errs"
 )
 

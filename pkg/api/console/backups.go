@@ -212,7 +212,8 @@ func (v backupsView) download(r *request) error {
 	}, to)
 	switch {
 	case err == nil:
-		r.Log(slog.LevelInfo, "a backup was downloaded from the console", append(attrs, slog.Int64("bytes", to.sent))...)
+		attrs = append(attrs, slog.Int64("bytes", to.sent))
+		r.Log(slog.LevelInfo, "a backup was downloaded from the console", attrs...)
 		return nil
 	case !r.Replied():
 		return err

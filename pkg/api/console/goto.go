@@ -91,7 +91,8 @@ func docsPlaces(query string) (all []destination) {
 	return all
 }
 
-// objectPlaces returns the user of an address, and the objects with a uuid. Stores that do not reply in time are left out.
+// objectPlaces returns the user of an address, and the objects with a uuid. Stores that do not reply in time are left
+// out.
 func (c *Console) objectPlaces(ctx context.Context, query string) (all []destination) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()
@@ -122,7 +123,8 @@ func (c *Console) objectPlaces(ctx context.Context, query string) (all []destina
 	}
 	c.names.fill(ctx, pointers(found))
 	for _, o := range found {
-		all = append(all, destination{cmp.Or(o.Name, o.UUID), "Object of " + o.Store, pathOf("objects", o.Store, "object", o.UUID)})
+		at := pathOf("objects", o.Store, "object", o.UUID)
+		all = append(all, destination{cmp.Or(o.Name, o.UUID), "Object of " + o.Store, at})
 	}
 	return all
 }

@@ -143,7 +143,8 @@ func (v *stepsView) settle(r *request) error {
 	case name == "none":
 		settled = nil
 	case slices.Contains(stepNames, name):
-		settled = append(slices.DeleteFunc(settled, func(n string) bool { return !slices.Contains(stepNames, n) }), name)
+		settled = slices.DeleteFunc(settled, func(n string) bool { return !slices.Contains(stepNames, n) })
+		settled = append(settled, name)
 	default:
 		return errs.New(errs.Invalid, "skip: there is no such step")
 	}
@@ -225,7 +226,8 @@ func (v *stepsView) hasObject(ctx context.Context) bool {
 
 // isSafe reports whether an admin who loses a password or a device does not lose the console.
 func (v *stepsView) isSafe(ctx context.Context, me admin.Account) (bool, error) {
-	if me.HasFactor || slices.ContainsFunc(me.Idents, func(i admin.IdentInfo) bool { return i.Type == record.PasskeyType }) {
+	isPasskey := func(i admin.IdentInfo) bool { return i.Type == record.PasskeyType }
+	if me.HasFactor || slices.ContainsFunc(me.Idents, isPasskey) {
 		return true, nil
 	}
 	page, _, err := v.accounts.List(ctx, nil, maxStepUsers)

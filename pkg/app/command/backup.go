@@ -74,8 +74,9 @@ var Backup = Operation[BackupRequest, BackupResult, backup.Progress]{
 		Default: true, Flags: &backupFlags{}}},
 	Text: func(w io.Writer, _ BackupRequest, r *BackupResult) error { return writeBackup(w, r) },
 	Console: &Console[BackupRequest, BackupResult]{
-		Title: "Backups", Path: console.BackupPath, Button: "Back up now", Offered: func(c *config.Config) bool { return c.Backup != nil },
-		About: "A run makes a backup in the configured place, and removes old ones as the configuration says.",
+		Title: "Backups", Path: console.BackupPath, Button: "Back up now",
+		Offered: func(c *config.Config) bool { return c.Backup != nil },
+		About:   "A run makes a backup in the configured place, and removes old ones as the configuration says.",
 	},
 }
 
