@@ -211,7 +211,8 @@ func (c *client) checkHeaders(what string, operation *openapi3.Operation) {
 // PATCH, and of pages and redirects.
 var everywhere = []string{
 	"Date", "Content-Type", "Content-Length", "Connection", "Vary", "X-Content-Type-Options", "Ratelimit",
-	"Ratelimit-Policy", "Accept-Patch", "Referrer-Policy", "Content-Security-Policy", "X-Frame-Options",
+	"Ratelimit-Policy", "Accept-Patch", "Content-Language", "Referrer-Policy",
+	"Content-Security-Policy", "X-Frame-Options",
 }
 
 // unasked returns the operations that were never requested with success.

@@ -37,8 +37,8 @@ func whole(set *op.Set) *ordered.Object {
 const description = "Written from the running configuration.\n\n" +
 	"`OPTIONS` is 204 with `Allow` on each path; a method that a path does not support is 405. Errors are problems " +
 	"(RFC 9457). " +
-	"Any reply may have `Vary` and headers of limits, a reply to PATCH has `Accept-Patch`, and pages and redirects " +
-	"have headers that protect browsers. " +
+	"Any reply may have `Vary` and headers of limits, a reply to PATCH has `Accept-Patch`, pages and redirects " +
+	"have headers that protect browsers, and pages for people have `Content-Language`. " +
 	"A body of `text/json` is read as `application/json`, and one of `application/ndjson`, `application/jsonl`, " +
 	"`application/x-jsonl`, `application/jsonlines` or `application/x-jsonlines` as " +
 	"`application/x-ndjson`, if an operation accepts it. " +
