@@ -73,23 +73,31 @@ func (b *Buffer) at(sequence uint64) *Line { return &b.lines[(sequence-1)%maxLin
 // Select returns up to n lines for which match holds, the newest first. They are older than the sequence before; 0:
 // any. more reports whether older lines match, too.
 func (b *Buffer) Select(before uint64, n int, match func(*Line) bool) (found []Line, more bool) {
+	for _, l := range b.newest(before) { // requests that log don't wait for match
+		if !match(&l) {
+			continue
+		}
+		if len(found) == n {
+			return found, true
+		}
+		found = append(found, l)
+	}
+	return found, false
+}
+
+// newest returns the lines that are older than a sequence, the newest first.
+func (b *Buffer) newest(before uint64) []Line {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	newest, oldest := b.last, b.last-uint64(b.kept)+1
 	if before > 0 && before <= newest {
 		newest = before - 1
 	}
+	all := make([]Line, 0, b.kept)
 	for s := newest; s >= oldest && s > 0; s-- {
-		l := b.at(s)
-		if !match(l) {
-			continue
-		}
-		if len(found) == n {
-			return found, true
-		}
-		found = append(found, *l)
+		all = append(all, *b.at(s))
 	}
-	return found, false
+	return all
 }
 
 // Stats are what a buffer has.

@@ -1,6 +1,7 @@
 package logbuffer
 
 import (
+	"encoding"
 	"context"
 	"fmt"
 	"log/slog"
@@ -132,6 +133,16 @@ func text(v slog.Value) string {
 	case slog.KindTime:
 		return v.Time().UTC().Format(time.RFC3339Nano)
 	case slog.KindAny:
+		switch any := v.Any().(type) {
+		case encoding.TextMarshaler: // it may hide a part
+			text, err := any.MarshalText()
+			if err != nil {
+				return "!ERROR: " + err.Error()
+			}
+			return string(text)
+		case []byte:
+			return string(any)
+		}
 		return fmt.Sprint(v.Any())
 	}
 	return v.String()

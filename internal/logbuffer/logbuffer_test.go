@@ -65,6 +65,21 @@ func TestLinesAreKeptWithTheirRequest(t *testing.T) {
 	}
 }
 
+// A value is written as the log has it: its own text, which may hide a part, and bytes as text.
+func TestValuesAreThoseOfTheLog(t *testing.T) {
+	t.Parallel()
+	log, b := logger(slog.LevelInfo)
+	log.Info("seen", "password", hidden{"hunter2"}, "bytes", []byte("text"))
+	found, _ := b.Select(0, 1, all)
+	if len(found) != 1 || found[0].Attrs != "password=[secret] bytes=text" {
+		t.Errorf("%+v", found)
+	}
+}
+
+type hidden struct{ text string }
+
+func (hidden) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
+
 func TestABufferIsBounded(t *testing.T) {
 	t.Parallel()
 	log, b := logger(slog.LevelInfo)

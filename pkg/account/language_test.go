@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"strings"
 	"testing"
 
 	"belfry/pkg/account"
@@ -68,4 +69,19 @@ func TestMailsAreInTheLanguageOfTheirReaders(t *testing.T) {
 	other := sessions.Client{Address: "198.51.100.1", UserAgent: "other/1.0", Language: "de"}
 	must(w.Login.Login(german, credentials(ada, "another password"), other))
 	last(ada, "fr Kitchen")
+}
+
+// The owner of an account may have told no language, as a program does, or before languages were kept. Then a thief's
+// does not count either.
+func TestAThiefChoosesNoLanguageForAnOwnerWithoutOne(t *testing.T) {
+	w := newFixture(t, configuredNotices, translated)
+	own := sessions.Client{Address: "192.0.2.1", UserAgent: "curl/8"}
+	_, _, err := w.Registration.Register(w.Context(), credentials(ada, password), own)
+	w.must(err)
+	thief := sessions.Client{Address: "203.0.113.9", UserAgent: "stranger/1.0", Language: "fr"}
+	must(w.Login.Login(texts.WithLanguage(w.Context(), "fr"), credentials(ada, password), thief))
+	w.must(w.deliverMails())
+	if all := w.sender.to(ada); len(all) < 2 || strings.HasPrefix(all[len(all)-1].Subject, "fr ") {
+		t.Errorf("%+v", all)
+	}
 }

@@ -19,6 +19,15 @@ func Languages(folder string, more ...NewMethod) (*texts.Catalog, error) {
 	return texts.Load(folder, all)
 }
 
+// Language returns the tag of the language that a client asks for by its header Accept-Language; "" for a program, which
+// asks for none.
+func (s *Service) Language(accept string) string {
+	if accept == "" || s.Languages == nil {
+		return ""
+	}
+	return s.Languages.Match(accept).Tag()
+}
+
 // In returns the description of a method in a language.
 func In(l *texts.Language, m about.Method) about.Method {
 	for id, text := range m.TextsByID() {

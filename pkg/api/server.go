@@ -203,7 +203,7 @@ func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Optio
 			RegisterURL: p.RegisterURL,
 		}, p.Providers, p.Reason)
 	}
-	of.LoginPage = site.Paths["login"]
+	of.FormPages = site.Paths
 	if len(site.Paths) > 0 {
 		of.AccountPage = func(x *httpkit.Exchange, me *sessions.Session, r login.AccountReply) ([]byte, string, error) {
 			return site.AccountReply(x, o.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL

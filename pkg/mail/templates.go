@@ -47,10 +47,13 @@ func (t *Templates) Add(language string, in *Templates) {
 	t.languages[language] = in
 }
 
-// In returns the mail in a language, the original for one that it lacks.
+// In returns the mail in a language; for one that it lacks, or that nobody knows, in English, where it has texts of the
+// operator's, else the original.
 func (t *Templates) In(language string) *Templates {
-	if in := t.languages[language]; in != nil {
-		return in
+	for _, tag := range []string{language, "en"} {
+		if in := t.languages[tag]; in != nil {
+			return in
+		}
 	}
 	return t
 }

@@ -32,17 +32,18 @@ func (l *Language) Tag() string { return l.tag.String() }
 
 // Has reports whether there is a text with an id, in the language or in one that it falls back to.
 func (l *Language) Has(id string) bool {
-	_, ok := l.find(id)
-	return ok
+	_, in := l.find(id)
+	return in != nil
 }
 
-func (l *Language) find(id string) (text, bool) {
+// find returns a text, and the language that has it; nil for none.
+func (l *Language) find(id string) (text, *Language) {
 	for ; l != nil; l = l.parent {
 		if t, ok := l.texts[id]; ok {
-			return t, true
+			return t, l
 		}
 	}
-	return text{}, false
+	return text{}, nil
 }
 
 // Raw returns a text as it is in its file; "" for an unknown id. It is for texts without placeholders, and templates.
@@ -73,8 +74,8 @@ func (l *Language) Own(id string) bool {
 // Fill returns a text with the values of its placeholders. literal is applied to what stands between them; nil leaves
 // it as it is. The number of plurals is the value of count. An unknown id is returned itself: a person can report it.
 func (l *Language) Fill(id string, values map[string]any, literal func(string) string) string {
-	t, ok := l.find(id)
-	if !ok {
+	t, in := l.find(id)
+	if in == nil {
 		return id
 	}
 	if literal == nil {
@@ -82,7 +83,7 @@ func (l *Language) Fill(id string, values map[string]any, literal func(string) s
 	}
 	form := plural.Other
 	if n, counted := values["count"].(int); counted && len(t.forms) > 1 {
-		form = plural.Cardinal.MatchPlural(l.tag, n, 0, 0, 0, 0)
+		form = plural.Cardinal.MatchPlural(in.tag, n, 0, 0, 0, 0)
 	}
 	segments, ok := t.forms[form]
 	if !ok {

@@ -69,6 +69,13 @@ func TestALanguageFallsBack(t *testing.T) {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
 	}
+	// The form of a text is that of the language that has it.
+	for _, n := range []int{0, 21} {
+		if fr, en := c.Of("fr"), c.Of("en"); fr.Fill("account.codesLeft", map[string]any{"count": n}, nil) !=
+			en.Fill("account.codesLeft", map[string]any{"count": n}, nil) {
+			t.Errorf("%d in French, which lacks the text, is not as in English", n)
+		}
+	}
 	at := time.Date(2026, 3, 1, 9, 5, 0, 0, time.FixedZone("", 3600))
 	if en, de := c.Of("en").Time(at), c.Of("de").Time(at); en != "2026-03-01 08:05 UTC" ||
 		de != "01.03.2026, 08:05 Uhr (UTC)" {

@@ -59,7 +59,7 @@ func (f *fixture) testUsers(t *testing.T) {
 	f.press(t, "Create")
 	f.shows(t, "carla@example.com_email")
 	f.open(t, "/console/users/new")
-	f.fill(t, "#login", "dora@example.com")
+	f.fill(t, "#login", "gwen@example.com")
 	f.press(t, "Create")
 	f.shows(t, "Send the invitation again")
 	f.good(t, "console-user-invited")

@@ -13,7 +13,7 @@ func (f *fixture) testOperating(t *testing.T) {
 	f.good(t, "")
 	f.press(t, "Back up now")
 	f.shows(t, "not verified lately") // the page loads itself again
-	f.press(t, "Verify")
+	f.click(t, `form[action$="/backup/verify"] button`)
 	f.shows(t, "Every part has its hash")
 	f.shows(t, "verified 20")
 	f.shows(t, "restore --config")

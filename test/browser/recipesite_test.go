@@ -129,7 +129,8 @@ func (s *site) testModel(t *testing.T) {
 	s.addNamed(t, "/copies", 0, "author", "/from", "user.name", "/read", "true")
 	s.apply(t, "Recipes")
 	s.form(t, "Recipes", "Files")
-	s.addText(t, "/binary", 0, "pictures")
+	s.addRow(t, "/binary", "/binary/0/field")
+	s.typeInto(t, "/binary/0/field", "pictures")
 	s.apply(t, "Recipes")
 
 	s.stores(t)

@@ -50,7 +50,9 @@ func (s *Admin) Search(ctx context.Context, query, after string, limit int) (pag
 			maxQuery)
 	}
 	words := strings.Fields(record.Folded(query))
-	words = words[:min(len(words), maxWords)]
+	if len(words) > maxWords {
+		return nil, "", errs.New(errs.Invalid, "q: has more than %d words: write fewer", maxWords)
+	}
 	at, err := s.begin(ctx, words, after)
 	if err != nil {
 		return nil, "", err

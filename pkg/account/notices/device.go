@@ -43,7 +43,7 @@ func (s *Notices) RecordDevice(ctx context.Context, user record.User, c sessions
 		var changed bool
 		if known, changed = s.addDevice(d, all, record.Device{Hash: deviceHash(user.UUID, browser), Since: since,
 			Language: c.Language},
-			record.Device{Hash: place, Since: since}); !changed {
+			record.Device{Hash: place, Since: since, Language: c.Language}); !changed {
 			return record.ErrUnchanged
 		}
 		return nil
@@ -72,7 +72,8 @@ func sinceOf(user record.User) string {
 }
 
 // LanguageOf returns the tag of the language of an account's owner: that of the device that is known longest, by its
-// last login. A thief has a later one, whose language the owner may not read. "" if it is not known.
+// last login. A thief has a later one, whose language the owner may not read. "" if that login named none: then a later
+// one must not choose either.
 func (s *Notices) LanguageOf(ctx context.Context, user record.User) string {
 	known, err := s.DB.Devices.Read(record.AsService(ctx, user.UUID), devicesUUID(user.UUID))
 	if err != nil {
@@ -81,12 +82,11 @@ func (s *Notices) LanguageOf(ctx context.Context, user record.User) string {
 		}
 		return ""
 	}
-	for _, d := range s.devicesSince(known.Known, sinceOf(user)) {
-		if d.Language != "" {
-			return d.Language
-		}
+	all := s.devicesSince(known.Known, sinceOf(user))
+	if len(all) == 0 {
+		return ""
 	}
-	return ""
+	return all[0].Language
 }
 
 // deviceHash is the stored form of the secret of a device.

@@ -136,7 +136,7 @@ type Device struct {
 	At   string `json:"at"` // of the last login, to a month
 
 	Since    string `json:"since,omitempty"`    // User.DeviceEpoch
-	Language string `json:"language,omitempty"` // of a browser
+	Language string `json:"language,omitempty"` // of the login
 }
 
 // Exports are the exports of a user's data.

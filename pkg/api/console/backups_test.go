@@ -65,7 +65,7 @@ func TestBackupsAreListedMadeAndVerified(t *testing.T) {
 	}
 	is(t, f.post(f.Admin, "/console/backup/verify", "id="+strings.Repeat("x", 101)), http.StatusBadRequest)
 
-	verifies.last = &console.Run{By: "ada", Began: time.Now(), In: &command.BackupPart{ID: aBackup}}
+	verifies.last = &console.Run{By: "ada", Began: time.Now(), In: command.BackupPart{ID: aBackup}}
 	part := is(t, f.get(f.Admin, "/console/backup/verify", "Hx-Request", "true"), http.StatusOK)
 	shows(t, part, "Verifying", aBackup, `hx-get="/console/backup/verify"`)
 	if part.Header.Get("Hx-Refresh") != "" {

@@ -151,9 +151,13 @@ func (c *Console) start(r *request) error {
 		return r.Page("start", "Console", nil)
 	}
 	if c.steps != nil {
-		if left, err := c.steps.left(r); err != nil || left {
-			r.seeOther(Path + stepsPath)
+		left, err := c.steps.left(r)
+		if err != nil {
 			return err
+		}
+		if left {
+			r.seeOther(Path + stepsPath)
+			return nil
 		}
 	}
 	r.seeOther(c.nav[0].URL)

@@ -23,7 +23,7 @@ const (
 const (
 	maxStepStores = 20 // that are searched for an object
 	maxStepReads  = 10 // objects of each
-	maxStepUsers  = 50 // that are searched for a second admin
+	maxStepUsers  = 200 // that are searched for a second admin
 	stepTime      = 500 * time.Millisecond
 )
 
@@ -230,6 +230,6 @@ func (v *stepsView) isSafe(ctx context.Context, me admin.Account) (bool, error) 
 	if me.HasFactor || slices.ContainsFunc(me.Idents, isPasskey) {
 		return true, nil
 	}
-	page, _, err := v.accounts.List(ctx, nil, maxStepUsers)
+	page, _, err := v.accounts.Accounts(ctx, nil, maxStepUsers)
 	return slices.ContainsFunc(page, func(a admin.Account) bool { return a.Admin && a.UUID != me.UUID }), err
 }

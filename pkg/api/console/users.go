@@ -27,6 +27,7 @@ type AllKeys interface {
 
 // Accounts manages users on behalf of the caller in the context. *admin.Admin does.
 type Accounts interface {
+	Accounts(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
 	List(ctx context.Context, after []byte, limit int) (page []admin.Account, next []byte, err error)
 	Search(ctx context.Context, query, after string, limit int) (page []admin.Account, next string, err error)
 	FindUser(ctx context.Context, who string) (store.Stored, error)
@@ -63,7 +64,7 @@ func (c *Console) users(o *Users) view {
 	v := &usersView{*o, c.names}
 	const one = "/users/:" + httpkit.UUIDParam
 	return view{name: "users", title: "Users", group: dataGroup, routes: []route{
-		get("/users", v.list), post("/users", v.create),
+		limitedAs(httpkit.List, get("/users", v.list)), post("/users", v.create),
 		get("/users/new", v.newForm), get("/users/keys", v.listKeys),
 		get(one, v.show),
 		post(one+"/admin", v.setAdmin), post(one+"/disabled", v.setDisabled),

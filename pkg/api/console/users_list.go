@@ -69,11 +69,11 @@ func (v *usersView) list(r *request) error {
 			if err != nil {
 				return err
 			}
-			if !r.Partial() {
+			if !r.Partial() && strings.Contains(l.Query, "@") {
 				r.seeOther(pathOf("users", user.UUID))
 				return nil
 			}
-			// Somebody is typing, and the page stays.
+			// Somebody is typing, and the page stays; or others have the uuid in their names.
 			a, err := v.Accounts.AccountDetails(ctx, user)
 			if err != nil {
 				return err
@@ -82,6 +82,10 @@ func (v *usersView) list(r *request) error {
 		}
 	}
 	page, next, err := v.page(ctx, l.Query, r.Query("after"), exact)
+	if exact != nil && err == nil && next == "" && len(page) == 1 && !r.Partial() {
+		r.seeOther(pathOf("users", exact.UUID))
+		return nil
+	}
 	status := http.StatusOK
 	if e := (*errs.Error)(nil); errors.Is(err, admin.ErrTooShort) && errors.As(err, &e) {
 		l.Problem, status, err = e.Message, http.StatusBadRequest, nil
@@ -108,7 +112,12 @@ func (v *usersView) page(ctx context.Context, query, after string, exact *admin.
 	next string, err error) {
 	switch {
 	case exact != nil:
-		return []admin.Account{*exact}, "", nil
+		page, next, err = v.Accounts.Search(ctx, query, after, usersPage)
+		if errors.Is(err, admin.ErrTooShort) {
+			page, next, err = nil, "", nil
+		}
+		page = slices.DeleteFunc(page, func(a admin.Account) bool { return a.UUID == exact.UUID })
+		return slices.Insert(page, 0, *exact), next, err
 	case query != "":
 		return v.Accounts.Search(ctx, query, after, usersPage)
 	}

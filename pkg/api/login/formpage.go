@@ -3,6 +3,7 @@ package login
 import (
 	"encoding/base64"
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"belfry/pkg/account/flow/logins"
@@ -28,8 +29,10 @@ const (
 // backTo returns the outcome of a form that failed: it leads back to the page of the form, or nowhere if the form is of
 // no page of belfry, or can't be corrected there.
 func (h *Handler) backTo(x *httpkit.Exchange, page, login, token string, err error) (o op.Outcome) {
-	target := map[string]string{"login": h.loginPage, "register": h.RegisterRedirect,
-		"recovery": h.RecoveryRedirect}[page]
+	target := ""
+	if slices.Contains([]string{"login", "register", "recovery"}, page) {
+		target = h.formPages[page]
+	}
 	if target == "" || once.Repeated(err) != nil || logins.Pending(err) != nil || errors.Is(err, post.ErrToken) ||
 		errors.Is(err, sessions.ErrDisabled) || errs.KindOf(err) == errs.Internal {
 		return o

@@ -32,9 +32,9 @@ type Options struct {
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(*httpkit.Exchange, AuthorizePage) ([]byte, error)
 
-	// LoginPage is the path of belfry's own page for logins, to which its form leads back after a failure; "": none is
-	// served.
-	LoginPage string
+	// FormPages are the paths of belfry's own pages that are served, by their names. A form of the pages login, register
+	// and recovery leads back to its page after a failure.
+	FormPages map[string]string
 
 	// Activity returns the newest events about the security of a user's account, at most n before a cursor, and the
 	// cursor of the next page. nil: there is no route for it.
@@ -68,7 +68,7 @@ type Handler struct {
 	accountPage   func(x *httpkit.Exchange, me *sessions.Session, r AccountReply) ([]byte, string, error)
 	readActivity  func(ctx context.Context, user, cursor string, n int) ([]sessions.Activity, string, error)
 	exporter      *export.Exporter
-	loginPage     string // belfry's own; "": none
+	formPages     map[string]string // see Options
 }
 
 // These types serve the operations of one subject each, with the shared Handler.
@@ -86,7 +86,7 @@ func NewHandler(calls *httpkit.Calls, origins *httpkit.Origins, o Options) *Hand
 		service: o.Service, calls: calls, origins: origins, own: httpkit.NewOrigins(o.Service.BaseURL()),
 		cookies:          cookiesFor(o.Service),
 		BrowserRedirects: o.BrowserRedirects, authorizePage: o.AuthorizePage, accountPage: o.AccountPage,
-		readActivity: o.Activity, exporter: o.Export, loginPage: o.LoginPage,
+		readActivity: o.Activity, exporter: o.Export, formPages: o.FormPages,
 	}
 }
 
@@ -168,15 +168,6 @@ func (h *Handler) write(x *httpkit.Exchange, act func(ctx context.Context) error
 	return err
 }
 
-// language returns the tag of the language that a browser asks for; "" for a program, which asks for none.
-func (h *Handler) language(x *httpkit.Exchange) string {
-	accept := x.Request.Header.Get("Accept-Language")
-	if accept == "" {
-		return ""
-	}
-	return h.service.Languages.Match(accept).Tag()
-}
-
 // client describes the client of a login. A login needs no valid token, so an invalid one counts as none for the rest
 // of the request. An API key is Denied: the login would end it, or link to its user.
 func (h *Handler) client(x *httpkit.Exchange) (sessions.Client, error) {
@@ -188,7 +179,8 @@ func (h *Handler) client(x *httpkit.Exchange) (sessions.Client, error) {
 	if err == nil {
 		err = sessions.RequireLogin(session)
 	}
-	client := sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session, Language: h.language(x)}
+	client := sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session,
+		Language: h.service.Language(x.Request.Header.Get("Accept-Language"))}
 	// Mails that the request asks for are in this language.
 	x.Request = x.Request.WithContext(texts.WithLanguage(x.Request.Context(), client.Language))
 	if devices := h.cookies.values(x.Request, deviceCookie); len(devices) > 0 {

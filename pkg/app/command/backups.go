@@ -72,7 +72,7 @@ type BackupPart struct {
 }
 
 // BackupID is the id, for the console.
-func (p *BackupPart) BackupID() string { return p.ID }
+func (p BackupPart) BackupID() string { return p.ID }
 
 // BackupList lists the backups in a place.
 var BackupList = Operation[BackupPart, Backups, none]{

@@ -40,12 +40,18 @@ func (p *BackupPages) Latest(ctx context.Context, c *config.Config, n int) (all 
 	older = max(0, len(ids)-n)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.known == nil {
+		p.known = map[string]ListedBackup{}
+	}
 	kept := map[string]ListedBackup{}
 	for i := len(ids) - 1; i >= older; i-- {
 		b, found := p.known[ids[i]]
 		if !found {
 			if b, err = listed(ctx, d, ids[i]); err != nil {
-				return nil, 0, err
+				return nil, 0, err // what has been read by now stays known
+			}
+			if b.Error == "" {
+				p.known[b.ID] = b
 			}
 		}
 		if all = append(all, b); b.Error == "" {

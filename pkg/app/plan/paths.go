@@ -108,12 +108,15 @@ func (n *pathNames) clash(a, b pathOf) bool {
 
 func isMailer(p pathOf) bool { return strings.HasPrefix(p.Key, "mailers.") }
 
+// logoKey is the key of a file that belfry serves itself: it may be among the files of a front end.
+const logoKey = "branding.logo"
+
 // checkServed refuses a folder for clients that has other files of belfry.
 func (p *Plan) checkServed(names *pathNames, served pathOf, all []pathOf) (problems config.Problems) {
 	var found []string
 	toData := names.relation(served.Path, config.Path{Name: p.Config.Data, Use: config.WrittenFolder})
 	for _, other := range all {
-		if other.Use == config.ServedFolder {
+		if other.Use == config.ServedFolder || other.Key == logoKey {
 			continue
 		}
 		r := names.relation(served.Path, other.Path)

@@ -120,6 +120,11 @@ document.addEventListener('keydown', (event) => {
           { headers: { 'HX-Request': 'true' }, signal: mine.signal, redirect: 'error' });
         if (reply.status === 429) problem = 'Too many searches: wait a moment.';
         if (!reply.ok) throw new Error(problem);
+        const login = reply.headers.get('Hx-Redirect'); // the session has ended
+        if (login) {
+          location.assign(login);
+          return;
+        }
         const part = document.createElement('template');
         part.innerHTML = await reply.text();
         show([...items, ...part.content.children]);
