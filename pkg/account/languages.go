@@ -19,8 +19,8 @@ func Languages(folder string, more ...NewMethod) (*texts.Catalog, error) {
 	return texts.Load(folder, all)
 }
 
-// Language returns the tag of the language that a client asks for by its header Accept-Language; "" for a program, which
-// asks for none.
+// Language returns the tag of the language that a client asks for by its header Accept-Language; "" for a program,
+// which asks for none.
 func (s *Service) Language(accept string) string {
 	if accept == "" || s.Languages == nil {
 		return ""

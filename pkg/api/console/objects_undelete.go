@@ -6,17 +6,16 @@ import (
 	"context"
 	"time"
 
+	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
 
-const (
-	// deletionWait is how long an undo waits for the log to have the deletion, which is published after the write.
-	deletionWait = 2 * time.Second
-	deletionPoll = 50 * time.Millisecond
-)
+// deletionWaits are the pauses in which an undo waits for the log to have the deletion, which is published after the
+// write. Each read of the log costs, so they grow.
+var deletionWaits = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // undoDeletion returns the form that undoes the deletion of an object; nil for none. The event of the deletion has the
 // object without the fields that never leave the server: an object with such fields can't be made again from it. A user
@@ -45,7 +44,14 @@ func (v *objectsView) undelete(r *request) error {
 	if v.history == nil || info.Users {
 		return errs.New(errs.Denied, "a deletion in %s can't be undone here", info.Name)
 	}
-	deleted, err := v.deletion(r, info.Name, uuid)
+	tombstone, gone, err := st.Deleted(ctx, uuid)
+	switch {
+	case err != nil:
+		return err
+	case !gone:
+		return errs.New(errs.Conflict, "there is no deletion to undo: the object exists, or was deleted too long ago")
+	}
+	deleted, err := v.deletion(r.Context(), info.Name, uuid, tombstone.Revision)
 	if err != nil {
 		return err
 	}
@@ -65,25 +71,22 @@ func (v *objectsView) undelete(r *request) error {
 		" has been created again. Its files, and objects that were deleted with it, have not.")
 }
 
-// deletion returns the event of an object's deletion, which has to be the newest in the log.
-func (v *objectsView) deletion(r *request, name, uuid string) (LogEvent, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), deletionWait)
-	defer cancel()
-	poll := time.NewTicker(deletionPoll)
-	defer poll.Stop()
-	for {
+// deletion returns the event of an object's deletion with a revision, which has to be the newest in the log.
+func (v *objectsView) deletion(ctx context.Context, name, uuid string, revision uint64) (LogEvent, error) {
+	for i := 0; ; i++ {
 		events, err := v.history(ctx, name, uuid, 0, 1)
 		switch {
-		case err != nil && ctx.Err() == nil:
+		case err != nil:
 			return LogEvent{}, err
-		case err == nil && len(events) == 1 && events[0].Event == event.StoreDeleted && len(events[0].Object) > 0:
+		case len(events) == 1 && events[0].Event == event.StoreDeleted && events[0].Revision == revision &&
+			len(events[0].Object) > 0:
 			return events[0], nil
-		}
-		select {
-		case <-ctx.Done():
+		case i == len(deletionWaits):
 			return LogEvent{}, errs.New(errs.Conflict, "the log does not have the deletion of this object as its last "+
 				"change, or not all of the object: see its history")
-		case <-poll.C:
+		}
+		if err := backoff.Sleep(ctx, deletionWaits[i]); err != nil {
+			return LogEvent{}, errs.Wrap(err, errs.Canceled, "the request ended")
 		}
 	}
 }

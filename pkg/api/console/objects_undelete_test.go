@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/api/console"
 	"belfry/pkg/event"
 	"belfry/pkg/object"
+	"belfry/pkg/store"
 )
 
 const undelete = emma + "/undelete"
@@ -19,12 +20,18 @@ const undelete = emma + "/undelete"
 // startDeleted is a library whose log has deletions of the book Emma, as they were.
 func startDeleted(t *testing.T, bodies ...string) *library {
 	t.Helper()
+	var books *store.Store
 	return startLibrary(t, func(o *console.Objects) {
+		books = o.Set.Store("Books")
 		o.Stores[1].Title = []string{"title"}
-		o.History = func(_ context.Context, name, uuid string, _ uint64, _ int) (all []console.LogEvent, err error) {
+		o.History = func(ctx context.Context, name, uuid string, _ uint64, _ int) (all []console.LogEvent, err error) {
 			if name+"/"+uuid == "Books/emma" && len(bodies) > 0 {
+				tombstone, _, err := books.Deleted(ctx, "emma")
+				if err != nil {
+					return nil, err
+				}
 				all = append(all, console.LogEvent{Sequence: 9, Envelope: event.Envelope{Event: event.StoreDeleted,
-					Object: []byte(bodies[0])}})
+					Revision: tombstone.Revision, Object: []byte(bodies[0])}})
 			}
 			return all, nil
 		}
@@ -70,7 +77,6 @@ func TestADeletionIsNotUndoneWithLessThanThereWas(t *testing.T) {
 
 // noticeOf returns the cookie of a notice.
 func noticeOf(t *testing.T, r apitest.Reply) string {
-	t.Helper()
 	t.Helper()
 	if value := stored(r, "belfry-console-notice"); value != "" {
 		return value

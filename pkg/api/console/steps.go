@@ -21,8 +21,8 @@ const (
 
 // Bounds of what is read to find which steps are done.
 const (
-	maxStepStores = 20 // that are searched for an object
-	maxStepReads  = 10 // objects of each
+	maxStepStores = 20  // that are searched for an object
+	maxStepReads  = 10  // objects of each
 	maxStepUsers  = 200 // that are searched for a second admin
 	stepTime      = 500 * time.Millisecond
 )

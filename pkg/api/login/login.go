@@ -32,8 +32,8 @@ type Options struct {
 	// AuthorizePage renders the page that asks for a login for an application.
 	AuthorizePage func(*httpkit.Exchange, AuthorizePage) ([]byte, error)
 
-	// FormPages are the paths of belfry's own pages that are served, by their names. A form of the pages login, register
-	// and recovery leads back to its page after a failure.
+	// FormPages are the paths of belfry's own pages that are served, by their names. A form of the pages login,
+	// register and recovery leads back to its page after a failure.
 	FormPages map[string]string
 
 	// Activity returns the newest events about the security of a user's account, at most n before a cursor, and the
