@@ -1,8 +1,8 @@
 package logbuffer
 
 import (
-	"encoding"
 	"context"
+	"encoding"
 	"fmt"
 	"log/slog"
 	"slices"
