@@ -13,16 +13,16 @@ import (
 	"belfry/pkg/api/console/manual"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/object"
-	"belfry/pkg/store"
 )
 
 // Bounds of a search of places.
 const (
 	maxPlaceQuery = 200 // bytes
 	maxPlacePages = 5   // of the documentation
-	minPlaceUUID  = 3   // characters of an object's uuid, so that the first keys that somebody types read nothing
-	maxPlaceReads = 50  // stores that are asked for a uuid
-	placeReaders  = 8   // at once
+	maxPlaceUsers = 5
+	minPlaceUUID  = 3  // characters of an object's uuid, so that the first keys that somebody types read nothing
+	maxPlaceReads = 50 // stores that are asked for a uuid
+	placeReaders  = 8  // at once
 	placeTime     = 300 * time.Millisecond
 )
 
@@ -37,12 +37,12 @@ type destination struct{ Title, About, URL string }
 
 // finder finds users for the search of places.
 type finder interface {
-	FindUser(ctx context.Context, who string) (store.Stored, error)
+	Search(ctx context.Context, query, after string, limit int) (page []admin.Account, next string, err error)
 }
 
 var _ finder = (*admin.Admin)(nil)
 
-// goTo shows what a query finds: views and stores by a part of their names, users by an address, objects by their
+// goTo shows what a query finds: views, stores and users by a part of their names, objects by their
 // uuids, and pages of the documentation. A script has the views and stores in the page, and asks for the rest.
 func (c *Console) goTo(r *request) error {
 	p := destinations{Query: httpkit.Truncate(strings.TrimSpace(strings.ToValidUTF8(r.Query("q"), "")), maxPlaceQuery)}
@@ -91,14 +91,16 @@ func docsPlaces(query string) (all []destination) {
 	return all
 }
 
-// objectPlaces returns the user of an address, and the objects with a uuid. Stores that do not reply in time are left
+// objectPlaces returns the users that a name or an address finds, and the objects with a uuid. Stores that do not reply in time are left
 // out.
 func (c *Console) objectPlaces(ctx context.Context, query string) (all []destination) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()
-	if c.finder != nil && strings.Contains(query, "@") {
-		if user, err := c.finder.FindUser(ctx, query); err == nil {
-			all = append(all, destination{query, "User", pathOf("users", user.UUID)})
+	if c.finder != nil {
+		page, _, _ := c.finder.Search(ctx, query, "", maxPlaceUsers) // without those that can't be found in time
+		for _, a := range page {
+			all = append(all, destination{cmp.Or(nameIn(a.User), firstOf(addressesOf(a)), a.UUID), "User",
+				pathOf("users", a.UUID)})
 		}
 	}
 	if len(query) < minPlaceUUID || !object.ValidUUID(query) || c.names.set == nil {

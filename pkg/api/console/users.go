@@ -125,16 +125,22 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 	}
 	p := userPage{userRow: v.rowOf(a), Store: v.Store, Self: user.UUID == r.Session.User.UUID, Mails: v.Mails,
 		Machine: len(a.Idents) == 0}
-	for _, i := range a.Idents {
-		if address, isEmail := strings.CutSuffix(i.UUID, "_email"); isEmail {
-			p.Addresses = append(p.Addresses, address)
-		}
-	}
+	p.Addresses = addressesOf(a)
 	p.Invitable = v.Mails && !a.Disabled && !a.HasPassword && p.LastLogin == "" && len(a.Idents) == 1 &&
 		len(p.Addresses) == 1
 	p.JSON = indent(a.User)
 	with(&p)
 	return r.page(status, "users_one", cmp.Or(p.Name, firstOf(p.Addresses), user.UUID), p)
+}
+
+// addressesOf returns the addresses by which a user logs in.
+func addressesOf(a admin.Account) (all []string) {
+	for _, i := range a.Idents {
+		if address, isEmail := strings.CutSuffix(i.UUID, "_email"); isEmail {
+			all = append(all, address)
+		}
+	}
+	return all
 }
 
 func firstOf(all []string) string {

@@ -94,6 +94,7 @@ func TestUsersAreFoundAndListedByPages(t *testing.T) {
 		"bob@example.com_email": bob, f.uuidOf(ada): ada} {
 		leads(t, f.get(f.Admin, "/console/users?q="+q), "/console/users/"+f.uuidOf(who))
 	}
+	shows(t, is(t, f.get(f.Admin, "/console/go?q=ob@ex"), http.StatusOK), `<a href="/console/users/`+f.uuidOf(bob)+`">`)
 	for _, q := range []string{"nobody@example.com", "a/b", "%3Cscript%3E"} {
 		r := is(t, f.get(f.Admin, "/console/users?q="+q), http.StatusOK)
 		shows(t, r, "No user has this in a name or an address")

@@ -97,7 +97,7 @@ document.addEventListener('keydown', (event) => {
   function show(items, state) {
     list.replaceChildren(...items);
     choose(Math.min(at, Math.max(items.length - 1, 0)));
-    status.textContent = state || (items.length ? `${items.length} found` : 'Nothing was found. Objects are found by their whole uuid, users by their whole address.');
+    status.textContent = state || (items.length ? `${items.length} found` : 'Nothing was found. Objects are found by their whole uuid, users by a part of a name or an address.');
   }
   function find() {
     const query = field.value.trim(), wanted = query.toLowerCase();
