@@ -70,7 +70,7 @@ binaries:
   files:
     type: FileStorage
     folder: files
-    map: {Books: [cover]}
+    map: {Books: {cover: {maxSize: 2MiB, types: image/png}}}
     expose: {url: /files, restrict: {get: false}}
     types: [image/*]
     thumbs: [90x60]

@@ -28,7 +28,7 @@ func (f *fixture) testOperating(t *testing.T) {
 	f.press(t, "Send a test mail")
 	f.shows(t, "was written into the folder")
 	f.shows(t, "Last test")
-	f.good(t, "")
+	f.good(t, "console-settings")
 
 	f.open(t, "/console/nothing")
 	f.click(t, `a[href*="/console/logs?request="]`)
@@ -36,6 +36,7 @@ func (f *fixture) testOperating(t *testing.T) {
 	f.open(t, "/console/logs?q=backup")
 	f.shows(t, "a backup was made")
 	f.shows(t, "a backup is being downloaded from the console")
+	f.good(t, "console-logs")
 	f.click(t, ".log a")
 	f.shows(t, "All lines")
 	f.good(t, "")

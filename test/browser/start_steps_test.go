@@ -44,7 +44,7 @@ func TestFirstSteps(t *testing.T) {
 	s.press(t, "Send a test mail")
 	s.fill(t, `input[type="email"]`, address)
 	s.press(t, "Send a test mail")
-	s.shows(t, "written")
+	s.shows(t, "was written into the folder")
 	s.steps(t, 3)
 	s.press(t, "Create a key")
 	s.press(t, "Make an API key")
