@@ -91,8 +91,8 @@ func docsPlaces(query string) (all []destination) {
 	return all
 }
 
-// objectPlaces returns the users that a name or an address finds, and the objects with a uuid. Stores that do not reply in time are left
-// out.
+// objectPlaces returns the users that a name or an address finds, and the objects with a uuid. Stores that do not reply
+// in time are left out.
 func (c *Console) objectPlaces(ctx context.Context, query string) (all []destination) {
 	ctx, cancel := context.WithTimeout(ctx, placeTime)
 	defer cancel()
