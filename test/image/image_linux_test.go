@@ -22,7 +22,7 @@ import (
 )
 
 // maxProgram is the greatest size of belfry in bytes.
-const maxProgram = 87_500_000
+const maxProgram = 88_000_000
 
 func TestTheProgramIsStaticAndNotTooLarge(t *testing.T) {
 	program := process.Commands(t)
