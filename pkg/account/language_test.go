@@ -71,7 +71,7 @@ func TestMailsAreInTheLanguageOfTheirReaders(t *testing.T) {
 	last(ada, "fr Kitchen")
 }
 
-// The owner of an account may have told no language, as a program does, or before languages were kept. Then a thief's
+// The login of an owner may have named no language, as a program does, or before languages were kept. Then a thief's
 // does not count either.
 func TestAThiefChoosesNoLanguageForAnOwnerWithoutOne(t *testing.T) {
 	w := newFixture(t, configuredNotices, translated)

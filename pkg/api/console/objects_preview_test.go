@@ -85,7 +85,7 @@ func TestFilesHavePreviews(t *testing.T) {
 	}
 }
 
-// Pages have thumbnails of pictures. A file of which there is none is shown as it is, if it is small.
+// Pages have thumbnails of pictures. A file without one is shown as it is, if it is small.
 func TestPreviewsOfPagesAreThumbnails(t *testing.T) {
 	t.Parallel()
 	l := startShelf(t)
