@@ -56,17 +56,24 @@ func (e *Email) SetDefaults() { e.setTexts(texts.English()) }
 
 // setTexts sets the texts of mails in a language.
 func (e *Email) setTexts(l *texts.Language) {
-	for id, into := range e.mails() {
-		*into = MailText{Subject: l.Raw(id + ".subject"), HTML: l.Raw(id + ".html"), Text: l.Raw(id + ".text")}
+	for _, m := range e.Mails() {
+		*m.Text = MailText{Subject: l.Raw(m.ID + ".subject"), HTML: l.Raw(m.ID + ".html"), Text: l.Raw(m.ID + ".text")}
 	}
 }
 
-// mails are the mails that are no notices, by the ids of their texts.
-func (e *Email) mails() map[string]*MailText {
-	return map[string]*MailText{
-		"mails.validation": &e.MailText, "mails.recovery": &e.Recovery, "mails.taken": &e.Taken,
-		"mails.change": &e.Change, "mails.undo": &e.Undo, "mails.code": &e.Login.CodeMail,
-		"mails.link": &e.Login.LinkMail,
+// Mail is a kind of mails.
+type Mail struct {
+	ID   string // with which the ids of its texts begin
+	Key  string // below that of login by e-mail
+	Text *MailText
+}
+
+// Mails are the mails that are no notices.
+func (e *Email) Mails() []Mail {
+	return []Mail{
+		{"mails.validation", "", &e.MailText}, {"mails.recovery", ".recovery", &e.Recovery},
+		{"mails.taken", ".taken", &e.Taken}, {"mails.change", ".change", &e.Change}, {"mails.undo", ".undo", &e.Undo},
+		{"mails.code", ".login.codeMail", &e.Login.CodeMail}, {"mails.link", ".login.linkMail", &e.Login.LinkMail},
 	}
 }
 
@@ -86,10 +93,9 @@ func MailsIn(c *Config, l *texts.Language) Email {
 	e := *c.Authentication.Email
 	e.setTexts(l)
 	const path = "authentication.providers.email"
-	configured := *c.Authentication.Email
-	of := configured.mails()
-	for id, into := range e.mails() {
-		overlay(c.doc, path+mailKeys[id], of[id], into)
+	configured := c.Authentication.Email.Mails()
+	for i, m := range e.Mails() {
+		overlay(c.doc, path+m.Key, configured[i].Text, m.Text)
 	}
 	e.Notices.Kinds = map[string]Notice{}
 	for kind, n := range c.Authentication.Email.Notices.Kinds {
@@ -100,21 +106,15 @@ func MailsIn(c *Config, l *texts.Language) Email {
 	return e
 }
 
-// mailKeys are the keys of mails, below that of login by e-mail, by the ids of their texts.
-var mailKeys = map[string]string{
-	"mails.validation": "", "mails.recovery": ".recovery", "mails.taken": ".taken", "mails.change": ".change",
-	"mails.undo": ".undo", "mails.code": ".login.codeMail", "mails.link": ".login.linkMail",
-}
-
 // MailID returns the id that the texts of a mail begin with, by its key below that of login by e-mail, or below the
 // mail's.
 func MailID(key string) string {
 	if kind, ok := strings.CutPrefix(key, ".notices."); ok {
 		return "mails.notice." + kind
 	}
-	for id, of := range mailKeys {
-		if of != "" && (key == of || strings.HasPrefix(key, of+".")) {
-			return id
+	for _, m := range (&Email{}).Mails() {
+		if m.Key != "" && (key == m.Key || strings.HasPrefix(key, m.Key+".")) {
+			return m.ID
 		}
 	}
 	return "mails.validation"

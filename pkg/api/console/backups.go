@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"time"
 
@@ -203,10 +202,7 @@ func (v backupsView) download(r *request) error {
 		slog.String("actor", r.Session.User.UUID)}
 	err = v.place.Download(r.Context(), id, func() {
 		r.Log(slog.LevelWarn, "a backup is being downloaded from the console", attrs...)
-		r.SetHeader("Content-Security-Policy", filePolicy)
-		r.SetHeader("Content-Type", "application/x-tar")
-		r.SetHeader("Content-Disposition",
-			mime.FormatMediaType("attachment", map[string]string{"filename": v.place.Folder(id) + ".tar"}))
+		r.sendsFile("application/x-tar", v.place.Folder(id)+".tar")
 		r.WriteHeader(http.StatusOK)
 		httpkit.Reads(r.Context())
 	}, to)

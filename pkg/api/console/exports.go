@@ -6,7 +6,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -71,10 +70,7 @@ func (v exportView) export(r *request) error {
 	} else if len(columns) == 0 {
 		columns = usual(info, st, page.Objects)
 	}
-	r.SetHeader("Content-Security-Policy", filePolicy)
-	r.SetHeader("Content-Type", exportTypes[format])
-	r.SetHeader("Content-Disposition",
-		mime.FormatMediaType("attachment", map[string]string{"filename": info.Name + "." + format}))
+	r.sendsFile(exportTypes[format], info.Name+"."+format)
 	// If the connection does not support deadlines, the server's deadline applies.
 	_ = http.NewResponseController(r.Exchange).SetWriteDeadline(time.Now().Add(transferTime))
 	r.WriteHeader(http.StatusOK)

@@ -9,8 +9,8 @@ import (
 	"belfry/pkg/account/method/passwords"
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/api/login"
 	"belfry/pkg/errs"
-	"belfry/pkg/texts"
 )
 
 // FirstAdminPath is the page on which the first admin is made, by the token of a link.
@@ -76,10 +76,7 @@ func (c *Console) makeFirst(r *request) error {
 
 // client describes the client of a request that may log in.
 func (r *request) client() sessions.Client {
-	from := sessions.Client{Address: r.Address, UserAgent: r.UserAgent(),
-		Language: r.console.service.Language(r.Request.Header.Get("Accept-Language"))}
-	// Mails that the request asks for are in this language.
-	r.Request = r.Request.WithContext(texts.WithLanguage(r.Request.Context(), from.Language))
+	from := login.ClientOf(r.Exchange, r.console.service, nil)
 	if r.Session != nil && r.Session.Key == nil {
 		from.Session = r.Session
 	}

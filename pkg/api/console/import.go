@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"mime"
 	"mime/multipart"
 	"net/http"
 	"slices"
@@ -251,10 +250,7 @@ func (v importView) refused(r *request) error {
 		return notFound("this process has no list of what the last import into %s has refused: the page of the run "+
 			"has the first of it", info.Name)
 	}
-	r.SetHeader("Content-Security-Policy", filePolicy)
-	r.SetHeader("Content-Type", exportTypes["csv"])
-	r.SetHeader("Content-Disposition",
-		mime.FormatMediaType("attachment", map[string]string{"filename": info.Name + "-refused.csv"}))
+	r.sendsFile(exportTypes["csv"], info.Name+"-refused.csv")
 	r.WriteHeader(http.StatusOK)
 	if r.Request.Method == http.MethodHead {
 		return nil

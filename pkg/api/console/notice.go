@@ -1,8 +1,6 @@
 package console
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"regexp"
 	"strings"
 
@@ -35,33 +33,22 @@ var undoPath = regexp.MustCompile(`^` + Path + `/(?:pins|objects/[^/?#]+/object/
 // RedirectUndo is Redirect with a form in the notice that undoes what was done; nil for none.
 func (r *request) RedirectUndo(target, text string, back *undo) error {
 	if text != "" {
-		r.setNotice(notice{text, back}, noticeAge)
+		n := notice{httpkit.Truncate(text, maxNotice), back}
+		if err := r.setCookie(noticeCookie, n, noticeAge); err != nil {
+			return err
+		}
 	}
 	r.seeOther(target)
 	return nil
 }
 
-// setNotice makes the next page show a notice; a negative age removes it.
-func (r *request) setNotice(n notice, age int) {
-	value := ""
-	if age > 0 {
-		n.Text = httpkit.Truncate(n.Text, maxNotice)
-		text, _ := json.Marshal(n) // strings
-		value = base64.RawURLEncoding.EncodeToString(text)
-	}
-	r.console.sessions.SetCookie(r.Exchange, noticeCookie, value, age)
-}
-
 // takeNotice returns the notice of the previous page, and removes it; nil for none.
 func (r *request) takeNotice() *notice {
-	cookies := r.console.sessions.Cookie(r.Exchange, noticeCookie)
-	if len(cookies) > 0 {
-		r.setNotice(notice{}, -1)
+	if len(r.console.sessions.Cookie(r.Exchange, noticeCookie)) > 0 {
+		r.removeCookie(noticeCookie)
 	}
-	for _, cookie := range cookies {
-		text, err := base64.RawURLEncoding.DecodeString(cookie)
-		var n notice
-		if err != nil || len(text) > maxNotice*6+maxUndo || json.Unmarshal(text, &n) != nil || n.Text == "" {
+	for _, n := range cookieValues[notice](r, noticeCookie, maxNotice*6+maxUndo) {
+		if n.Text == "" {
 			continue
 		}
 		n.Text = httpkit.Truncate(strings.ToValidUTF8(n.Text, ""), maxNotice)

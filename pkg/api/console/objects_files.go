@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,10 +112,8 @@ func (v *objectsView) download(r *request) error {
 		return err
 	}
 	defer func() { _ = content.Close() }() // what has been read is checked by then
-	r.SetHeader("Content-Security-Policy", filePolicy)
-	r.SetHeader("Content-Type", "application/octet-stream")
+	r.sendsFile("application/octet-stream", cmp.Or(record.Name, record.Hash[:min(len(record.Hash), 12)]))
 	r.SetHeader("Content-Length", strconv.FormatInt(record.Size, 10))
-	r.SetHeader("Content-Disposition", attachment(record))
 	// If the connection does not support deadlines, the server's deadline applies.
 	_ = http.NewResponseController(r.Exchange).SetWriteDeadline(time.Now().Add(transferTime))
 	r.WriteHeader(http.StatusOK)
@@ -128,16 +127,12 @@ func (v *objectsView) download(r *request) error {
 	return nil
 }
 
-// attachment names the file for a browser that saves it.
-func attachment(record binary.Record) string {
-	name := record.Name
-	if name == "" {
-		name = record.Hash[:min(len(record.Hash), 12)]
-	}
-	if text := mime.FormatMediaType("attachment", map[string]string{"filename": name}); text != "" {
-		return text
-	}
-	return "attachment"
+// sendsFile sets the headers of a file that a browser saves.
+func (r *request) sendsFile(kind, name string) {
+	r.SetHeader("Content-Security-Policy", filePolicy)
+	r.SetHeader("Content-Type", kind)
+	r.SetHeader("Content-Disposition",
+		cmp.Or(mime.FormatMediaType("attachment", map[string]string{"filename": name}), "attachment"))
 }
 
 // upload adds the file of a form to a property.

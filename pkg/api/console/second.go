@@ -134,7 +134,7 @@ func (c *Console) pending(r *request) string {
 	return c.service.Login.PendingSecret(r.Context(), c.sessions.Cookie(r.Exchange, secondCookie))
 }
 
-func (c *Console) forgetSecond(r *request) { c.sessions.SetCookie(r.Exchange, secondCookie, "", -1) }
+func (c *Console) forgetSecond(r *request) { r.removeCookie(secondCookie) }
 
 // completeLogin completes a login with a second factor.
 func (c *Console) completeLogin(r *request) error {

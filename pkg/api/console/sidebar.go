@@ -1,8 +1,6 @@
 package console
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,16 +100,12 @@ func (c *Console) hasStore(name string) bool {
 const (
 	pinsCookie = "belfry-console-pins"
 	maxPins    = 12
-	keptAge    = 400 * 24 * 60 * 60 // seconds, the longest that browsers keep a cookie
 )
 
 // pins returns the stores that this browser shows first.
-func (r *request) pins() (names []string) {
-	for _, cookie := range r.console.sessions.Cookie(r.Exchange, pinsCookie) {
-		text, err := base64.RawURLEncoding.DecodeString(cookie)
-		if err == nil && json.Unmarshal(text, &names) == nil {
-			return names[:min(len(names), maxPins)]
-		}
+func (r *request) pins() []string {
+	for _, names := range cookieValues[[]string](r, pinsCookie, maxValue) {
+		return names[:min(len(names), maxPins)]
 	}
 	return nil
 }
@@ -134,11 +128,9 @@ func (c *Console) pin(r *request) error {
 		}
 		names, done = append(names, name), name+" is pinned."
 	}
-	text, err := json.Marshal(names)
-	if err != nil {
+	if err := r.setCookie(pinsCookie, names, keptAge); err != nil {
 		return err
 	}
-	c.sessions.SetCookie(r.Exchange, pinsCookie, base64.RawURLEncoding.EncodeToString(text), keptAge)
 	back := &undo{Path: Path + "/pins", Fields: map[string]string{"store": name, "pin": strconv.FormatBool(!add)}}
 	return r.RedirectUndo(r.sender(), done, back)
 }

@@ -2,8 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -88,23 +86,15 @@ const stepsCookie = "belfry-console-steps"
 
 // settledSteps returns the steps that were skipped in this browser.
 func (r *request) settledSteps() settledSteps {
-	for _, cookie := range r.console.sessions.Cookie(r.Exchange, stepsCookie) {
-		var names settledSteps
-		text, err := base64.RawURLEncoding.DecodeString(cookie)
-		if err == nil && json.Unmarshal(text, &names) == nil {
-			return names
-		}
+	for _, names := range cookieValues[settledSteps](r, stepsCookie, maxValue) {
+		return names
 	}
 	return nil
 }
 
 func (r *request) settle(names settledSteps) error {
 	slices.Sort(names)
-	text, err := json.Marshal(slices.Compact(names))
-	if err == nil {
-		r.console.sessions.SetCookie(r.Exchange, stepsCookie, base64.RawURLEncoding.EncodeToString(text), keptAge)
-	}
-	return err
+	return r.setCookie(stepsCookie, slices.Compact(names), keptAge)
 }
 
 // left reports whether a step is neither done nor skipped. Once none is, this browser does not ask again.

@@ -33,7 +33,7 @@ func (c *Console) setTheme(r *request) error {
 	case slices.Contains(themes, chosen):
 		c.sessions.SetCookie(r.Exchange, themeCookie, chosen, keptAge)
 	case chosen == "system":
-		c.sessions.SetCookie(r.Exchange, themeCookie, "", -1)
+		r.removeCookie(themeCookie)
 	default:
 		return errs.New(errs.Invalid, "theme: choose system, light or dark")
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"belfry/pkg/account/admin"
@@ -115,6 +116,14 @@ func (v *usersView) user(r *request) (context.Context, store.Stored, error) {
 	}
 	user, err := v.Accounts.FindUser(ctx, uuid)
 	return ctx, user, err
+}
+
+// sent returns the user whom a path names, and the form.
+func (v *usersView) sent(r *request) (ctx context.Context, user store.Stored, form url.Values, err error) {
+	if ctx, user, err = v.user(r); err == nil {
+		form, err = r.Form()
+	}
+	return ctx, user, form, err
 }
 
 func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored, status int,

@@ -87,11 +87,7 @@ func (v *usersView) invite(r *request) error {
 // change does something with the user whom a path names, and shows them again with a notice.
 func (v *usersView) change(r *request,
 	do func(ctx context.Context, user store.Stored, form url.Values) (notice string, err error)) error {
-	ctx, user, err := v.user(r)
-	if err != nil {
-		return err
-	}
-	form, err := r.Form()
+	ctx, user, form, err := v.sent(r)
 	if err != nil {
 		return err
 	}
@@ -223,11 +219,7 @@ type keyForm struct {
 
 // createKey makes an API key, and shows its token in the reply alone.
 func (v *usersView) createKey(r *request) error {
-	ctx, user, err := v.user(r)
-	if err != nil {
-		return err
-	}
-	values, err := r.Form()
+	ctx, user, values, err := v.sent(r)
 	if err != nil {
 		return err
 	}

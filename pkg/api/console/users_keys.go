@@ -72,11 +72,7 @@ func (l *keyList) url(after string) string {
 
 // endKey revokes an API key, on the page of its user or in the list of all.
 func (v *usersView) endKey(r *request) error {
-	ctx, user, err := v.user(r)
-	if err != nil {
-		return err
-	}
-	form, err := r.Form()
+	ctx, user, form, err := v.sent(r)
 	if err != nil {
 		return err
 	}

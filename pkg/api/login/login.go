@@ -168,6 +168,13 @@ func (h *Handler) write(x *httpkit.Exchange, act func(ctx context.Context) error
 	return err
 }
 
+// ClientOf describes the client of a request. Mails that the request asks for are in the language of the client.
+func ClientOf(x *httpkit.Exchange, service *account.Service, session *sessions.Session) sessions.Client {
+	language := service.Language(x.Request.Header.Get("Accept-Language"))
+	x.Request = x.Request.WithContext(texts.WithLanguage(x.Request.Context(), language))
+	return sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session, Language: language}
+}
+
 // client describes the client of a login. A login needs no valid token, so an invalid one counts as none for the rest
 // of the request. An API key is Denied: the login would end it, or link to its user.
 func (h *Handler) client(x *httpkit.Exchange) (sessions.Client, error) {
@@ -179,10 +186,7 @@ func (h *Handler) client(x *httpkit.Exchange) (sessions.Client, error) {
 	if err == nil {
 		err = sessions.RequireLogin(session)
 	}
-	client := sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session,
-		Language: h.service.Language(x.Request.Header.Get("Accept-Language"))}
-	// Mails that the request asks for are in this language.
-	x.Request = x.Request.WithContext(texts.WithLanguage(x.Request.Context(), client.Language))
+	client := ClientOf(x, h.service, session)
 	if devices := h.cookies.values(x.Request, deviceCookie); len(devices) > 0 {
 		client.Device, client.Devices = devices[0], devices[1:]
 	}

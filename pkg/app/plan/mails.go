@@ -20,9 +20,9 @@ func (p *Plan) compileLanguages() config.Problems {
 
 // mailsOf are the texts of mails, by their keys below that of login by e-mail.
 func mailsOf(e *config.Email) map[string]config.MailText {
-	all := map[string]config.MailText{
-		"": e.MailText, ".recovery": e.Recovery, ".taken": e.Taken, ".change": e.Change, ".undo": e.Undo,
-		".login.codeMail": e.Login.CodeMail, ".login.linkMail": e.Login.LinkMail,
+	all := map[string]config.MailText{}
+	for _, m := range e.Mails() {
+		all[m.Key] = *m.Text
 	}
 	for kind, text := range e.Notices.Kinds {
 		all[".notices."+kind] = text.MailText

@@ -1,9 +1,9 @@
 package views
 
 import (
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -130,22 +130,18 @@ func limitsOf(c, standard *config.Config) []console.SettingsLimits {
 	return all
 }
 
-func number(key string, now, usual int) console.Setting {
-	text := func(n int) string {
-		if n == 0 {
-			return "no limit"
-		}
-		return fmt.Sprint(n)
-	}
-	return console.Setting{Key: key, Value: text(now), Default: text(usual)}
-}
+func number(key string, now, usual int) console.Setting { return limit(key, now, usual, strconv.Itoa) }
 
 func size(key string, now, usual int64) console.Setting {
-	text := func(n int64) string {
+	return limit(key, now, usual, value.ShowSize)
+}
+
+func limit[N int | int64](key string, now, usual N, show func(N) string) console.Setting {
+	text := func(n N) string {
 		if n == 0 {
 			return "no limit"
 		}
-		return value.ShowSize(n)
+		return show(n)
 	}
 	return console.Setting{Key: key, Value: text(now), Default: text(usual)}
 }
