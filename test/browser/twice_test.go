@@ -356,7 +356,7 @@ func (w *twice) testScanned(t *testing.T) {
 	for range 2 {
 		for _, f := range []*fixture{w.fixture, stranger} {
 			f.open(t, w.path(t, link))
-			f.shows(t, "This address is confirmed.")
+			f.shows(t, "This e-mail address is confirmed.")
 			f.shows(t, "That is done already")
 		}
 	}
@@ -551,7 +551,7 @@ func (w *twice) testValidatedFirst(t *testing.T) {
 	w.shows(t, "you can log in with it")
 	stranger := w.elsewhere(t)
 	stranger.open(t, w.path(t, link))
-	stranger.shows(t, "This address is registered.")
+	stranger.shows(t, "This e-mail address is registered.")
 	w.enterPassword(t, password)
 	w.shows(t, "Welcome, ")
 }
