@@ -86,6 +86,9 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	case rendered.subject == "":
 		return nil, errs.New(errs.Invalid, "the mail's subject is empty")
 	}
+	if err := checkSubject(rendered.subject); err != nil { // no mail of it could be sent
+		return nil, err
+	}
 	return &t, nil
 }
 
