@@ -38,6 +38,7 @@ func (b *Branding) named(sender string) string {
 	if b.Name == "" || err != nil || a.Name != "" {
 		return sender
 	}
-	a.Name = b.Name
-	return a.String()
+	// Not encoded: people read it as well, in the console.
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(b.Name)
+	return `"` + quoted + `" ` + a.String()
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/mail"
 	"strings"
 	"testing"
 )
@@ -18,5 +19,19 @@ func TestNamesThatMailsCanNotHaveAreRefused(t *testing.T) {
 	name := "branding: {name: " + strings.Repeat("é", 60) + "}"
 	if c, err := Parse("belfry.yaml", []byte(name), environment); err != nil || c.Branding.Name != strings.Repeat("é", 60) {
 		t.Error(err)
+	}
+}
+
+// The sender of mails has the name of the application. People read it in the console, so it is not encoded.
+func TestTheSenderHasTheNameOfTheApplication(t *testing.T) {
+	for _, name := range []string{"Kitchen", "Küche", `a "b" \ <c@d.e>, f`, "café 🔔"} {
+		sender := (&Branding{Name: name}).named("no-reply@example.com")
+		a, err := mail.ParseAddress(sender)
+		if err != nil || a.Name != name || a.Address != "no-reply@example.com" || strings.Contains(sender, "=?") {
+			t.Errorf("%s: %s, %v", name, sender, err)
+		}
+	}
+	if own := (&Branding{Name: "Kitchen"}).named("Ada <ada@example.com>"); own != "Ada <ada@example.com>" {
+		t.Error(own)
 	}
 }
