@@ -101,7 +101,7 @@ authentication:
       login: {link: true, code: true, linkMail: {subject: Come in}, codeMail: {subject: Digits}}
       notices:
         {device: {}, password: {}, factorAdded: {}, factorRemoved: {}, recoveryCodes: {}, loginAdded: {},
-         loginRemoved: {}, keyAdded: {}, keyRemoved: {}, disabled: {}, deleted: {}, address: {}, deletion: {}}
+         loginRemoved: {}, impersonated: {}, keyAdded: {}, keyRemoved: {}, disabled: {}, deleted: {}, address: {}, deletion: {}}
     github: {clientID: a, clientSecret: b}
     google: {clientID: a, clientSecret: b}
     facebook: {clientID: a, clientSecret: b}
