@@ -73,9 +73,9 @@ func (s *Admin) Impersonate(ctx context.Context, me *sessions.Session, uuid stri
 	return err
 }
 
-// Impersonated returns the impersonation of a user by the session of an admin. Each request asks for it, so it ends with
-// the session, with the rights of the admin, and when the user becomes an admin or is disabled. Errors: Denied with
-// ErrNotImpersonating; those of Impersonate about the user.
+// Impersonated returns the impersonation of a user by the session of an admin. Each request asks for it, so it ends
+// with the session, with the rights of the admin, and when the user becomes an admin or is disabled. Errors: Denied
+// with ErrNotImpersonating; those of Impersonate about the user.
 func (s *Admin) Impersonated(ctx context.Context, me *sessions.Session, uuid string) (Impersonation, error) {
 	if me.Impersonated != uuid || !s.DB.Now().Before(me.ImpersonatedUntil) || me.AAL < 2 {
 		return Impersonation{}, errs.Wrap(ErrNotImpersonating, errs.Denied,

@@ -122,7 +122,7 @@ func (v asView) stores(r *request) error {
 				p.Stores = append(p.Stores, info)
 			}
 		}
-		return r.Page("users_as", "What the user may read", p)
+		return r.Page("users_as", "As the user sees it", p)
 	})
 }
 
