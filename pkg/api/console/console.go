@@ -20,6 +20,7 @@ type Console struct {
 	names    *namer
 	nav      []link     // of the views
 	stores   []link     // of the stores that the view Objects shows
+	pages    [][]string // the paths that GET serves, by their parts
 	steps    *stepsView // nil: there is no page of first steps
 	finder   finder     // nil without the view Users
 	newStore string     // path of the form for another store; "" if it does not exist
@@ -139,6 +140,7 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 func (c *Console) handle(r *httpkit.Router, viewName string, rt route) {
 	h := c.guard(viewName, rt)
 	if rt.method == http.MethodGet {
+		c.pages = append(c.pages, strings.Split(Path+rt.path, "/"))
 		r.HandleGet(Path+rt.path, h)
 		return
 	}

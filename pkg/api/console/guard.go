@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"belfry/pkg/account/sessions"
@@ -95,16 +96,39 @@ func (r *request) askLogin() error {
 	return nil
 }
 
-// shownPage returns the page that the browser shows, or asks for: a form was sent from a page.
+// shownPage returns the page that the browser shows, or asks for: a form was sent from a page. If that page was the
+// reply to another form, whose path GET does not serve, it is the nearest page above.
 func (r *request) shownPage() string {
 	switch {
 	case r.Partial():
-		return r.localPath(r.Request.Header.Get("Hx-Current-Url"))
+		return r.console.served(r.localPath(r.Request.Header.Get("Hx-Current-Url")))
 	case r.Request.Method == http.MethodGet || r.Request.Method == http.MethodHead:
 		return r.Request.URL.RequestURI()
 	default:
-		return r.localPath(r.Request.Referer())
+		return r.console.served(r.localPath(r.Request.Referer()))
 	}
+}
+
+// served returns a target in the console as it is if GET serves it, and else the nearest page above.
+func (c *Console) served(target string) string {
+	path, _, _ := strings.Cut(target, "?")
+	if !inConsole(path) || c.serves(path) {
+		return target
+	}
+	for path != Path && !c.serves(path) {
+		path = path[:strings.LastIndexByte(path, '/')]
+	}
+	return path
+}
+
+// serves reports whether GET serves a path in the console.
+func (c *Console) serves(path string) bool {
+	parts := strings.Split(path, "/")
+	return slices.ContainsFunc(c.pages, func(page []string) bool {
+		return slices.EqualFunc(page, parts, func(pattern, part string) bool {
+			return pattern == part || strings.HasPrefix(pattern, ":") && part != ""
+		})
+	})
 }
 
 // withNext returns a target that then redirects to a page of the console.
