@@ -53,6 +53,9 @@ var (
 	_ AllKeys  = (*keys.Keys)(nil)
 )
 
+// usersTitle is not "Users": stores of users have that name.
+const usersTitle = "User accounts"
+
 type usersView struct {
 	Users
 	names *namer
@@ -64,7 +67,7 @@ func (c *Console) users(o *Users) view {
 	}
 	v := &usersView{*o, c.names}
 	const one = "/users/:" + httpkit.UUIDParam
-	return view{name: "users", title: "Users", group: dataGroup, routes: []route{
+	return view{name: "users", title: usersTitle, group: dataGroup, routes: []route{
 		limitedAs(httpkit.List, get("/users", v.list)), post("/users", v.create),
 		get("/users/new", v.newForm), get("/users/keys", v.listKeys),
 		get(one, v.show),
@@ -139,7 +142,7 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 		len(p.Addresses) == 1
 	p.JSON = indent(a.User)
 	with(&p)
-	return r.page(status, "users_one", cmp.Or(p.Name, firstOf(p.Addresses), user.UUID), p)
+	return r.page(status, "users_one", cmp.Or(p.Name, user.UUID), p)
 }
 
 // addressesOf returns the addresses by which a user logs in.
