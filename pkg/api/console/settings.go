@@ -49,7 +49,7 @@ type Mailer struct {
 	Name, Type, From string
 	Server           string                           // host:port, or the folder of type file
 	Failing          func(ctx context.Context) string // why it does not work; "" if it works, as far as is known
-	Sent             func() bool                      // it has sent a mail since the process started
+	Sent             func() bool                      // it has sent a mail, as far as this process knows
 }
 
 const mailPath = "settings/mail"

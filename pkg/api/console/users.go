@@ -54,7 +54,7 @@ var (
 )
 
 // usersTitle is not "Users": stores of users have that name.
-const usersTitle = "User accounts"
+const usersTitle = "Manage users"
 
 type usersView struct {
 	Users
