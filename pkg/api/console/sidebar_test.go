@@ -111,7 +111,7 @@ func TestFormsOfTheSidebarLeadToPages(t *testing.T) {
 	t.Parallel()
 	f := start(t, withStores(t, "Books"))
 	for at, page := range map[string]string{
-		"/console/objects/Books/object/emma/files/cover/0/delete": "/console/objects/Books/object/emma/files/cover/0",
+		"/console/objects/Books/object/emma/files/cover/0/delete": "/console/objects/Books/object/emma",
 		"/console/objects/Books/object/emma/undelete":             "/console/objects/Books/object/emma",
 		"/console/objects/Books/check?from=emma":                  "/console/objects/Books",
 		"/console/objects/Books/object/emma/delete":               "/console/objects/Books/object/emma/delete",
