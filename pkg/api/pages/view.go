@@ -186,7 +186,7 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	// read.
 	session, err := h.calls.AccountSession(x)
 	if err == nil && session != nil {
-		v.User, v.Enroll = displayName(session), session.Missing == errs.StepEnroll
+		v.User, v.Enroll = h.o.displayName(session), session.Missing == errs.StepEnroll
 	}
 	if v.Links.Console != "" && !h.service.Sessions.IsAdmin(x.Context(), session) {
 		v.Links.Console = ""
@@ -215,8 +215,8 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 		if id := formProblem(v.Reason, page == registerPage); page != recoveryPage && v.texts.Has(id) {
 			v.Problem = v.texts.Text(id)
 		}
-		if v.Login == "" && h.o.TakeLogin != nil {
-			v.Login = h.o.TakeLogin(x)
+		if v.Login == "" && h.o.TakeTyped != nil {
+			v.Login = h.o.TakeTyped(x)
 		}
 	}
 	return v, session
@@ -231,8 +231,12 @@ func formProblem(reason string, registers bool) string {
 }
 
 // displayName returns the name of a user on the user's pages.
-func displayName(session *sessions.Session) string {
-	if name, ok := session.Visible.Text("name"); ok && strings.TrimSpace(name) != "" {
+func (o Options) displayName(session *sessions.Session) string {
+	property := "name"
+	if o.Profile != nil && o.Profile.Name != "" {
+		property = o.Profile.Name
+	}
+	if name, ok := session.Visible.Text(property); ok && strings.TrimSpace(name) != "" {
 		return httpkit.Truncate(name, 100)
 	}
 	var idents []struct{ UUID, Type string }
