@@ -264,6 +264,7 @@ func TestFormsOfTheProfileHaveTheRightsOfTheAPI(t *testing.T) {
 		{"no uploads", "{map:", "{expose: {restrict: {create: true}}, map:", true, false, "ok", "denied"},
 		{"no properties", "map: {Users: {documents: {types: [application/pdf]}, picture: {maxSize: 64KiB, types: [image/*]}}}",
 			"maxSize: 1MiB", true, false, "ok", ""},
+		{"no deletions", "{map:", "{expose: {restrict: {delete: true}}, map:", true, true, "ok", "ok"},
 		{"no pictures", "types: [image/*]", "types: [text/plain]", true, false, "ok", ""},
 		{"hidden pictures", both, both + `, fields: {picture: {read: "user.role == 'editor'"}}`, true, false, "ok",
 			"denied"},
@@ -290,7 +291,18 @@ func TestFormsOfTheProfileHaveTheRightsOfTheAPI(t *testing.T) {
 			}
 			now := f.user()
 			if (now.Name != before.Name) != (c.rename == "ok") || (len(now.Picture) == 1) != (c.upload == "ok") {
-				t.Errorf("the user was %+v, and is %+v", before, now)
+				t.Fatalf("the user was %+v, and is %+v", before, now)
+			}
+			if c.upload != "ok" {
+				return
+			}
+			keeps := c.name == "no deletions"
+			if strings.Contains(f.shows("/account"), "Remove the picture") == keeps {
+				t.Errorf("a form to remove it: %t", !keeps)
+			}
+			if f.removes(now.Picture[0].Hash, map[bool]string{true: "form=picture&reason=denied",
+				false: "outcome=picture-removed"}[keeps]); (len(f.user().Picture) == 1) != keeps {
+				t.Error("the picture is kept, or not")
 			}
 		})
 	}
@@ -307,6 +319,10 @@ func TestTheProfileFollowsTheConfiguration(t *testing.T) {
 		t.Errorf("the user is %+v", u)
 	}
 	f.shows("/account", ">Countess<", "!<img src=", "Remove the picture", "Another picture")
+
+	f = startProfiled(t, strings.Replace(profileRules, ", types: [image/*]", "", 1), profileSchema) // it takes any file
+	f.uploads("%PDF-1.7 no picture", "form=picture&reason=type")
+	f.uploads(portrait(t, 90), "outcome=picture-set")
 }
 
 // Only a complete session of the user's browser edits the user.

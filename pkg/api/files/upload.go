@@ -32,7 +32,8 @@ func (h *Handler) put(x *httpkit.Exchange) error {
 	if err != nil {
 		return err
 	}
-	result, err := h.receive(x, binary.Upload{Place: place})
+	body := newInflow(x, h.patience)
+	result, err := h.receive(x, binary.Upload{Place: place}, body)
 	if err != nil {
 		return err
 	}
@@ -45,17 +46,21 @@ func (h *Handler) Receive(x *httpkit.Exchange, place binary.Place, types []strin
 	if err := h.offers(place.Store, false); err != nil {
 		return err
 	}
-	_, err := h.receive(x, binary.Upload{Place: place, Types: types})
+	body := newInflow(x, h.patience)
+	_, err := h.receive(x, binary.Upload{Place: place, Types: types}, body)
+	if err != nil {
+		body.drain()
+		body.extendReply(h.patience)
+	}
 	return err
 }
 
 // receive stores the file of a request. up has its place.
-func (h *Handler) receive(x *httpkit.Exchange, up binary.Upload) (result binary.Result, err error) {
+func (h *Handler) receive(x *httpkit.Exchange, up binary.Upload, body *inflow) (result binary.Result, err error) {
 	a, err := h.announced(x, up)
 	if err != nil {
 		return result, err
 	}
-	body := newInflow(x, h.patience)
 	_, _, err = h.calls.Write(x, func(ctx context.Context) error {
 		a.Reauthorize = func(ctx context.Context) (context.Context, error) { return h.calls.Renew(ctx, x) }
 		result, err = h.store(ctx, a, body)
