@@ -3,7 +3,6 @@ package login
 import (
 	"encoding/base64"
 	"errors"
-	"slices"
 	"unicode/utf8"
 
 	"belfry/pkg/account/flow/logins"
@@ -27,12 +26,24 @@ const (
 	maxKept       = 320 // bytes
 )
 
+// The page of a recovery is also that of the first password of an invited user, by a parameter. The form then has a
+// name of its own.
+const (
+	invitedParameter = "invited"
+	invitationForm   = "invitation"
+)
+
 // backTo returns the outcome of a form that failed: it leads back to the page of the form, or nowhere if the form is of
 // no page of belfry, or can't be corrected there.
 func (h *Handler) backTo(x *httpkit.Exchange, page, login, token string, err error) (o op.Outcome) {
 	target := ""
-	if slices.Contains([]string{"login", "register", "recovery"}, page) {
+	switch page {
+	case "login", "register", "recovery":
 		target = h.formPages[page]
+	case invitationForm:
+		if target = h.formPages["recovery"]; target != "" {
+			target = withQuery(target, invitedParameter, "true")
+		}
 	}
 	if target == "" || once.Repeated(err) != nil || logins.Pending(err) != nil || errors.Is(err, post.ErrToken) ||
 		errors.Is(err, sessions.ErrDisabled) || errs.KindOf(err) == errs.Internal {

@@ -50,6 +50,7 @@ type View struct {
 	Kept         bool // the holder of the right to undo a change of address has confirmed the change
 	OtherBrowser bool // the link of a mail was opened in another browser than the one that asked for it
 	PasswordSet  bool
+	Invited      bool // the page of a recovery is for the first password of an invited user
 
 	Reason, Message string // of a failure
 	Problem         string // why the form of this page failed, which the browser sent before; "" if it did not
@@ -195,6 +196,7 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	v.Login, v.Token = query.Get("login"), query.Get("token")
 	v.Undo, v.Kept = query.Get("change") == "undo", query.Get("change") == "kept"
 	v.OtherBrowser = query.Get("browser") == "other"
+	v.Invited = query.Get("invited") == "true" && v.Token != ""
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
 	if reason := query.Get("reason"); v.texts.Has("failure." + reason) {
 		v.Reason = reason
@@ -271,7 +273,7 @@ func samples() []View {
 	sent, set, first := full, full, full
 	set.OtherBrowser, set.Undo = true, true
 	sent.MailSent, set.PasswordSet = true, true
-	first.Kept, first.Done = true, "confirmed"
+	first.Kept, first.Done, first.Invited = true, "confirmed", true
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
 	return append(accountSamples(full), full, sent, set, first, View{})
