@@ -25,7 +25,7 @@ var costlyRows = []costlyRoutes{
 		GET /* GET /auth GET /auth/apple GET /auth/authorize GET /auth/callback GET /auth/deletion
 		GET /auth/email/callback GET /auth/factors GET /auth/github GET /auth/idents/{uuid}/token GET /auth/keys GET /auth/me
 		GET /auth/pages.css GET /auth/pages.js GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
-		GET /authors/{uuid} GET /books/{uuid} GET /binary/{store}/{uuid}/{property}/{index} GET /events
+		GET /authors/{uuid} GET /books/{uuid} GET /users/{uuid} GET /binary/{store}/{uuid}/{property}/{index} GET /events
 		GET /healthz GET /livez GET /readyz GET /metrics GET /openapi.json GET /asyncapi.json GET /.well-known/oauth-authorization-server
 		DELETE /auth DELETE /auth/deletion DELETE /auth/factors/email DELETE /auth/factors/passkey DELETE /auth/factors/totp
 		DELETE /auth/idents/{uuid} DELETE /auth/keys/{uuid} DELETE /auth/sessions/{uuid} DELETE /authors/{uuid} DELETE /books/{uuid}
@@ -66,14 +66,15 @@ var costlyRows = []costlyRoutes{
 		GET /console/verify GET /console/workers
 		GET /console/workers/{name}`},
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
-		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}`},
+		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}
+		PUT /users/{uuid} PATCH /users/{uuid}`},
 	{name: "batches", head: 640 << 10, body: 8 << 20, times: 12, bodies: batchBodies, routes: `POST /batch`},
 	{name: "files", head: 640 << 10, body: 1 << 20, times: 8, bodies: fileBodies,
-		routes: `PUT /binary/upload/{store}/{uuid}/{property}/{index}`},
+		routes: `PUT /binary/upload/{store}/{uuid}/{property}/{index} POST /auth/me/picture`},
 	{name: "logins", head: 640 << 10, body: 2 << 20, bodies: loginForms, routes: `
 		PATCH /auth/passkeys/{uuid} POST /auth/callback POST /auth/deletion POST /auth/email POST /auth/email/address POST /auth/email/code
 		POST /auth/email/recovery POST /auth/email/validation POST /auth/factors/email POST /auth/factors/passkey
-		POST /auth/factors/recovery POST /auth/idents/{uuid}/address POST /auth/logout
+		POST /auth/factors/recovery POST /auth/idents/{uuid}/address POST /auth/logout POST /auth/me/name
 		POST /auth/passkey POST /auth/passkey/options POST /auth/passkeys POST /auth/passkeys/registration POST /auth/passkeys/{uuid}
 		POST /auth/second-factor POST /auth/second-factor/code POST /auth/second-factor/passkey POST /auth/sessions/{uuid}
 		POST /auth/step-up POST /auth/token PUT /auth/email PUT /auth/email/code PUT /auth/email/recovery PUT /auth/factors/email

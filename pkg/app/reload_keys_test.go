@@ -95,6 +95,7 @@ authentication:
     email:
       mailer: drawer
       recovery: {subject: Once more}
+      invitation: {subject: Come here}
       taken: {subject: There you are}
       change: {subject: New}
       undo: {subject: Old}

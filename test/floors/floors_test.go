@@ -67,7 +67,7 @@ var floors = [][]string{
 	{"belfry/listeners/rounds"},
 	{"belfry/listeners/mapping", "belfry/listeners/aggregate", "belfry/listeners/copies", "belfry/listeners/cascade",
 		"belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill",
-		"belfry/pkg/account/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep",
+		"belfry/pkg/account/export", "belfry/pkg/account/profile", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep",
 		"belfry/pkg/httpkit", "belfry/pkg/api/console/form", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate",
 		"belfry/pkg/operations/backup", "belfry/pkg/operations/doctor"},
 	{"belfry/pkg/op", "belfry/pkg/operations/table"},

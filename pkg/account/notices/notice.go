@@ -188,12 +188,13 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox,
 			return m, false, nil
 		}
 	}
-	data := mail.Data{Login: address, Link: s.Base.String(),
-		Time: s.Languages.Of(mailbox.Language).Time(record.Time(request.At)), About: mailbox.About}
+	language := s.Languages.Of(mailbox.Language)
+	data := mail.Data{Login: address, Link: s.Base.String(), Time: language.Time(record.Time(request.At)),
+		About: mailbox.About}
 	// The place of an admin is not shown to the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)
-		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device
+		data.Address, data.Place, data.Device = from.Address, from.Place.String(), language.Device(from.Device)
 	}
 	m, err = s.Post.Render(texts.In(mailbox.Language), request.ID, data)
 	return m, err == nil, err

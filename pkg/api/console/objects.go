@@ -75,7 +75,8 @@ func (c *Console) objects(options Options) view {
 		get(one, v.object), keeping(post(one, v.update)), keeping(post(one+"/check", v.check)),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete), post(one+"/undelete", v.undelete),
 		get(one+"/history", v.objectHistory), get(one+"/history/:sequence", v.restore),
-		get(one+"/files/:property/:index", v.download), get(one+"/files/:property/:index/preview", v.preview),
+		sendingFile(get(one+"/files/:property/:index", v.download)),
+		sendingFile(get(one+"/files/:property/:index/preview", v.preview)),
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}

@@ -59,6 +59,9 @@ var (
 	_ AllKeys  = (*keys.Keys)(nil)
 )
 
+// usersTitle is not "Users": stores of users have that name.
+const usersTitle = "Manage users"
+
 type usersView struct {
 	Users
 	names *namer
@@ -71,7 +74,7 @@ func (c *Console) users(options Options) view {
 	}
 	v := &usersView{*o, c.names}
 	const one = "/users/:" + httpkit.UUIDParam
-	return view{name: "users", title: "Users", group: dataGroup, routes: append([]route{
+	return view{name: "users", title: usersTitle, group: dataGroup, routes: append([]route{
 		limitedAs(httpkit.List, get("/users", v.list)), post("/users", v.create),
 		get("/users/new", v.newForm), get("/users/keys", v.listKeys),
 		get(one, v.show),
@@ -148,7 +151,7 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 	p.JSON = indent(a.User)
 	p.As = v.Impersonation && !p.Self && !a.Admin && !a.Disabled
 	with(&p)
-	return r.page(status, "users_one", cmp.Or(p.Name, firstOf(p.Addresses), user.UUID), p)
+	return r.page(status, "users_one", cmp.Or(p.Name, user.UUID), p)
 }
 
 // addressesOf returns the addresses by which a user logs in.
