@@ -133,12 +133,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Places:    absPath(t, "../pkg/account/places/testdata/GeoLite2-City-Test.mmdb"),
 		Audit:     "user.auditor == true", UserStore: "Members", IdentStore: "Logins",
 		ProviderSet: ProviderSet{Email: &Email{
-			From:     "Kitchen <kitchen@example.org>",
-			MailText: MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
-			Recovery: MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
-			Taken:    MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
-			Change:   MailText{"New", "<p>{{.Link}}</p>", "new {{.Link}}"},
-			Undo:     MailText{"Old", "<p>{{.Link}}</p>", "old {{.Link}}"},
+			From:       "Kitchen <kitchen@example.org>",
+			MailText:   MailText{"One more step", `<a href="{{.Link}}">yes, me</a>`, "yes, me: {{.Link}}"},
+			Recovery:   MailText{"Once more", `<a href="{{.Link}}">again</a>`, "again: {{.Link}}"},
+			Invitation: MailText{"Come in", `<a href="{{.Link}}">in</a>`, "in: {{.Link}}"},
+			Taken:      MailText{"There you are", "<p>{{.Login}}</p>", "{{.Login}}"},
+			Change:     MailText{"New", "<p>{{.Link}}</p>", "new {{.Link}}"},
+			Undo:       MailText{"Old", "<p>{{.Link}}</p>", "old {{.Link}}"},
 			Notices: Notices{
 				Kinds: map[string]Notice{"password": {MailText: MailText{"Psst", "<p>{{.Time}}</p>", "{{.Time}}"}}}},
 			Login: MailLogin{

@@ -12,10 +12,11 @@ import (
 type Email struct {
 	From                string    `key:"from" is:"sender"` // an RFC 5322 address
 	MailText                      // the validation mail
-	Recovery            MailText  `key:"recovery"` // the recovery mail
-	Taken               MailText  `key:"taken"`    // sent when somebody registers an address that has an account
-	Change              MailText  `key:"change"`   // sent to a new address, which it confirms
-	Undo                MailText  `key:"undo"`     // sent to the old address, by which the change can be undone
+	Recovery            MailText  `key:"recovery"`   // the recovery mail
+	Invitation          MailText  `key:"invitation"` // sent to users whom an admin has created, for the first password
+	Taken               MailText  `key:"taken"`      // sent when somebody registers an address that has an account
+	Change              MailText  `key:"change"`     // sent to a new address, which it confirms
+	Undo                MailText  `key:"undo"`       // sent to the old address, by which the change can be undone
 	Login               MailLogin `key:"login"`
 	Mailer              string    `key:"mailer" is:"name" default:"default"`
 	PostValidation      bool      `key:"postValidation"`

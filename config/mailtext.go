@@ -33,6 +33,7 @@ func (e *Email) Lacking(report func(key, problem string)) {
 	}{
 		{"", e.MailText, !e.PostValidation, false, "nobody could register"},
 		{".recovery", e.Recovery, true, false, "nobody could set a new password"},
+		{".invitation", e.Invitation, true, false, "nobody could accept an invitation"},
 		{".change", e.Change, true, false, "nobody could confirm a new address"},
 		{".undo", e.Undo, true, false, "nobody could undo a change of their address"},
 		{".login.codeMail", e.Login.CodeMail, e.Login.Code, true, "nobody could log in by it"},
@@ -72,6 +73,7 @@ type Mail struct {
 func (e *Email) Mails() []Mail {
 	return []Mail{
 		{"mails.validation", "", &e.MailText}, {"mails.recovery", ".recovery", &e.Recovery},
+		{"mails.invitation", ".invitation", &e.Invitation},
 		{"mails.taken", ".taken", &e.Taken}, {"mails.change", ".change", &e.Change}, {"mails.undo", ".undo", &e.Undo},
 		{"mails.code", ".login.codeMail", &e.Login.CodeMail}, {"mails.link", ".login.linkMail", &e.Login.LinkMail},
 	}
@@ -81,7 +83,7 @@ func (e *Email) Mails() []Mail {
 func noticeIn(l *texts.Language, kind string) MailText {
 	id := "mails.notice." + kind
 	body := l.Raw(id+".text") + ": " + l.Raw("mails.noticeFrom")
-	if kind != "disabled" && kind != "deleted" {
+	if kind != "disabled" && kind != "deleted" && kind != "impersonated" { // the user can't change them
 		body += " " + l.Raw("mails.noticeAdvice")
 	}
 	body += "{{with .Name}} · {{.}}{{end}}"

@@ -66,7 +66,7 @@ func newFixture(t *testing.T, change ...func(*account.Options)) *fixture {
 		PostValidation: true, TokenTTL: 24 * time.Hour, RecoveryTTL: time.Hour, MailInterval: time.Minute,
 		From: "Belfry <no-reply@example.org>", Sender: w.sender,
 		Validation: w.templates("validate"), Recovery: w.templates("recover"), Taken: w.templates("taken"),
-		Change: w.templates("change"), Undo: w.templates("undo"),
+		Invitation: w.templates("invite"), Change: w.templates("change"), Undo: w.templates("undo"),
 		Login: post.MailLogin{Code: true, Link: true, TTL: 10 * time.Minute, CodeMail: w.templates("code"),
 			LinkMail: w.templates("link")},
 	}

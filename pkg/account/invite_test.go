@@ -1,11 +1,13 @@
 package account_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/method/passwords"
+	"belfry/pkg/account/post"
 	"belfry/pkg/errs"
 )
 
@@ -46,9 +48,12 @@ func TestAnInvitedUserSetsTheFirstPassword(t *testing.T) {
 
 	// The link is valid for longer than that of a recovery, and not forever.
 	first := w.lastMail(eve)
+	w.isInvitation(first, true)
 	w.clock.advance(w.email.RecoveryTTL + time.Minute)
-	_, err = w.Registration.FollowLink(t.Context(), eve, first.secret(), from)
-	w.must(err)
+	landing, err := w.Registration.FollowLink(t.Context(), eve, first.secret(), from)
+	if w.must(err); landing != post.OpenInvitation || !landing.HasForm() {
+		t.Errorf("the link leads to %v", landing)
+	}
 	w.clock.advance(w.email.TokenTTL)
 	_, err = w.Registration.FollowLink(t.Context(), eve, first.secret(), from)
 	w.wantKind(err, errs.Denied)
@@ -73,6 +78,7 @@ func TestAnInvitedUserSetsTheFirstPassword(t *testing.T) {
 	if now := w.account(uuid).Invitation; now == nil || *now != *again {
 		t.Errorf("the invitation is %+v, without a mail", now)
 	}
+	w.isInvitation(w.lastMail(eve), true)
 	w.must(accept(w.lastMail(eve).secret()))
 	if a := w.account(uuid); a.Invitation != nil || !a.HasPassword || !a.Idents[0].Validated {
 		t.Errorf("after it was accepted: %+v", a)
@@ -80,6 +86,26 @@ func TestAnInvitedUserSetsTheFirstPassword(t *testing.T) {
 	w.mustLogin(eve, password, uuid)
 	_, err = w.Admin.Invite(t.Context(), uuid)
 	w.wantKind(err, errs.Conflict)
+
+	// From now on the mail is that of a recovery.
+	w.clock.advance(w.email.MailInterval)
+	_, err = w.Admin.SendRecovery(t.Context(), uuid, "")
+	w.must(err)
+	w.must(w.deliverMails())
+	recovery := w.lastMail(eve)
+	w.isInvitation(recovery, false)
+	landing, err = w.Registration.FollowLink(t.Context(), eve, recovery.secret(), from)
+	if w.must(err); landing != post.OpenRecovery {
+		t.Errorf("the link leads to %v", landing)
+	}
+}
+
+// isInvitation checks whether a mail has the texts of an invitation.
+func (w *fixture) isInvitation(m sentMail, want bool) {
+	w.Helper()
+	if got := strings.Contains(m.Subject, "invite"); got != want {
+		w.Errorf("the mail %q is an invitation: %t", m.Subject, got)
+	}
 }
 
 func TestOnlyNewUsersWithAnAddressAreInvited(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/pkg/account"
+	"belfry/pkg/account/profile"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/api/console"
 	"belfry/pkg/api/events"
@@ -146,7 +147,7 @@ func New(o Options) *Server {
 	site := siteOf(o)
 	if o.Login != nil {
 		own := login.NewSessions(o.Login.Service)
-		site.Recognize, site.TakeLogin = own.Recognize, own.TakeLogin
+		site.Recognize, site.TakeTyped = own.Recognize, own.TakeTyped
 	}
 	if o.Pages == nil {
 		o.Pages = pagememory.New(store.MaxPageBytes)
@@ -158,11 +159,13 @@ func New(o Options) *Server {
 		static.Mount(router, *o.Static)
 	}
 	k := cmp.Or(o.Contract, &apimodel.Contract{})
+	site.Profile = profileOf(k, o)
+	served := fileHandlers(calls, k, o.Files)
 	set := operations(k, handlers{
 		stores:    o.Stores,
 		objects:   objects.NewResources(objects.Shared{Calls: calls, Pages: o.Pages, Keyed: o.Keyed}, k, o.Stores),
-		login:     loginHandler(calls, origins, o.Login, site),
-		files:     fileHandlers(calls, k, o.Files),
+		login:     loginHandler(calls, origins, o.Login, site, served),
+		files:     served,
 		events:    events.NewHandler(stopping, calls, o.Events),
 		health:    system.Health{Closed: o.Closed, Ready: o.Ready, Alive: o.Alive, Stopping: stopping},
 		documents: o.Documents,
@@ -191,8 +194,24 @@ func siteOf(o Options) pages.Options {
 	return pages.Options{Templates: templates}
 }
 
+// profileOf returns what users edit of themselves, as the contract names it; nil for nothing.
+func profileOf(k *apimodel.Contract, o Options) *profile.Profile {
+	of := k.Login.Profile
+	if o.Login == nil || of.Name == "" && of.Picture == nil {
+		return nil
+	}
+	p := &profile.Profile{Profile: of, Users: o.Stores[k.Login.Users.Name]}
+	for _, f := range o.Files {
+		if of.Picture != nil && f.Service.Name() == of.Picture.Service {
+			p.Files = f.Service
+		}
+	}
+	return p
+}
+
 // loginHandler returns the handler of the operations on accounts, with their pages; nil without accounts.
-func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Options, site pages.Options) *login.Handler {
+func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Options, site pages.Options,
+	served map[string]*files.Handler) *login.Handler {
 	if o == nil {
 		return nil
 	}
@@ -204,6 +223,12 @@ func loginHandler(calls *httpkit.Calls, origins *httpkit.Origins, o *login.Optio
 		}, p.Providers, p.Reason)
 	}
 	of.FormPages = site.Paths
+	if p := site.Profile; p != nil {
+		of.Profile = &login.Profile{Profile: p}
+		if p.Picture != nil {
+			of.Profile.Receive = served[p.Picture.Service].Receive
+		}
+	}
 	if len(site.Paths) > 0 {
 		of.AccountPage = func(x *httpkit.Exchange, me *sessions.Session, r login.AccountReply) ([]byte, string, error) {
 			return site.AccountReply(x, o.Service, me, pages.Account{Method: r.Method, Secret: r.Secret, QR: template.URL(r.QR), Codes: r.Codes}) //nolint:gosec // the login makes the data URL

@@ -50,6 +50,8 @@ type Login struct {
 	Applications  bool // may log users in with a code
 	KeepsTokens   bool // of a provider
 	PostsCallback bool // a provider sends browsers to the callback by POST
+
+	Profile Profile // what users edit of themselves on the page of their account
 }
 
 // Files is a binary service.
@@ -140,6 +142,7 @@ func Of(c *config.Config, methods []about.Configured, version, baseURL string) (
 		Providers: slices.DeleteFunc(c.Authentication.Providers(),
 			func(name string) bool { return name == "email" }),
 	}
+	k.Login.Profile = k.profile(c)
 	if e := c.Authentication.Email; e != nil {
 		k.Login.Uniform = e.UniformErrors
 		k.Login.MailLogin = e.Login.Code || e.Login.Link

@@ -25,7 +25,7 @@ var costlyRows = []costlyRoutes{
 		GET /* GET /auth GET /auth/apple GET /auth/authorize GET /auth/callback GET /auth/deletion
 		GET /auth/email/callback GET /auth/factors GET /auth/github GET /auth/idents/{uuid}/token GET /auth/keys GET /auth/me
 		GET /auth/pages.css GET /auth/pages.js GET /auth/passkey.js GET /auth/passkeys GET /auth/sessions
-		GET /authors/{uuid} GET /books/{uuid} GET /binary/{store}/{uuid}/{property}/{index} GET /events
+		GET /authors/{uuid} GET /books/{uuid} GET /users/{uuid} GET /binary/{store}/{uuid}/{property}/{index} GET /events
 		GET /healthz GET /livez GET /readyz GET /metrics GET /openapi.json GET /asyncapi.json GET /.well-known/oauth-authorization-server
 		DELETE /auth DELETE /auth/deletion DELETE /auth/factors/email DELETE /auth/factors/passkey DELETE /auth/factors/totp
 		DELETE /auth/idents/{uuid} DELETE /auth/keys/{uuid} DELETE /auth/sessions/{uuid} DELETE /authors/{uuid} DELETE /books/{uuid}
@@ -62,17 +62,19 @@ var costlyRows = []costlyRoutes{
 		GET /console/step-up
 		GET /console/system GET /console/system/charts
 		GET /console/users GET /console/users/keys GET /console/users/new GET /console/users/{uuid}
+		GET /console/users/{uuid}/as GET /console/users/{uuid}/as/{store} GET /console/users/{uuid}/as/{store}/{object}
 		GET /console/verify GET /console/workers
 		GET /console/workers/{name}`},
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
-		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}`},
+		PUT /authors/{uuid} PATCH /authors/{uuid} PUT /books/{uuid} PATCH /books/{uuid}
+		PUT /users/{uuid} PATCH /users/{uuid}`},
 	{name: "batches", head: 640 << 10, body: 8 << 20, times: 12, bodies: batchBodies, routes: `POST /batch`},
 	{name: "files", head: 640 << 10, body: 1 << 20, times: 8, bodies: fileBodies,
-		routes: `PUT /binary/upload/{store}/{uuid}/{property}/{index}`},
+		routes: `PUT /binary/upload/{store}/{uuid}/{property}/{index} POST /auth/me/picture`},
 	{name: "logins", head: 640 << 10, body: 2 << 20, bodies: loginForms, routes: `
 		PATCH /auth/passkeys/{uuid} POST /auth/callback POST /auth/deletion POST /auth/email POST /auth/email/address POST /auth/email/code
 		POST /auth/email/recovery POST /auth/email/validation POST /auth/factors/email POST /auth/factors/passkey
-		POST /auth/factors/recovery POST /auth/idents/{uuid}/address POST /auth/logout
+		POST /auth/factors/recovery POST /auth/idents/{uuid}/address POST /auth/logout POST /auth/me/name
 		POST /auth/passkey POST /auth/passkey/options POST /auth/passkeys POST /auth/passkeys/registration POST /auth/passkeys/{uuid}
 		POST /auth/second-factor POST /auth/second-factor/code POST /auth/second-factor/passkey POST /auth/sessions/{uuid}
 		POST /auth/step-up POST /auth/token PUT /auth/email PUT /auth/email/code PUT /auth/email/recovery PUT /auth/factors/email
@@ -100,7 +102,8 @@ var costlyRows = []costlyRoutes{
 		POST /console/objects/{store}/object/{uuid}/files/{property} POST /console/objects/{store}/object/{uuid}/files/{property}/{index}/delete
 		POST /console/second-factor POST /console/second-factor/code
 		POST /console/second-factor/passkey POST /console/settings/mail POST /console/step-up POST /console/step-up/code POST /console/step-up/passkey
-		POST /console/users POST /console/users/{uuid}/admin POST /console/users/{uuid}/changes POST /console/users/{uuid}/deletion
+		POST /console/users POST /console/users/{uuid}/admin
+		POST /console/users/{uuid}/as POST /console/users/{uuid}/as/end POST /console/users/{uuid}/changes POST /console/users/{uuid}/deletion
 		POST /console/users/{uuid}/disabled POST /console/users/{uuid}/factors POST /console/users/{uuid}/idents/{ident}
 		POST /console/users/{uuid}/invitation
 		POST /console/users/{uuid}/keys POST /console/users/{uuid}/keys/{id} POST /console/users/{uuid}/recovery
@@ -216,7 +219,7 @@ func concrete(path string) string {
 	if path == "/*" {
 		return "/x"
 	}
-	for _, p := range []string{"{uuid}", "{id}", "{ident}", "{hash}", "*"} {
+	for _, p := range []string{"{uuid}", "{id}", "{ident}", "{hash}", "{object}", "*"} {
 		path = strings.ReplaceAll(path, p, "x")
 	}
 	if strings.HasPrefix(path, "/console/workers") {

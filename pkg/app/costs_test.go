@@ -25,6 +25,7 @@ baseURL: http://localhost
 proxies: [127.0.0.0/8]
 bus: {listen: ""}
 stores:
+  Users: {expose: {restrict: {create: true, delete: true}}}
   Authors: {expose: {list: true}, policy: {create: user != null, get: user != null, update: user != null, delete: user != null, list: user != null}}
   Books:
     expose: {list: true, events: true}
@@ -35,6 +36,7 @@ stores:
 static: {folder: front, spa: true}
 pages: {enabled: true}
 documents: {openapi: true, asyncapi: true}
+console: {impersonation: true}
 metrics: {token: 0123456789abcdef}
 authentication:
   encryptionKey: MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=
@@ -47,7 +49,7 @@ authentication:
     github: {clientID: c, clientSecret: s, tokens: keep, authURL: "http://127.0.0.1:1/a", tokenURL: "http://127.0.0.1:1/t", profileURL: "http://127.0.0.1:1/p"}
     apple: {clientID: c, teamID: t, keyID: k, privateKeyFile: key.p8, issuer: "http://127.0.0.1:1", authURL: "http://127.0.0.1:1/a", tokenURL: "http://127.0.0.1:1/t", keysURL: "http://127.0.0.1:1/k"}
 binaries:
-  files: {expose: {}, map: {Books: [covers]}, maxSize: 64KiB}
+  files: {expose: {}, map: {Books: [covers], Users: [picture]}, maxSize: 64KiB}
 mailers: {default: {type: file, folder: mails}}
 `
 

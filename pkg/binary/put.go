@@ -28,6 +28,9 @@ type Upload struct {
 	Digest     []byte // the announced SHA-256 of Body; nil: none
 	IfRevision uint64 // 0, or the revision that the object must have
 
+	// Types are media types as in Options, which narrow those of the place; nil: they don't.
+	Types []string
+
 	// Budget is the memory beyond that of Memory, to send several parts at once to a
 	// storage that holds parts in memory; nil: that of the storage.
 	Budget driver.Budget

@@ -125,7 +125,7 @@ func (s *Service) judge(up Upload, in *incoming, more []byte) error {
 // typeOf returns the type of a content that has come: Unsupported if the service, or the property, does not take it.
 func (s *Service) typeOf(up Upload, in *incoming) (string, error) {
 	found := up.Mimetype
-	for _, types := range [][]string{s.types, s.limits[up.Store][up.Property].Types} {
+	for _, types := range [][]string{s.types, s.limits[up.Store][up.Property].Types, up.Types} {
 		if types == nil {
 			continue
 		}

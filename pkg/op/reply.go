@@ -121,6 +121,7 @@ type Outcome struct {
 	To     string                        // redirect target of the browser
 	Page   func(*httpkit.Exchange) error // shows the browser a page instead
 	Failed string                        // redirect target after an error; "" for the default
+	Reason string                        // of the error, for that page; "" for the one by its kind
 
 	Problem bool // the browser gets the problem of an error, as a program does
 }

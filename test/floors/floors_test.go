@@ -22,7 +22,8 @@ import (
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/memory",
 		"belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule",
-		"belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/internal/mediatype",
+		"belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/stopper",
+		"belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/internal/mediatype",
 		"belfry/internal/contrast",
 		"belfry/pkg/store/schema/format", "belfry/pkg/account/weak/dictionaries"},
 	{"belfry/pkg/app/part", "belfry/pkg/app/port", "belfry/pkg/app/probe", "belfry/pkg/app/tracing",
@@ -66,7 +67,7 @@ var floors = [][]string{
 	{"belfry/listeners/rounds"},
 	{"belfry/listeners/mapping", "belfry/listeners/aggregate", "belfry/listeners/copies", "belfry/listeners/cascade",
 		"belfry/pkg/mapping/verify", "belfry/pkg/mapping/fill",
-		"belfry/pkg/account/export", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep",
+		"belfry/pkg/account/export", "belfry/pkg/account/profile", "belfry/pkg/search", "belfry/listeners/mail", "belfry/listeners/sweep",
 		"belfry/pkg/httpkit", "belfry/pkg/api/console/form", "belfry/pkg/operations/importer", "belfry/pkg/operations/migrate",
 		"belfry/pkg/operations/backup", "belfry/pkg/operations/doctor"},
 	{"belfry/pkg/op", "belfry/pkg/operations/table"},

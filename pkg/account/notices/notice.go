@@ -31,6 +31,7 @@ const (
 	NoticeDeletion      post.Notice = "deletion"      // the account is to be deleted
 	NoticeDisabled      post.Notice = "disabled"      // an admin has disabled the account
 	NoticeDeleted       post.Notice = "deleted"       // an admin has deleted it
+	NoticeImpersonated  post.Notice = "impersonated"  // an admin sees what the user may read
 )
 
 // MaxNotices is how many notices of one kind a user gets in NoticePeriod: a thief with the password must not be able to

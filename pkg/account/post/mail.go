@@ -196,6 +196,7 @@ type Email struct {
 	Name                        string // of the application; "" if none is configured
 	Sender                      mail.Sender
 	Validation, Recovery, Taken *mail.Templates
+	Invitation                  *mail.Templates // of a user who sets the first password
 
 	Change, Undo *mail.Templates // of a change of address: to the new one, and to the old one
 

@@ -56,6 +56,7 @@ type Outcome int
 const (
 	OpenRegistration   Outcome = iota // show the registration form, with the token
 	OpenRecovery                      // show the form for a new password, with the token
+	OpenInvitation                    // the same, for the first password of an invited user
 	AddressValidated                  // the address is validated; nothing is left to do
 	OpenLogin                         // show a button that logs in with the token
 	OpenLoginElsewhere                // another browser requested the login
@@ -65,7 +66,11 @@ const (
 
 // HasForm reports whether a form has to be sent with the token.
 func (o Outcome) HasForm() bool {
-	return o == OpenRegistration || o == OpenRecovery || o == OpenAddressChange || o == OpenAddressUndo
+	switch o {
+	case OpenRegistration, OpenRecovery, OpenInvitation, OpenAddressChange, OpenAddressUndo:
+		return true
+	}
+	return false
 }
 
 // RequireEmail reports NotFound when login by e-mail is not configured.

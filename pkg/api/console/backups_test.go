@@ -111,6 +111,7 @@ func TestABackupIsDownloadedAfterARecentLoginByAnAdmin(t *testing.T) {
 	for _, id := range []string{"none", "..%2F..%2Fetc", url.PathEscape(hostile)} {
 		is(t, f.get(f.Admin, "/console/backup/download/"+id), http.StatusNotFound)
 	}
+	shows(t, is(t, f.get(f.Admin, "/console/backup/download/a/b"), http.StatusNotFound), "no page /console/backup/")
 	is(t, f.get("", path), http.StatusSeeOther)
 	is(t, f.get(f.User, path), http.StatusForbidden)
 	is(t, f.send("HEAD", f.Admin, path, ""), http.StatusBadRequest)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -39,6 +40,8 @@ func (c *Console) guard(viewName string, rt route) httpkit.Handler {
 			return nil
 		case rt.script:
 			return err
+		case errors.Is(err, httpkit.ErrNoRoute()): // the last parameter of a path has a slash
+			return r.fail(c.nothing(r))
 		default:
 			return r.fail(err)
 		}

@@ -32,6 +32,7 @@ type StoreInfo struct {
 	Name     string
 	URL      string     // of the collection in the API; "" when it is not exposed
 	List     bool       // the API lists it
+	Get      bool       // the API reads an object of it
 	Indexes  [][]string // fields that lists can be filtered and sorted by
 	Search   []string   // fields that are searched by words
 	Schema   bool       // objects are validated

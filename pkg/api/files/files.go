@@ -167,18 +167,9 @@ func (h *Handler) placeAt(x *httpkit.Exchange, index string) (p binary.Place, er
 	if p.Store, err = x.PathParam(storeParam); err != nil {
 		return p, err
 	}
-	if !h.stores[p.Store] {
-		return p, errs.New(errs.NotFound, "there is no store %q with binaries", httpkit.Truncate(p.Store, 64))
-	}
 	reading := x.Request.Method == http.MethodGet || x.Request.Method == http.MethodHead
-	switch left := h.left[p.Store]; {
-	case reading && left.Get:
-		return p, errs.New(errs.NotFound, "files of %s can't be read, as its objects can't: expose.restrict.get",
-			p.Store)
-	case !reading && left.Update:
-		return p, errs.New(errs.NotFound,
-			"files of %s can't be uploaded or deleted, as its objects can't be updated: expose.restrict.update",
-			p.Store)
+	if err := h.offers(p.Store, reading); err != nil {
+		return p, err
 	}
 	if p.UUID, err = x.PathParam(httpkit.UUIDParam); err != nil {
 		return p, err
@@ -191,6 +182,20 @@ func (h *Handler) placeAt(x *httpkit.Exchange, index string) (p binary.Place, er
 			httpkit.Truncate(index, 64))
 	}
 	return p, nil
+}
+
+// offers reports NotFound for a store whose files can't be read, or changed, over HTTP.
+func (h *Handler) offers(store string, reading bool) error {
+	switch left := h.left[store]; {
+	case !h.stores[store]:
+		return errs.New(errs.NotFound, "there is no store %q with binaries", httpkit.Truncate(store, 64))
+	case reading && left.Get:
+		return errs.New(errs.NotFound, "files of %s can't be read, as its objects can't: expose.restrict.get", store)
+	case !reading && left.Update:
+		return errs.New(errs.NotFound,
+			"files of %s can't be uploaded or deleted, as its objects can't be updated: expose.restrict.update", store)
+	}
+	return nil
 }
 
 // fileTag returns the entity tag of a content.

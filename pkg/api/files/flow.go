@@ -89,6 +89,15 @@ func (f *inflow) Read(p []byte) (int, error) {
 // connection, while the client would wait for the reply.
 func (f *inflow) unread() bool { return !f.ended && (f.bytes > 0 || f.length < 0) }
 
+// maxDrained is how much of a refused file is read: a browser that can't send all of a form of a usual size shows an
+// error of the connection, and not the reply.
+const maxDrained = 32 << 20
+
+// drain reads what is left of a body that is refused.
+func (f *inflow) drain() {
+	_, _ = io.CopyN(io.Discard, f, maxDrained) // it may be longer, or end with the connection
+}
+
 // extendReply gives the client time to read the reply after a long upload.
 func (f *inflow) extendReply(patience time.Duration) {
 	_ = f.control.SetWriteDeadline(time.Now().Add(patience))

@@ -28,12 +28,39 @@ type announcement struct {
 
 // put is PUT of a binary: the body is the file, or a form with it.
 func (h *Handler) put(x *httpkit.Exchange) error {
-	a, err := h.announced(x)
+	place, err := h.uploadPlace(x)
 	if err != nil {
 		return err
 	}
 	body := newInflow(x, h.patience)
-	var result binary.Result
+	result, err := h.receive(x, binary.Upload{Place: place}, body)
+	if err != nil {
+		return err
+	}
+	return h.uploaded(x, place, result)
+}
+
+// Receive stores the file of a request for a page at a place, with the rights of its client: it does the same as a PUT
+// there. types narrow those that the place takes.
+func (h *Handler) Receive(x *httpkit.Exchange, place binary.Place, types []string) error {
+	if err := h.offers(place.Store, false); err != nil {
+		return err
+	}
+	body := newInflow(x, h.patience)
+	_, err := h.receive(x, binary.Upload{Place: place, Types: types}, body)
+	if err != nil {
+		body.drain()
+		body.extendReply(h.patience)
+	}
+	return err
+}
+
+// receive stores the file of a request. up has its place.
+func (h *Handler) receive(x *httpkit.Exchange, up binary.Upload, body *inflow) (result binary.Result, err error) {
+	a, err := h.announced(x, up)
+	if err != nil {
+		return result, err
+	}
 	_, _, err = h.calls.Write(x, func(ctx context.Context) error {
 		a.Reauthorize = func(ctx context.Context) (context.Context, error) { return h.calls.Renew(ctx, x) }
 		result, err = h.store(ctx, a, body)
@@ -45,11 +72,10 @@ func (h *Handler) put(x *httpkit.Exchange) error {
 			x.CloseConnection()
 		}
 		if body.err != nil {
-			return body.err
+			err = body.err
 		}
-		return err
 	}
-	return h.uploaded(x, a.Place, result)
+	return result, err
 }
 
 // uploaded replies with the record of a new binary.
@@ -70,11 +96,9 @@ func (h *Handler) uploaded(x *httpkit.Exchange, p binary.Place, result binary.Re
 	return nil
 }
 
-// announced parses path and headers of an upload.
-func (h *Handler) announced(x *httpkit.Exchange) (a announcement, err error) {
-	if a.Place, err = h.uploadPlace(x); err != nil {
-		return a, err
-	}
+// announced parses the headers of an upload.
+func (h *Handler) announced(x *httpkit.Exchange, up binary.Upload) (a announcement, err error) {
+	a.Upload = up
 	if a.match, err = ifMatch(x); err != nil {
 		return a, err
 	}

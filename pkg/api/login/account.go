@@ -26,8 +26,8 @@ type AccountReply struct {
 }
 
 // redirectAccountFailure redirects the browser of a form to a target, with the reason why the form failed.
-func redirectAccountFailure(x *httpkit.Exchange, target string, err error) error {
-	level, reason := slog.LevelInfo, accountReason(err)
+func redirectAccountFailure(x *httpkit.Exchange, target, reason string, err error) error {
+	level := slog.LevelInfo
 	if errs.KindOf(err) == errs.Internal {
 		level = slog.LevelError
 	}

@@ -112,7 +112,7 @@ func (h applicationRoutes) enterForApplication(x *httpkit.Exchange, request, log
 	case err != nil && reason != "":
 		x.Log(slog.LevelInfo, "a login for an application failed", slog.String("reason", reason),
 			slog.String("error", err.Error()))
-		h.cookies.keepLogin(x, login)
+		h.cookies.keepTyped(x, login)
 		query.Set(reasonParameter, reason)
 		if query.Del(registerParameter); register {
 			query.Set(registerParameter, "true")

@@ -276,6 +276,8 @@ func (h mails) followLink(x *httpkit.Exchange) error {
 		x.Redirect(withQuery(h.AddressRedirect, "login", login, "token", token, "change", change))
 	case landing == post.OpenRecovery:
 		x.Redirect(withQuery(h.RecoveryRedirect, "login", login, "token", token))
+	case landing == post.OpenInvitation:
+		x.Redirect(withQuery(h.RecoveryRedirect, "login", login, "token", token, invitedParameter, "true"))
 	default:
 		x.Redirect(withQuery(h.RegisterRedirect, "login", login, "token", token))
 	}

@@ -3,7 +3,6 @@ package login
 import (
 	"encoding/base64"
 	"errors"
-	"slices"
 	"unicode/utf8"
 
 	"belfry/pkg/account/flow/logins"
@@ -19,19 +18,32 @@ import (
 // page with the reason, so that its user can correct the input. Forms of other websites are redirected to the page of
 // failures.
 
-// The cookie keeps the address that was entered, for the form: it must be in no URL, which logs and histories have.
+// The cookie keeps the address or the name that was entered, for the form: it must be in no URL, which logs and
+// histories have.
 const (
 	formCookie    = sessionCookie + "-form"
 	formCookieTTL = 300 // seconds
-	maxKeptLogin  = 320 // bytes
+	maxKept       = 320 // bytes
+)
+
+// The page of a recovery is also that of the first password of an invited user, by a parameter. The form then has a
+// name of its own.
+const (
+	invitedParameter = "invited"
+	invitationForm   = "invitation"
 )
 
 // backTo returns the outcome of a form that failed: it leads back to the page of the form, or nowhere if the form is of
 // no page of belfry, or can't be corrected there.
 func (h *Handler) backTo(x *httpkit.Exchange, page, login, token string, err error) (o op.Outcome) {
 	target := ""
-	if slices.Contains([]string{"login", "register", "recovery"}, page) {
+	switch page {
+	case "login", "register", "recovery":
 		target = h.formPages[page]
+	case invitationForm:
+		if target = h.formPages["recovery"]; target != "" {
+			target = withQuery(target, invitedParameter, "true")
+		}
 	}
 	if target == "" || once.Repeated(err) != nil || logins.Pending(err) != nil || errors.Is(err, post.ErrToken) ||
 		errors.Is(err, sessions.ErrDisabled) || errs.KindOf(err) == errs.Internal {
@@ -42,30 +54,30 @@ func (h *Handler) backTo(x *httpkit.Exchange, page, login, token string, err err
 		o.Failed = withQuery(target, "login", login, "token", token)
 		return o
 	}
-	h.cookies.keepLogin(x, login)
+	h.cookies.keepTyped(x, login)
 	return o
 }
 
 // accountForm is the page of the account, which shows the failure at one of its forms.
 func (h *Handler) accountForm(name string) string { return withQuery(h.AccountRedirect, "form", name) }
 
-// keepLogin keeps an address for the form that is shown again.
-func (c cookies) keepLogin(x *httpkit.Exchange, login string) {
-	if login != "" && len(login) <= maxKeptLogin && utf8.ValidString(login) {
-		c.set(x, formCookie, base64.RawURLEncoding.EncodeToString([]byte(login)), formCookieTTL)
+// keepTyped keeps what was entered for the form that is shown again.
+func (c cookies) keepTyped(x *httpkit.Exchange, text string) {
+	if text != "" && len(text) <= maxKept && utf8.ValidString(text) {
+		c.set(x, formCookie, base64.RawURLEncoding.EncodeToString([]byte(text)), formCookieTTL)
 	}
 }
 
-// TakeLogin returns the address that a form of the browser had when it failed, and removes its cookie; "" for none.
-func (s *Sessions) TakeLogin(x *httpkit.Exchange) string {
+// TakeTyped returns what a form of the browser had when it failed, and removes its cookie; "" for nothing.
+func (s *Sessions) TakeTyped(x *httpkit.Exchange) string {
 	kept := s.cookies.value(x.Request, formCookie)
 	if kept == "" {
 		return ""
 	}
 	s.cookies.set(x, formCookie, "", -1)
-	login, err := base64.RawURLEncoding.DecodeString(kept)
-	if err != nil || len(login) > maxKeptLogin || !utf8.Valid(login) {
+	text, err := base64.RawURLEncoding.DecodeString(kept)
+	if err != nil || len(text) > maxKept || !utf8.Valid(text) {
 		return ""
 	}
-	return string(login)
+	return string(text)
 }

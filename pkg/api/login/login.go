@@ -25,6 +25,8 @@ type Options struct {
 
 	Export *export.Exporter // of the data of a user; nil: nothing
 
+	Profile *Profile // what the contract's Login.Profile names; nil: nothing
+
 	// AccountPage renders the reply to a form of the account page for the logged-in user, and returns its
 	// Content-Security-Policy. nil: there is no such page, and forms get the same replies as programs.
 	AccountPage func(x *httpkit.Exchange, me *sessions.Session, r AccountReply) (body []byte, policy string, err error)
@@ -69,6 +71,7 @@ type Handler struct {
 	readActivity  func(ctx context.Context, user, cursor string, n int) ([]sessions.Activity, string, error)
 	exporter      *export.Exporter
 	formPages     map[string]string // see Options
+	profile       *Profile
 }
 
 // These types serve the operations of one subject each, with the shared Handler.
@@ -86,7 +89,7 @@ func NewHandler(calls *httpkit.Calls, origins *httpkit.Origins, o Options) *Hand
 		service: o.Service, calls: calls, origins: origins, own: httpkit.NewOrigins(o.Service.BaseURL()),
 		cookies:          cookiesFor(o.Service),
 		BrowserRedirects: o.BrowserRedirects, authorizePage: o.AuthorizePage, accountPage: o.AccountPage,
-		readActivity: o.Activity, exporter: o.Export, formPages: o.FormPages,
+		readActivity: o.Activity, exporter: o.Export, formPages: o.FormPages, profile: o.Profile,
 	}
 }
 

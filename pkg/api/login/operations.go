@@ -40,6 +40,7 @@ func Operations(set *op.Set, h *Handler) {
 		Replies:  ordered.Of("200", op.ObjectReply(l.Users, "The user.")),
 		Problems: []int{401, 429}, Limit: httpkit.Read, Run: h.me,
 	})
+	h.addProfile(set)
 	h.addSessions(set)
 	if l.KeepsTokens {
 		byProvider{h}.addProviderToken(set)

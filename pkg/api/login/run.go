@@ -59,7 +59,7 @@ func (h *Handler) replyToOwner(x *httpkit.Exchange, html bool, o op.Outcome, err
 	case h.repeated(x, err, html):
 		return nil
 	case err != nil && html:
-		return redirectAccountFailure(x, cmp.Or(o.Failed, h.AccountRedirect), err)
+		return redirectAccountFailure(x, cmp.Or(o.Failed, h.AccountRedirect), cmp.Or(o.Reason, accountReason(err)), err)
 	case err != nil:
 		return err
 	}

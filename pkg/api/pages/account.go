@@ -25,7 +25,7 @@ type Account struct {
 
 	Done    string // result of the previous form; "" without one
 	Problem string // why it failed; "" if it did not
-	Form    string // the form that failed: password, address, deletion or step; "" for others
+	Form    string // the form that failed: password, address, deletion, step, name or picture; "" for others
 
 	Username string // the address for password managers, which stands beside passwords
 	Setup    string // the second factor whose code is asked for
@@ -44,6 +44,8 @@ type Account struct {
 	Addresses     []Address
 	ByMail        bool // addresses and passwords can be changed
 	HasPassword   bool
+
+	Profile Profile
 
 	Export    bool
 	Deletable bool
@@ -122,7 +124,7 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 		a.Sessions = append(a.Sessions, Session{s.ID, deviceOf(l, s.Origin), h.methodsOf(l, s.Methods),
 			readable(l, s.LastUsed), s.Current})
 	}
-	a.Username = displayName(me)
+	a.Username = h.o.displayName(me)
 	if len(o.Addresses) > 0 {
 		a.Username = o.Addresses[0].Address
 	}
@@ -134,14 +136,20 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 	if o.Deletion != nil {
 		a.Deleted = readable(l, o.Deletion.Deleted)
 	}
-	a.Form = formOf(query.Get("form"), a)
-	return a, nil
+	if a.Profile, err = h.profile(x, me); err != nil {
+		return a, err
+	}
+	if a.Form = formOf(query.Get("form"), a); a.Form == "name" {
+		err = h.nameAgain(x, l, me, query.Get("reason"), &a)
+	}
+	return a, err
 }
 
 // formOf returns the form that failed, if the page has it.
 func formOf(name string, a Account) string {
 	shown := map[string]bool{"password": a.ByMail, "address": len(a.Addresses) > 0,
-		"deletion": a.Deletable && a.Deleted == "", "step": a.Step != ""}
+		"deletion": a.Deletable && a.Deleted == "", "step": a.Step != "",
+		"name": a.Profile.Renames, "picture": a.Profile.Uploads || a.Profile.Removes}
 	if a.Problem == "" || !shown[name] {
 		return ""
 	}
@@ -188,7 +196,7 @@ func (o Options) AccountReply(x *httpkit.Exchange, service *account.Service, me 
 	a Account) (body []byte, policy string, err error) {
 	v := o.baseView(service).in(languageOf(x, service))
 	a.Method = account.In(v.texts, a.Method)
-	v.User, v.Account = displayName(me), a
+	v.User, v.Account = o.displayName(me), a
 	body, err = o.Templates.render(accountPage, v)
 	return body, strictPolicy(formTargets(o.Redirects)), err
 }
@@ -205,6 +213,8 @@ func sampleAccount() Account {
 		Sessions: []Session{{"s1", "Firefox on Linux", "Password, Authenticator app", "2026-03-01 12:00 UTC", true},
 			{"s2", "curl/8", "password", "2026-03-01 12:00 UTC", false}},
 		Addresses: []Address{{"ada@example.com_email", "ada@example.com"}},
+		Profile: Profile{Renames: true, Name: "Ada", Uploads: true, Accept: "image/*", MaxSize: "5 MiB",
+			Picture: "/binary/Users/ada/picture/0?thumb=90x90", Hash: "0123", Removes: true},
 	}
 }
 

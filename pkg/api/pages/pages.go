@@ -13,6 +13,7 @@ import (
 
 	"belfry/internal/baseurl"
 	"belfry/pkg/account"
+	"belfry/pkg/account/profile"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/texts"
 )
@@ -57,10 +58,11 @@ type Options struct {
 	Logo   *Logo
 	Accent []byte // rules of the style sheet, as from Accent
 
-	Export bool // users can download their data
+	Export  bool             // users can download their data
+	Profile *profile.Profile // what they edit of themselves; nil: nothing
 
-	// TakeLogin returns the address that a failed form of the browser had, and forgets it; nil: none.
-	TakeLogin func(*httpkit.Exchange) string
+	// TakeTyped returns the address, or the name, that a failed form of the browser had, and forgets it; nil: none.
+	TakeTyped func(*httpkit.Exchange) string
 
 	// Recognize sets a cookie that identifies a browser if it sends the form of a page twice; nil for none.
 	Recognize func(*httpkit.Exchange)
@@ -148,8 +150,8 @@ func (o Options) Authorize(x *httpkit.Exchange, service *account.Service, app Ap
 	if id := formProblem(reason, app.Register); v.texts.Has(id) {
 		v.Reason, v.Message = reason, v.texts.Text(id)
 		v.Problem = v.Message
-		if o.TakeLogin != nil {
-			v.Login = o.TakeLogin(x)
+		if o.TakeTyped != nil {
+			v.Login = o.TakeTyped(x)
 		}
 	}
 	if service.Methods.Scripted() {

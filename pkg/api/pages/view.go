@@ -50,6 +50,7 @@ type View struct {
 	Kept         bool // the holder of the right to undo a change of address has confirmed the change
 	OtherBrowser bool // the link of a mail was opened in another browser than the one that asked for it
 	PasswordSet  bool
+	Invited      bool // the page of a recovery is for the first password of an invited user
 
 	Reason, Message string // of a failure
 	Problem         string // why the form of this page failed, which the browser sent before; "" if it did not
@@ -186,7 +187,7 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	// read.
 	session, err := h.calls.AccountSession(x)
 	if err == nil && session != nil {
-		v.User, v.Enroll = displayName(session), session.Missing == errs.StepEnroll
+		v.User, v.Enroll = h.o.displayName(session), session.Missing == errs.StepEnroll
 	}
 	if v.Links.Console != "" && !h.service.Sessions.IsAdmin(x.Context(), session) {
 		v.Links.Console = ""
@@ -195,6 +196,7 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	v.Login, v.Token = query.Get("login"), query.Get("token")
 	v.Undo, v.Kept = query.Get("change") == "undo", query.Get("change") == "kept"
 	v.OtherBrowser = query.Get("browser") == "other"
+	v.Invited = query.Get("invited") == "true" && v.Token != ""
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
 	if reason := query.Get("reason"); v.texts.Has("failure." + reason) {
 		v.Reason = reason
@@ -215,8 +217,8 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 		if id := formProblem(v.Reason, page == registerPage); page != recoveryPage && v.texts.Has(id) {
 			v.Problem = v.texts.Text(id)
 		}
-		if v.Login == "" && h.o.TakeLogin != nil {
-			v.Login = h.o.TakeLogin(x)
+		if v.Login == "" && h.o.TakeTyped != nil {
+			v.Login = h.o.TakeTyped(x)
 		}
 	}
 	return v, session
@@ -231,8 +233,12 @@ func formProblem(reason string, registers bool) string {
 }
 
 // displayName returns the name of a user on the user's pages.
-func displayName(session *sessions.Session) string {
-	if name, ok := session.Visible.Text("name"); ok && strings.TrimSpace(name) != "" {
+func (o Options) displayName(session *sessions.Session) string {
+	property := "name"
+	if o.Profile != nil && o.Profile.Name != "" {
+		property = o.Profile.Name
+	}
+	if name, ok := session.Visible.Text(property); ok && strings.TrimSpace(name) != "" {
 		return httpkit.Truncate(name, 100)
 	}
 	var idents []struct{ UUID, Type string }
@@ -267,7 +273,7 @@ func samples() []View {
 	sent, set, first := full, full, full
 	set.OtherBrowser, set.Undo = true, true
 	sent.MailSent, set.PasswordSet = true, true
-	first.Kept, first.Done = true, "confirmed"
+	first.Kept, first.Done, first.Invited = true, "confirmed", true
 	first.AddressFirst, first.Token, first.User = true, "", ""
 	first.Application.Register, first.Application.Native = true, false
 	return append(accountSamples(full), full, sent, set, first, View{})

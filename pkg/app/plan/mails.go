@@ -51,6 +51,7 @@ func (p *Plan) compileMails(e *config.Email) (problems config.Problems) {
 	to := p.Auth.Email
 	to.Validation, to.Recovery, to.Taken, to.Change, to.Undo = all[""], all[".recovery"], all[".taken"], all[".change"],
 		all[".undo"]
+	to.Invitation = all[".invitation"]
 	to.Login.CodeMail, to.Login.LinkMail = all[".login.codeMail"], all[".login.linkMail"]
 	to.Notices = map[post.Notice]*mail.Templates{}
 	for kind := range e.Notices.Kinds {

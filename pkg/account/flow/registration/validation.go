@@ -74,6 +74,8 @@ func (s *Flow) followLink(ctx context.Context, login, token string, from session
 		return 0, err
 	case user.UUID == "", recovery && !verified.Token.Recovers(user):
 		return 0, post.TokenError()
+	case recovery && ident.AwaitsFirst(user):
+		return post.OpenInvitation, nil
 	case recovery:
 		return post.OpenRecovery, nil
 	}
