@@ -19,7 +19,7 @@ type Profile struct {
 	Accept  string // the media types that it takes, for a field of a file
 	MaxSize string // of the picture, for people; "": there is no limit
 	Picture string // URL of its thumbnail; "": none is shown
-	Hash    string // of the picture; "": the user has none
+	Hash    string // of the picture; "": there is no picture
 	Removes bool   // there is a form to remove it
 }
 
