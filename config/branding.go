@@ -3,6 +3,7 @@ package config
 import (
 	"net/mail"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"belfry/config/decode"
@@ -20,8 +21,14 @@ const maxBrandingName = 60
 
 // Validate refuses a name that pages and mails can't show.
 func (b *Branding) Validate(s *decode.Section) {
-	if b.Name = strings.TrimSpace(b.Name); utf8.RuneCountInString(b.Name) > maxBrandingName {
+	b.Name = strings.TrimSpace(b.Name)
+	switch {
+	case utf8.RuneCountInString(b.Name) > maxBrandingName:
 		s.Problem("name", "expected at most %d characters", maxBrandingName)
+	case strings.ContainsFunc(b.Name, unicode.IsControl):
+		s.Problem("name", "has a control character, which the subject of a mail can't have: remove it")
+	case strings.Contains(b.Name, "=?"):
+		s.Problem("name", "contains =?, which starts an encoded word in the subject of a mail: remove it")
 	}
 }
 
@@ -31,6 +38,7 @@ func (b *Branding) named(sender string) string {
 	if b.Name == "" || err != nil || a.Name != "" {
 		return sender
 	}
-	a.Name = b.Name
-	return a.String()
+	// Not encoded: people read it as well, in the console.
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(b.Name)
+	return `"` + quoted + `" ` + a.String()
 }

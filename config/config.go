@@ -100,6 +100,8 @@ type Console struct {
 	Enabled bool `key:"enabled" default:"true"`
 	// admins change stores, providers, mailers and limits there, and belfry writes the file; by default as Development
 	Edit bool `key:"edit"`
+	// admins see there what another user may read
+	Impersonation bool `key:"impersonation"`
 }
 
 // Documents configures which API documents are served.

@@ -83,7 +83,7 @@ func (e *Email) Mails() []Mail {
 func noticeIn(l *texts.Language, kind string) MailText {
 	id := "mails.notice." + kind
 	body := l.Raw(id+".text") + ": " + l.Raw("mails.noticeFrom")
-	if kind != "disabled" && kind != "deleted" {
+	if kind != "disabled" && kind != "deleted" && kind != "impersonated" { // the user can't change them
 		body += " " + l.Raw("mails.noticeAdvice")
 	}
 	body += "{{with .Name}} · {{.}}{{end}}"

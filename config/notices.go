@@ -6,7 +6,7 @@ import "belfry/pkg/texts"
 type Notices struct {
 	_ struct{} `key:"enabled" is:"flag" default:"true"`
 	// those that are sent
-	Kinds map[string]Notice `key:"*" keys:"address deleted deletion device disabled factorAdded factorRemoved keyAdded keyRemoved loginAdded loginRemoved password recoveryCodes"`
+	Kinds map[string]Notice `key:"*" keys:"address deleted deletion device disabled factorAdded factorRemoved impersonated keyAdded keyRemoved loginAdded loginRemoved password recoveryCodes"`
 }
 
 // Notice is a kind of notices.
@@ -24,4 +24,4 @@ func (n *Notices) SetDefaults() {
 }
 
 var noticeKinds = []string{"address", "deleted", "deletion", "device", "disabled", "factorAdded", "factorRemoved",
-	"keyAdded", "keyRemoved", "loginAdded", "loginRemoved", "password", "recoveryCodes"}
+	"impersonated", "keyAdded", "keyRemoved", "loginAdded", "loginRemoved", "password", "recoveryCodes"}

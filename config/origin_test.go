@@ -185,7 +185,8 @@ func TestNamesOfCookies(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, end := range []string{"device", "second", "mail", "once", "passkey", "passkey-x", "console-notice"} {
+	for _, end := range []string{"device", "form", "second", "mail", "once", "passkey", "passkey-x", "console-notice",
+		"console-pins", "console-steps", "console-theme"} {
 		if _, err := Parse("belfry.yaml", []byte("authentication: {cookie: belfry-"+end+"}"),
 			environment); err == nil ||
 			!strings.Contains(err.Error(), "authentication.cookie: ends with -"+end+", as another cookie") {

@@ -119,7 +119,8 @@ var (
 
 	// otherCookie is the end of the name of such another cookie. A session under it would be taken for that: of the
 	// former name, or of another belfry on the host.
-	otherCookie = regexp.MustCompile(`-(console-notice|device|mail|once|passkey(-.*)?|second)$`)
+	otherCookie = regexp.MustCompile(
+		`-(console-(notice|pins|steps|theme)|device|form|mail|once|passkey(-.*)?|second)$`)
 )
 
 // parseCookieName accepts the name of the cookie of sessions.

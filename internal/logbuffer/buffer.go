@@ -70,10 +70,10 @@ func (b *Buffer) add(l Line) {
 // at returns the place of a line, which is kept.
 func (b *Buffer) at(sequence uint64) *Line { return &b.lines[(sequence-1)%maxLines] }
 
-// Select returns up to n lines for which match holds, the newest first. They are older than the sequence before; 0:
-// any. more reports whether older lines match, too.
-func (b *Buffer) Select(before uint64, n int, match func(*Line) bool) (found []Line, more bool) {
-	for _, l := range b.newest(before) { // requests that log don't wait for match
+// Select returns up to n lines for which match holds, the newest first. They are newer than the sequence after, and
+// older than before; 0: any. more reports whether older lines match, too.
+func (b *Buffer) Select(after, before uint64, n int, match func(*Line) bool) (found []Line, more bool) {
+	for _, l := range b.between(after, before) { // requests that log don't wait for match
 		if !match(&l) {
 			continue
 		}
@@ -85,15 +85,19 @@ func (b *Buffer) Select(before uint64, n int, match func(*Line) bool) (found []L
 	return found, false
 }
 
-// newest returns the lines that are older than a sequence, the newest first.
-func (b *Buffer) newest(before uint64) []Line {
+// between returns the lines that are newer than one sequence and older than another, the newest first.
+func (b *Buffer) between(after, before uint64) []Line {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	newest, oldest := b.last, b.last-uint64(b.kept)+1
 	if before > 0 && before <= newest {
 		newest = before - 1
 	}
-	all := make([]Line, 0, b.kept)
+	if after >= newest {
+		return nil
+	}
+	oldest = max(oldest, after+1)
+	all := make([]Line, 0, newest-oldest+1)
 	for s := newest; s >= oldest && s > 0; s-- {
 		all = append(all, *b.at(s))
 	}

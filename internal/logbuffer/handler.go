@@ -135,17 +135,27 @@ func text(v slog.Value) string {
 	case slog.KindAny:
 		switch any := v.Any().(type) {
 		case encoding.TextMarshaler: // it may hide a part
-			text, err := any.MarshalText()
-			if err != nil {
-				return "!ERROR: " + err.Error()
-			}
-			return string(text)
+			return marshaled(any)
 		case []byte:
 			return string(any)
 		}
 		return fmt.Sprint(v.Any())
 	}
 	return v.String()
+}
+
+// marshaled returns the text of a value as slog writes it: a nil pointer must not end the process that logs it.
+func marshaled(value encoding.TextMarshaler) (shown string) {
+	defer func() {
+		if p := recover(); p != nil {
+			shown = fmt.Sprint("!PANIC: ", p)
+		}
+	}()
+	text, err := value.MarshalText()
+	if err != nil {
+		return "!ERROR: " + err.Error()
+	}
+	return string(text)
 }
 
 // quote adds a text, in quotes where it could be taken for several.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func TestLinesAreKeptWithTheirRequest(t *testing.T) {
 		Warn("two", "request", "inner", slog.Group("h", "k", uint64(1)))
 	log.Error("three", slog.Attr{})
 
-	found, more := b.Select(0, 10, all)
+	found, more := b.Select(0, 0, 10, all)
 	if len(found) != 3 || more {
 		t.Fatalf("%+v, %t", found, more)
 	}
@@ -54,13 +55,19 @@ func TestLinesAreKeptWithTheirRequest(t *testing.T) {
 		}
 	}
 	of := func(l *logbuffer.Line) bool { return l.Request == "r1" }
-	if found, _ := b.Select(0, 10, of); len(found) != 1 || found[0].Message != "one" {
+	if found, _ := b.Select(0, 0, 10, of); len(found) != 1 || found[0].Message != "one" {
 		t.Errorf("of the request: %+v", found)
 	}
-	if found, more := b.Select(0, 1, all); len(found) != 1 || !more {
+	if found, more := b.Select(0, 0, 1, all); len(found) != 1 || !more {
 		t.Errorf("the first page: %+v, %t", found, more)
 	}
-	if found, more := b.Select(2, 1, all); len(found) != 1 || found[0].Sequence != 1 || more {
+	if found, more := b.Select(1, 0, 10, all); len(found) == 0 || found[len(found)-1].Sequence != 2 || more {
+		t.Errorf("after 1: %+v, %t", found, more)
+	}
+	if found, more := b.Select(math.MaxUint64, 0, 10, all); len(found) != 0 || more {
+		t.Errorf("after the newest: %+v, %t", found, more)
+	}
+	if found, more := b.Select(0, 2, 1, all); len(found) != 1 || found[0].Sequence != 1 || more {
 		t.Errorf("the last page: %+v, %t", found, more)
 	}
 }
@@ -70,8 +77,14 @@ func TestValuesAreThoseOfTheLog(t *testing.T) {
 	t.Parallel()
 	log, b := logger(slog.LevelInfo)
 	log.Info("seen", "password", hidden{"hunter2"}, "bytes", []byte("text"))
-	found, _ := b.Select(0, 1, all)
+	found, _ := b.Select(0, 0, 1, all)
 	if len(found) != 1 || found[0].Attrs != "password=[secret] bytes=text" {
+		t.Errorf("%+v", found)
+	}
+	// slog writes such values too.
+	log.Info("faulty", "at", (*time.Time)(nil), "n", 1)
+	if found, _ := b.Select(0, 1, all); len(found) != 1 || !strings.Contains(found[0].Attrs, "!PANIC") ||
+		!strings.HasSuffix(found[0].Attrs, " n=1") {
 		t.Errorf("%+v", found)
 	}
 }
@@ -92,7 +105,7 @@ func TestABufferIsBounded(t *testing.T) {
 		if s.Bytes > logbuffer.Most || s.Oldest.IsZero() {
 			t.Errorf("%s: %+v", what, s)
 		}
-		if found, more := b.Select(0, 1<<20, all); len(found) != s.Lines || more {
+		if found, more := b.Select(0, 0, 1<<20, all); len(found) != s.Lines || more {
 			t.Errorf("%s: %d lines of %d are found", what, len(found), s.Lines)
 		}
 	}
@@ -107,7 +120,7 @@ func TestABufferIsBounded(t *testing.T) {
 		log.Info(strings.Repeat("m", 2000), "ä", strings.Repeat("ä", 3000), "request", strings.Repeat("r", 1000))
 	}
 	check("long lines")
-	found, _ := b.Select(0, 1, all)
+	found, _ := b.Select(0, 0, 1, all)
 	if l := found[0]; !l.Cut || len(l.Message) != 1<<10 || len(l.Attrs) > 4<<10 || !strings.HasSuffix(l.Attrs, "ä") ||
 		len(l.Request) != 200 {
 		t.Errorf("%d, %d, %d", len(l.Message), len(l.Attrs), len(l.Request))
@@ -126,7 +139,7 @@ func TestABufferIsSafeForConcurrentUse(t *testing.T) {
 		wait.Go(func() {
 			for range 2000 {
 				log.With("i", i).Info("line")
-				b.Select(0, 5, all)
+				b.Select(0, 0, 5, all)
 			}
 		})
 	}

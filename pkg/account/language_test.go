@@ -6,7 +6,9 @@ import (
 
 	"belfry/pkg/account"
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/event"
 	"belfry/pkg/mail"
+	"belfry/pkg/store"
 	"belfry/pkg/texts"
 )
 
@@ -19,7 +21,7 @@ func translated(o *account.Options) {
 	}
 	for _, tag := range []string{"de", "fr"} {
 		for _, t := range all {
-			in, err := mail.ParseTemplates(tag+" {{.Name}}", "", "{{.Login}} {{.Link}} {{.Token}} {{.Time}}")
+			in, err := mail.ParseTemplates(tag+" {{.Name}}", "", "{{.Login}} {{.Link}} {{.Token}} {{.Time}} {{.Device}}")
 			if err != nil {
 				panic(err)
 			}
@@ -69,6 +71,21 @@ func TestMailsAreInTheLanguageOfTheirReaders(t *testing.T) {
 	other := sessions.Client{Address: "198.51.100.1", UserAgent: "other/1.0", Language: "de"}
 	must(w.Login.Login(german, credentials(ada, "another password"), other))
 	last(ada, "fr Kitchen")
+}
+
+// A notice names the device in the language of its reader.
+func TestANoticeNamesTheDeviceInItsLanguage(t *testing.T) {
+	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+	w := newFixture(t, configuredNotices, translated)
+	own := sessions.Client{Address: "192.0.2.1", UserAgent: firefox, Language: "de"}
+	in, _, err := w.Registration.Register(w.Context(), credentials(ada, password), own)
+	w.must(err)
+	own.Session = &in.Session
+	call := store.Call{Origin: event.OriginHTTP, Ctx: event.Ctx{Address: own.Address, UserAgent: firefox}}
+	must(w.Recovery.ChangePassword(store.WithCall(t.Context(), call), password, "another password", own))
+	if m := w.lastMail(ada); m.Subject != "de Kitchen" || !strings.HasSuffix(m.Text, "Firefox unter Linux") {
+		t.Errorf("%+v", m)
+	}
 }
 
 // The login of an owner may have named no language, as a program does, or before languages were kept. Then a thief's

@@ -22,6 +22,7 @@ func configuredNotices(o *account.Options) {
 		notices.NoticeAddress, notices.NoticeDeletion,
 		notices.NoticeRecoveryCodes, notices.NoticeLoginAdded, notices.NoticeLoginRemoved, notices.NoticeKeyAdded,
 		notices.NoticeKeyRemoved, notices.NoticeDisabled, notices.NoticeDeleted,
+		notices.NoticeImpersonated,
 	} {
 		t, err := mail.ParseTemplates(string(kind), "", "{{.Login}} {{.Time}} {{.Address}} {{.Place}} {{.Device}}")
 		if err != nil {

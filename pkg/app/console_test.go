@@ -1,6 +1,9 @@
 package app
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,5 +41,29 @@ func TestTheConsoleDoesNotWaitForABusThatIsUnavailable(t *testing.T) {
 			!strings.HasPrefix(err.Error(), "the bus is unavailable: ") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A mail in the folder of a mailer counts as sent, also after a restart.
+func TestAWrittenMailCountsAsSent(t *testing.T) {
+	p := newPlace(t, `
+listen: 127.0.0.1:0
+bus: {listen: ""}
+authentication: {providers: {email: {}}}
+mailers: {default: {type: file, folder: mails}}
+stores: {Users: {expose: {}}}
+`)
+	sent := p.start().console().System.Mail.Sent
+	if sent() {
+		t.Error("no mail was written")
+	}
+	mails := filepath.Join(p.folder, "mails")
+	err := errors.Join(os.MkdirAll(mails, 0o700), os.WriteFile(filepath.Join(mails, "20300102T030405.000000000Z-one.eml"),
+		[]byte("Content-Type: text/plain\r\n\r\none\r\n"), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sent() {
+		t.Error("a mail was written")
 	}
 }

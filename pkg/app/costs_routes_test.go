@@ -62,6 +62,7 @@ var costlyRows = []costlyRoutes{
 		GET /console/step-up
 		GET /console/system GET /console/system/charts
 		GET /console/users GET /console/users/keys GET /console/users/new GET /console/users/{uuid}
+		GET /console/users/{uuid}/as GET /console/users/{uuid}/as/{store} GET /console/users/{uuid}/as/{store}/{object}
 		GET /console/verify GET /console/workers
 		GET /console/workers/{name}`},
 	{name: "objects", head: 640 << 10, body: 16 << 20, times: 12, bodies: objectBodies, routes: `
@@ -101,7 +102,8 @@ var costlyRows = []costlyRoutes{
 		POST /console/objects/{store}/object/{uuid}/files/{property} POST /console/objects/{store}/object/{uuid}/files/{property}/{index}/delete
 		POST /console/second-factor POST /console/second-factor/code
 		POST /console/second-factor/passkey POST /console/settings/mail POST /console/step-up POST /console/step-up/code POST /console/step-up/passkey
-		POST /console/users POST /console/users/{uuid}/admin POST /console/users/{uuid}/changes POST /console/users/{uuid}/deletion
+		POST /console/users POST /console/users/{uuid}/admin
+		POST /console/users/{uuid}/as POST /console/users/{uuid}/as/end POST /console/users/{uuid}/changes POST /console/users/{uuid}/deletion
 		POST /console/users/{uuid}/disabled POST /console/users/{uuid}/factors POST /console/users/{uuid}/idents/{ident}
 		POST /console/users/{uuid}/invitation
 		POST /console/users/{uuid}/keys POST /console/users/{uuid}/keys/{id} POST /console/users/{uuid}/recovery
@@ -217,7 +219,7 @@ func concrete(path string) string {
 	if path == "/*" {
 		return "/x"
 	}
-	for _, p := range []string{"{uuid}", "{id}", "{ident}", "{hash}", "*"} {
+	for _, p := range []string{"{uuid}", "{id}", "{ident}", "{hash}", "{object}", "*"} {
 		path = strings.ReplaceAll(path, p, "x")
 	}
 	if strings.HasPrefix(path, "/console/workers") {

@@ -36,6 +36,7 @@ stores:
 static: {folder: front, spa: true}
 pages: {enabled: true}
 documents: {openapi: true, asyncapi: true}
+console: {impersonation: true}
 metrics: {token: 0123456789abcdef}
 authentication:
   encryptionKey: MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=

@@ -102,7 +102,7 @@ authentication:
       login: {link: true, code: true, linkMail: {subject: Come in}, codeMail: {subject: Digits}}
       notices:
         {device: {}, password: {}, factorAdded: {}, factorRemoved: {}, recoveryCodes: {}, loginAdded: {},
-         loginRemoved: {}, keyAdded: {}, keyRemoved: {}, disabled: {}, deleted: {}, address: {}, deletion: {}}
+         loginRemoved: {}, impersonated: {}, keyAdded: {}, keyRemoved: {}, disabled: {}, deleted: {}, address: {}, deletion: {}}
     github: {clientID: a, clientSecret: b}
     google: {clientID: a, clientSecret: b}
     facebook: {clientID: a, clientSecret: b}
@@ -545,13 +545,14 @@ func (p *reloadPlace) reloadEach(changes []*keyChange) {
 		}
 		return nil
 	})
-	reloaded := p.observe(a)
+	reloaded, degraded := p.observe(a), a.parts.Check()
 	p.stop(a)
 	a = p.start()
 	started := p.observe(a)
 	for name, is := range started {
 		if was := reloaded[name]; was != is {
-			p.Errorf("after all reloads %s is not that of a start: %s", name, firstDifference(was, is))
+			p.Errorf("after all reloads %s is not that of a start: %s\ndegraded before: %q", name,
+				firstDifference(was, is), degraded)
 		}
 	}
 	p.stop(a)

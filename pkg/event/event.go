@@ -57,6 +57,7 @@ const (
 	AuthDeletionPlanned Name = "Auth.DeletionPlanned" // the user asked for the deletion of the account
 	AuthDeletionUndone  Name = "Auth.DeletionUndone"  // and took that back
 	AuthCloneSuspected  Name = "Auth.CloneSuspected"  // the signature counter of a passkey went back
+	AuthImpersonated    Name = "Auth.Impersonated"    // an admin began to see what the user may read
 )
 
 // ConfigChanged is the durable event of a change of the configuration that an admin has made in the console. Its object
@@ -69,7 +70,7 @@ func Auth() []Name {
 		AuthLoggedIn, AuthLoginFailed, AuthLoggedOut, AuthSessionsEnded, AuthSteppedUp, AuthPasswordSet,
 		AuthFactorAdded, AuthFactorRemoved, AuthRecoveryCodes,
 		AuthLoginLinked, AuthLoginUnlinked, AuthAddressChanged, AuthKeyCreated, AuthKeyRevoked, AuthExported,
-		AuthDeletionPlanned, AuthDeletionUndone, AuthCloneSuspected,
+		AuthDeletionPlanned, AuthDeletionUndone, AuthCloneSuspected, AuthImpersonated,
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 	maxID      = 200 // also fits into a file name
 	maxSubject = 900
 	maxAddress = 254
-	maxName    = 200
+	maxName    = 240 // 60 characters, as the name of an application may have
 )
 
 // composed is a mail in wire format, with its envelope.

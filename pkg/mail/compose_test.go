@@ -3,6 +3,7 @@ package mail_test
 import (
 	"errors"
 	"io/fs"
+	netmail "net/mail"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,6 +87,22 @@ func TestIDs(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(folder); err != nil || len(entries) != len(ids) {
 		t.Errorf("%d files, %v", len(entries), err)
+	}
+}
+
+// The name of an application is the name of the sender, also if each of its characters has four bytes.
+func TestTheLongestNameOfAnApplicationArrives(t *testing.T) {
+	m := letter()
+	name := strings.Repeat("\U0001F514", 60)
+	m.From = (&netmail.Address{Name: name, Address: "kitchen@example.com"}).String()
+	got, _ := written(t, t.TempDir(), m)
+	if from, err := netmail.ParseAddress(got.Header.Get("From")); err != nil || from.Name != name {
+		t.Errorf("from %v, %v", from, err)
+	}
+	for line := range strings.Lines(got.Raw) {
+		if len(line) > 1000 {
+			t.Errorf("a line of %d bytes", len(line))
+		}
 	}
 }
 

@@ -6,9 +6,12 @@ import (
 	htmltemplate "html/template"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	texttemplate "text/template"
+	"time"
 
+	"belfry/internal/stopper"
 	"belfry/pkg/errs"
 )
 
@@ -62,22 +65,34 @@ func (t *Templates) In(language string) *Templates {
 // the escaping of html/template. html or text may be empty. It executes each once
 // and reports errs.Invalid for one that fails.
 func ParseTemplates(subject, html, text string) (*Templates, error) {
+	return parseWithin(tryTime, subject, html, text)
+}
+
+// parseWithin is ParseTemplates for texts that may take so long.
+func parseWithin(most time.Duration, subject, html, text string) (*Templates, error) {
 	if html, text = unlessBlank(html), unlessBlank(text); html == "" && text == "" {
 		return nil, errs.New(errs.Invalid, "the mail has neither a text nor an html: give it one")
 	}
 	const strict = "missingkey=error"
 	var t Templates
+	var stop stopper.Stopper
 	var err error
-	if t.subject, err = texttemplate.New("subject").Option(strict).Parse(subject); err != nil {
+	if t.subject, err = texttemplate.New("subject").Funcs(stop.Functions()).Option(strict).Parse(subject); err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "the mail's subject is not a template")
 	}
-	if t.text, err = texttemplate.New("text").Option(strict).Parse(text); err != nil {
+	if t.text, err = texttemplate.New("text").Funcs(stop.Functions()).Option(strict).Parse(text); err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "the mail's text is not a template")
 	}
-	if t.html, err = htmltemplate.New("html").Option(strict).Parse(html); err != nil {
+	if t.html, err = htmltemplate.New("html").Funcs(stop.Functions()).Option(strict).Parse(html); err != nil {
 		return nil, errs.Wrap(err, errs.Invalid, "the mail's html is not a template")
 	}
-	rendered, at, err := t.render(sample)
+	for _, one := range slices.Concat(t.subject.Templates(), t.text.Templates()) {
+		stop.Watch(one.Tree)
+	}
+	for _, one := range t.html.Templates() {
+		stop.Watch(one.Tree)
+	}
+	rendered, at, err := t.try(&stop, most)
 	switch {
 	case err != nil:
 		return nil, errs.Wrap(err,
@@ -86,7 +101,34 @@ func ParseTemplates(subject, html, text string) (*Templates, error) {
 	case rendered.subject == "":
 		return nil, errs.New(errs.Invalid, "the mail's subject is empty")
 	}
+	if err := checkSubject(rendered.subject); err != nil { // no mail of it could be sent
+		return nil, err
+	}
 	return &t, nil
+}
+
+// tryTime is how long the texts of one mail may take. They take less than a millisecond. A process that serves reads
+// them, and must not execute one forever.
+const tryTime = 10 * time.Second
+
+// try renders the texts with sample data.
+func (t *Templates) try(stop *stopper.Stopper, most time.Duration) (rendered, string, error) {
+	type result struct {
+		rendered
+		at string
+	}
+	results := make(chan result, 1)
+	err := stop.Try(most, func() error {
+		r, at, err := t.render(sample)
+		results <- result{r, at}
+		return err
+	})
+	select {
+	case r := <-results:
+		return r.rendered, r.at, err
+	default:
+		return rendered{}, "texts", err
+	}
 }
 
 func unlessBlank(s string) string {

@@ -71,6 +71,9 @@ func TestInvalidTemplatesAreRejected(t *testing.T) {
 		{"too long", "s", "", strings.Repeat("x", 64<<10+1), "text"},
 		{"too long, and no end", "s", "", `{{define "x"}}x{{template "x"}}{{end}}{{template "x"}}`, "text"},
 		{"no subject", " \n", "", "t", "subject"},
+		{"subject with a control character", "a\ab", "", "t", "subject"},
+		{"subject with an encoded word", "=?utf-8?q?a?=", "", "t", "subject"},
+		{"subject that is too long", strings.Repeat("x", 1000), "", "t", "subject"},
 		{"neither html nor text", "s", " ", "\n", "neither"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

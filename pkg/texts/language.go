@@ -109,6 +109,14 @@ func (l *Language) Text(id string, pairs ...string) string {
 	return l.Fill(id, values, nil)
 }
 
+// Device returns a browser and a system in the language, such as "Firefox on Linux" in English; other names as they are.
+func (l *Language) Device(english string) string {
+	if browser, system, both := strings.Cut(english, " on "); both {
+		return l.Text("account.deviceOn", "browser", browser, "system", system)
+	}
+	return english
+}
+
 // Time returns a time in UTC, in the form of the language.
 func (l *Language) Time(at time.Time) string {
 	at = at.UTC()

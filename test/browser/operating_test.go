@@ -33,6 +33,11 @@ func (f *fixture) testOperating(t *testing.T) {
 	f.open(t, "/console/nothing")
 	f.click(t, `a[href*="/console/logs?request="]`)
 	f.shows(t, "No line that is kept matches") // it is not a failure of the server
+	f.open(t, "/console/logs?q=a+test+mail+was+requested")
+	f.until(t, func() error { return f.counts(".log li:not(.newer)", 1) })
+	evaluate[int64](t, f, `fetch("/console/settings/mail", {method: "POST",
+		body: new URLSearchParams({to: "ada@example.com"})}).then(r => r.status)`, chromedp.EvalAwaitPromise)
+	f.until(t, func() error { return f.counts(".log li:not(.newer)", 2) }) // the page follows the log
 	f.open(t, "/console/logs?q=backup")
 	f.shows(t, "a backup was made")
 	f.shows(t, "a backup is being downloaded from the console")

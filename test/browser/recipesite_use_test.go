@@ -143,7 +143,7 @@ func (s *site) pick(t *testing.T, field, name string) {
 // testSiteRules asks the rule tester who may do what: nobody, the owner of a recipe, and another user.
 func (s *site) testSiteRules(t *testing.T) {
 	const other = "bob@example.com"
-	s.press(t, "Users")
+	s.press(t, "Manage users")
 	s.press(t, "Create a user")
 	s.fill(t, "#login", other)
 	s.fill(t, "#password", password)

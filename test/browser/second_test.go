@@ -34,6 +34,7 @@ func (f *fixture) testSecondFactor(t *testing.T) {
 	other.shows(t, "10 left")
 	other.good(t, "console-user-second-factor")
 	page := other.get(t, `location.pathname`)
+	other.testAsUser(t, page)
 
 	other.open(t, "/console/step-up?next="+page)
 	other.good(t, "console-step-up")
@@ -45,6 +46,29 @@ func (f *fixture) testSecondFactor(t *testing.T) {
 	other.press(t, "Reset the second factors")
 	other.shows(t, "No second factor.")
 	other.checkComplaints(t)
+}
+
+// testAsUser sees as the user of a page.
+func (f *fixture) testAsUser(t *testing.T, page string) {
+	t.Helper()
+	f.press(t, "See as this user")
+	f.at(t, page+"/as")
+	f.shows(t, "Nothing can be changed here.")
+	f.good(t, "console-user-as")
+	f.open(t, page+"/as/Books?sort=title")
+	f.shows(t, "Lady Susan")
+	f.good(t, "console-user-as-list")
+	f.fill(t, "#object", "emma")
+	f.press(t, "Open")
+	f.at(t, page+"/as/Books/emma")
+	f.good(t, "console-user-as-object")
+	f.open(t, page+"/as/Books/none")
+	f.shows(t, "The API answers 404")
+	f.good(t, "console-user-as-refused")
+	f.press(t, "End")
+	f.shows(t, "You no longer see as this user.")
+	f.open(t, page+"/as")
+	f.at(t, page)
 }
 
 // submit types into a field of a form, and sends the form.

@@ -22,7 +22,8 @@ import (
 var floors = [][]string{
 	{"belfry/pkg/errs", "belfry/internal/ratelimit", "belfry/internal/gunzip", "belfry/internal/memory",
 		"belfry/internal/backoff", "belfry/internal/ordered", "belfry/internal/logctx", "belfry/internal/schedule",
-		"belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/internal/mediatype",
+		"belfry/internal/prom", "belfry/internal/smallfile", "belfry/internal/stopper",
+		"belfry/internal/count", "belfry/internal/nearest", "belfry/internal/baseurl", "belfry/internal/mediatype",
 		"belfry/internal/contrast",
 		"belfry/pkg/store/schema/format", "belfry/pkg/account/weak/dictionaries"},
 	{"belfry/pkg/app/part", "belfry/pkg/app/port", "belfry/pkg/app/probe", "belfry/pkg/app/tracing",

@@ -31,6 +31,7 @@ const (
 	NoticeDeletion      post.Notice = "deletion"      // the account is to be deleted
 	NoticeDisabled      post.Notice = "disabled"      // an admin has disabled the account
 	NoticeDeleted       post.Notice = "deleted"       // an admin has deleted it
+	NoticeImpersonated  post.Notice = "impersonated"  // an admin sees what the user may read
 )
 
 // MaxNotices is how many notices of one kind a user gets in NoticePeriod: a thief with the password must not be able to
@@ -187,12 +188,13 @@ func (s *Notices) ComposeNotice(ctx context.Context, mailbox record.Mailbox,
 			return m, false, nil
 		}
 	}
-	data := mail.Data{Login: address, Link: s.Base.String(),
-		Time: s.Languages.Of(mailbox.Language).Time(record.Time(request.At)), About: mailbox.About}
+	language := s.Languages.Of(mailbox.Language)
+	data := mail.Data{Login: address, Link: s.Base.String(), Time: language.Time(record.Time(request.At)),
+		About: mailbox.About}
 	// The place of an admin is not shown to the user.
 	if call := store.CallOf(ctx); call.Actor != nil && *call.Actor == mailbox.User {
 		from := s.Sessions.OriginOf(call.Ctx.Address, call.Ctx.UserAgent)
-		data.Address, data.Place, data.Device = from.Address, from.Place.String(), from.Device
+		data.Address, data.Place, data.Device = from.Address, from.Place.String(), language.Device(from.Device)
 	}
 	m, err = s.Post.Render(texts.In(mailbox.Language), request.ID, data)
 	return m, err == nil, err

@@ -28,6 +28,7 @@ const IdentFinder = findFormat
 // Bounds of the text of a record by which its user is found.
 const (
 	maxFindText  = 256 // characters of a field
+	maxFindTexts = 32
 	maxFindParts = 256
 )
 
@@ -44,17 +45,29 @@ func (f UserFinder) Index() store.KeyIndex {
 		Keys: func(body []byte) [][][]byte { return findKeys(f.Texts(body)) }}
 }
 
-// Texts returns the texts of an encoded user by which they are found.
+// Texts returns the texts of an encoded user by which they are found. They are bounded: a search folds those of many
+// users, and users choose theirs.
 func (f UserFinder) Texts(body []byte) (texts []string) {
 	_ = object.Each(body, func(name string, value []byte) bool {
 		if slices.Contains(f.Title, name) || namesUser(name) {
 			if text, ok := object.Text(value); ok && name[0] != '_' && !slices.Contains(f.Private, name) {
-				texts = append(texts, text)
+				texts = append(texts, beginning(text))
 			}
 		}
-		return true
+		return len(texts) < maxFindTexts
 	})
 	return texts
+}
+
+// beginning returns the characters of a text by which it is found.
+func beginning(text string) string {
+	n := 0
+	for at := range text {
+		if n++; n > maxFindText {
+			return text[:at]
+		}
+	}
+	return text
 }
 
 // namesUser reports whether a field of a user, or of a profile, has a name or an address.
@@ -80,14 +93,15 @@ func IdentTexts(body []byte) (texts []string) {
 		if text, ok := object.Text(value); ok && namesUser(name) {
 			texts = append(texts, withUnicode(text))
 		}
-		return true
+		return len(texts) < maxFindTexts
 	})
 	return texts
 }
 
-// withUnicode returns an address, and for an international domain, which is stored in its ASCII form, the one that
-// people write.
+// withUnicode returns the beginning of an address, and for an international domain, which is stored in its ASCII form,
+// the one that people write.
 func withUnicode(address string) string {
+	address = beginning(address)
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !strings.Contains(address, "xn--") {
 		return address
@@ -96,7 +110,7 @@ func withUnicode(address string) string {
 	if err != nil {
 		return address
 	}
-	return address[:at+1] + domain + " " + address
+	return beginning(address[:at+1] + domain + " " + address)
 }
 
 func findKeys(texts []string) (keys [][][]byte) {
@@ -132,10 +146,7 @@ func Parts(texts []string) (parts []string) {
 		}
 	}
 	for _, text := range texts {
-		if all := []rune(text); len(all) > maxFindText {
-			text = string(all[:maxFindText])
-		}
-		for _, word := range strings.Fields(Folded(text)) {
+		for _, word := range strings.Fields(Folded(beginning(text))) {
 			letters := []rune(word)
 			for i, r := range letters {
 				left := letters[i:]

@@ -1,9 +1,11 @@
 package record_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"belfry/pkg/account/record"
 )
@@ -72,6 +74,33 @@ func TestTextsOfUsersAndIdents(t *testing.T) {
 	} {
 		if text := strings.Join(record.IdentTexts([]byte(body)), " "); text != want {
 			t.Errorf("%s: %s, want %s", body, text, want)
+		}
+	}
+}
+
+// A search folds the texts of many users, who choose them: each is short, and there are few.
+func TestTextsAreBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\ufdfa", 100_000)
+	fields := "{"
+	for i := range 1000 {
+		fields += fmt.Sprintf(`"name%d":"x",`, i)
+	}
+	fields += `"login":"` + long + `"}`
+	f := record.UserFinder{Title: []string{"title"}}
+	for what, texts := range map[string][]string{
+		"of a long name":          f.Texts([]byte(`{"name":"` + long + `"}`)),
+		"of many names":           f.Texts([]byte(fields)),
+		"of a profile":            record.IdentTexts([]byte(`{"type":"x","profile":` + fields + `}`)),
+		"of a long name in it":    record.IdentTexts([]byte(`{"type":"x","profile":{"name":"` + long + `"}}`)),
+		"of a domain without end": record.IdentTexts([]byte(`{"type":"email","_id":"a@xn--` + long + `"}`)),
+	} {
+		n := 0
+		for _, text := range texts {
+			n = max(n, utf8.RuneCountInString(text))
+		}
+		if len(texts) == 0 || len(texts) > 32 || n > 256 {
+			t.Errorf("%s: %d texts of up to %d characters", what, len(texts), n)
 		}
 	}
 }

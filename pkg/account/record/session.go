@@ -23,6 +23,10 @@ type Session struct {
 	// when it began because its user changed the password
 	PasswordSet time.Time `record:"_passwordSet" left:"ends, ends, ends, ends"`
 
+	// the user as whom an admin sees in the console, and until when; "" for nobody
+	Impersonated      string    `record:"_impersonated" left:"ends, ends, ends, ends"`
+	ImpersonatedUntil time.Time `record:"_impersonatedUntil" left:"ends, ends, ends, ends"`
+
 	Address   string `record:"address,keep" left:"ends, ends, ends, ends"` // of the network
 	UserAgent string `record:"userAgent,keep" left:"ends, ends, ends, ends"`
 

@@ -44,7 +44,10 @@ type Session struct {
 	AuthenticatedAt time.Time // the last time that they have; zero for an API key
 	Limited         bool      // the user has a second factor that could not be requested
 	PasswordSet     time.Time // when the session began because its user changed the password; zero otherwise
-	Missing         string    // a step that the user first has to take, as in errs.StepUp; "" for none
+	// the user as whom an admin sees in the console, and until when; "" for nobody
+	Impersonated      string
+	ImpersonatedUntil time.Time
+	Missing           string // a step that the user first has to take, as in errs.StepUp; "" for none
 }
 
 // ForRules returns the view of a session for rules; nil without one.
@@ -218,6 +221,7 @@ func (s *Sessions) Authenticate(ctx context.Context, token string) (*Session, er
 	me := &Session{
 		ID: id, User: user, Visible: visible, Expires: session.Expires, Key: s.keyOf(session),
 		Application: session.Application, PasswordSet: session.PasswordSet,
+		Impersonated: session.Impersonated, ImpersonatedUntil: session.ImpersonatedUntil,
 	}
 	me.setProof(session.Proven())
 	me.Missing = s.missingStep(ctx, me)

@@ -72,7 +72,7 @@ func newBackupsView(v operationView, verify *Operation, place *BackupPlace) back
 
 func (v backupsView) routes() []route {
 	all := []route{get("/"+v.Path, v.show), post("/"+v.Path, v.start), post("/"+v.Path+"/stop", v.stop),
-		limitedAs(httpkit.List, get("/"+v.Path+"/download/:id", v.download))}
+		sendingFile(limitedAs(httpkit.List, get("/"+v.Path+"/download/:id", v.download)))}
 	if v.verify.Runs != nil {
 		all = append(all, get("/"+BackupVerifyPath, v.showVerify), post("/"+BackupVerifyPath, v.startVerify),
 			post("/"+BackupVerifyPath+"/stop", v.stopVerify))

@@ -20,6 +20,7 @@ type Console struct {
 	names    *namer
 	nav      []link     // of the views
 	stores   []link     // of the stores that the view Objects shows
+	pages    [][]string // the paths at which GET serves pages, by their parts
 	steps    *stepsView // nil: there is no page of first steps
 	finder   finder     // nil without the view Users
 	newStore string     // path of the form for another store; "" if it does not exist
@@ -45,6 +46,7 @@ type route struct {
 	anyone       bool // it is also served to clients that are not admins
 	step         bool // it is also served to an admin whose session still lacks a step
 	script       bool // a script asks for it: its errors are problem documents
+	file         bool // its reply is a file, with which the browser stays on its page
 	keeps        bool // its form has what somebody has typed, which the end of a session does not lose
 }
 
@@ -79,6 +81,12 @@ func forStep(r route) route {
 // forScript is a route that a script asks for.
 func forScript(r route) route {
 	r.script = true
+	return r
+}
+
+// sendingFile is a route whose reply is a file.
+func sendingFile(r route) route {
+	r.file = true
 	return r
 }
 
@@ -139,6 +147,9 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 func (c *Console) handle(r *httpkit.Router, viewName string, rt route) {
 	h := c.guard(viewName, rt)
 	if rt.method == http.MethodGet {
+		if !rt.file {
+			c.pages = append(c.pages, strings.Split(Path+rt.path, "/"))
+		}
 		r.HandleGet(Path+rt.path, h)
 		return
 	}

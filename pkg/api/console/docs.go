@@ -230,6 +230,7 @@ var help = map[string]string{
 	"events":         "reference/events",
 	"configuration":  "reference/configuration",
 	"second-factors": "guides/second-factors",
+	"see-as-a-user":  "guides/manage-users",
 	"back-up":        "guides/back-up",
 }
 

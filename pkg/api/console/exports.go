@@ -33,7 +33,7 @@ var exportTypes = map[string]string{
 type exportView struct{ objects *objectsView }
 
 func (v exportView) routes() []route {
-	return []route{limitedAs(httpkit.List, get("/objects/:store/export", v.export))}
+	return []route{sendingFile(limitedAs(httpkit.List, get("/objects/:store/export", v.export)))}
 }
 
 // encoder writes objects in a format.

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 
 	"belfry/pkg/account/sessions"
@@ -29,13 +32,16 @@ func (c *Console) guard(viewName string, rt route) httpkit.Handler {
 		return err
 	}
 	return func(x *httpkit.Exchange) error {
-		r := &request{Exchange: x, console: c, view: viewName, policy: strictPolicy, keeps: rt.keeps}
+		r := &request{Exchange: x, console: c, view: viewName, policy: strictPolicy, file: rt.file,
+			keeps: rt.keeps}
 		setHeaders(x)
 		switch err := limited(r); {
 		case err == nil:
 			return nil
 		case rt.script:
 			return err
+		case errors.Is(err, httpkit.ErrNoRoute()): // the last parameter of a path has a slash
+			return r.fail(c.nothing(r))
 		default:
 			return r.fail(err)
 		}
@@ -95,16 +101,42 @@ func (r *request) askLogin() error {
 	return nil
 }
 
-// shownPage returns the page that the browser shows, or asks for: a form was sent from a page.
+// shownPage returns the page that the browser shows, or asks for: a form was sent from a page. If that page was the
+// reply to another form, whose path GET does not serve, it is the nearest page above. So it is for a file: a browser
+// that gets one after a login stays on the page of the login.
 func (r *request) shownPage() string {
 	switch {
 	case r.Partial():
-		return r.localPath(r.Request.Header.Get("Hx-Current-Url"))
+		return r.console.served(r.localPath(r.Request.Header.Get("Hx-Current-Url")))
+	case r.file:
+		return r.console.served(path.Dir(r.Request.URL.EscapedPath()))
 	case r.Request.Method == http.MethodGet || r.Request.Method == http.MethodHead:
 		return r.Request.URL.RequestURI()
 	default:
-		return r.localPath(r.Request.Referer())
+		return r.console.served(r.localPath(r.Request.Referer()))
 	}
+}
+
+// served returns a target in the console as it is if it is a page, and else the nearest page above.
+func (c *Console) served(target string) string {
+	page, _, _ := strings.Cut(target, "?")
+	if !inConsole(page) || c.serves(page) {
+		return target
+	}
+	for page != Path && !c.serves(page) {
+		page = page[:strings.LastIndexByte(page, '/')]
+	}
+	return page
+}
+
+// serves reports whether a path in the console is that of a page.
+func (c *Console) serves(at string) bool {
+	parts := strings.Split(at, "/")
+	return slices.ContainsFunc(c.pages, func(page []string) bool {
+		return slices.EqualFunc(page, parts, func(pattern, part string) bool {
+			return pattern == part || strings.HasPrefix(pattern, ":") && part != ""
+		})
+	})
 }
 
 // withNext returns a target that then redirects to a page of the console.

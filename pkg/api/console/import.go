@@ -39,7 +39,7 @@ func (v importView) routes() []route {
 	return []route{
 		get(at+"/file", v.choose), limitedAs(httpkit.Upload, post(at+"/file", v.receive)),
 		get(at+"/columns", v.columns), post(at+"/run", v.start), post(at+"/discard", v.discard),
-		get(at, v.show), post(at+"/stop", v.stop), get(at+"/refused", v.refused),
+		get(at, v.show), post(at+"/stop", v.stop), sendingFile(get(at+"/refused", v.refused)),
 	}
 }
 

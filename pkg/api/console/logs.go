@@ -1,7 +1,9 @@
 package console
 
 import (
+	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -20,8 +22,9 @@ type Logs struct {
 }
 
 const (
-	logPage     = 100 // lines
-	maxLogQuery = 200 // bytes of a filter
+	logPage     = 100  // lines
+	maxFollowed = 1000 // lines of a page that adds new ones to itself
+	maxLogQuery = 200  // bytes of a filter
 	debugLevel  = "all"
 )
 
@@ -60,16 +63,19 @@ type logsPage struct {
 	Stats    logbuffer.Stats
 	Most     int64
 	Levels   []logLevel
+	Chosen   string // level; "": all
 	Request  string
 	Words    string
 	Filtered bool
 	Found    []logLine
+	Newer    string // path of newer lines, which the page adds to itself; "": it adds none
+	Latest   string // path of the page without older lines, if more have come than the page adds
 	Older    string // path of the page with older lines; "": no older lines
 }
 
 type logLevel struct {
-	Name, Title string
-	Current     bool
+	Name, Title, URL string
+	Current          bool
 }
 
 func (v logsView) show(r *request) error {
@@ -78,37 +84,97 @@ func (v logsView) show(r *request) error {
 	if len(p.Request) > maxLogQuery || len(p.Words) > maxLogQuery {
 		return errs.New(errs.Invalid, "a filter has at most %d bytes", maxLogQuery)
 	}
-	chosen, least := debugLevel, logLevels[0].least
-	for _, l := range logLevels {
-		if l.Name == r.Query("level") {
-			chosen, least = l.Name, l.least
-		}
+	least := p.choose(r.Query("level"))
+	before, err := numberOf(r, "before")
+	if err != nil {
+		return err
 	}
-	for _, l := range logLevels {
-		p.Levels = append(p.Levels, logLevel{l.Name, l.Title, l.Name == chosen})
+	after, err := numberOf(r, "after")
+	if err != nil {
+		return err
 	}
-	var before uint64
-	if text := r.Query("before"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return errs.New(errs.Invalid, "before: expected the number of a line")
-		}
-		before = n
+	shown, err := numberOf(r, "shown")
+	if err != nil {
+		return err
 	}
-	p.Filtered = p.Request != "" || p.Words != "" || chosen != debugLevel
 	words := strings.ToLower(p.Words)
-	found, more := v.Lines.Select(before, logPage, func(l *logbuffer.Line) bool {
+	found, more := v.Lines.Select(after, before, logPage, func(l *logbuffer.Line) bool {
 		return l.Level >= least && (p.Request == "" || l.Request == p.Request) && (words == "" || contains(l, words))
 	})
+	last := p.Stats.Dropped + uint64(p.Stats.Lines) //nolint:gosec // a count
+	if r.Partial() {
+		if len(found) == 0 && after <= last {
+			r.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+		// Lines were left out, or another process replies, or this one has restarted.
+		if shown += uint64(len(found)); more || after > last || shown > maxFollowed {
+			p.Latest = p.url(p.Chosen)
+		}
+	}
 	for _, l := range found {
 		p.Found = append(p.Found, shownLine(l, p.Request))
+		last = max(last, l.Sequence)
+	}
+	if before == 0 && p.Latest == "" {
+		p.Newer = p.url(p.Chosen, "after", last, "shown", max(shown, uint64(len(found))))
+	}
+	if r.Partial() {
+		return r.Fragment("logs", "log_lines", p)
 	}
 	if more {
-		older := url.Values{"level": {chosen}, "request": {p.Request}, "q": {p.Words},
-			"before": {strconv.FormatUint(found[len(found)-1].Sequence, 10)}}
-		p.Older = pathOf("logs") + "?" + older.Encode()
+		p.Older = p.url(p.Chosen, "before", found[len(found)-1].Sequence)
 	}
 	return r.Page("logs", "Logs", p)
+}
+
+// choose chooses a level by its name, and returns the least one of lines.
+func (p *logsPage) choose(name string) (least slog.Level) {
+	least = logLevels[0].least
+	for _, l := range logLevels[1:] {
+		if l.Name == name {
+			p.Chosen, least = l.Name, l.least
+		}
+	}
+	for _, l := range logLevels {
+		shown := l.Name
+		if shown == debugLevel {
+			shown = ""
+		}
+		p.Levels = append(p.Levels, logLevel{l.Name, l.Title, p.url(shown), shown == p.Chosen})
+	}
+	p.Filtered = p.Request != "" || p.Words != "" || p.Chosen != ""
+	return least
+}
+
+// url returns the path of the page with a level and numbers by their names.
+func (p *logsPage) url(level string, numbers ...any) string {
+	query := url.Values{}
+	for name, value := range map[string]string{"level": level, "request": p.Request, "q": p.Words} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	for i := 0; i+1 < len(numbers); i += 2 {
+		query.Set(fmt.Sprint(numbers[i]), fmt.Sprint(numbers[i+1]))
+	}
+	if len(query) == 0 {
+		return pathOf("logs")
+	}
+	return pathOf("logs") + "?" + query.Encode()
+}
+
+// numberOf returns a parameter that counts lines; 0 without it.
+func numberOf(r *request, name string) (uint64, error) {
+	text := r.Query(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, errs.New(errs.Invalid, "%s: expected the number of a line", name)
+	}
+	return n, nil
 }
 
 // contains reports whether a line has a text in lower case.

@@ -53,8 +53,67 @@ func TestTheLogIsFilteredByLevelAndRequest(t *testing.T) {
 		"?request=" + strings.Repeat("a", 201)} {
 		is(t, f.get(f.Admin, "/console/logs"+wrong), http.StatusBadRequest)
 	}
+	for _, parameter := range []string{"after", "shown"} {
+		is(t, f.get(f.Admin, "/console/logs?"+parameter+"=-1"), http.StatusBadRequest)
+	}
+	shows(t, is(t, f.get(f.Admin, "/console/logs?level=warn&q=part"), http.StatusOK),
+		`<a href="/console/logs?level=error&amp;q=part">Errors</a>`,
+		`<a href="/console/logs?level=warn&amp;q=part" aria-current="true">`, `<a href="/console/logs?q=part">All levels</a>`,
+		`<input type="hidden" name="level" value="warn">`)
 	is(t, f.get("", "/console/logs"), http.StatusSeeOther)
 	is(t, f.get(f.User, "/console/logs"), http.StatusForbidden)
+}
+
+// The page adds new lines to itself, up to a bound.
+func TestTheLogIsFollowed(t *testing.T) {
+	t.Parallel()
+	o, log := withLogs()
+	f := start(t, o)
+	log.Info("old")
+	next := regexp.MustCompile(`hx-get="([^"]+)"`)
+	at := "/console/logs?level=warn"
+	follow := func(status int, has ...string) {
+		t.Helper()
+		r := is(t, f.get(f.Admin, at, "HX-Request", "true"), status)
+		shows(t, r, has...)
+		if found := next.FindStringSubmatch(r.Text); found != nil {
+			at = html.UnescapeString(found[1])
+		}
+		if strings.Contains(r.Text, "old") || strings.Contains(r.Text, "<html") {
+			t.Errorf("lines are repeated, or the reply is a page: %s", r.Text)
+		}
+	}
+	page := is(t, f.get(f.Admin, at), http.StatusOK)
+	at = html.UnescapeString(next.FindStringSubmatch(page.Text)[1])
+	shows(t, page, `<li class="newer" hx-get="/console/logs?after=1&amp;level=warn&amp;shown=0"`)
+	follow(http.StatusNoContent)
+	log.Info("not of the level")
+	follow(http.StatusNoContent)
+	log.Warn("new")
+	follow(http.StatusOK, "new", "after=3", "shown=1")
+	follow(http.StatusNoContent)
+	for range 100 {
+		log.Warn("many")
+	}
+	follow(http.StatusOK, "many", "shown=101")
+	for range 101 {
+		log.Warn("too many at once")
+	}
+	follow(http.StatusOK, `<a href="/console/logs?level=warn">Show the latest lines</a>`)
+
+	for _, end := range []string{"?after=99999", "?after=203&shown=999"} { // of another process; a long page
+		log.Warn("one")
+		log.Warn("two")
+		r := is(t, f.get(f.Admin, "/console/logs"+end, "HX-Request", "true"), http.StatusOK)
+		shows(t, r, "Show the latest lines")
+		if strings.Contains(r.Text, "hx-get") {
+			t.Errorf("%s continues: %s", end, r.Text)
+		}
+	}
+	if r := f.get(f.Admin, "/console/logs?before=5"); strings.Contains(r.Text, "hx-get") {
+		t.Errorf("a page of older lines gets newer ones: %s", r.Text)
+	}
+	is(t, f.get(f.User, "/console/logs?after=1", "HX-Request", "true"), http.StatusForbidden)
 }
 
 func TestTheLogHasPages(t *testing.T) {

@@ -32,6 +32,7 @@ type StoreInfo struct {
 	Name     string
 	URL      string     // of the collection in the API; "" when it is not exposed
 	List     bool       // the API lists it
+	Get      bool       // the API reads an object of it
 	Indexes  [][]string // fields that lists can be filtered and sorted by
 	Search   []string   // fields that are searched by words
 	Schema   bool       // objects are validated
@@ -74,7 +75,8 @@ func (c *Console) objects(options Options) view {
 		get(one, v.object), keeping(post(one, v.update)), keeping(post(one+"/check", v.check)),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete), post(one+"/undelete", v.undelete),
 		get(one+"/history", v.objectHistory), get(one+"/history/:sequence", v.restore),
-		get(one+"/files/:property/:index", v.download), get(one+"/files/:property/:index/preview", v.preview),
+		sendingFile(get(one+"/files/:property/:index", v.download)),
+		sendingFile(get(one+"/files/:property/:index/preview", v.preview)),
 		limitedAs(httpkit.Upload, post(one+"/files/:property", v.upload)),
 		post(one+"/files/:property/:index/delete", v.deleteFile),
 	}

@@ -27,6 +27,7 @@ type request struct {
 	console *Console
 	view    string
 	admin   bool
+	file    bool   // the reply is a file
 	keeps   bool   // what the form has must not be lost
 	policy  string // Content-Security-Policy
 }

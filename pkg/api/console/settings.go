@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"slices"
+	"strings"
 )
 
 // Settings is the data of the view Settings: parts of the configuration that admins look up, without secrets.
@@ -47,7 +49,7 @@ type Mailer struct {
 	Name, Type, From string
 	Server           string                           // host:port, or the folder of type file
 	Failing          func(ctx context.Context) string // why it does not work; "" if it works, as far as is known
-	Sent             func() bool                      // it has sent a mail since the process started
+	Sent             func() bool                      // it has sent a mail, as far as this process knows
 }
 
 const mailPath = "settings/mail"
@@ -87,7 +89,12 @@ func (v settingsView) show(r *request) error {
 		defer cancel()
 		p.MailFails = v.mail.Failing(ctx)
 		if v.tryMail != nil {
-			p.TryMail = &operationPage{Operation: *v.tryMail, Form: v.tryMail.Fields()}
+			p.TryMail = &operationPage{Operation: *v.tryMail, Form: slices.Clone(v.tryMail.Fields())}
+			if me := r.name(); strings.Contains(me, "@") { // the admin sees whether the mail arrives
+				for i := range p.TryMail.Form {
+					p.TryMail.Form[i].Value = me
+				}
+			}
 			if v.tryMail.Last != nil {
 				p.LastMail = v.tryMail.Last()
 			}

@@ -40,7 +40,8 @@ func TestAMailIsSentFromTheConsole(t *testing.T) {
 	shows(t, is(t, f.get(f.Admin, "/console/system"), http.StatusOK),
 		"<code>default</code>, from Belfry &lt;bells@example.com&gt;", `href="/console/settings"`)
 	r := is(t, f.get(f.Admin, "/console/settings"), http.StatusOK)
-	shows(t, r, "<code>default</code>", "Belfry &lt;bells@example.com&gt;", `action="/console/settings/mail"`)
+	shows(t, r, "<code>default</code>", "Belfry &lt;bells@example.com&gt;", `action="/console/settings/mail"`,
+		`name="to" value="ada@example.com"`)
 	if strings.Contains(r.Text, "Last test") {
 		t.Error("a test is shown that was not made")
 	}

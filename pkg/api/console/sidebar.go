@@ -137,7 +137,7 @@ func (c *Console) pin(r *request) error {
 
 // sender returns the page of the console that has sent a form.
 func (r *request) sender() string {
-	if at := r.localPath(r.Request.Referer()); inConsole(at) {
+	if at := r.shownPage(); inConsole(at) {
 		return at
 	}
 	return Path

@@ -105,3 +105,28 @@ func TestOnlySoManyStoresArePinned(t *testing.T) {
 		pins = stored(is(t, r, http.StatusSeeOther), "belfry-console-pins")
 	}
 }
+
+// TestFormsOfTheSidebarLeadToPages chooses a theme and a pin on pages whose path GET may not serve.
+func TestFormsOfTheSidebarLeadToPages(t *testing.T) {
+	t.Parallel()
+	f := start(t, withStores(t, "Books"))
+	for at, page := range map[string]string{
+		"/console/objects/Books/object/emma/files/cover/0/delete": "/console/objects/Books/object/emma",
+		"/console/objects/Books/object/emma/undelete":             "/console/objects/Books/object/emma",
+		"/console/objects/Books/check?from=emma":                  "/console/objects/Books",
+		"/console/objects/Books/object/emma/delete":               "/console/objects/Books/object/emma/delete",
+		"/console/objects/Books?filter=year+%3E+1900":             "/console/objects/Books?filter=year+%3E+1900",
+		"/console/pins":                 "/console",
+		"/console/":                     "/console/",
+		"/console/objects//Books/check": "/console",
+		"/console/../login":             "/console",
+		"/login":                        "/console",
+	} {
+		referer := []string{"Referer", "http://belfry.example.org" + at}
+		leads(t, f.post(f.Admin, "/console/theme", "theme=dark", referer...), page)
+		leads(t, f.post(f.Admin, "/console/pins", "store=Books&pin=true", referer...), page)
+	}
+	leads(t, f.post("", "/console/objects/Books/object/emma/undelete", "", "Referer",
+		"http://belfry.example.org/console/objects/Books/object/emma/undelete"),
+		"/console/login?next=%2Fconsole%2Fobjects%2FBooks%2Fobject%2Femma")
+}

@@ -9,6 +9,7 @@ import (
 
 	"belfry/pkg/account/admin"
 	"belfry/pkg/account/keys"
+	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/store"
 )
@@ -19,6 +20,8 @@ type Users struct {
 	Keys     AllKeys
 	Store    string // the name of the user store
 	Mails    bool   // mails can be sent to users
+
+	Impersonation bool // admins may see what another user may read
 }
 
 // AllKeys lists the API keys of all users. *keys.Keys does.
@@ -46,6 +49,9 @@ type Accounts interface {
 	UnlinkFor(ctx context.Context, user, ident string) error
 	UndoDeletionFor(ctx context.Context, uuid string) (store.Stored, error)
 	KeepChangesFor(ctx context.Context, uuid string) (store.Stored, error)
+	Impersonate(ctx context.Context, me *sessions.Session, uuid string) error
+	Impersonated(ctx context.Context, me *sessions.Session, uuid string) (admin.Impersonation, error)
+	EndImpersonation(ctx context.Context, me *sessions.Session) error
 }
 
 var (
@@ -53,18 +59,22 @@ var (
 	_ AllKeys  = (*keys.Keys)(nil)
 )
 
+// usersTitle is not "Users": stores of users have that name.
+const usersTitle = "Manage users"
+
 type usersView struct {
 	Users
 	names *namer
 }
 
-func (c *Console) users(o *Users) view {
+func (c *Console) users(options Options) view {
+	o := options.Users
 	if o == nil {
 		return view{}
 	}
 	v := &usersView{*o, c.names}
 	const one = "/users/:" + httpkit.UUIDParam
-	return view{name: "users", title: "Users", group: dataGroup, routes: []route{
+	return view{name: "users", title: usersTitle, group: dataGroup, routes: append([]route{
 		limitedAs(httpkit.List, get("/users", v.list)), post("/users", v.create),
 		get("/users/new", v.newForm), get("/users/keys", v.listKeys),
 		get(one, v.show),
@@ -77,7 +87,7 @@ func (c *Console) users(o *Users) view {
 		post(one+"/changes", v.act(v.Accounts.KeepChangesFor, "The changes of address can no longer be undone.")),
 		post(one+"/keys", v.createKey),
 		post(one+"/keys/:id", v.endKey),
-	}}
+	}, asView{v, options.Objects}.routes()...)}
 }
 
 // userPage is the data of a user's page.
@@ -90,6 +100,7 @@ type userPage struct {
 	Machine   bool     // the user has no ident
 	Addresses []string // of idents by e-mail
 	JSON      string   // the fields of the user
+	As        bool     // the admin may see what the user may read
 
 	NewKey  *keys.Info // that was just created
 	Token   string     // of it
@@ -138,8 +149,9 @@ func (v *usersView) showUser(ctx context.Context, r *request, user store.Stored,
 	p.Invitable = v.Mails && !a.Disabled && !a.HasPassword && p.LastLogin == "" && len(a.Idents) == 1 &&
 		len(p.Addresses) == 1
 	p.JSON = indent(a.User)
+	p.As = v.Impersonation && !p.Self && !a.Admin && !a.Disabled
 	with(&p)
-	return r.page(status, "users_one", cmp.Or(p.Name, firstOf(p.Addresses), user.UUID), p)
+	return r.page(status, "users_one", cmp.Or(p.Name, user.UUID), p)
 }
 
 // addressesOf returns the addresses by which a user logs in.

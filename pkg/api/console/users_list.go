@@ -103,7 +103,7 @@ func (v *usersView) list(r *request) error {
 	if r.Partial() {
 		return r.Fragment("users", "found", &l)
 	}
-	return r.page(status, "users", "Users", &l)
+	return r.page(status, "users", usersTitle, &l)
 }
 
 // page returns a page of users, and where the next one begins. exact is the user whom the query names as a whole; nil:
@@ -194,6 +194,7 @@ func (v *usersView) rowOf(a admin.Account) userRow {
 	if v.names.users() == v.Store {
 		row.Name = cmp.Or(nameOf(v.names.stores[v.Store], a.User), row.Name)
 	}
+	row.Name = cmp.Or(row.Name, firstOf(addressesOf(a)))
 	row.Created, _ = object.Text(object.Field(a.User, "created"))
 	for _, i := range a.Idents {
 		row.LastLogin = max(row.LastLogin, i.LastUsed)

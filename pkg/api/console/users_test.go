@@ -159,7 +159,7 @@ func TestSessionsOfAUserAreShownWithDeviceAndPlace(t *testing.T) {
 	_, err = f.Auth.Login.Login(t.Context(), passwords.Credentials{Login: bob, Password: "another password"}, from)
 	f.Must(err)
 	r := is(t, f.get(f.Admin, "/console/users/"+f.uuidOf(bob)), http.StatusOK)
-	shows(t, r, "89.160.20.112, Linköping, Sweden", "Firefox on Linux: Mozilla/5.0", "Firefox/140.0 &lt;b&gt;")
+	shows(t, r, "89.160.20.112, Linköping, Sweden", "<summary>Firefox on Linux</summary>Mozilla/5.0", "Firefox/140.0 &lt;b&gt;")
 }
 
 func TestAnAdminChangesUsers(t *testing.T) {

@@ -40,7 +40,7 @@ func (c *Console) views(o Options) (all []view) {
 	for _, v := range slices.Concat([]view{
 		c.objects(o),
 		c.model(o.Model),
-		c.users(o.Users),
+		c.users(o),
 		c.live(o.Live),
 		c.api(o.API),
 		c.workers(o.Workers),

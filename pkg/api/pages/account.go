@@ -158,12 +158,9 @@ func formOf(name string, a Account) string {
 
 // deviceOf returns the browser and the system of a session in words, or else the program.
 func deviceOf(l *texts.Language, of sessions.Origin) string {
-	browser, system, both := strings.Cut(of.Device, " on ")
 	switch {
-	case both:
-		return l.Text("account.deviceOn", "browser", browser, "system", system)
 	case of.Device != "":
-		return of.Device
+		return l.Device(of.Device)
 	case of.UserAgent == "" || strings.HasPrefix(of.UserAgent, "Mozilla/"):
 		return l.Text("account.unknownDevice")
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"belfry/internal/stopper"
 )
 
 // A loop that writes nothing is not ended by the bound of the output. A server that is asked to use it refuses, and is
@@ -19,7 +21,7 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 			doubling(60),
 		"range in a script": `{{define "content"}}<script>{{range $i := 1000000000000}}{{else}}1{{end}}</script>{{end}}`,
 	} {
-		var stop stopper
+		var stop stopper.Stopper
 		loop, err := parse("", "{{template \"content\" .}}", loginPage, text, &stop)
 		if err != nil {
 			t.Fatal(err)
@@ -28,11 +30,11 @@ func TestATemplateThatDoesNotEndIsRefused(t *testing.T) {
 			!strings.Contains(err.Error(), "does a range in it end") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := loop.Execute(io.Discard, View{}); !errors.Is(err, errStopped) {
+		if err := loop.Execute(io.Discard, View{}); !errors.Is(err, stopper.ErrStopped) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var stop stopper
+	var stop stopper.Stopper
 	loop, err := parse("", "{{template \"content\" .}}", loginPage, `{{define "content"}}{{range 1000}}x{{end}}{{end}}`,
 		&stop)
 	if err != nil {
@@ -57,7 +59,7 @@ func doubling(n int) string {
 }
 
 func TestATemplateThatIncludesItselfIsRefused(t *testing.T) {
-	var stop stopper
+	var stop stopper.Stopper
 	loop, err := parse("", "{{template \"content\" .}}", loginPage,
 		`{{define "content"}}{{template "content" .}}{{template "content" .}}{{end}}`, &stop)
 	if err != nil {

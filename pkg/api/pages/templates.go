@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"embed"
 	"errors"
-	"fmt"
 	"html/template"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"belfry/internal/smallfile"
+	"belfry/internal/stopper"
 	"belfry/pkg/errs"
 )
 
@@ -79,7 +79,7 @@ func Load(folder string) (*Templates, error) {
 		if err != nil {
 			return nil, err
 		}
-		var stop stopper
+		var stop stopper.Stopper
 		page, err := parse(string(partials), layout, name, text, &stop)
 		if err == nil && (ownPage || ownLayout) {
 			err = try(page, &stop, tryTime)
@@ -100,8 +100,8 @@ func Load(folder string) (*Templates, error) {
 var embedded = sync.OnceValues(func() (*Templates, error) { return Load("") })
 
 // parse returns the template of a page: the template of its file, inside the layout if it defines content.
-func parse(partials, layout, name, text string, stop *stopper) (*template.Template, error) {
-	root := template.New(layoutFile).Funcs(stop.functions())
+func parse(partials, layout, name, text string, stop *stopper.Stopper) (*template.Template, error) {
+	root := template.New(layoutFile).Funcs(stop.Functions())
 	if _, err := root.New(partialsFile).Parse(partials); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,9 @@ func parse(partials, layout, name, text string, stop *stopper) (*template.Templa
 	if err != nil {
 		return nil, err
 	}
-	stop.watch(root)
+	for _, t := range root.Templates() {
+		stop.Watch(t.Tree)
+	}
 	if page.Lookup("content") != nil {
 		return root, nil
 	}
@@ -124,24 +126,15 @@ const tryTime = 10 * time.Second
 
 // try executes a template with the data of a full page and of an empty one. It stops a template that takes too long: a
 // serving process continues without the template, and must not execute it forever.
-func try(t *template.Template, stop *stopper, most time.Duration) error {
-	done := make(chan error, 1)
-	go func() {
+func try(t *template.Template, stop *stopper.Stopper, most time.Duration) error {
+	return stop.Try(most, func() error {
 		for _, v := range samples() {
 			if err := t.Execute(&bounded{w: io.Discard}, v); err != nil {
-				done <- err
-				return
+				return err
 			}
 		}
-		done <- nil
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(most):
-		stop.stopped.Store(true)
-		return fmt.Errorf("it takes longer than %s: does a range in it end?", most)
-	}
+		return nil
+	})
 }
 
 // readTheme reads the files of a folder that replace those of belfry.

@@ -33,6 +33,7 @@ func securitySummaries() map[event.Name]string {
 		event.AuthDeletionPlanned: "The user planned the deletion of the account.",
 		event.AuthDeletionUndone:  "The deletion of the account was canceled.",
 		event.AuthCloneSuspected:  "The signature counter of a passkey decreased.",
+		event.AuthImpersonated:    "An admin began to see what the user may read.",
 	}
 }
 

@@ -99,9 +99,9 @@ func limitsOf(c, standard *config.Config) []console.SettingsLimits {
 	}
 	l, usual, logins := c.Limits, standard.Limits, c.Authentication.Limits
 	all := []console.SettingsLimits{
-		{Title: "A second, of one network address", All: rates("limits.address", l.Address, usual.Address)},
-		{Title: "A second, of one user", All: rates("limits.user", l.User, usual.User)},
-		{Title: "A second, of one client on the bus", All: []console.Setting{
+		{Title: "Per second, for each network address", All: rates("limits.address", l.Address, usual.Address)},
+		{Title: "Per second, for each user", All: rates("limits.user", l.User, usual.User)},
+		{Title: "Per second, for each client on the bus", All: []console.Setting{
 			number("limits.bus.requests", l.Bus.Requests, usual.Bus.Requests),
 			size("limits.bus.bytes", int64(l.Bus.Bytes), int64(usual.Bus.Bytes)),
 		}},

@@ -218,6 +218,12 @@ func (folder writtenMails) Read(name string) (mail.Written, error) {
 	return mail.Read(string(folder), name)
 }
 
+// hasMail reports whether a folder has a mail, which another process may have written, or one before this.
+func hasMail(folder string) bool {
+	all, err := mail.List(folder, 1)
+	return err == nil && len(all) > 0
+}
+
 // consoleMail returns the mailer for the console; nil without login by e-mail.
 func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 	e := g.Config.Authentication.Email
@@ -232,7 +238,7 @@ func (v *System) consoleMail(g *serving.Generation) *console.Mailer {
 	case m.File != nil:
 		t.Server = m.File.Folder
 	}
-	t.Sent = func() bool { return v.Mailers.Sent(e.Mailer) }
+	t.Sent = func() bool { return v.Mailers.Sent(e.Mailer) || m.File != nil && hasMail(m.File.Folder) }
 	t.Failing = func(ctx context.Context) string {
 		if says, since := v.Mailers.Failing(e.Mailer); says != "" {
 			return mailers.Failure{Says: says, Since: since}.String()

@@ -139,7 +139,7 @@ func (v *Views) Options(g *serving.Generation, openAPI func() ([]byte, error)) *
 // consoleUsers returns the options of the view Users.
 func consoleUsers(g *serving.Generation) *console.Users {
 	return &console.Users{Accounts: g.Auth.Admin, Keys: g.Auth.Keys, Store: g.Config.Authentication.UserStore,
-		Mails: g.Auth.EmailEnabled()}
+		Mails: g.Auth.EmailEnabled(), Impersonation: g.Config.Console.Impersonation}
 }
 
 // consoleObjects returns the options of the view Objects: the stores of the configuration, other than the internal
@@ -161,7 +161,7 @@ func (v *Views) consoleObjects(g *serving.Generation) *console.Objects {
 		}
 		info.ByAddress = info.Users && len(s.Title) == 0
 		if s.Expose != nil {
-			info.URL, info.List = s.Expose.URL, s.Expose.List
+			info.URL, info.List, info.Get = s.Expose.URL, s.Expose.List, !s.Expose.Restrict.Get
 		}
 		o.Stores = append(o.Stores, info)
 	}

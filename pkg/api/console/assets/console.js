@@ -57,6 +57,11 @@ if (!document.querySelector('[autofocus]')) {
   wrong?.focus();
 }
 
+// A part of a page that is kept up to date waits while nobody sees it.
+document.addEventListener('htmx:beforeRequest', (event) => {
+  if (document.hidden && event.detail.elt.getAttribute('hx-trigger')?.startsWith('every ')) event.preventDefault();
+});
+
 // A part of a page that is replaced keeps the focus: at the element of the same name, or else at the one in its place.
 const stops = (part) => [...part.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
   .filter((one) => one.tabIndex >= 0 && one.type !== 'hidden');
