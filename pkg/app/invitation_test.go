@@ -31,7 +31,8 @@ func TestAnInvitationHasTextsOfItsOwn(t *testing.T) {
 		return server.Await(t, login, 1)[0]
 	}
 	mail := invite(eve)
-	if mail.Subject != "You are invited to Kitchen" || !strings.Contains(mail.Text, "Choose a password for your account "+eve) {
+	if mail.Subject != "You are invited to Kitchen" || !strings.Contains(mail.Text,
+		"Choose a password for your account "+eve) {
 		t.Errorf("the mail %q: %s", mail.Subject, mail.Text)
 	}
 	link := must(url.Parse(mailedLink.FindString(mail.Text)))
@@ -58,7 +59,8 @@ func TestAnInvitationHasTextsOfItsOwn(t *testing.T) {
 
 	f.reload(f.app, strings.Replace(text, "from: bells@example.com",
 		`from: bells@example.com, invitation: {subject: "Cook with us", text: "Come in: {{.Link}}"}`, 1))
-	if mail := invite("bob@example.com"); mail.Subject != "Cook with us" || !strings.HasPrefix(mail.Text, "Come in: http://") {
+	if mail := invite("bob@example.com"); mail.Subject != "Cook with us" || !strings.HasPrefix(mail.Text,
+		"Come in: http://") {
 		t.Errorf("the mail %q: %s", mail.Subject, mail.Text)
 	}
 }

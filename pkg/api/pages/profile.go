@@ -26,7 +26,7 @@ type Profile struct {
 // profile returns what the user of a session edits. A session that first needs another step edits nothing.
 func (h *handler) profile(x *httpkit.Exchange, me *sessions.Session) (Profile, error) {
 	p := h.o.Profile
-	if p == nil || sessions.RequireComplete(me) != nil {
+	if p == nil || me.Missing != "" {
 		return Profile{}, nil
 	}
 	ctx, err := h.calls.Client(x)
