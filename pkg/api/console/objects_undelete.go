@@ -1,9 +1,9 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"strings"
 	"time"
 
 	"belfry/internal/backoff"
@@ -18,10 +18,15 @@ import (
 var deletionWaits = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // undoDeletion returns the form that undoes the deletion of an object; nil for none. The event of the deletion has the
-// object without the fields that never leave the server: an object with such fields can't be made again from it. A user
-// is more than an object.
+// object without its private fields: an object with such fields can't be made again from it. A user is more than an
+// object.
 func (v *objectsView) undoDeletion(info StoreInfo, st *store.Store, full store.Stored) *undo {
-	if v.history == nil || info.Users || !bytes.Equal(st.Rules().Visible(full.Body), full.Body) {
+	private := false
+	_ = object.Each(full.Body, func(name string, _ []byte) bool {
+		private = st.Rules().Hidden(name) && !strings.HasPrefix(name, "_") // belfry adds its own fields again
+		return !private
+	})
+	if v.history == nil || info.Users || private {
 		return nil
 	}
 	return &undo{Path: pathOf("objects", info.Name, "object", full.UUID, "undelete")}

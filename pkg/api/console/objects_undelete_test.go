@@ -41,7 +41,10 @@ func startDeleted(t *testing.T, bodies ...string) *library {
 func TestADeletionIsUndone(t *testing.T) {
 	t.Parallel()
 	l := startDeleted(t, `{"uuid":"emma","title":"Emma","year":1815,"user":"jane","created":"x"}`)
-	book := l.save("Books", "emma", `{"title":"Emma","year":1815,"user":"jane"}`)
+	book := l.save("Books", "emma", `{"title":"Emma","year":1815,"user":"jane","_aggregates":{"Reviews":"x"}}`)
+	if object.Field(l.read("Books", "emma").Body, store.AggregatesField) == nil {
+		t.Fatal("the book lacks the field of belfry's own")
+	}
 	r := l.post(l.Admin, emma+"/delete", form("revision", strconv.FormatUint(book.Revision, 10)))
 	leads(t, r, "/console/objects/Books")
 	page := l.get("", "/console/objects/Books", "Cookie",
