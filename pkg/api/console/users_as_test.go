@@ -20,7 +20,6 @@ import (
 type asFixture struct {
 	*fixture
 	clock
-	events   recordUsers // of users
 	sessions recordUsers // of sessions
 	notes    *store.Store
 	bob, as  string // uuid; path of the pages
