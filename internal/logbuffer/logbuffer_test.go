@@ -83,7 +83,7 @@ func TestValuesAreThoseOfTheLog(t *testing.T) {
 	}
 	// slog writes such values too.
 	log.Info("faulty", "at", (*time.Time)(nil), "n", 1)
-	if found, _ := b.Select(0, 1, all); len(found) != 1 || !strings.Contains(found[0].Attrs, "!PANIC") ||
+	if found, _ := b.Select(0, 0, 1, all); len(found) != 1 || !strings.Contains(found[0].Attrs, "!PANIC") ||
 		!strings.HasSuffix(found[0].Attrs, " n=1") {
 		t.Errorf("%+v", found)
 	}

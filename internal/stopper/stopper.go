@@ -33,7 +33,7 @@ func (s *Stopper) Functions() map[string]any { return map[string]any{asking: s.a
 // Watch makes parsed templates call the stopper.
 func (s *Stopper) Watch(trees ...*parse.Tree) {
 	question := template.Must(template.New("").Funcs(s.Functions()).Parse("{{if " + asking + "}}{{end}}")).
-		Tree.Root.Nodes[0]
+		Root.Nodes[0]
 	for _, tree := range trees {
 		if tree != nil {
 			watchRanges(tree.Root, question)

@@ -27,8 +27,10 @@ const (
 )
 
 // undoPath matches the paths of forms that a notice can have. A cookie is not proof that belfry has set it, so it
-// never leads to another form.
-var undoPath = regexp.MustCompile(`^` + Path + `/(?:pins|objects/[^/?#]+/object/[^/?#]+/undelete)$`)
+// never leads to another form. Browsers take a backslash for a slash, and %2e%2e for two dots.
+var undoPath = regexp.MustCompile(`^` + Path + `/(?:pins|objects/` + undoName + `/object/` + undoName + `/undelete)$`)
+
+const undoName = `[^/?#%\\.][^/?#%\\]*`
 
 // RedirectUndo is Redirect with a form in the notice that undoes what was done; nil for none.
 func (r *request) RedirectUndo(target, text string, back *undo) error {

@@ -97,6 +97,8 @@ func TestANoticeOffersNoOtherForm(t *testing.T) {
 		`{"text":"Done.","undo":{"path":"https://evil.example.org/console/pins"}}`:             false,
 		`{"text":"Done.","undo":{"path":"/console/pins/../users/x/admin"}}`:                    false,
 		`{"text":"Done.","undo":{"path":"/console/objects/a%2f..%2fb/object/../../undelete"}}`: false,
+		`{"text":"Done.","undo":{"path":"/console/objects/%2e%2e/object/emma/undelete"}}`:      false,
+		`{"text":"Done.","undo":{"path":"/console/objects/a\\users/object/emma/undelete"}}`:    false,
 	} {
 		r := is(t, f.get("", "/console/objects", "Cookie", "belfry="+f.Admin+"; belfry-console-notice="+
 			base64.RawURLEncoding.EncodeToString([]byte(text))), http.StatusOK)

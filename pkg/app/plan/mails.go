@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"slices"
+	"strings"
+
 	"belfry/config"
 	"belfry/pkg/account"
 	"belfry/pkg/account/post"
@@ -45,7 +48,13 @@ func (p *Plan) compileMails(e *config.Email) (problems config.Problems) {
 	if len(problems) > 0 {
 		return problems
 	}
+	english := p.Auth.Languages.Languages()[0]
 	for _, l := range p.Auth.Languages.Languages() {
+		if l != english && !slices.ContainsFunc(english.IDs(), func(id string) bool {
+			return strings.HasPrefix(id, "mails.") && l.Translates(id)
+		}) {
+			continue // its mails are the English ones, as templates say; others would take memory
+		}
 		problems = append(problems, p.addMails(l, all)...)
 	}
 	to := p.Auth.Email
