@@ -12,7 +12,7 @@ import (
 type Profile struct {
 	Name    string   // the property with the name; "": it can't be edited there
 	NoGet   bool     // users can't be read over HTTP
-	Picture *Picture // nil: there is none
+	Picture *Picture // nil: there is no picture
 }
 
 // Picture is the property whose first file is the picture of a user.

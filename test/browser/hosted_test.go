@@ -28,6 +28,7 @@ baseURL: http://localhost:%[1]d
 bus: {listen: "127.0.0.1:0"}
 branding: {name: Kitchen, logo: logo.svg, color: "#7a1f5c"}
 stores: {Users: {expose: {}}}
+binaries: {binary: {map: {Users: {picture: {types: [image/*]}}}}}
 mailers: {default: {type: smtp, host: localhost, port: %[2]d, tls: none}}
 authentication:
   redirects: ["http://127.0.0.1/signed-in"]

@@ -33,7 +33,7 @@ type Shown struct {
 	Renames bool   // the user may change the name, as far as is known before the new one is
 	Name    string // as it is
 	Changes bool   // the user may change the picture
-	Hash    string // of the picture; "": the user has none
+	Hash    string // of the picture; "": there is no picture
 	Drawn   bool   // there are thumbnails of pictures of its type
 }
 
@@ -68,7 +68,7 @@ func (p *Profile) Shown(ctx context.Context, uuid string, visible object.Object)
 // drawn are the types of pictures of which belfry makes thumbnails.
 var drawn = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
-// granted reports whether an operation is not refused because of who asks. A schema refuses values, not users.
+// granted reports whether an operation is not refused because of its user. A schema refuses values, not users.
 func granted(err error) (bool, error) {
 	switch errs.KindOf(err) {
 	case errs.Denied, errs.Unauthenticated, errs.NotFound, errs.Conflict:

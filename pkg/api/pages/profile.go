@@ -19,14 +19,14 @@ type Profile struct {
 	Accept  string // the media types that it takes, for a field of a file
 	MaxSize string // of the picture, for people; "": there is no limit
 	Picture string // URL of its thumbnail; "": none is shown
-	Hash    string // of the picture; "": the user has none
+	Hash    string // of the picture; "": there is no picture
 	Removes bool   // there is a form to remove it
 }
 
 // profile returns what the user of a session edits. A session that first needs another step edits nothing.
 func (h *handler) profile(x *httpkit.Exchange, me *sessions.Session) (Profile, error) {
 	p := h.o.Profile
-	if p == nil || sessions.RequireComplete(me) != nil {
+	if p == nil || me.Missing != "" {
 		return Profile{}, nil
 	}
 	ctx, err := h.calls.Client(x)
