@@ -3,7 +3,7 @@ package thumbnail
 import "bytes"
 
 // jpegBytesPerPixel reads the frame of a JPEG: a progressive one keeps four bytes for each coefficient until its end.
-// It reads as strictly as possible: where a decoder may go on in another way, it returns the most that there is.
+// It reads as strictly as possible: where a decoder may continue in another way, it returns the most that there is.
 func jpegBytesPerPixel(data []byte) int {
 	const unknown = 24
 	for at := 2; at+4 <= len(data); {
