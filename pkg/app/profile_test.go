@@ -228,6 +228,7 @@ func TestRefusedValuesLeadBackToTheFormOfTheProfile(t *testing.T) {
 
 	f.leads("/auth/me/name", "application/x-www-form-urlencoded", "nick=x", "/account?form=name&reason=name")
 	f.leads("/auth/me/name", "application/x-www-form-urlencoded", strings.Repeat("x", 70<<10), "/account?reason=invalid")
+	f.leads("/auth/me/name", "application/x-www-form-urlencoded", "name=Ad%E4", "/account?reason=invalid") // Latin-1
 	f.uploads("%PDF-1.7 no picture", "form=picture&reason=type")
 	f.shows("/account?form=picture&reason=type", "Files of this type are not accepted")
 	f.uploads(portrait(t, 100)+strings.Repeat("x", 64<<10), "form=picture&reason=large")
