@@ -126,3 +126,29 @@ func TestOnlyNewUsersWithAnAddressAreInvited(t *testing.T) {
 	_, err = w.Admin.Invite(t.Context(), "nobody")
 	w.wantKind(err, errs.NotFound)
 }
+
+// Two requests at once, as of a double click: the one that comes too early must not take back the other's invitation.
+func TestOfTwoInvitationsAtOnceOneIsSent(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	const eve = "eve@example.com"
+	uuid := w.person(eve, "Eve")
+	var marked bool
+	mails := func(s step) bool { // the first has marked the user, and reads them for the mail
+		marked = marked || s.store == "Idents" && s.after
+		return marked && s.store == "Users" && s.write == nil
+	}
+	w.backend.onStep(onceAt(mails, func() {
+		w.clock.advance(time.Second)
+		_, err := w.Admin.Invite(t.Context(), uuid)
+		w.must(err)
+	}))
+	_, err := w.Admin.Invite(t.Context(), uuid)
+	w.backend.onStep(nil)
+	w.wantKind(err, errs.Limited)
+	w.must(w.deliverMails())
+	w.isInvitation(w.lastMail(eve), true)
+	if a := w.account(uuid); a.Invitation == nil {
+		t.Error("the user is not shown as invited")
+	}
+}

@@ -36,20 +36,24 @@ func (s *Admin) Invite(ctx context.Context, uuid string) (string, error) {
 	if len(idents) != 1 || !idents[0].IsAddress() {
 		return s.SendRecovery(ctx, uuid, "") // it returns why no mail can be sent
 	}
-	ident, before := idents[0].UUID, time.Time{}
-	mark := func(at time.Time) error {
+	ident, at, before := idents[0].UUID, s.DB.Now(), time.Time{}
+	mark := func(change func(i *record.Ident)) error {
 		_, err := s.DB.Idents.Change(record.Managing(ctx), ident, func(i *record.Ident) error {
-			before, i.Invited = i.Invited, at
+			change(i)
 			return nil
 		})
 		return err
 	}
 	// The mail is composed by what the ident says then.
-	if err := mark(s.DB.Now()); err != nil {
+	if err := mark(func(i *record.Ident) { before, i.Invited = i.Invited, at }); err != nil {
 		return "", err
 	}
 	address, err := s.SendRecovery(ctx, uuid, idents[0].ID)
-	if err != nil && mark(before) != nil {
+	if err != nil && mark(func(i *record.Ident) {
+		if record.Timestamp(i.Invited) == record.Timestamp(at) { // else another request has sent it
+			i.Invited = before
+		}
+	}) != nil {
 		s.Sessions.Log.WarnContext(ctx, "auth: a user is shown as invited again, but the mail was not requested",
 			"user", uuid)
 	}
