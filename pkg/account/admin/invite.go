@@ -17,9 +17,9 @@ type Invitation struct {
 	Expired bool   `json:"expired"`
 }
 
-// Invite requests the invitation, the mail with which a new user sets the first password, or requests it again. Nobody can log in as
-// the user before that: there is no password, and the link of the mail is the only proof of the address. It returns the
-// address. Errors: those of SendRecovery; Conflict for a user who has a password, or has logged in.
+// Invite requests the invitation, the mail with which a new user sets the first password, or requests it again. Nobody
+// can log in as the user before that: there is no password, and the link of the mail is the only proof of the address.
+// It returns the address. Errors: those of SendRecovery; Conflict for a user who has a password, or has logged in.
 func (s *Admin) Invite(ctx context.Context, uuid string) (string, error) {
 	user, err := s.DB.Users.Read(record.AsService(ctx, ""), uuid)
 	if err != nil {
