@@ -66,7 +66,16 @@ func readHeader(data []byte) (h header, err error) {
 }
 
 // memory is how many bytes the picture takes at most while it is decoded.
-func (h *header) memory() int64 { return int64(h.Width)*int64(h.Height)*int64(h.perPixel) + 1<<20 }
+func (h *header) memory() int64 {
+	w, height := int64(h.Width), int64(h.Height)
+	switch h.format.name {
+	case "JPEG": // it is decoded in blocks, up to 32 pixels wide and high
+		w, height = (w+31)&^31, (height+31)&^31
+	case "PNG": // the row that is read, and the one before it
+		height += 2
+	}
+	return w*height*int64(h.perPixel) + 1<<20
+}
 
 func (h *header) decode(data []byte) (image.Image, error) {
 	return h.format.decode(bytes.NewReader(data))
@@ -87,9 +96,9 @@ func (h *header) bytesPerPixel(data []byte) int {
 	case color.NRGBA64Model, color.RGBA64Model:
 		of = 8
 	case color.GrayModel:
-		of = 1
+		of = channels(data)
 	case color.Gray16Model:
-		of = 2
+		of = 2 * channels(data)
 	default:
 		if _, palette := h.ColorModel.(color.Palette); palette {
 			of = 1
@@ -102,40 +111,10 @@ func (h *header) bytesPerPixel(data []byte) int {
 	return of
 }
 
-// jpegBytesPerPixel reads the frame of a JPEG: a progressive one keeps four bytes for each coefficient until its end.
-func jpegBytesPerPixel(data []byte) int {
-	const unknown = 24
-	for at := 2; at+4 <= len(data); {
-		if data[at] != 0xff {
-			return unknown
-		}
-		marker := data[at+1]
-		if marker == 0xff {
-			at++ // a byte that fills
-			continue
-		}
-		length := int(data[at+2])<<8 | int(data[at+3])
-		if marker < 0xc0 || marker > 0xc2 {
-			at += 2 + length
-			continue
-		}
-		frame := data[at+4 : min(len(data), at+2+max(length, 2))]
-		if len(frame) < 6 || len(frame) < 6+3*int(frame[5]) {
-			return unknown
-		}
-		samples, most := 0, 1
-		for i := range int(frame[5]) {
-			h, v := int(frame[6+3*i+1])>>4, int(frame[6+3*i+1])&15
-			samples, most = samples+h*v, max(most, h*v)
-		}
-		per := (samples + most - 1) / most // rounded up
-		if marker == 0xc2 {
-			per *= 5
-		}
-		if frame[5] == 4 {
-			per += 4 // a picture of its own for CMYK
-		}
-		return per
+// channels is 1, or 4 for a gray PNG in which one gray is transparent: its pixels are decoded to colors.
+func channels(data []byte) int {
+	if bytes.Contains(data, []byte("tRNS")) {
+		return 4
 	}
-	return unknown
+	return 1
 }

@@ -15,7 +15,7 @@ const strip = 16
 // some rows of the source only: scalers for pictures of any size keep a column of all rows in floating point.
 func shrink(ctx context.Context, source image.Image, from image.Rectangle, width, height int) (*image.RGBA, error) {
 	small := image.NewRGBA(image.Rect(0, 0, width, height))
-	rows := image.NewRGBA(image.Rect(0, 0, from.Dx(), strip))
+	rows := image.NewRGBA(image.Rect(0, 0, from.Dx(), min(strip, from.Dy())))
 	sums := newSums(from.Dx(), width)
 	row := 0 // of small, that is being summed
 	for y := 0; y < from.Dy(); y++ {

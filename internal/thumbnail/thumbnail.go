@@ -15,6 +15,8 @@ const (
 	MaxBytes  = 32 << 20 // of the file
 	maxPixels = 64 << 20
 	maxMemory = 160 << 20 // of the decoded picture
+	maxOwn    = 144 << 20 // of the thumbnail while it is made: the largest one, turned, and rows of the picture
+	maxLong   = 1<<16 - 1 // pixels of a side that a JPEG can have
 )
 
 const quality = 82
@@ -54,7 +56,15 @@ func Make(ctx context.Context, data []byte, s Size, reserve Reserve) (Picture, e
 	if err != nil {
 		return Picture{}, err
 	}
-	release, err := reserve(h.memory())
+	o := orientationOf(h.format, data)
+	if o.turns() {
+		s = s.turned()
+	}
+	own, err := s.memory(image.Rect(0, 0, h.Width, h.Height), o)
+	if err != nil {
+		return Picture{}, err
+	}
+	release, err := reserve(h.memory() + own)
 	if err != nil {
 		return Picture{}, err
 	}
@@ -66,16 +76,33 @@ func Make(ctx context.Context, data []byte, s Size, reserve Reserve) (Picture, e
 	if source.Bounds().Empty() {
 		return Picture{}, errs.New(errs.Unsupported, "there is no thumbnail: the picture has no pixels")
 	}
-	o := orientationOf(h.format, data)
-	if o.turns() {
-		s = s.turned()
-	}
 	from, width, height := s.of(source.Bounds())
 	small, err := shrink(ctx, source, from, width, height)
 	if err != nil {
 		return Picture{}, err
 	}
 	return encode(o.apply(small))
+}
+
+// memory is how many bytes the thumbnail of a picture takes at most while it is made. Unsupported if that is too much,
+// as of a long strip with one side given.
+func (s Size) memory(picture image.Rectangle, o orientation) (int64, error) {
+	from, width, height := s.of(picture)
+	if max(width, height) > maxLong {
+		return 0, errs.New(errs.Unsupported,
+			"there is no thumbnail: it would have %d x %d pixels, and a side has at most %d", width, height, maxLong)
+	}
+	const pixel = 4
+	pictures := int64(width) * int64(height) * pixel
+	if o != 1 {
+		pictures *= 2
+	}
+	bytes := pictures + int64(from.Dx())*int64(min(strip, from.Dy()))*pixel
+	if bytes > maxOwn {
+		return 0, errs.New(errs.Unsupported, "there is no thumbnail: to make one of %d x %d pixels takes more than "+
+			"%d MiB", width, height, maxOwn>>20)
+	}
+	return bytes, nil
 }
 
 func encode(m *image.RGBA) (Picture, error) {

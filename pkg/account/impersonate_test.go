@@ -66,3 +66,28 @@ func TestTheUserIsNotifiedBeforeAnAdminSeesAsThem(t *testing.T) {
 		t.Error("it has not ended")
 	}
 }
+
+// Rules see the user as after a login, which asks for no second factor where those are off.
+func TestAnAdminSeesAsAUserWithTheFactorsOfALogin(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, admins(defaultAdmins))
+	user, in := w.register(bob, password), w.register(ada, password)
+	_, err := w.Admin.SetAdmin(t.Context(), in.User.UUID, true)
+	w.must(err)
+	raised := w.enroll(in)
+	w.enroll(user)
+	admin, err := w.Sessions.Authenticate(t.Context(), raised.Token)
+	w.must(err)
+	ctx := store.WithCall(t.Context(), w.actingAs(admin.User.UUID))
+	w.must(w.Admin.Impersonate(ctx, admin, user.User.UUID))
+	admin, err = w.Sessions.Authenticate(t.Context(), raised.Token)
+	w.must(err)
+	for policy, aal := range map[string]int{sessions.MFAOptional: 2, sessions.MFARequired: 2, sessions.MFAOff: 1} {
+		w.Sessions.MFA.Policy = policy
+		i, err := w.Admin.Impersonated(ctx, admin, user.User.UUID)
+		w.must(err)
+		if got := store.CallOf(i.Context(ctx, admin)).Session.AAL; got != aal {
+			t.Errorf("with the policy %s rules see the level %d, want %d", policy, got, aal)
+		}
+	}
+}

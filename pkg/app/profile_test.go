@@ -228,6 +228,7 @@ func TestRefusedValuesLeadBackToTheFormOfTheProfile(t *testing.T) {
 
 	f.leads("/auth/me/name", "application/x-www-form-urlencoded", "nick=x", "/account?form=name&reason=name")
 	f.leads("/auth/me/name", "application/x-www-form-urlencoded", strings.Repeat("x", 70<<10), "/account?reason=invalid")
+	f.leads("/auth/me/name", "application/x-www-form-urlencoded", "name=Ad%E4", "/account?reason=invalid") // Latin-1
 	f.uploads("%PDF-1.7 no picture", "form=picture&reason=type")
 	f.shows("/account?form=picture&reason=type", "Files of this type are not accepted")
 	f.uploads(portrait(t, 100)+strings.Repeat("x", 64<<10), "form=picture&reason=large")
@@ -364,4 +365,34 @@ func TestTheProfileNeedsACompleteSession(t *testing.T) {
 	}
 	f.mustAsk(command.UserRequest{Act: command.DisableUser, User: uuid})
 	refusedBefore("reason=ended", "form=picture&reason=ended")
+}
+
+// What a user has typed is shown at the form that refused it, and neither at a later one nor to the next user of the
+// browser.
+func TestWhatWasTypedIsShownOnceOrNotAtAll(t *testing.T) {
+	f := startProfiled(t, profileRules, profileSchema)
+	const again, refused = "/account?form=name&reason=name", "form=name&reason=name"
+	earlier, most := strings.Repeat("earlier", 10), strings.Repeat("名", 200)
+	f.renames(most, refused)
+	f.shows(again, `value="`+most+`"`)
+
+	f.renames(earlier, refused)
+	f.renames(strings.Repeat("x", 1000), refused) // the browser has not opened the page in between
+	f.shows(again, "!"+earlier, `value="Ada"`)
+
+	typed := func() bool { return f.cookies["belfry-form"] != "" }
+	f.renames(earlier, refused)
+	if !typed() {
+		t.Fatal("nothing is kept")
+	}
+	f.send("DELETE", "/auth", "", "", http.StatusNoContent)
+	if typed() {
+		t.Error("after the logout the browser has what the user has typed")
+	}
+	f.cookies["belfry-form"] = "ZWFybGllcg"
+	f.send("POST", "/auth/email", "application/json", `{"login":"ada@example.com","password":"a fine password"}`,
+		http.StatusNoContent)
+	if typed() {
+		t.Error("after the login the browser has what somebody has typed before")
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"belfry/pkg/errs"
 	"belfry/pkg/object"
@@ -96,6 +97,11 @@ func (x *Exchange) ReadForm(limit int64) (url.Values, error) {
 	values, err := url.ParseQuery(text)
 	if err != nil {
 		return nil, errs.New(errs.Invalid, "the form is not properly encoded")
+	}
+	for name, all := range values {
+		if !utf8.ValidString(name) || slices.ContainsFunc(all, func(v string) bool { return !utf8.ValidString(v) }) {
+			return nil, errs.New(errs.Invalid, "a field of the form is not UTF-8 text")
+		}
 	}
 	return values, nil
 }

@@ -86,7 +86,7 @@ func (s *Admin) Impersonated(ctx context.Context, me *sessions.Session, uuid str
 		return Impersonation{}, err
 	}
 	rules := &policy.Session{AAL: 1, AuthenticatedAt: s.DB.Now()}
-	if user.Factors.Any() {
+	if user.Factors.Any() && s.Sessions.PolicyOf(ctx, caller) != sessions.MFAOff {
 		rules.AAL = 2
 	}
 	return Impersonation{User: user.Stored, Until: me.ImpersonatedUntil, caller: caller, rules: rules}, nil

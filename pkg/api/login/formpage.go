@@ -23,7 +23,7 @@ import (
 const (
 	formCookie    = sessionCookie + "-form"
 	formCookieTTL = 300 // seconds
-	maxKept       = 320 // bytes
+	maxKept       = 600 // bytes; the field of a name takes 200 characters
 )
 
 // The page of a recovery is also that of the first password of an invited user, by a parameter. The form then has a
@@ -61,10 +61,20 @@ func (h *Handler) backTo(x *httpkit.Exchange, page, login, token string, err err
 // accountForm is the page of the account, which shows the failure at one of its forms.
 func (h *Handler) accountForm(name string) string { return withQuery(h.AccountRedirect, "form", name) }
 
-// keepTyped keeps what was entered for the form that is shown again.
+// keepTyped keeps what was entered for the form that is shown again, and forgets what was before.
 func (c cookies) keepTyped(x *httpkit.Exchange, text string) {
-	if text != "" && len(text) <= maxKept && utf8.ValidString(text) {
-		c.set(x, formCookie, base64.RawURLEncoding.EncodeToString([]byte(text)), formCookieTTL)
+	if text == "" || len(text) > maxKept || !utf8.ValidString(text) {
+		c.forgetTyped(x)
+		return
+	}
+	c.set(x, formCookie, base64.RawURLEncoding.EncodeToString([]byte(text)), formCookieTTL)
+}
+
+// forgetTyped removes what was entered, if the browser has not opened the page that shows it: the next user of the
+// browser must not see it.
+func (c cookies) forgetTyped(x *httpkit.Exchange) {
+	if c.value(x.Request, formCookie) != "" {
+		c.set(x, formCookie, "", -1)
 	}
 }
 

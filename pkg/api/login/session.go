@@ -166,6 +166,7 @@ func (c cookies) setSession(x *httpkit.Exchange, s sessions.Issued) {
 	if c.value(x.Request, pendingCookie) != "" {
 		c.set(x, pendingCookie, "", -1) // otherwise a step-up would be treated as part of an abandoned login
 	}
+	c.forgetTyped(x)
 	c.setDevice(x, s)
 }
 
@@ -176,7 +177,10 @@ func (c cookies) setDevice(x *httpkit.Exchange, s sessions.Issued) {
 	}
 }
 
-func (c cookies) removeSession(x *httpkit.Exchange) { c.set(x, sessionCookie, "", -1) }
+func (c cookies) removeSession(x *httpkit.Exchange) {
+	c.set(x, sessionCookie, "", -1)
+	c.forgetTyped(x)
+}
 
 func (c cookies) setFlow(x *httpkit.Exchange, f providers.Flow) {
 	c.set(x, sessionCookie+"-"+f.Name, f.Secret, int(providers.FlowTTL.Seconds()))
