@@ -151,7 +151,7 @@ manual: ## Write the reference of commands, and the documentation site that belf
 
 .PHONY: screenshots
 screenshots: prepare ## Write the pictures of pages that docs show, by the tests in a browser
-	$(GO) test -C test/browser -count 1 -screenshots $(CURDIR)/docs/images
+	$(GO) test -C test/browser -count 1 -timeout 30m -screenshots $(CURDIR)/docs/images
 
 # What the console embeds is committed, so that users need no npm.
 .PHONY: console-assets

@@ -109,7 +109,8 @@ func (l *Language) Text(id string, pairs ...string) string {
 	return l.Fill(id, values, nil)
 }
 
-// Device returns a browser and a system in the language, such as "Firefox on Linux" in English; other names as they are.
+// Device returns a browser and a system in the language, such as "Firefox on Linux" in English, and other names as they
+// are.
 func (l *Language) Device(english string) string {
 	if browser, system, both := strings.Cut(english, " on "); both {
 		return l.Text("account.deviceOn", "browser", browser, "system", system)

@@ -50,7 +50,7 @@ type fixture struct {
 // start starts the browser, and a belfry on an empty folder.
 func start(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{top: t, folder: t.TempDir(), pictures: picturesOfDocs(t)}
+	f := &fixture{top: t, folder: t.TempDir(), pictures: picturesOfDocs(t, false)}
 	f.write(t, "belfry.yaml", []byte("listen: 127.0.0.1:0\nbus: {listen: \"127.0.0.1:0\"}\n"))
 	f.serve(t)
 	f.axe = axeScript(t)

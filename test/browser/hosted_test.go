@@ -19,7 +19,8 @@ const logo = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 20"><rect 
 
 // TestHostedPages visits every page for people in both languages, with a name, a logo and a color.
 func TestHostedPages(t *testing.T) {
-	a := &account{fixture: &fixture{axe: axeScript(t), top: t, folder: t.TempDir()}, mails: mailbox.Start(t)}
+	a := &account{mails: mailbox.Start(t), fixture: &fixture{axe: axeScript(t), top: t, folder: t.TempDir(),
+		pictures: picturesOfDocs(t, true)}}
 	port := kit.FreePort(t)
 	a.write(t, "logo.svg", []byte(logo))
 	a.write(t, "belfry.yaml", []byte(fmt.Sprintf(`
@@ -53,6 +54,7 @@ authentication:
 		t.Run(l.tag, l.test)
 		a.checkComplaints(t)
 	}
+	a.checkPictures(t)
 }
 
 // spoken has the texts of a language.

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -31,8 +32,9 @@ var (
 
 var shownPicture = regexp.MustCompile(`\]\((?:\.\./)?images/([a-z0-9-]+)\.png\)`)
 
-// picturesOfDocs returns the names of the pictures that the docs show; none without the flag.
-func picturesOfDocs(t *testing.T) map[string]bool {
+// picturesOfDocs returns the names of the pictures that the docs show, those of hosted pages or the others; none without
+// the flag.
+func picturesOfDocs(t *testing.T, hosted bool) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	if *screenshots == "" {
@@ -44,7 +46,9 @@ func picturesOfDocs(t *testing.T) map[string]bool {
 		}
 		text, err := os.ReadFile(page)
 		for _, name := range shownPicture.FindAllSubmatch(text, -1) {
-			all[string(name[1])] = false
+			if strings.HasPrefix(string(name[1]), "hosted-") == hosted {
+				all[string(name[1])] = false
+			}
 		}
 		return err
 	})

@@ -157,6 +157,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/me/name": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set one's name, by an HTML form
+         * @description The same as a PATCH of the user, with the same rules.
+         */
+        post: operations["setNameByForm"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/sessions": {
         parameters: {
             query?: never;
@@ -1275,7 +1295,7 @@ export interface components {
             /** @description The event's id: the same if it is in the log twice. */
             id: string;
             /** @enum {string} */
-            event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected";
+            event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected" | "Auth.Impersonated";
             /**
              * Format: date-time
              * @description The time of the event.
@@ -2719,6 +2739,38 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    setNameByForm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": {
+                    /** @description The new name; an empty one removes it. */
+                    name?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description To the page of the account. */
+            303: {
+                headers: {
+                    Location: components["headers"]["Location"];
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            403: components["responses"]["Denied"];
+            408: components["responses"]["TooSlow"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listSessions: {
         parameters: {
             query?: never;
@@ -2902,7 +2954,7 @@ export interface operations {
                     "application/json": {
                         events: {
                             /** @enum {string} */
-                            event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected";
+                            event: "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected" | "Auth.Impersonated";
                             /**
                              * Format: date-time
                              * @description The time of the event.
@@ -4997,7 +5049,7 @@ export interface operations {
                 /** @description Only these stores; all without it. */
                 store?: "Notes"[];
                 /** @description Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them. */
-                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
+                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected" | "Auth.Impersonated")[];
                 /** @description Only events of these objects, at most 100. */
                 uuid?: string[];
                 /** @description Only objects that meet this filter, as in a list. `store` names their store, and no other. It needs no index. */
@@ -5042,7 +5094,7 @@ export interface operations {
                 /** @description Only these stores; all without it. */
                 store?: "Notes"[];
                 /** @description Only these events; all but `Auth.*` without it. Events `Auth.*` are about the security of accounts, and only users that `authentication.audit` names receive them. */
-                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected")[];
+                event?: ("Store.Saved" | "Store.Updated" | "Store.Deleted" | "Binary.Uploaded" | "Binary.Deleted" | "Auth.*" | "Auth.LoggedIn" | "Auth.LoginFailed" | "Auth.LoggedOut" | "Auth.SessionsEnded" | "Auth.SteppedUp" | "Auth.PasswordSet" | "Auth.FactorAdded" | "Auth.FactorRemoved" | "Auth.RecoveryCodes" | "Auth.LoginLinked" | "Auth.LoginUnlinked" | "Auth.AddressChanged" | "Auth.KeyCreated" | "Auth.KeyRevoked" | "Auth.Exported" | "Auth.DeletionPlanned" | "Auth.DeletionUndone" | "Auth.CloneSuspected" | "Auth.Impersonated")[];
                 /** @description Only events of these objects, at most 100. */
                 uuid?: string[];
                 /** @description Only objects that meet this filter, as in a list. `store` names their store, and no other. It needs no index. */

@@ -3,19 +3,25 @@ package console
 import (
 	"cmp"
 	"context"
-	"strings"
+	"slices"
 	"time"
 
 	"belfry/internal/backoff"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
+	"belfry/pkg/mapping"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
+	"belfry/pkg/store/access"
 )
 
 // deletionWaits are the pauses in which an undo waits for the log to have the deletion, which is published after the
 // write. Each read of the log costs, so they grow.
 var deletionWaits = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+// keptFields are the hidden fields that belfry adds again to an object that is created again, and those of files.
+var keptFields = []string{store.AggregatesField, store.RequestsField, mapping.OwnersField, mapping.OverflowField,
+	access.BinariesField}
 
 // undoDeletion returns the form that undoes the deletion of an object; nil for none. The event of the deletion has the
 // object without its private fields: an object with such fields can't be made again from it. A user is more than an
@@ -23,7 +29,7 @@ var deletionWaits = []time.Duration{50 * time.Millisecond, 150 * time.Millisecon
 func (v *objectsView) undoDeletion(info StoreInfo, st *store.Store, full store.Stored) *undo {
 	private := false
 	_ = object.Each(full.Body, func(name string, _ []byte) bool {
-		private = st.Rules().Hidden(name) && !strings.HasPrefix(name, "_") // belfry adds its own fields again
+		private = st.Rules().Hidden(name) && !slices.Contains(keptFields, name)
 		return !private
 	})
 	if v.history == nil || info.Users || private {

@@ -66,16 +66,22 @@ func TestADeletionIsUndone(t *testing.T) {
 
 func TestADeletionIsNotUndoneWithLessThanThereWas(t *testing.T) {
 	t.Parallel()
-	l := startDeleted(t)
-	book := l.save("Books", "emma", `{"title":"Emma","margin":"a note that never leaves the server"}`)
-	r := l.post(l.Admin, emma+"/delete", form("revision", strconv.FormatUint(book.Revision, 10)))
-	leads(t, r, "/console/objects/Books")
-	page := l.get("", "/console/objects/Books", "Cookie",
-		"belfry="+l.Admin+"; belfry-console-notice="+noticeOf(t, r))
-	if shows(t, page, "Emma has been deleted."); strings.Contains(page.Text, ">Undo<") {
-		t.Error("an object with a private field is offered to be created again without it")
+	for name, text := range map[string]string{
+		"a private field":            `{"title":"Emma","margin":"a note that never leaves the server"}`,
+		"a field of an interceptor":  `{"title":"Emma","_note":"x"}`,
+		"one beside a field of ours": `{"title":"Emma","_note":"x","_aggregates":{"Reviews":"x"}}`,
+	} {
+		l := startDeleted(t)
+		book := l.save("Books", "emma", text)
+		r := l.post(l.Admin, emma+"/delete", form("revision", strconv.FormatUint(book.Revision, 10)))
+		leads(t, r, "/console/objects/Books")
+		page := l.get("", "/console/objects/Books", "Cookie",
+			"belfry="+l.Admin+"; belfry-console-notice="+noticeOf(t, r))
+		if shows(t, page, "Emma has been deleted."); strings.Contains(page.Text, ">Undo<") {
+			t.Errorf("an object with %s is offered to be created again without it", name)
+		}
+		shows(t, is(t, l.post(l.Admin, undelete, ""), http.StatusConflict), "the log does not have the deletion")
 	}
-	shows(t, is(t, l.post(l.Admin, undelete, ""), http.StatusConflict), "the log does not have the deletion")
 }
 
 // noticeOf returns the cookie of a notice.
