@@ -97,12 +97,12 @@ func (s Size) memory(picture image.Rectangle, o orientation) (int64, error) {
 	if o != 1 {
 		pictures *= 2
 	}
-	bytes := pictures + int64(from.Dx())*int64(min(strip, from.Dy()))*pixel
-	if bytes > maxOwn {
+	taken := pictures + int64(from.Dx())*int64(min(strip, from.Dy()))*pixel
+	if taken > maxOwn {
 		return 0, errs.New(errs.Unsupported, "there is no thumbnail: to make one of %d x %d pixels takes more than "+
 			"%d MiB", width, height, maxOwn>>20)
 	}
-	return bytes, nil
+	return taken, nil
 }
 
 func encode(m *image.RGBA) (Picture, error) {
