@@ -55,6 +55,11 @@ func (c *client) secondFactor() {
 	c.ask(303, "POST", "/auth/sessions/none", "remove=true", form)
 	c.ask(303, "POST", "/auth/idents/none_email/address", "address=new@example.com", form)
 	c.ask(303, "POST", "/auth/deletion", "undo=true", form)
+	c.ask(303, "POST", "/auth/me/name", "name=Ada", form)
+	c.ask(303, "POST", "/auth/me/picture", "hash=none", form)
+	c.ask(303, "POST", "/auth/me/picture",
+		"--b\r\nContent-Disposition: form-data; name=file; filename=a.png\r\n\r\n\x89PNG\r\n\x1a\n\r\n--b--\r\n",
+		"Content-Type: multipart/form-data; boundary=b")
 	c.ask(303, "POST", "/auth/email", "newPassword=short", form)
 	c.ask(200, "PUT", "/auth/factors/email", `{"code":"`+c.inMail("Your code to log in", `log in is (\d{6})`)+`"}`)
 	c.keep()
