@@ -76,7 +76,7 @@ func TestFilesOfObjects(t *testing.T) {
 	is(t, l.upload("", covers, "a.html", "text/html", script), http.StatusSeeOther)
 	is(t, l.upload(l.User, covers, "a.html", "text/html", script), http.StatusForbidden)
 	is(t, l.upload(l.Admin, covers, "", "text/html", script), http.StatusBadRequest)
-	is(t, l.upload(l.Admin, covers, "large", "text/plain", strings.Repeat("x", 2<<20)),
+	is(t, l.upload(l.Admin, covers, "large", "text/plain", strings.Repeat("x", 1<<20+1)),
 		http.StatusRequestEntityTooLarge)
 	for _, property := range []string{"margin", "other", "_binaries"} {
 		// What is private is refused as what is not there.
