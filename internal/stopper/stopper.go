@@ -5,6 +5,7 @@ package stopper
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"text/template"
 	"text/template/parse"
@@ -30,10 +31,15 @@ func (s *Stopper) ask() (bool, error) {
 // Functions are the functions that templates need before they are parsed.
 func (s *Stopper) Functions() map[string]any { return map[string]any{asking: s.ask} }
 
+// question returns the node of a template that calls the stopper.
+var question = sync.OnceValue(func() parse.Node {
+	var other Stopper // the templates that get the node have one of their own
+	return template.Must(template.New("").Funcs(other.Functions()).Parse("{{if " + asking + "}}{{end}}")).Root.Nodes[0]
+})
+
 // Watch makes parsed templates call the stopper.
 func (s *Stopper) Watch(trees ...*parse.Tree) {
-	question := template.Must(template.New("").Funcs(s.Functions()).Parse("{{if " + asking + "}}{{end}}")).
-		Root.Nodes[0]
+	question := question()
 	for _, tree := range trees {
 		if tree != nil {
 			watchRanges(tree.Root, question)

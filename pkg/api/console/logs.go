@@ -149,19 +149,11 @@ func (p *logsPage) choose(name string) (least slog.Level) {
 
 // url returns the path of the page with a level and numbers by their names.
 func (p *logsPage) url(level string, numbers ...any) string {
-	query := url.Values{}
-	for name, value := range map[string]string{"level": level, "request": p.Request, "q": p.Words} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
+	query := parameters("level", level, "request", p.Request, "q", p.Words)
 	for i := 0; i+1 < len(numbers); i += 2 {
 		query.Set(fmt.Sprint(numbers[i]), fmt.Sprint(numbers[i+1]))
 	}
-	if len(query) == 0 {
-		return pathOf("logs")
-	}
-	return pathOf("logs") + "?" + query.Encode()
+	return withQuery(pathOf("logs"), query)
 }
 
 // numberOf returns a parameter that counts lines; 0 without it.

@@ -124,9 +124,14 @@ func (v *objectsView) writable(r *request) (StoreInfo, *store.Store, error) {
 }
 
 func (v *objectsView) shown(name string) (StoreInfo, *store.Store) {
-	for _, info := range v.all {
+	return storeNamed(v.all, v.set, name)
+}
+
+// storeNamed returns a store of some; nil if it is none of them.
+func storeNamed(some []StoreInfo, set *store.Set, name string) (StoreInfo, *store.Store) {
+	for _, info := range some {
 		if info.Name == name {
-			return info, v.set.Store(name)
+			return info, set.Store(name)
 		}
 	}
 	return StoreInfo{}, nil

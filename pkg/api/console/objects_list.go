@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -237,20 +236,11 @@ func indented(p *store.Plan) (string, error) {
 // pageURL returns the URL of a page with the same words, filter and order, and with further parameters, names and
 // values in turn.
 func (f listForm) pageURL(more ...string) string {
-	query := url.Values{}
-	for pair := range slices.Chunk(append([]string{"q", f.Words, "filter", f.Filter, "sort", f.Sort}, more...), 2) {
-		if pair[1] != "" {
-			query.Set(pair[0], pair[1])
-		}
-	}
+	query := parameters(append([]string{"q", f.Words, "filter", f.Filter, "sort", f.Sort}, more...)...)
 	if len(f.Chosen) > 0 {
 		query["cols"] = f.Chosen
 	}
-	target := pathOf("objects", f.Store.Name)
-	if len(query) > 0 {
-		target += "?" + query.Encode()
-	}
-	return target
+	return withQuery(pathOf("objects", f.Store.Name), query)
 }
 
 // listRequest returns the request to the API that lists the same, as a command of a shell.

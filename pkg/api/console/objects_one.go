@@ -70,11 +70,7 @@ func (v *objectsView) one(r *request) (info StoreInfo, st *store.Store, shown, f
 	if err != nil {
 		return info, st, shown, full, err
 	}
-	uuid, err := r.UUID()
-	if err != nil {
-		return info, st, shown, full, err
-	}
-	ctx, err := r.Call()
+	ctx, uuid, err := r.CallAbout()
 	if err != nil {
 		return info, st, shown, full, err
 	}

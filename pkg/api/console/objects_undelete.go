@@ -44,11 +44,7 @@ func (v *objectsView) undelete(r *request) error {
 	if err != nil {
 		return err
 	}
-	uuid, err := r.UUID()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	ctx, uuid, err := r.CallAbout()
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,14 @@ func (r *request) Call() (context.Context, error) {
 	return store.WithCall(ctx, call), nil
 }
 
+// CallAbout returns the uuid that the path names, and the context for the admin's calls of stores.
+func (r *request) CallAbout() (ctx context.Context, uuid string, err error) {
+	if uuid, err = r.UUID(); err == nil {
+		ctx, err = r.Call()
+	}
+	return ctx, uuid, err
+}
+
 // Partial reports whether htmx asks for a part of a page.
 func (r *request) Partial() bool { return r.Request.Header.Get("Hx-Request") == "true" }
 

@@ -117,11 +117,7 @@ func (v *usersView) show(r *request) error {
 
 // user returns the user whom a path names.
 func (v *usersView) user(r *request) (context.Context, store.Stored, error) {
-	ctx, err := r.Call()
-	if err != nil {
-		return nil, store.Stored{}, err
-	}
-	uuid, err := r.UUID()
+	ctx, uuid, err := r.CallAbout()
 	if err != nil {
 		return nil, store.Stored{}, err
 	}

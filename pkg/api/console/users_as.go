@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -52,11 +51,7 @@ type asReply struct {
 }
 
 func (v asView) begin(r *request) error {
-	uuid, err := r.UUID()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	ctx, uuid, err := r.CallAbout()
 	if err != nil {
 		return err
 	}
@@ -69,11 +64,7 @@ func (v asView) begin(r *request) error {
 }
 
 func (v asView) end(r *request) error {
-	uuid, err := r.UUID()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	ctx, uuid, err := r.CallAbout()
 	if err == nil {
 		err = v.users.Accounts.EndImpersonation(ctx, r.Session)
 	}
@@ -91,11 +82,7 @@ func asPath(uuid string, segments ...string) string {
 // as calls a handler of a page with what the user may read. Without an impersonation it leads to the page of the user,
 // where one begins.
 func (v asView) as(r *request, show func(ctx context.Context, user asUser) error) error {
-	uuid, err := r.UUID()
-	if err != nil {
-		return err
-	}
-	ctx, err := r.Call()
+	ctx, uuid, err := r.CallAbout()
 	if err != nil {
 		return err
 	}
@@ -106,8 +93,8 @@ func (v asView) as(r *request, show func(ctx context.Context, user asUser) error
 	if err != nil {
 		return err
 	}
-	info, _ := v.store(v.users.Store)
-	return show(i.Context(ctx, r.Session), asUser{uuid, nameOf(info, i.User.Body), i.Until.UTC().Format(time.RFC3339)})
+	name := nameOf(v.users.names.stores[v.users.Store], i.User.Body)
+	return show(i.Context(ctx, r.Session), asUser{uuid, name, i.Until.UTC().Format(time.RFC3339)})
 }
 
 // stores shows the stores that the API has.
@@ -126,23 +113,13 @@ func (v asView) stores(r *request) error {
 	})
 }
 
-// store returns a store that the API has.
-func (v asView) store(name string) (StoreInfo, *store.Store) {
-	for _, info := range v.objects.Stores {
-		if info.Name == name {
-			return info, v.objects.Set.Store(name)
-		}
-	}
-	return StoreInfo{}, nil
-}
-
-// exposed is store for the one that a path names.
+// exposed returns the store that a path names, if the API has it.
 func (v asView) exposed(r *request) (StoreInfo, *store.Store, error) {
 	name, err := r.PathParam("store")
 	if err != nil {
 		return StoreInfo{}, nil, err
 	}
-	info, st := v.store(name)
+	info, st := storeNamed(v.objects.Stores, v.objects.Set, name)
 	if st == nil || info.URL == "" {
 		return StoreInfo{}, nil, notFound("the API has no store %s",
 			httpkit.Truncate(strings.ToValidUTF8(name, ""), 100))
@@ -212,13 +189,8 @@ func (l *asList) show(page store.List, st *store.Store) {
 }
 
 func (l *asList) url(cursor string) string {
-	query := url.Values{}
-	for name, value := range map[string]string{"q": l.Words, "filter": l.Filter, "sort": l.Sort, "cursor": cursor} {
-		if value != "" {
-			query.Set(name, value)
-		}
-	}
-	return asPath(l.As.UUID, l.Store.Name) + "?" + query.Encode()
+	return withQuery(asPath(l.As.UUID, l.Store.Name),
+		parameters("q", l.Words, "filter", l.Filter, "sort", l.Sort, "cursor", cursor))
 }
 
 func (v asView) object(r *request) error {
@@ -271,8 +243,7 @@ func replyOf(r *request, err error) (asReply, error) {
 		return asReply{}, err
 	}
 	r.RecordError(err)
-	name, reply := problem.Of(kind), asReply{}
-	reply.Status, reply.Title = name.Status, name.Title
-	reply.Detail, reply.Fields = messageOf(err)
-	return reply, nil
+	name := problem.Of(kind)
+	detail, fields := messageOf(err)
+	return asReply{name.Status, name.Title, detail, fields}, nil
 }
