@@ -15,14 +15,13 @@ import (
 	"belfry/test/kit/natsserver"
 )
 
-// claims has a stranger claim to be a member, which owns some targets.
+// claims has a stranger claim once to be a member, which owns some targets. A second heartbeat could arrive after the
+// member was given up, and make it one again.
 func claims(t *testing.T, url, id string, p *process) {
 	t.Helper()
-	c := stranger(t, url)
-	kit.WaitFor(t, "it is a member", func() bool {
-		publish(t, c, prefix+everyone, fmt.Sprintf(`{"id":%q,"definition":"d"}`, id)) // it may not listen yet
-		return p.Stats().Members == 2
-	})
+	ready(t, p)
+	publish(t, stranger(t, url), prefix+everyone, fmt.Sprintf(`{"id":%q,"definition":"d"}`, id))
+	kit.WaitFor(t, "it is a member", func() bool { return p.Stats().Members == 2 })
 }
 
 // slow has a process expire members late, so that a test decides when.

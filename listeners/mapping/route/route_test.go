@@ -176,7 +176,11 @@ func TestAMemberWhoseMappingsChangeIsForgotten(t *testing.T) {
 func TestAMemberWithoutHeartbeatsIsForgotten(t *testing.T) {
 	url := serve(t)
 	p := start(t, url, func(o *Options) { o.Expiry = 2 * time.Second }) // longer than between two looks
-	claims(t, url, "other", p)
+	c := stranger(t, url)
+	kit.WaitFor(t, "it is a member", func() bool {
+		publish(t, c, prefix+everyone, `{"id":"other","definition":"d"}`) // once more where it has expired unseen
+		return p.Stats().Members == 2
+	})
 	kit.WaitFor(t, "it is none any more", func() bool { return p.Stats().Members == 1 })
 }
 
