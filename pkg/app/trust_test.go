@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"belfry/config"
 	"belfry/pkg/account/oauth"
@@ -34,6 +33,7 @@ import (
 type witness struct {
 	address           string // localhost:port
 	trusted, distrust atomic.Int32
+	connected         context.Context // ends once one of them is counted
 }
 
 // newWitness serves with a certificate. says is sent before TLS begins.
@@ -49,8 +49,10 @@ func newWitness(t *testing.T, cert, key, says string) *witness {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	w := &witness{address: "localhost:" + port}
+	connected, end := context.WithCancel(t.Context())
+	w := &witness{address: "localhost:" + port, connected: connected}
 	serve := func(conn net.Conn) {
+		defer end()
 		defer conn.Close()
 		_, _ = io.WriteString(conn, says)
 		if err := tls.Server(conn,
@@ -92,85 +94,79 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	defer end()
 	for name, c := range map[string]struct {
-		says    string
-		text    string                             // of the configuration; ADDRESS is the witness
-		connect func(p *plan.Plan, address string) // errors are expected: the witness replies nothing
+		says string
+		text string // of the configuration; ADDRESS is the witness
+		// ctx ends once a client has connected. Errors are expected: the witness replies nothing.
+		connect func(ctx context.Context, p *plan.Plan, address string)
 	}{
 		"a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}",
-			func(p *plan.Plan, _ string) {
-				_, _ = command.Mail.Do(t.Context(), p.Config, command.MailTest{To: "ada@example.com"})
+			func(ctx context.Context, p *plan.Plan, _ string) {
+				_, _ = command.Mail.Do(ctx, p.Config, command.MailTest{To: "ada@example.com"})
 			}},
 		"OpenID Connect": {"", "authentication: {providers: {oidc: {issuer: 'https://ADDRESS', clientID: x}}}",
-			func(p *plan.Plan, _ string) {
-				_, _ = p.Auth.Providers["oidc"].Begin(t.Context(), begin)
+			func(ctx context.Context, p *plan.Plan, _ string) {
+				_, _ = p.Auth.Providers["oidc"].Begin(ctx, begin)
 			}},
 		"OAuth 2": {"",
 			"authentication: {providers: {github: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}",
-			func(p *plan.Plan, _ string) {
-				_, _ = p.Auth.Providers["github"].Finish(t.Context(), callback)
+			func(ctx context.Context, p *plan.Plan, _ string) {
+				_, _ = p.Auth.Providers["github"].Finish(ctx, callback)
 			}},
 		"OAuth 1": {"", "authentication: {providers: {twitter: {consumerKey: x, consumerSecret: y, requestTokenURL: " +
-			"'https://ADDRESS/'}}}", func(p *plan.Plan, _ string) {
-			_, _ = p.Auth.Providers["twitter"].Begin(t.Context(), begin)
+			"'https://ADDRESS/'}}}", func(ctx context.Context, p *plan.Plan, _ string) {
+			_, _ = p.Auth.Providers["twitter"].Begin(ctx, begin)
 		}},
 		"a site with OpenID Connect": {"",
 			"authentication: {providers: {microsoft: {clientID: x, clientSecret: y, tokenURL: 'https://ADDRESS/'}}}",
-			func(p *plan.Plan, _ string) {
-				_, _ = p.Auth.Providers["microsoft"].Finish(t.Context(), callback)
+			func(ctx context.Context, p *plan.Plan, _ string) {
+				_, _ = p.Auth.Providers["microsoft"].Finish(ctx, callback)
 			}},
 		"breached passwords": {"", "authentication: {passwords: {breached: {url: 'https://ADDRESS/range'}}}",
-			func(p *plan.Plan, _ string) {
+			func(_ context.Context, p *plan.Plan, _ string) {
 				options := p.Auth.Passwords
 				options.Slot = func(context.Context) (func(), error) { return func() {}, nil }
 				_, _ = weak.New(options).Check(t.Context(), "correct horse battery staple", nil)
 			}},
 		"MongoDB": {"",
-			"backends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=2000'}}",
-			func(p *plan.Plan, _ string) {
+			"backends: {default: {type: mongodb, url: 'mongodb://ADDRESS/?tls=true'}}",
+			func(ctx context.Context, p *plan.Plan, _ string) {
 				b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				_ = b.Ping(t.Context())
+				_ = b.Ping(ctx)
 				_ = b.Close()
 			}},
 		"DynamoDB": {"", "backends: {default: {type: dynamodb, endpoint: 'https://ADDRESS'}}",
-			func(p *plan.Plan, _ string) {
+			func(ctx context.Context, p *plan.Plan, _ string) {
 				b, err := open.BackendOnce(t.Context(), "", p.Config.Backends["default"])
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
 				_ = b.Ping(ctx)
 				_ = b.Close()
 			}},
 		"S3": {"", "binaries: {b: {type: S3Storage, bucket: x, endpoint: 'https://ADDRESS'}}",
-			func(p *plan.Plan, _ string) {
+			func(ctx context.Context, p *plan.Plan, _ string) {
 				s, err := open.Storage(t.Context(), p.Config.Binaries["b"])
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
 				_ = s.Ping(ctx)
 				_ = s.Close()
 			}},
-		"backups": {"", "backup: {s3: {bucket: x, endpoint: 'https://ADDRESS'}}", func(p *plan.Plan, _ string) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_, _ = command.ListBackups(ctx, p.Config, nil)
-		}},
-		"backups at another place": {"", "", func(p *plan.Plan, address string) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
+		"backups": {"", "backup: {s3: {bucket: x, endpoint: 'https://ADDRESS'}}",
+			func(ctx context.Context, p *plan.Plan, _ string) {
+				_, _ = command.ListBackups(ctx, p.Config, nil)
+			}},
+		"backups at another place": {"", "", func(ctx context.Context, p *plan.Plan, address string) {
 			_, _ = command.ListBackups(ctx, p.Config,
 				&config.BackupPlace{S3: &config.S3Storage{Bucket: "x", Endpoint: "https://" + address}})
 		}},
-		"a bus": {natsGreeting, "bus: {url: 'tls://ADDRESS'}", func(p *plan.Plan, _ string) {
+		"a bus": {natsGreeting, "bus: {url: 'tls://ADDRESS'}", func(_ context.Context, p *plan.Plan, _ string) {
 			o, err := p.BusOptions()
 			if err != nil {
 				t.Error(err)
@@ -178,49 +174,48 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 			}
 			_, _ = bus.Dial(o)
 		}},
-		"a bus without tls in its URL": {natsGreeting, "bus: {url: 'nats://ADDRESS'}", func(p *plan.Plan, _ string) {
-			o, err := p.BusOptions()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, _ = bus.Dial(o)
-		}},
+		"a bus without tls in its URL": {natsGreeting, "bus: {url: 'nats://ADDRESS'}",
+			func(_ context.Context, p *plan.Plan, _ string) {
+				o, err := p.BusOptions()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = bus.Dial(o)
+			}},
 		"the doctor, of a mailer": {"", "mailers: {default: {type: smtp, host: localhost, port: PORT, tls: tls}}",
-			func(p *plan.Plan, _ string) {
-				_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
+			func(ctx context.Context, p *plan.Plan, _ string) {
+				_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(ctx, kit.Limit)
 			}},
 		"the doctor, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: " +
-			"'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
-			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
+			"'mongodb://ADDRESS/?tls=true'}}", func(ctx context.Context, p *plan.Plan, _ string) {
+			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(ctx, kit.Limit)
 		}},
-		"the doctor, of baseURL": {"", "baseURL: https://ADDRESS", func(p *plan.Plan, _ string) {
-			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(t.Context(), kit.Limit)
+		"the doctor, of baseURL": {"", "baseURL: https://ADDRESS", func(ctx context.Context, p *plan.Plan, _ string) {
+			_ = examine.NewExamination(p, examine.DoctorOptions{}).Run(ctx, kit.Limit)
 		}},
-		"the doctor, of another bus": {natsGreeting, "", func(p *plan.Plan, address string) {
+		"the doctor, of another bus": {natsGreeting, "", func(ctx context.Context, p *plan.Plan, address string) {
 			trust, err := plan.BusTrust(p.Config)
 			if err != nil {
 				t.Error(err)
 			}
 			o := bus.Options{URL: "nats://" + address, TLS: trust}
-			_ = examine.NewExamination(p, examine.DoctorOptions{Bus: &o}).Run(t.Context(), kit.Limit)
+			_ = examine.NewExamination(p, examine.DoctorOptions{Bus: &o}).Run(ctx, kit.Limit)
 		}},
 		"verify, of MongoDB": {"", "stores: {Books: {policy: owner}}\nbackends: {default: {type: mongodb, url: " +
-			"'mongodb://ADDRESS/?tls=true&serverSelectionTimeoutMS=500'}}", func(p *plan.Plan, _ string) {
-			_, _ = command.Verify.Do(t.Context(), p.Config, command.VerifyRequest{})
+			"'mongodb://ADDRESS/?tls=true'}}", func(ctx context.Context, p *plan.Plan, _ string) {
+			_, _ = command.Verify.Do(ctx, p.Config, command.VerifyRequest{})
 		}},
-		"import": {"", "", func(p *plan.Plan, address string) {
+		"import": {"", "", func(ctx context.Context, p *plan.Plan, address string) {
 			roots, err := plan.WebTrust(p.Config)
 			if err != nil {
 				t.Error(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
 			_ = importer.New(importer.Options{URL: "https://" + address + "/books", RootCAs: roots}).Run(ctx,
 				strings.NewReader("{}"))
 		}},
 		"ACME": {"", "baseURL: https://app.example.com\nhttp: {acme: {directory: 'https://ADDRESS/dir'}}",
-			func(p *plan.Plan, _ string) {
+			func(_ context.Context, p *plan.Plan, _ string) {
 				h := p.Config.HTTP.ACME
 				acme, err := certificate.NewACME(certificate.ACMEOptions{
 					Domains: h.Domains, Directory: h.Directory, CA: h.CA, ExtraCA: h.ExtraCA, Storage: h.Storage,
@@ -232,7 +227,7 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 				}
 				context.AfterFunc(ended, acme.Close)
 			}},
-		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(p *plan.Plan, _ string) {
+		"traces": {"", "tracing: {endpoint: 'https://ADDRESS'}", func(_ context.Context, p *plan.Plan, _ string) {
 			tracer, err := (&front.Traces{Log: slog.New(slog.DiscardHandler)}).Open(t.Context(), p.Config)
 			if err != nil {
 				t.Error(err)
@@ -256,7 +251,7 @@ func TestEverythingTrustsTheAuthoritiesOfCA(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.connect(p, w.address)
+				c.connect(w.connected, p, w.address)
 				kit.WaitFor(t, "a client has connected", func() bool { return w.trusted.Load()+w.distrust.Load() > 0 })
 				if trusted := w.trusted.Load() > 0; trusted != with {
 					t.Errorf("the certificate is trusted: %v", trusted)
