@@ -512,8 +512,14 @@ func TestTheDoctorEndsInTime(t *testing.T) {
 	p := newPlace(t, lone+fmt.Sprintf("mailers: {m: {type: smtp, host: 127.0.0.1, port: %d}}", port))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := examine.Doctor(ctx, p.config, examine.DoctorOptions{Within: 50 * time.Millisecond})
-	if f := finding(r, "mailer.unavailable"); f == nil || !strings.Contains(f.Says, "greeting did not end in time") {
-		t.Errorf("found %s", shownReport(r))
+	for within := 50 * time.Millisecond; ; within *= 4 { // a slow machine needs longer to connect
+		r := examine.Doctor(ctx, p.config, examine.DoctorOptions{Within: within})
+		f := finding(r, "mailer.unavailable")
+		if f != nil && strings.Contains(f.Says, "greeting did not end in time") {
+			return
+		}
+		if within > time.Minute {
+			t.Fatalf("found %s", shownReport(r))
+		}
 	}
 }
