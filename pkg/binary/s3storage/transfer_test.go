@@ -138,9 +138,9 @@ func stuck(t *testing.T, p *proxy, refused string) (canceled *atomic.Int64) {
 			if held.Add(1) == s3storage.PartsAtOnce-1 {
 				close(others)
 			}
-			select {
-			case <-r.Context().Done():
-			case <-time.After(5 * time.Second):
+			inFlight, end := kit.Patience(r.Context(), time.Minute)
+			defer end()
+			if <-inFlight.Done(); r.Context().Err() == nil {
 				t.Error("a part stays in flight")
 				refuse(w, r, http.StatusForbidden, "AccessDenied")
 			}
