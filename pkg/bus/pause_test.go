@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"belfry/pkg/bus"
+	"belfry/test/kit"
 	"belfry/test/kit/natsserver"
 )
 
@@ -33,7 +34,7 @@ func TestAResumedConsumerDeliversToARequestThatWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := fmt.Appendf(nil, `{"batch":1,"expires":%d}`, 20*time.Second)
+	request := fmt.Appendf(nil, `{"batch":1,"expires":%d}`, 3*time.Minute)
 	err = js.Conn().PublishRequest(jetstream.DefaultAPIPrefix+"CONSUMER.MSG.NEXT.S.c", reply, request)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestAResumedConsumerDeliversToARequestThatWaits(t *testing.T) {
 	if err := bus.Resume(t.Context(), js, "S", "c"); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := messages.NextMsg(30 * time.Second); err != nil || m.Subject != "s" && m.Reply == "" {
+	if m, err := messages.NextMsg(kit.Limit); err != nil || m.Subject != "s" && m.Reply == "" {
 		t.Errorf("the request has expired without an event: %+v, %v", m, err)
 	}
 	eventually(t, func() bool {
