@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"belfry/pkg/account"
 )
@@ -34,7 +35,10 @@ func TestSessionsOfAUserAreLimited(t *testing.T) {
 // Hashes are the most expensive part of a request, so requests with a session
 // are limited too.
 func TestPasswordChangesAreLimitedByAddress(t *testing.T) {
-	p := newAttackFixture(t, func(o *account.Options) { o.Limits.Address = 5 })
+	now := time.Now() // for as long as the requests take
+	p := newAttackFixture(t, func(o *account.Options) {
+		o.Limits.Address, o.Now = 5, func() time.Time { return now }
+	})
 	ada := p.newBrowser()
 	ada.wantStatus(ada.register("ada@example.com", "password 0"), http.StatusNoContent)
 	for i := range 4 {

@@ -87,13 +87,18 @@ func TestWhatRefusesAFormOfAPageIsAPage(t *testing.T) {
 	}
 
 	// So is what links of pages lead to; what else a browser asks for is what a program gets.
-	for served.Do("GET", "/login", "").StatusCode == http.StatusOK {
+	limited := func(accept string) apitest.Reply {
+		r := served.Do("GET", "/login", "", "Accept", accept)
+		for n := 0; r.StatusCode == http.StatusOK && n < 10_000; n++ { // a token a second comes meanwhile
+			r = served.Do("GET", "/login", "", "Accept", accept)
+		}
+		return r
 	}
-	if r := served.Do("GET", "/login", "", "Accept", acceptPage).HasHeader("Content-Type",
+	if r := limited(acceptPage).HasHeader("Content-Type",
 		"text/html; charset=utf-8"); r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %v", r.StatusCode, r.Header)
 	}
-	served.Do("GET", "/login", "", "Accept", "*/*").Want(429).HasHeader("Content-Type", "application/problem+json")
+	limited("*/*").Want(429).HasHeader("Content-Type", "application/problem+json")
 	served.Do("GET", "/books/none", "", "Accept", acceptPage).HasHeader("Content-Type", "application/problem+json")
 }
 
