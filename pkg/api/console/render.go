@@ -257,7 +257,7 @@ func (r *request) fail(err error) error {
 	case kind == errs.Internal:
 		f.Detail = "The server failed. Its log has the details under the id of the request."
 	case errors.As(err, &e):
-		f.Detail, f.Fields = sentence(e.Message), e.Fields
+		f.Detail, f.Fields = e.Message, e.Fields
 	}
 	if name.Status == http.StatusTooManyRequests || name.Status == http.StatusServiceUnavailable {
 		r.SetHeader("Retry-After", problem.RetryAfter(err))

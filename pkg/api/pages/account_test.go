@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"encoding/base64"
 	"regexp"
 	"strings"
 	"testing"
@@ -200,6 +201,38 @@ func TestTheConsoleIsLinkedForAdmins(t *testing.T) {
 	contains(t, f.Do("GET", "/", "").Want(200), `!href="/console"`)
 }
 
+// A change of an address that failed shows its form again with the address, once, and beside no other address. The
+// cookie with it is for forms alone.
+func TestAFailedChangeOfAnAddressKeepsWhatWasEntered(t *testing.T) {
+	f := start(t)
+	u := &user{f, f.Register("ada@example.com", "a fine password")}
+	const form = "address=grace%40example.com&password=wrong"
+	r := u.send("/auth/idents/ada@example.com_email/address", form).Want(303).HasHeader("Location",
+		"/account?form=address&reason=refused")
+	cookies := r.Cookies()
+	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].MaxAge != 300 {
+		t.Fatal(cookies)
+	}
+	page := func(value string) apitest.Reply {
+		t.Helper()
+		return f.Do("GET", "/account?form=address&reason=refused", "", "Cookie",
+			"belfry="+u.token+"; "+cookies[0].Name+"="+value).Want(200)
+	}
+	kept := page(cookies[0].Value)
+	contains(t, kept, "That was not right", `value="grace@example.com"`, "<details open>")
+	if gone := kept.Cookies(); len(gone) != 1 || gone[0].MaxAge >= 0 {
+		t.Error(gone)
+	}
+	other := base64.RawURLEncoding.EncodeToString([]byte("eve@example.com_email grace@example.com"))
+	contains(t, page(other), "!grace@example.com", "!<details open>")
+
+	program := f.Do("PUT", "/auth/idents/ada@example.com_email/address",
+		`{"address":"grace@example.com","password":"wrong"}`, "Cookie", "belfry="+u.token)
+	if len(program.Cookies()) > 0 || program.StatusCode < 400 {
+		t.Error(program.StatusCode, program.Cookies())
+	}
+}
+
 // Sessions name the browser and the system, or else the program; no user agent of a browser is shown as it is.
 func TestSessionsNameTheDevice(t *testing.T) {
 	f := start(t)
@@ -210,8 +243,8 @@ func TestSessionsNameTheDevice(t *testing.T) {
 		token = apitest.Token(f.Do("POST", "/auth/email", `{"login":"ada@example.com","password":"a fine password"}`,
 			"User-Agent", agent).Want(204))
 	}
-	for language, words := range map[string][]string{"en": {"Firefox on Linux", "Unknown device", "Logged in by Password"},
-		"de": {"Firefox unter Linux", "Unbekanntes Gerät", "Angemeldet mit Passwort"}} {
+	for language, words := range map[string][]string{"en": {"Firefox on Linux", "Unknown device", "Login: Password. "},
+		"de": {"Firefox unter Linux", "Unbekanntes Gerät", "Anmeldung: Passwort. "}} {
 		r := f.Do("GET", "/account", "", "Cookie", "belfry="+token, "Accept-Language", language).Want(200)
 		contains(t, r, append(words, "A program/1.0 &lt;b&gt;", "!Mozilla", "!<b>",
 			`<input type="text" autocomplete="username" value="ada@example.com" readonly hidden>`)...)
