@@ -145,6 +145,9 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 	case "address":
 		h.addressAgain(x, &a)
 	}
+	if query.Get("reason") == "step-up" && a.Step != "" {
+		a.Form = "step" // what has to be done first is there, at the top
+	}
 	return a, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -230,6 +231,24 @@ func TestAFailedChangeOfAnAddressKeepsWhatWasEntered(t *testing.T) {
 		`{"address":"grace@example.com","password":"wrong"}`, "Cookie", "belfry="+u.token)
 	if len(program.Cookies()) > 0 || program.StatusCode < 400 {
 		t.Error(program.StatusCode, program.Cookies())
+	}
+}
+
+// A form that an old session sends leads to the proof that it needs first, and not to the form itself below.
+func TestAnOldSessionIsAskedForAProofWhereItIsGiven(t *testing.T) {
+	var ahead atomic.Int64
+	f := start(t, func(o *account.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		o.Deletion = &config.Deletion{Grace: 14 * 24 * time.Hour}
+	})
+	u := &user{f, f.Register("ada@example.com", "a fine password")}
+	ahead.Store(int64(11 * time.Minute))
+	const failed = "/account?form=deletion&reason=step-up"
+	u.leads("/auth/deletion", "password=a+fine+password", failed)
+	page := u.page(failed).Want(200)
+	contains(t, page, "First prove again who you are", `id="proof-password"`)
+	if strings.Index(page.Text, "First prove again") > strings.Index(page.Text, `id="proof-password"`) {
+		t.Errorf("the reason is not above the proof:\n%s", page.Text)
 	}
 }
 
