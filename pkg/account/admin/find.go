@@ -20,13 +20,15 @@ const (
 	maxQuery     = 256 // bytes
 	maxWords     = 8
 	maxCounted   = 16   // parts of which is read how many records have them
-	countedTo    = 2000 // records of a part
-	fewEnough    = 100  // records of a part, so that no other one is counted
 	maxCandidate = 5000 // records that a page reads to find users
 	maxJudged    = 400  // users that a page reads to find those who have all words
 	maxAtOnce    = 200  // records that are read at once
 	atOnce       = 8    // users that are read at the same time
 )
+
+// countedTo are the limits of the records of a part that are counted: of all parts up to the first, and up to the next
+// one only where each part has more.
+var countedTo = []int{100, 1000, 6000}
 
 // place is where a page of a search begins: after a record that has a part, in the store of idents or of users.
 type place struct {
@@ -110,21 +112,25 @@ func (s *Admin) begin(ctx context.Context, words []string, after string) (at pla
 		}
 		return at, nil
 	}
-	fewest := countedTo
-	for _, one := range choices(words) {
-		n, err := s.having(ctx, one.Part, fewest)
-		if err != nil {
-			return at, err
+	all := choices(words)
+	if len(all) == 0 {
+		return at, errs.Wrap(ErrTooShort, errs.Invalid, "q: write at least two characters of a name or an address")
+	}
+	at = all[0]
+	for _, limit := range countedTo {
+		fewest := limit
+		for _, one := range all {
+			n, err := s.having(ctx, one.Part, fewest)
+			if err != nil {
+				return at, err
+			}
+			if n < fewest {
+				fewest, at = n, one
+			}
 		}
-		if at.Part == "" || n < fewest {
-			fewest, at = n, one
-		}
-		if fewest <= fewEnough {
+		if fewest < limit {
 			break
 		}
-	}
-	if at.Part == "" {
-		return at, errs.Wrap(ErrTooShort, errs.Invalid, "q: write at least two characters of a name or an address")
 	}
 	return at, nil
 }
