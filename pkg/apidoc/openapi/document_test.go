@@ -101,6 +101,10 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 		{"an id that is taken", `stores: {Me: {expose: {}}}`, "paths /auth/me get operationId", "getMe2"},
 		{"the description of an array", `stores: {A: {expose: {}}, B: {map: {A: {key: a, target: list, fields: [x]}}}}`,
 			"components schemas A properties list items $ref", "#/components/schemas/AListEntry"},
+		{"arrays that a mapping deletes with", `stores: {A: {expose: {}},
+			B: {map: {A: {key: a, target: list, fields: [x], cascade: true}}}}`, "tags 0 description",
+			"Objects of the store `A`, of at most 262144 bytes as a client writes them. `list` has copies of the objects " +
+				"of `B` that name the object. They are deleted with it."},
 		{"fields of one's own", `stores: {A: {expose: {}}}`, "components schemas AInput additionalProperties", true},
 		{"what is for programs", `stores: {A: {expose: {}, readOnly: [role]}}`,
 			"components schemas A properties role readOnly", true},
