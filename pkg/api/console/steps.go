@@ -179,8 +179,8 @@ func (v *stepsView) read(r *request) (steps, error) {
 	return s, nil
 }
 
-// ownStore returns the name of a store that belfry does not have by itself. It prefers one whose objects name none of
-// another own store, because there are none yet, and then one that the API lists.
+// ownStore returns the name of a store that belfry does not have by itself. It prefers one whose objects name
+// no object of another own store, since there is no object yet, and then one that the API lists.
 func (v *stepsView) ownStore() (name string) {
 	own := map[string]bool{}
 	for _, info := range v.objects.Stores {
