@@ -17,6 +17,12 @@ func (f *fixture) testOperating(t *testing.T) {
 	f.shows(t, "Every part has its hash")
 	f.shows(t, "verified 20")
 	f.shows(t, "restore --config")
+	f.screen(t, look{360, "light"})
+	if right := evaluate[float64](t, f, `Math.max(...[...document.querySelectorAll("td.acts :is(a, button)")].map(
+		e => e.getBoundingClientRect().right))`); right <= 0 || right > 340 {
+		t.Errorf("the actions of a backup end at %g of 360: they need a scroll", right)
+	}
+	f.screen(t, wide)
 	f.good(t, "console-backups")
 	if size := evaluate[int64](t, f, `fetch(document.querySelector('a[href*="/download/"]').href)
 		.then(r => r.arrayBuffer()).then(b => b.byteLength)`, chromedp.EvalAwaitPromise); size < 10_000 {

@@ -127,7 +127,7 @@ func (v *objectsView) shown(name string) (StoreInfo, *store.Store) {
 	return storeNamed(v.all, v.set, name)
 }
 
-// storeNamed returns a store of some; nil if it is none of them.
+// storeNamed returns a store of some; nil if they do not have it.
 func storeNamed(some []StoreInfo, set *store.Set, name string) (StoreInfo, *store.Store) {
 	for _, info := range some {
 		if info.Name == name {

@@ -75,7 +75,7 @@ func (v *objectsView) undelete(r *request) error {
 		return err
 	}
 	return r.Redirect(pathOf("objects", info.Name, "object", uuid), cmp.Or(nameOf(info, deleted.Object), uuid)+
-		" has been created again. Its files, and objects that were deleted with it, have not.")
+		" has been created again, without its files, and without the objects that were deleted with it.")
 }
 
 // deletion returns the event of an object's deletion with a revision, which has to be the newest in the log.

@@ -179,20 +179,39 @@ func (v *stepsView) read(r *request) (steps, error) {
 	return s, nil
 }
 
-// ownStore returns the name of a store that belfry does not have by itself, one that the API lists if there is one.
+// ownStore returns the name of a store that belfry does not have by itself. It prefers one whose objects name
+// no object of another own store, since there is no object yet, and then one that the API lists.
 func (v *stepsView) ownStore() (name string) {
+	own := map[string]bool{}
 	for _, info := range v.objects.Stores {
-		if info.Users || info.Fixed {
+		own[info.Name] = !info.Users && !info.Fixed
+	}
+	best := 0
+	for _, info := range v.objects.Stores {
+		if !own[info.Name] {
 			continue
 		}
+		fit := 1
 		if info.List {
-			return info.Name
+			fit++
 		}
-		if name == "" {
-			name = info.Name
+		if !v.namesOther(info.Name, own) {
+			fit += 2
+		}
+		if fit > best {
+			name, best = info.Name, fit
 		}
 	}
 	return name
+}
+
+// namesOther reports whether the objects of a store name objects of another own store.
+func (v *stepsView) namesOther(name string, own map[string]bool) bool {
+	st := v.objects.Set.Store(name)
+	return slices.ContainsFunc(st.Maps(), func(m store.Mapping) bool { return m.Target != name && own[m.Target] }) ||
+		slices.ContainsFunc(st.References(), func(r store.Reference) bool {
+			return r.Required && r.Target != name && own[r.Target]
+		})
 }
 
 // hasObject reports whether one of the own stores has an object. A store that does not reply in time counts as empty.

@@ -41,7 +41,7 @@ func TestAnAdminResetsSecondFactorsAfterARecentLogin(t *testing.T) {
 	uuid := f.uuidOf(bob)
 	page, referer := "/console/users/"+uuid, "http://belfry.example.org/console/users/"+uuid
 	shows(t, is(t, f.get(f.Admin, page), http.StatusOK), "Authenticator app", "10 left", "Reset the second factors",
-		`action="`+page+`/factors"`, "Optional: who has one", "password, totp", "AAL 2")
+		`action="`+page+`/factors"`, "Optional: users who have one", "password, totp", "AAL 2")
 	shows(t, is(t, f.get(f.Admin, "/console/users"), http.StatusOK), `<span class="tag">second factor</span>`)
 	for _, secret := range []string{p.secret, "_factors", p.codes[0]} {
 		if strings.Contains(f.get(f.Admin, page).Text, secret) {

@@ -77,6 +77,9 @@ func (h mails) changeAddress(x *httpkit.Exchange, _ *sessions.Session, in addres
 	o.Status = http.StatusAccepted
 	err = unlessMailed(in.HTML, h.service.Addresses.Request(x.Context(), ident, in.Address, in.Password, client))
 	if err != nil {
+		if in.HTML {
+			h.cookies.keepTyped(x, ident+" "+in.Address)
+		}
 		return op.Outcome{Failed: h.accountForm("address")}, err
 	}
 	return o, nil
@@ -111,7 +114,7 @@ func (h mails) finishAddress(x *httpkit.Exchange, in addressTokenForm) (o op.Out
 	case undone:
 		o.To = withQuery(h.RecoveryRedirect, "mail", "sent")
 	default:
-		o.To = withQuery(h.SuccessRedirect, "validation", "email")
+		o.To = withQuery(h.SuccessRedirect, "validation", "address")
 	}
 	return o, nil
 }

@@ -19,7 +19,7 @@ import (
 // failures.
 
 // The cookie keeps the address or the name that was entered, for the form: it must be in no URL, which logs and
-// histories have.
+// histories have. The form that replaces an address keeps the ident of that address and a space before the new one.
 const (
 	formCookie    = sessionCookie + "-form"
 	formCookieTTL = 300 // seconds

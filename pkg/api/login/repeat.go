@@ -93,6 +93,8 @@ func (h *Handler) placeOf(x *httpkit.Exchange, r *once.Repetition) string {
 		return withQuery(h.RecoveryRedirect, "mail", "sent")
 	case record.ActKept:
 		return withQuery(h.AddressRedirect, "change", "kept")
+	case record.ActAddress:
+		return withQuery(h.SuccessRedirect, "validation", "address")
 	case record.ActPasskey:
 		return withQuery(h.AccountRedirect, outcomeParameter, "passkey-added")
 	case record.ActChanged:

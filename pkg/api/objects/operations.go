@@ -83,14 +83,14 @@ func describe(s *apimodel.Store) string {
 		b.WriteString(" They belong to the users who created them.")
 	}
 	for _, a := range s.Arrays {
-		fmt.Fprintf(&b, " `%s` holds copies of the objects in `%s` that refer to them", a.Name, a.Source)
+		fmt.Fprintf(&b, " `%s` has copies of the objects of `%s` that name the object", a.Name, a.Source)
 		if a.Some {
-			b.WriteString(" and meets the conditions of the mapping")
-		}
-		if a.Cascade {
-			b.WriteString(", which goes when they go")
+			b.WriteString(" and meet the condition of the mapping")
 		}
 		b.WriteString(".")
+		if a.Cascade {
+			b.WriteString(" They are deleted with it.")
+		}
 	}
 	return b.String()
 }

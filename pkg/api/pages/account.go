@@ -72,8 +72,8 @@ func (s Session) TextID() string {
 	return "account.session"
 }
 
-// Address is an e-mail address with which the user logs in.
-type Address struct{ UUID, Address string }
+// Address is an e-mail address with which the user logs in. New is what was entered to replace it, and refused.
+type Address struct{ UUID, Address, New string }
 
 // account returns the data of the page account for a session, which may be nil.
 func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.Session) (Account, error) {
@@ -130,7 +130,7 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 	}
 	if a.ByMail {
 		for _, address := range o.Addresses {
-			a.Addresses = append(a.Addresses, Address{address.Ident, address.Address})
+			a.Addresses = append(a.Addresses, Address{UUID: address.Ident, Address: address.Address})
 		}
 	}
 	if o.Deletion != nil {
@@ -139,10 +139,29 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 	if a.Profile, err = h.profile(x, me); err != nil {
 		return a, err
 	}
-	if a.Form = formOf(query.Get("form"), a); a.Form == "name" {
+	switch a.Form = formOf(query.Get("form"), a); a.Form {
+	case "name":
 		err = h.nameAgain(x, l, me, query.Get("reason"), &a)
+	case "address":
+		h.addressAgain(x, &a)
+	}
+	if query.Get("reason") == "step-up" && a.Step != "" {
+		a.Form = "step" // what has to be done first is there, at the top
 	}
 	return a, err
+}
+
+// addressAgain shows the form of an address after a failure, with what was entered.
+func (h *handler) addressAgain(x *httpkit.Exchange, a *Account) {
+	if h.o.TakeTyped == nil {
+		return
+	}
+	ident, typed, _ := strings.Cut(h.o.TakeTyped(x), " ")
+	for i := range a.Addresses {
+		if a.Addresses[i].UUID == ident {
+			a.Addresses[i].New = typed
+		}
+	}
 }
 
 // formOf returns the form that failed, if the page has it.
@@ -212,8 +231,8 @@ func sampleAccount() Account {
 			"2026-03-03 12:00 UTC"}, {"def_passkey", "Phone", "2026-03-01 12:00 UTC", "", ""}},
 		Sessions: []Session{{"s1", "Firefox on Linux", "Password, Authenticator app", "2026-03-01 12:00 UTC", true},
 			{"s2", "curl/8", "password", "2026-03-01 12:00 UTC", false}},
-		Addresses: []Address{{"ada@example.com_email", "ada@example.com"}},
-		Profile: Profile{Renames: true, Name: "Ada", Uploads: true, Accept: "image/*", MaxSize: "5 MiB",
+		Addresses: []Address{{"ada@example.com_email", "ada@example.com", "grace@example.com"}},
+		Profile: Profile{Renames: true, Name: "Ada", Uploads: true, Accept: "image/*", MaxSize: "5 MB",
 			Picture: "/binary/Users/ada/picture/0?thumb=90x90", Hash: "0123", Removes: true},
 	}
 }

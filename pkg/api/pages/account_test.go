@@ -1,8 +1,10 @@
 package pages_test
 
 import (
+	"encoding/base64"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,6 +202,56 @@ func TestTheConsoleIsLinkedForAdmins(t *testing.T) {
 	contains(t, f.Do("GET", "/", "").Want(200), `!href="/console"`)
 }
 
+// A change of an address that failed shows its form again with the address, once, and beside no other address. The
+// cookie with it is for forms alone.
+func TestAFailedChangeOfAnAddressKeepsWhatWasEntered(t *testing.T) {
+	f := start(t)
+	u := &user{f, f.Register("ada@example.com", "a fine password")}
+	const form = "address=grace%40example.com&password=wrong"
+	r := u.send("/auth/idents/ada@example.com_email/address", form).Want(303).HasHeader("Location",
+		"/account?form=address&reason=refused")
+	cookies := r.Cookies()
+	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].MaxAge != 300 {
+		t.Fatal(cookies)
+	}
+	page := func(value string) apitest.Reply {
+		t.Helper()
+		return f.Do("GET", "/account?form=address&reason=refused", "", "Cookie",
+			"belfry="+u.token+"; "+cookies[0].Name+"="+value).Want(200)
+	}
+	kept := page(cookies[0].Value)
+	contains(t, kept, "That was not right", `value="grace@example.com"`, "<details open>")
+	if gone := kept.Cookies(); len(gone) != 1 || gone[0].MaxAge >= 0 {
+		t.Error(gone)
+	}
+	other := base64.RawURLEncoding.EncodeToString([]byte("eve@example.com_email grace@example.com"))
+	contains(t, page(other), "!grace@example.com", "!<details open>")
+
+	program := f.Do("PUT", "/auth/idents/ada@example.com_email/address",
+		`{"address":"grace@example.com","password":"wrong"}`, "Cookie", "belfry="+u.token)
+	if len(program.Cookies()) > 0 || program.StatusCode < 400 {
+		t.Error(program.StatusCode, program.Cookies())
+	}
+}
+
+// A form that an old session sends leads to the proof that it needs first, and not to the form itself below.
+func TestAnOldSessionIsAskedForAProofWhereItIsGiven(t *testing.T) {
+	var ahead atomic.Int64
+	f := start(t, func(o *account.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		o.Deletion = &config.Deletion{Grace: 14 * 24 * time.Hour}
+	})
+	u := &user{f, f.Register("ada@example.com", "a fine password")}
+	ahead.Store(int64(11 * time.Minute))
+	const failed = "/account?form=deletion&reason=step-up"
+	u.leads("/auth/deletion", "password=a+fine+password", failed)
+	page := u.page(failed).Want(200)
+	contains(t, page, "First prove again who you are", `id="proof-password"`)
+	if strings.Index(page.Text, "First prove again") > strings.Index(page.Text, `id="proof-password"`) {
+		t.Errorf("the reason is not above the proof:\n%s", page.Text)
+	}
+}
+
 // Sessions name the browser and the system, or else the program; no user agent of a browser is shown as it is.
 func TestSessionsNameTheDevice(t *testing.T) {
 	f := start(t)
@@ -210,8 +262,8 @@ func TestSessionsNameTheDevice(t *testing.T) {
 		token = apitest.Token(f.Do("POST", "/auth/email", `{"login":"ada@example.com","password":"a fine password"}`,
 			"User-Agent", agent).Want(204))
 	}
-	for language, words := range map[string][]string{"en": {"Firefox on Linux", "Unknown device", "Logged in by Password"},
-		"de": {"Firefox unter Linux", "Unbekanntes Gerät", "Angemeldet mit Passwort"}} {
+	for language, words := range map[string][]string{"en": {"Firefox on Linux", "Unknown device", "Login: Password. "},
+		"de": {"Firefox unter Linux", "Unbekanntes Gerät", "Anmeldung: Passwort. "}} {
 		r := f.Do("GET", "/account", "", "Cookie", "belfry="+token, "Accept-Language", language).Want(200)
 		contains(t, r, append(words, "A program/1.0 &lt;b&gt;", "!Mozilla", "!<b>",
 			`<input type="text" autocomplete="username" value="ada@example.com" readonly hidden>`)...)

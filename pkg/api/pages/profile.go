@@ -2,9 +2,9 @@ package pages
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
-	"belfry/config/value"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/texts"
@@ -42,7 +42,7 @@ func (h *handler) profile(x *httpkit.Exchange, me *sessions.Session) (Profile, e
 		of.Accept, of.Uploads = strings.Join(picture.Types, ","), picture.Upload && shown.Changes
 		of.Removes = picture.Delete && shown.Changes && shown.Hash != ""
 		if picture.MaxSize > 0 {
-			of.MaxSize = value.ShowSize(picture.MaxSize)
+			of.MaxSize = sizeOf(picture.MaxSize)
 		}
 		if picture.URL != "" && picture.Thumb != "" && shown.Drawn {
 			at := p.Place(me.User.UUID)
@@ -54,6 +54,17 @@ func (h *handler) profile(x *httpkit.Exchange, me *sessions.Session) (Profile, e
 		}
 	}
 	return of, nil
+}
+
+// sizeOf writes a number of bytes as the file managers of browsers' systems do, never above it.
+func sizeOf(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return strconv.FormatInt(n>>20, 10) + " MB"
+	case n >= 1<<10:
+		return strconv.FormatInt(n>>10, 10) + " KB"
+	}
+	return strconv.FormatInt(n, 10) + " B"
 }
 
 // nameAgain shows the form of the name after a failure, with what was entered, and says why a rule or a schema refused

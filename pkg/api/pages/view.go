@@ -48,6 +48,7 @@ type View struct {
 	MailSent     bool
 	Undo         bool // the link of a mail undoes a change of address, and does not confirm it
 	Kept         bool // the holder of the right to undo a change of address has confirmed the change
+	NewAddress   bool // the logged-in user has confirmed a new address
 	OtherBrowser bool // the link of a mail was opened in another browser than the one that asked for it
 	PasswordSet  bool
 	Invited      bool // the page of a recovery is for the first password of an invited user
@@ -195,6 +196,7 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	query := x.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
 	v.Undo, v.Kept = query.Get("change") == "undo", query.Get("change") == "kept"
+	v.NewAddress = query.Get("validation") == "address"
 	v.OtherBrowser = query.Get("browser") == "other"
 	v.Invited = query.Get("invited") == "true" && v.Token != ""
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"
@@ -271,7 +273,7 @@ func samples() []View {
 			LoginURL: "/auth/authorize?a=b", RegisterURL: "/auth/authorize?a=b&register=true"},
 	}
 	sent, set, first := full, full, full
-	set.OtherBrowser, set.Undo = true, true
+	set.OtherBrowser, set.Undo, set.NewAddress = true, true, true
 	sent.MailSent, set.PasswordSet = true, true
 	first.Kept, first.Done, first.Invited = true, "confirmed", true
 	first.AddressFirst, first.Token, first.User = true, "", ""

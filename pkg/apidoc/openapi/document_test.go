@@ -119,6 +119,11 @@ func TestDocumentHasTheValuesOfTheConfiguration(t *testing.T) {
 	if len(servers) != 1 || servers[0].(map[string]any)["url"] != "https://example.org/api" {
 		t.Errorf("servers are %v", servers)
 	}
+	const described = "`list` has copies of the objects of `B` that name the object. They are deleted with it."
+	if text := modeltest.OpenAPI(t, `stores: {A: {expose: {}},
+		B: {map: {A: {key: a, target: list, fields: [x], cascade: true}}}}`); !strings.Contains(string(text), described) {
+		t.Errorf("the description of A does not say: %s", described)
+	}
 }
 
 // Repeated, since the order of map iteration is random.
