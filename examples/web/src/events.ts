@@ -22,8 +22,9 @@ export function listen(onEvent: (event: NoteEvent) => void, onGap: () => void): 
     on('ready', () => {})
     on('reset', onGap)
     on('dropped', () => {})
-    // A browser reconnects by itself after some errors only.
+    // A browser reconnects by itself after some errors only. Node can report an error twice.
     stream.onerror = () => {
+      stream.onerror = null
       stream.close()
       timer = window.setTimeout(open, 1000 + 2000 * Math.random())
     }

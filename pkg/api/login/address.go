@@ -114,7 +114,7 @@ func (h mails) finishAddress(x *httpkit.Exchange, in addressTokenForm) (o op.Out
 	case undone:
 		o.To = withQuery(h.RecoveryRedirect, "mail", "sent")
 	default:
-		o.To = withQuery(h.SuccessRedirect, "validation", "address")
+		o.To = withQuery(h.SuccessRedirect, "change", "confirmed", "validation", "email")
 	}
 	return o, nil
 }

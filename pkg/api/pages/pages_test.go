@@ -144,7 +144,7 @@ func TestPagesNameWhoIsLoggedIn(t *testing.T) {
 		contains(t, r, shown, `action="/auth/logout"`, `!href="/login"`, "!<b>")
 		contains(t, f.Do("GET", "/?validation=email", "", "Cookie", "belfry="+token).Want(200), "You are logged in",
 			shown[:8])
-		contains(t, f.Do("GET", "/?validation=address", "", "Cookie", "belfry="+token).Want(200),
+		contains(t, f.Do("GET", "/?change=confirmed&validation=email", "", "Cookie", "belfry="+token).Want(200),
 			"Your new e-mail address is confirmed", "!You are logged in")
 		contains(t, f.Do("GET", "/register", "", "Cookie", "belfry="+token).Want(200), "added to your account",
 			`autocomplete="current-password"`)

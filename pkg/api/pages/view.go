@@ -196,7 +196,7 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	query := x.Query()
 	v.Login, v.Token = query.Get("login"), query.Get("token")
 	v.Undo, v.Kept = query.Get("change") == "undo", query.Get("change") == "kept"
-	v.NewAddress = query.Get("validation") == "address"
+	v.NewAddress = query.Get("change") == "confirmed"
 	v.OtherBrowser = query.Get("browser") == "other"
 	v.Invited = query.Get("invited") == "true" && v.Token != ""
 	v.MailSent, v.PasswordSet = query.Get("mail") == "sent", query.Get("password") == "set"

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,8 +38,12 @@ func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 		}
 	}
 	write(config, strings.Replace(configuration, "127.0.0.1:0", address, 1))
+	const pause = "1000 + 2000 * Math.random()"
+	if !strings.Contains(string(example[1]), pause) {
+		t.Fatalf("the example does not wait for %s", pause)
+	}
 	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+
-		strings.ReplaceAll(string(example[1]), "'Recipes'", "'Books'"))
+		strings.NewReplacer("'Recipes'", "'Books'", pause, "200").Replace(string(example[1])))
 	first := process.Serve(t, config)
 
 	out := &kit.Tail{}
@@ -73,10 +78,27 @@ func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 		t.Fatal(err)
 	}
 	receives("events: the server stops")
+	refuse(t, address)
 	w.server = process.Serve(t, config)
 	w.do("POST", "/books", "", `{"uuid":"persuasion"}`, 201)
 	w.do("DELETE", "/books/emma", "", "", 204)
 	receives("Store.Saved persuasion")
 	receives("Store.Deleted emma")
 	receives("Store.Saved emma")
+	receives("Store.Saved persuasion") // a second stream would have received it by now
+}
+
+// refuse closes the next connection to an address. The client of the example reports that twice, and opens one stream.
+func refuse(t *testing.T, address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
 }
