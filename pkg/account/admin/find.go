@@ -21,7 +21,7 @@ const (
 	maxWords     = 8
 	maxCounted   = 16   // parts of which is read how many records have them
 	maxCandidate = 5000 // records that a page reads to find users
-	maxJudged    = 400  // users that a page reads to find those who have all words
+	maxJudged    = 300  // users that a page reads to find those who have all words
 	maxAtOnce    = 200  // records that are read at once
 	atOnce       = 8    // users that are read at the same time
 )
@@ -82,7 +82,7 @@ func (s *Admin) Search(ctx context.Context, query, after string, limit int) (pag
 			}
 		}
 		if some = limit - len(page); len(page) == before {
-			some = maxAtOnce // few of those that have the part have the words
+			some = min(maxAtOnce, maxJudged-judged) // few of those that have the part have the words
 		}
 		if at.After = found.Next; at.After != nil {
 			continue
