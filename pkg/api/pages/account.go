@@ -49,6 +49,7 @@ type Account struct {
 
 	Export    bool
 	Deletable bool
+	Undoable  string // until when a deletion that is planned now can be canceled; "" where accounts are deleted at once
 	Deleted   string // when the account will be deleted; "" if that is not planned
 }
 
@@ -95,6 +96,9 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 	a.LoggedIn, a.Step, a.Password, a.HasPassword = true, o.StepUp.Step, o.StepUp.Password, o.HasPassword
 	a.Policy, a.RecoveryCodes, a.ByMail = o.Factors.Policy, o.Factors.RecoveryCodes, h.service.EmailEnabled()
 	a.Export, a.Deletable = h.o.Export, h.service.Deletion.Enabled()
+	if until := h.service.Deletion.Until(); !until.IsZero() {
+		a.Undoable = l.Time(until)
+	}
 	methods := h.service.Methods
 	for _, proof := range o.StepUp.Factors {
 		if m := methods.Get(proof); m != nil && m.Enabled() {

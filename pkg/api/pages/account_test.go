@@ -252,6 +252,25 @@ func TestAnOldSessionIsAskedForAProofWhereItIsGiven(t *testing.T) {
 	}
 }
 
+// The form says until when a user can keep the account after all, or that there is no such time.
+func TestTheFormOfADeletionSaysUntilWhenItCanBeUndone(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for grace, words := range map[time.Duration]map[string]string{
+		14 * 24 * time.Hour: {"en": "You have until 2026-03-15 12:00 UTC to change your mind.",
+			"de": "Bis zum 15.03.2026, 12:00 Uhr (UTC) können Sie"},
+		0: {"en": "Your account is deleted at once, for good.", "de": "sofort und endgültig"},
+	} {
+		f := start(t, func(o *account.Options) {
+			o.Now, o.Deletion = func() time.Time { return now }, &config.Deletion{Grace: grace}
+		})
+		token := f.Register("ada@example.com", "a fine password")
+		for language, text := range words {
+			r := f.Do("GET", "/account", "", "Cookie", "belfry="+token, "Accept-Language", language).Want(200)
+			contains(t, r, text)
+		}
+	}
+}
+
 // Sessions name the browser and the system, or else the program; no user agent of a browser is shown as it is.
 func TestSessionsNameTheDevice(t *testing.T) {
 	f := start(t)

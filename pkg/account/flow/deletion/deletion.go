@@ -47,6 +47,14 @@ func NoPlanError() error {
 // Enabled reports whether users can plan the deletion of their accounts.
 func (s *Flow) Enabled() bool { return s.Config != nil }
 
+// Until returns until when users can cancel a plan that they make now; zero where accounts are deleted at once.
+func (s *Flow) Until() time.Time {
+	if s.Config == nil || s.Config.Grace == 0 {
+		return time.Time{}
+	}
+	return s.DB.Now().Add(s.Config.Grace)
+}
+
 // Plan plans the deletion of the account of the logged-in user, and returns when that will be. A user with a password
 // has to give it. The write of the plan ends all other sessions and all API keys. The returned session replaces that of
 // the request. It has no token if the account is deleted at once, or if the deletion was already planned, so that
