@@ -169,7 +169,7 @@ func TestUsersEditTheirNameAndPicture(t *testing.T) {
 		_, text := f.send("GET", "/auth/me", "", "", http.StatusOK)
 		return strings.Contains(text, `"idents"`)
 	})
-	f.shows("/account", nameForm, pictureForm, `value="Ada"`, `accept="image/*"`, "at most 64KiB", "!Remove the picture")
+	f.shows("/account", nameForm, pictureForm, `value="Ada"`, `accept="image/*"`, "at most 64 KB", "!Remove the picture")
 	f.renames("  Ada Lovelace ", "outcome=name-set")
 	f.shows("/account?outcome=name-set", "Your name is saved.", `value="Ada Lovelace"`, ">Ada Lovelace<")
 	last, err := eventlog.Last(t.Context(), f.app.Bus().Conn(), event.Subject(event.StoreUpdated, "Users", uuid))

@@ -156,7 +156,7 @@ func (f *fixture) testNotices(t *testing.T) {
 	f.good(t, "console-deleted")
 	f.press(t, "Undo")
 	f.at(t, emma)
-	f.shows(t, "Emma Woodhouse has been created again.")
+	f.shows(t, "Emma Woodhouse has been created again, without its files")
 	f.keys(t, kb.Escape)
 	f.until(t, func() error { return f.counts("main > .notice", 0) })
 

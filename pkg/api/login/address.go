@@ -42,7 +42,7 @@ func (h mails) addAddress(set *op.Set) {
 		Summary: "Replace an address of one's account, by an HTML form", Security: op.Needed(),
 		Parameters: op.Parameters("UUID"),
 		Body:       op.HTMLForm[addressForm](),
-		Replies:    ordered.Of("303", op.Redirect("To the page of the account.")),
+		Replies:    ordered.Of("303", op.Redirect("To the page of the account.", "Set-Cookie")),
 		Problems:   []int{403, 408},
 		Limit:      httpkit.Write, Run: ownerForm(h.Handler, always, h.changeAddress),
 	})
