@@ -4613,6 +4613,7 @@ export interface operations {
                 headers: {
                     Location: components["headers"]["Location"];
                     "Cache-Control": components["headers"]["Cache-Control"];
+                    "Set-Cookie": components["headers"]["Set-Cookie"];
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
