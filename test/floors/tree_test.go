@@ -20,7 +20,7 @@ func TestFoldersInTheDocumentationExist(t *testing.T) {
 		for _, line := range strings.Split(found[1], "\n") {
 			first := strings.TrimPrefix(line, "  ")
 			if strings.HasPrefix(first, " ") {
-				continue // the description goes on
+				continue // the line before has the folder, and this one more of its description
 			}
 			first, _, _ = strings.Cut(first, "  ")
 			parent := root

@@ -9,7 +9,7 @@ import (
 	"belfry/pkg/store"
 )
 
-// The first object of a newcomer is of a store whose objects name none of another: there are none yet.
+// The first object of a new installation is of a store whose objects name none of another: there are none yet.
 func TestTheFirstStepsOfferAStoreWhoseObjectsNameNoOthers(t *testing.T) {
 	t.Parallel()
 	all := []store.Options{

@@ -85,6 +85,11 @@ func (h mails) changeAddress(x *httpkit.Exchange, _ *sessions.Session, in addres
 	return o, nil
 }
 
+// addressConfirmed is the page of a user whose new address is confirmed.
+func (h *Handler) addressConfirmed() string {
+	return withQuery(h.SuccessRedirect, "change", "confirmed", "validation", "email")
+}
+
 // finishAddress confirms or undoes a change of address, or ends the right to undo it, by the token of a mail.
 func (h mails) finishAddress(x *httpkit.Exchange, in addressTokenForm) (o op.Outcome, err error) {
 	client, err := h.client(x)
@@ -114,7 +119,7 @@ func (h mails) finishAddress(x *httpkit.Exchange, in addressTokenForm) (o op.Out
 	case undone:
 		o.To = withQuery(h.RecoveryRedirect, "mail", "sent")
 	default:
-		o.To = withQuery(h.SuccessRedirect, "change", "confirmed", "validation", "email")
+		o.To = h.addressConfirmed()
 	}
 	return o, nil
 }

@@ -94,7 +94,7 @@ func (h *Handler) placeOf(x *httpkit.Exchange, r *once.Repetition) string {
 	case record.ActKept:
 		return withQuery(h.AddressRedirect, "change", "kept")
 	case record.ActAddress:
-		return withQuery(h.SuccessRedirect, "change", "confirmed", "validation", "email")
+		return h.addressConfirmed()
 	case record.ActPasskey:
 		return withQuery(h.AccountRedirect, outcomeParameter, "passkey-added")
 	case record.ActChanged:
