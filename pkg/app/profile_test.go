@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/jpeg"
 	"io"
@@ -150,6 +151,24 @@ func (f *profiled) user() (u profiledUser) {
 	return u
 }
 
+// awaitUpdate waits for the event of an update of the user, by that user and over HTTP, that has a text.
+func (f *profiled) awaitUpdate(uuid, text string) {
+	f.Helper()
+	kit.WaitUntil(f, func() error {
+		subject := event.Subject(event.StoreUpdated, "Users", uuid)
+		last, err := eventlog.Last(f.Context(), f.app.Bus().Conn(), subject)
+		if err != nil {
+			return err
+		}
+		e, err := event.Decode(last.Data)
+		if err == nil && (!strings.Contains(string(e.Object), text) || e.Actor == nil || *e.Actor != uuid ||
+			e.Origin != event.OriginHTTP) {
+			err = fmt.Errorf("the event is %s", last.Data)
+		}
+		return err
+	})
+}
+
 // portrait is a picture of a width.
 func portrait(t *testing.T, width int) string {
 	t.Helper()
@@ -172,14 +191,7 @@ func TestUsersEditTheirNameAndPicture(t *testing.T) {
 	f.shows("/account", nameForm, pictureForm, `value="Ada"`, `accept="image/*"`, "at most 64 KB", "!Remove the picture")
 	f.renames("  Ada Lovelace ", "outcome=name-set")
 	f.shows("/account?outcome=name-set", "Your name is saved.", `value="Ada Lovelace"`, ">Ada Lovelace<")
-	last, err := eventlog.Last(t.Context(), f.app.Bus().Conn(), event.Subject(event.StoreUpdated, "Users", uuid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e, err := event.Decode(last.Data); err != nil || !strings.Contains(string(e.Object), "Lovelace") ||
-		e.Actor == nil || *e.Actor != uuid || e.Origin != event.OriginHTTP {
-		t.Errorf("the event %s, %v", last.Data, err)
-	}
+	f.awaitUpdate(uuid, "Lovelace")
 
 	f.uploads(portrait(t, 600), "outcome=picture-set")
 	first := f.user().Picture
