@@ -440,7 +440,7 @@ func TestAnApplicationRegistersWithACode(t *testing.T) {
 		return f.Do("POST", "/auth/email", form.Encode(), "Content-Type", "", "Content-Type", formType).Want(303)
 	}
 	for _, c := range []struct{ password, reason, text string }{{"short", "invalid",
-		"choose a password of at least 8 characters"}, {"a fine password", "", ""},
+		"choose a password of 8 to 1,024 characters"}, {"a fine password", "", ""},
 		{"a fine password", "taken", "already belongs to an account"}} {
 		r := register(c.password)
 		if c.reason == "" {
