@@ -3,16 +3,20 @@ package console
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"belfry/pkg/event"
 	"belfry/pkg/object"
 	"belfry/pkg/store"
 )
 
-// historyPage is how many events a page of the history has.
-const historyPage = 20
+const (
+	historyPage = 20          // events that a page of the history has
+	publication = time.Minute // how long after a change its event is expected, unless the log can't be read
+)
 
 // historyList is a page of the history of an object.
 type historyList struct {
@@ -22,6 +26,7 @@ type historyList struct {
 	Groups []historyGroup
 	Older  string // the URL of older events; "" for none
 	Exists bool   // the object
+	Late   string // the URL of this page while the log may lack the latest change; "" otherwise
 
 	Problem string // why the log can't be read
 }
@@ -62,8 +67,13 @@ func (v *objectsView) objectHistory(r *request) error {
 	if l.Problem, err = r.withoutBus(err); err != nil {
 		return err
 	}
-	if l.Exists, err = st.Exists(ctx, uuid); err != nil {
+	state, deleted, err := st.Deleted(ctx, uuid)
+	if err != nil {
 		return err
+	}
+	l.Exists = !deleted && state.Revision > 0
+	if before == 0 && isLate(state.Revision, events) {
+		l.Late = pathOf("objects", info.Name, "object", uuid, "history")
 	}
 	var shown []historyEvent
 	for i, e := range events[:min(len(events), historyPage)] {
@@ -92,6 +102,12 @@ func (v *objectsView) objectHistory(r *request) error {
 	v.names.fill(ctx, current)
 	l.Name = cmp.Or(current[0].Name, nameAt(st, info, events))
 	return r.Page("objects_history", "History of "+cmp.Or(l.Name, uuid), l)
+}
+
+// isLate reports whether the event of an object's revision is expected. Some revisions have none: belfry's own marks.
+func isLate(revision uint64, events []LogEvent) bool {
+	return time.Since(time.UnixMicro(int64(revision))).Abs() < publication && //nolint:gosec // a time
+		!slices.ContainsFunc(events, func(e LogEvent) bool { return e.Revision >= revision })
 }
 
 // nameAt returns the name of an object in the newest of its events that has one.

@@ -60,6 +60,50 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	}
 }
 
+// The event of a change is published after the change: until then the history says so, and asks again.
+func TestAHistoryWaitsForTheLatestChange(t *testing.T) {
+	t.Parallel()
+	var all []console.LogEvent
+	l := startLibrary(t, func(o *console.Objects) {
+		o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, error) { return all, nil }
+	})
+	const late, none, asks = "is not in the log yet", "no events of this object", `hx-trigger="load delay:1s"`
+	created := l.save("Books", "emma", `{"title":"Emma"}`)
+	of := func(revision uint64) []console.LogEvent {
+		return []console.LogEvent{{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Revision: revision}}}
+	}
+	for _, one := range []struct {
+		name   string
+		path   string
+		events []console.LogEvent
+		shows  []string
+		hides  []string
+	}{
+		{"nothing yet", emma, nil, []string{late, asks}, []string{none}},
+		{"the change before", emma, of(created.Revision - 1), []string{late, asks, "Store.Saved"}, nil},
+		{"the latest change", emma, of(created.Revision), []string{"Store.Saved"}, []string{late, asks}},
+		{"no such object", strings.Replace(emma, "emma", "persuasion", 1), nil, []string{none}, []string{late, asks}},
+	} {
+		all = one.events
+		for _, headers := range [][]string{nil, {"Hx-Request", "true"}} {
+			r := is(t, l.get(l.Admin, one.path+"/history", headers...), http.StatusOK)
+			shows(t, r, one.shows...)
+			for _, text := range one.hides {
+				if strings.Contains(r.Text, text) {
+					t.Errorf("%s: shows %q:\n%s", one.name, text, r.Text)
+				}
+			}
+		}
+	}
+	all = of(created.Revision - 1)
+	if r := is(t, l.get(l.Admin, emma+"/history?before=9"), http.StatusOK); strings.Contains(r.Text, late) {
+		t.Error("a page of older events waits for the latest")
+	}
+	l.Must(l.set.Store("Books").Delete(t.Context(), "emma", 0))
+	all = of(created.Revision)
+	shows(t, is(t, l.get(l.Admin, emma+"/history"), http.StatusOK), late, "no longer exists")
+}
+
 func TestAHistoryThatCannotBeReadIsSaidInItsPlace(t *testing.T) {
 	t.Parallel()
 	var fails error
