@@ -104,7 +104,7 @@ func (v *objectsView) objectHistory(r *request) error {
 	return r.Page("objects_history", "History of "+cmp.Or(l.Name, uuid), l)
 }
 
-// isLate reports whether the event of an object's revision is expected. Some revisions have none: belfry's own marks.
+// isLate reports whether the event of an object's revision is expected. Marks of belfry are revisions without events.
 func isLate(revision uint64, events []LogEvent) bool {
 	return time.Since(time.UnixMicro(int64(revision))).Abs() < publication && //nolint:gosec // a time
 		!slices.ContainsFunc(events, func(e LogEvent) bool { return e.Revision >= revision })
