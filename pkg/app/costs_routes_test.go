@@ -94,7 +94,8 @@ var costlyRows = []costlyRoutes{
 		POST /console/configuration/stores/{store}/remove POST /console/configuration/stores/{store}/remove-field
 		POST /console/model/{store}/test
 		POST /console/objects/{store}/bulk POST /console/objects/{store}/object/{uuid}/cell
-		POST /console/objects/{store}/object/{uuid}/undelete POST /console/pins POST /console/start POST /console/theme
+		POST /console/objects/{store}/object/{uuid}/undelete POST /console/objects/{store}/object/{uuid}/undo
+		POST /console/pins POST /console/start POST /console/theme
 		POST /console/objects/{store}/import/discard POST /console/objects/{store}/import/file
 		POST /console/objects/{store}/check POST /console/objects/{store}/new POST /console/objects/{store}/pick
 		POST /console/objects/{store}/object/{uuid}/pick POST /console/objects/{store}/object/{uuid}

@@ -28,6 +28,12 @@ func (f *fixture) testObjects(t *testing.T) {
 	f.press(t, "Save")
 	f.shows(t, "The object has been saved.")
 	f.shows(t, "published in 1871")
+	const before, after = "{\n  \"author\": \"austen\",", "\n  \"title\": \"Lady Susan\",\n  \"year\": 1794\n}"
+	f.press(t, "Undo")
+	f.shows(t, "The edit has been undone.")
+	f.value(t, "text", before+after)
+	f.press(t, "Undo")
+	f.value(t, "text", before+"\n  \"note\": \"published in 1871\","+after)
 
 	// Another client changes the object while it is being edited.
 	f.request(t, "PUT", "/books/lady-susan", `{"year":1871}`, nil)

@@ -28,7 +28,8 @@ const (
 
 // undoPath matches the paths of forms that a notice can have. A cookie is not proof that belfry has set it, so it
 // never leads to another form. Browsers take a backslash for a slash, and %2e%2e for two dots.
-var undoPath = regexp.MustCompile(`^` + Path + `/(?:pins|objects/` + undoName + `/object/` + undoName + `/undelete)$`)
+var undoPath = regexp.MustCompile(`^` + Path + `/(?:pins|objects/` +
+	undoName + `/object/` + undoName + `/(?:undelete|undo))$`)
 
 const undoName = `[^/?#%\\.][^/?#%\\]*`
 

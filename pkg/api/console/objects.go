@@ -74,6 +74,7 @@ func (c *Console) objects(options Options) view {
 		keeping(limitedAs(httpkit.List, post(one+"/pick", v.pick))),
 		get(one, v.object), keeping(post(one, v.update)), keeping(post(one+"/check", v.check)),
 		get(one+"/delete", v.askDelete), post(one+"/delete", v.delete), post(one+"/undelete", v.undelete),
+		post(one+"/undo", v.undo),
 		get(one+"/history", v.objectHistory), get(one+"/history/:sequence", v.restore),
 		sendingFile(get(one+"/files/:property/:index", v.download)),
 		sendingFile(get(one+"/files/:property/:index/preview", v.preview)),

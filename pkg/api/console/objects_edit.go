@@ -102,16 +102,18 @@ func (v *objectsView) update(r *request) error {
 		return err
 	}
 	s := v.read(info.Name, st, r.Request.PostForm)
+	var saved store.Stored
 	o, err := s.object()
 	if err == nil {
 		if shown.Revision == revision || store.OnlyWorkersSince(full, revision) {
-			err = save(ctx, st, shown, o)
+			saved, err = save(ctx, st, shown, o)
 		} else {
 			err = errConflict
 		}
 	}
 	if err == nil {
-		return r.Redirect(pathOf("objects", info.Name, "object", shown.UUID), "The object has been saved.")
+		return r.RedirectUndo(pathOf("objects", info.Name, "object", shown.UUID), "The object has been saved.",
+			v.undoEdit(info, shown, saved))
 	}
 	if errors.Is(err, errs.Mismatch) {
 		var failed error
@@ -151,19 +153,18 @@ var errConflict = errs.New(errs.Mismatch, "the object has been changed since")
 
 // save writes the differences between the object as it was shown and the edited one. It removes fields that the edited
 // object lacks. Fields that an admin may not set stay as they are.
-func save(ctx context.Context, st *store.Store, shown store.Stored, edited object.Object) error {
+func save(ctx context.Context, st *store.Store, shown store.Stored, edited object.Object) (store.Stored, error) {
 	before, err := shown.Object()
 	if err != nil {
-		return err
+		return store.Stored{}, err
 	}
 	fields := changes(st, before, edited)
-	_, err = st.Mutate(ctx, shown.UUID, func(now store.Stored) (store.Mutation, error) {
+	return st.Mutate(ctx, shown.UUID, func(now store.Stored) (store.Mutation, error) {
 		if now.Revision != shown.Revision {
 			return store.Mutation{}, errConflict
 		}
 		return store.Mutation{Fields: fields}, nil
 	})
-	return err
 }
 
 // changes returns the fields that differ, nil for those that are removed. Numbers differ if their digits do, even with

@@ -15,9 +15,9 @@ import (
 	"belfry/pkg/store/access"
 )
 
-// deletionWaits are the pauses in which an undo waits for the log to have the deletion, which is published after the
-// write. Each read of the log costs, so they grow.
-var deletionWaits = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond, time.Second}
+// logWaits are the pauses in which an undo waits for the log to have the change, which is published after the write.
+// Each read of the log costs, so they grow.
+var logWaits = []time.Duration{50 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond, time.Second}
 
 // keptFields are the hidden fields that belfry adds again to an object that is created again, and those of files.
 var keptFields = []string{store.AggregatesField, store.RequestsField, mapping.OwnersField, mapping.OverflowField,
@@ -80,19 +80,29 @@ func (v *objectsView) undelete(r *request) error {
 
 // deletion returns the event of an object's deletion with a revision, which has to be the newest in the log.
 func (v *objectsView) deletion(ctx context.Context, name, uuid string, revision uint64) (LogEvent, error) {
-	for i := 0; ; i++ {
-		events, err := v.history(ctx, name, uuid, 0, 1)
-		switch {
-		case err != nil:
-			return LogEvent{}, err
-		case len(events) == 1 && events[0].Event == event.StoreDeleted && events[0].Revision == revision &&
-			len(events[0].Object) > 0:
+	return v.awaitEvent(ctx, name, uuid, 1, func(events []LogEvent) (LogEvent, error) {
+		if len(events) == 1 && events[0].Event == event.StoreDeleted && events[0].Revision == revision &&
+			len(events[0].Object) > 0 {
 			return events[0], nil
-		case i == len(deletionWaits):
-			return LogEvent{}, errs.New(errs.Conflict, "the log does not have the deletion of this object as its last "+
-				"change, or not all of the object: see its history")
 		}
-		if err := backoff.Sleep(ctx, deletionWaits[i]); err != nil {
+		return LogEvent{}, errs.New(errs.Conflict, "the log does not have the deletion of this object as its last "+
+			"change, or not all of the object: see its history")
+	})
+}
+
+// awaitEvent reads the newest events of an object until one can be chosen, or returns the error of the last choice.
+func (v *objectsView) awaitEvent(ctx context.Context, name, uuid string, n int,
+	choose func(events []LogEvent) (LogEvent, error)) (LogEvent, error) {
+	for i := 0; ; i++ {
+		events, err := v.history(ctx, name, uuid, 0, n)
+		if err != nil {
+			return LogEvent{}, err
+		}
+		chosen, err := choose(events)
+		if err == nil || i == len(logWaits) {
+			return chosen, err
+		}
+		if err := backoff.Sleep(ctx, logWaits[i]); err != nil {
 			return LogEvent{}, errs.Wrap(err, errs.Canceled, "the request ended")
 		}
 	}

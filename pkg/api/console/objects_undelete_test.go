@@ -101,6 +101,7 @@ func TestANoticeOffersNoOtherForm(t *testing.T) {
 	for text, shown := range map[string]bool{
 		`{"text":"Done.","undo":{"path":"/console/pins","fields":{"store":"Books"}}}`:          true,
 		`{"text":"Done.","undo":{"path":"/console/objects/Books/object/emma/undelete"}}`:       true,
+		`{"text":"Done.","undo":{"path":"/console/objects/Books/object/emma/undo"}}`:           true,
 		`{"text":"Done.","undo":{"path":"/console/users/x/admin","fields":{"admin":"true"}}}`:  false,
 		`{"text":"Done.","undo":{"path":"/console/objects/Books/object/emma/delete"}}`:         false,
 		`{"text":"Done.","undo":{"path":"https://evil.example.org/console/pins"}}`:             false,

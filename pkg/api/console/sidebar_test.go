@@ -113,6 +113,7 @@ func TestFormsOfTheSidebarLeadToPages(t *testing.T) {
 	for at, page := range map[string]string{
 		"/console/objects/Books/object/emma/files/cover/0/delete": "/console/objects/Books/object/emma",
 		"/console/objects/Books/object/emma/undelete":             "/console/objects/Books/object/emma",
+		"/console/objects/Books/object/emma/undo":                 "/console/objects/Books/object/emma",
 		"/console/objects/Books/check?from=emma":                  "/console/objects/Books",
 		"/console/objects/Books/object/emma/delete":               "/console/objects/Books/object/emma/delete",
 		"/console/objects/Books?filter=year+%3E+1900":             "/console/objects/Books?filter=year+%3E+1900",
