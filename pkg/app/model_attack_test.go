@@ -271,9 +271,10 @@ func (a *attack) texts(sent url.Values) map[string]bool {
 }
 
 // inputs returns what a form sends, complete enough to be reviewed where nothing is wrong, and the same with a row more
-// of each list and map.
+// of each list and map. All forms together can take longer than a login is recent.
 func (a *attack) inputs(path string) (values, more url.Values, action string) {
 	a.Helper()
+	a.logIn()
 	p := a.open(path, http.StatusOK)
 	values, action = p.form("document")
 	for name, text := range map[string]string{"/name": "extra", "confirmed": "extra"} {

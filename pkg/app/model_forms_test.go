@@ -37,8 +37,14 @@ func (e *editing) read() *reader {
 		e.Fatal(err)
 	}
 	r := &reader{editing: e, client: &http.Client{Jar: jar}}
-	r.send("/console/login", url.Values{"login": {"root@example.com"}, "password": {readerPassword}}, http.StatusOK)
+	r.logIn()
 	return r
+}
+
+// logIn logs in again, since changes of the model need a login of the last ten minutes.
+func (r *reader) logIn() {
+	r.Helper()
+	r.send("/console/login", url.Values{"login": {"root@example.com"}, "password": {readerPassword}}, http.StatusOK)
 }
 
 // page is a page that was read.

@@ -6,8 +6,6 @@ import (
 	"image/png"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 const (
@@ -107,6 +105,6 @@ func (f *fixture) testLogin(t *testing.T) {
 	f.press(t, "Log in")
 	f.shows(t, "wrong")
 	f.fill(t, "#password", password)
-	f.run(t, chromedp.SendKeys(chromedp.CSS("#password"), "\r"))
+	f.keysIn(t, "#password", "\r")
 	f.at(t, "/console/objects")
 }

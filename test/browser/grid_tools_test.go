@@ -71,7 +71,7 @@ func (f *fixture) testGridFilters(t *testing.T) {
 	f.value(t, "filter", "minutes >= 90")
 	f.fill(t, "#field-1", "title")
 	f.fill(t, "#value-1", "Stew")
-	f.run(t, chromedp.SendKeys(chromedp.CSS("#value-1"), "\r"))
+	f.keysIn(t, "#value-1", "\r")
 	f.value(t, "filter", `minutes >= 90 && title == "Stew"`)
 	f.has(t, "stew", "title", "Stew")
 

@@ -109,7 +109,7 @@ func (h spoken) evaluateTrue(t *testing.T, expression string) {
 func (h spoken) registers(t *testing.T, address string) {
 	h.open(t, "/register")
 	h.fill(t, "#login", address)
-	h.run(t, chromedp.SendKeys(chromedp.CSS("#login"), "\r"))
+	h.keysIn(t, "#login", "\r")
 	h.at(t, "/register?mail=sent")
 	mail := h.mails.Await(t, address, 1)[0]
 	if from := mail.Header.Get("From"); mail.Subject != h.subject || !strings.Contains(from, "Kitchen") {
@@ -137,7 +137,7 @@ func (h spoken) logsIn(t *testing.T, address string) {
 	h.open(t, "/login")
 	h.fill(t, "#login", address)
 	h.fill(t, "#password", "wrong")
-	h.run(t, chromedp.SendKeys(chromedp.CSS("#password"), "\r"))
+	h.keysIn(t, "#password", "\r")
 	h.at(t, "/login?reason=denied")
 	h.shows(t, h.wrong)
 	h.evaluateTrue(t, `document.activeElement.getAttribute("role") === "alert" &&

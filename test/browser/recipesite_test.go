@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"belfry/pkg/app/starter"
 	"belfry/test/process"
 )
@@ -227,7 +225,7 @@ func (s *site) typeInto(t *testing.T, name, text string) {
 // choose chooses an option by typing its label.
 func (s *site) choose(t *testing.T, name, label string) {
 	t.Helper()
-	s.run(t, chromedp.WaitVisible(chromedp.CSS(inputOf(name))), chromedp.SendKeys(chromedp.CSS(inputOf(name)), label))
+	s.keysIn(t, inputOf(name), label)
 	if is := s.get(t, fmt.Sprintf(`document.querySelector(%q).selectedOptions[0].label`, inputOf(name))); is != label {
 		t.Fatalf("%s is %q, not %q", name, is, label)
 	}

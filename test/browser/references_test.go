@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
 // testReferences chooses what a new object names: one object, and then several.
@@ -40,7 +38,7 @@ func (f *fixture) testReferences(t *testing.T) {
 	})
 	// Enter searches, and saves nothing.
 	f.fill(t, `[name="q.authors"]`, "none of them")
-	f.run(t, chromedp.SendKeys(chromedp.CSS(`[name="q.authors"]`), "\r"))
+	f.keysIn(t, `[name="q.authors"]`, "\r")
 	f.shows(t, "No object was found.")
 	f.press(t, "Create")
 	f.shows(t, "The object has been created.")

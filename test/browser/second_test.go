@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/pquerna/otp/totp"
 )
 
@@ -75,7 +74,7 @@ func (f *fixture) testAsUser(t *testing.T, page string) {
 func (f *fixture) submit(t *testing.T, selector, text string) {
 	t.Helper()
 	f.fill(t, selector, text)
-	f.run(t, chromedp.SendKeys(chromedp.CSS(selector), "\r"))
+	f.keysIn(t, selector, "\r")
 }
 
 // enroll registers a user with an authenticator app, and returns its secret and a recovery code.

@@ -71,7 +71,7 @@ func TestTutorial(t *testing.T) {
 	tt.open(t, link[1])
 	tt.fill(t, "#login", address)
 	tt.fill(t, "#password", password)
-	tt.run(t, chromedp.SendKeys(chromedp.CSS("#password"), "\r"))
+	tt.keysIn(t, "#password", "\r")
 	tt.shows(t, "Recipes")
 
 	tt.follow(t, "## 4. Add comments")
@@ -276,6 +276,6 @@ func (tt *tutorial) publish(t *testing.T, title, picture string) {
 func (tt *tutorial) comment(t *testing.T, title, text string) {
 	t.Helper()
 	form := fmt.Sprintf(`//article[h2=%q]//`, title)
-	tt.run(t, chromedp.SendKeys(chromedp.Search(form+"input"), text),
+	tt.run(t, chromedp.Focus(chromedp.Search(form+"input"), chromedp.NodeVisible), chromedp.KeyEvent(text),
 		chromedp.Click(chromedp.Search(form+"button"), chromedp.NodeVisible))
 }
