@@ -129,6 +129,17 @@ func TestTLSByFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = stream.Body.Close() }()
+	received := ""
+	receive := func(text string) {
+		t.Helper()
+		for part := make([]byte, 4096); !strings.Contains(received, text); {
+			n, err := stream.Body.Read(part)
+			if received += string(part[:n]); err != nil || strings.Contains(received, "dropped") {
+				t.Fatalf("the stream has ended: %v\n%s", err, received)
+			}
+		}
+	}
+	receive("event: ready")
 	before := tlskit.Pool(t, cert)
 	tlskit.WriteValid(t, cert, key, "app.example.com")
 	if keys := p.reload(a, overTLS); len(keys) != 1 || !strings.HasPrefix(keys[0], "http.tls (") {
@@ -139,13 +150,7 @@ func TestTLSByFiles(t *testing.T) {
 	}
 	send(t, browser(t, a, tlskit.Pool(t, cert)), "GET", base+"/healthz", "")
 	send(t, browser(t, a, tlskit.Pool(t, cert)), "POST", base+"/books", `{"title":"the next"}`)
-	received := ""
-	for part := make([]byte, 4096); !strings.Contains(received, "the next"); {
-		n, err := stream.Body.Read(part)
-		if received += string(part[:n]); err != nil || strings.Contains(received, "dropped") {
-			t.Fatalf("the stream has ended: %v\n%s", err, received)
-		}
-	}
+	receive("the next")
 	other := strings.NewReplacer("cert.pem", "other.pem", "key.pem", "other.key", "redirect:", "hsts: 0s, redirect:")
 	tlskit.WriteValid(t, p.path("other.pem"), p.path("other.key"), "app.example.com")
 	p.reload(a, other.Replace(overTLS))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	scripts "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -31,7 +32,7 @@ func TestShell(t *testing.T) {
 		run  func(*testing.T)
 	}{
 		{"sidebar", f.testSidebar}, {"menu", f.testMenu}, {"palette", f.testPalette}, {"notices", f.testNotices},
-		{"theme", f.testTheme}, {"seven tabs", f.testSevenTabs},
+		{"theme", f.testTheme}, {"late", f.testLateStream}, {"seven tabs", f.testSevenTabs},
 	} {
 		t.Run(part.name, part.run)
 		f.checkComplaints(t)
@@ -196,6 +197,40 @@ func (f *fixture) testTheme(t *testing.T) {
 			f.accessible(t, "dark by choice")
 		}
 	}
+}
+
+// lateStream keeps the first message until begin is called. The connection is open meanwhile.
+const lateStream = `{
+	let begun = false;
+	globalThis.EventSource = class extends EventSource {
+		addEventListener(name, act) {
+			super.addEventListener(name, (message) => {
+				if (begun) return act(message);
+				document.body.dataset.opened = 'yes';
+				globalThis.begin = () => { begun = true; act(message); };
+			});
+		}
+	};
+}`
+
+// testLateStream opens the events with a stream that is slow to begin, and hides the tab before. The page is not live
+// until then, whatever the connection is, and misses nothing afterwards.
+func (f *fixture) testLateStream(t *testing.T) {
+	script := call(t, f, scripts.AddScriptToEvaluateOnNewDocument,
+		scripts.AddScriptToEvaluateOnNewDocumentParams{Source: lateStream}).Identifier
+	defer call(t, f, scripts.RemoveScriptToEvaluateOnNewDocument,
+		scripts.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: script})
+	f.open(t, "/console/live")
+	f.until(t, func() error { return f.counts("body[data-opened]", 1) })
+	if said := f.get(t, `document.getElementById("status").textContent`); said != "Connecting, 0 events" {
+		t.Errorf("before the stream begins the page says %q", said)
+	}
+	f.visibility(t, "hidden")
+	f.shows(t, "Waiting while this tab is hidden, 0 events")
+	evaluate[bool](t, f, "(begin(), true)")
+	f.request(t, "POST", "/store11", `{"uuid":"late"}`, nil)
+	f.visibility(t, "visible")
+	f.shows(t, "Live, 1 event")
 }
 
 // testSevenTabs opens the events in seven tabs, of which six are hidden: the seventh and other pages still load.

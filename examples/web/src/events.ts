@@ -3,24 +3,26 @@ import type { NoteEvent } from './api'
 
 const names = ['Store.Saved', 'Store.Updated', 'Store.Deleted', 'Binary.Uploaded', 'Binary.Deleted'] as const
 
-// listen calls onEvent for each event of Notes, and onGap when events may have been missed: read
-// the objects again then. It returns what ends it.
-export function listen(onEvent: (event: NoteEvent) => void, onGap: () => void): () => void {
+// listen calls read once every later event will come, and again when events may have been missed. It calls onEvent for
+// each event of Notes; those that come while the objects are read wait. It returns what ends it.
+export function listen(onEvent: (event: NoteEvent) => void, read: () => Promise<void>): () => void {
   let last: string | undefined
+  let turn = Promise.resolve() // what comes has its turn after what came before
   let source: EventSource | undefined
   let timer: number | undefined
   const open = () => {
     const query = new URLSearchParams({ store: 'Notes' })
     if (last !== undefined) query.set('lastEventId', last)
     const stream = (source = new EventSource(`/events?${query}`))
-    const on = (name: string, act: (data: string) => void) =>
+    const on = (name: string, act: (data: string, isFirst: boolean) => void | Promise<void>) =>
       stream.addEventListener(name, (message: MessageEvent<string>) => {
-        last = message.lastEventId
-        act(message.data)
+        const isFirst = last === undefined
+        last = message.lastEventId || last
+        turn = turn.then(() => act(message.data, isFirst))
       })
     for (const name of names) on(name, (data) => onEvent(JSON.parse(data) as NoteEvent))
-    on('ready', () => {})
-    on('reset', onGap)
+    on('ready', (_, isFirst) => (isFirst ? read() : undefined))
+    on('reset', read)
     on('dropped', () => {})
     // A browser reconnects by itself after some errors only. Node can report an error twice.
     stream.onerror = () => {

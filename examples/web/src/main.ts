@@ -71,8 +71,7 @@ async function enter() {
   stop = () => {}
   if (!loggedIn) return
   byId('who').textContent = me.data?.idents?.[0]?.uuid.replace(/_email$/, '') ?? me.data?.uuid ?? ''
-  await load()
-  // The stream begins now. An event that came between list and stream is not lost: the page reads the list again.
+  // The list is read once the stream has begun, so no change falls between them.
   stop = listen(
     (event) => {
       if (event.event === 'Store.Deleted') notes.delete(event.uuid)
@@ -80,9 +79,8 @@ async function enter() {
       else void attempt(() => load()) // a file, or an object too large for an event
       show()
     },
-    () => void attempt(() => load()),
+    () => attempt(() => load()),
   )
-  await load()
 }
 
 // attempt does something and reports what went wrong. Without a session it asks for a login.

@@ -1,6 +1,7 @@
 // Live: shows events of /events as they come. A pause closes the stream and keeps the last id, from which the stream
 // continues afterwards, so nothing is missed as long as the log has it. A hidden tab closes its stream, too: without
-// HTTP/2 browsers open six connections to a host, and six open streams would leave none for another page.
+// HTTP/2 browsers open six connections to a host, and six open streams would leave none for another page. Neither closes
+// a stream that has not begun, since it has no id to continue from.
 'use strict';
 
 {
@@ -11,9 +12,10 @@
   const none = document.getElementById('none');
   const status = document.getElementById('status');
   const pause = document.getElementById('pause');
-  let source, last, timer, paused = false, received = 0, waiting = [];
+  let source, begun = false, last, timer, paused = false, received = 0, waiting = [];
 
   const hiddenTab = () => document.visibilityState === 'hidden';
+  const rests = () => paused || hiddenTab();
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
   const element = (name, text, kind) => {
     const e = document.createElement(name);
@@ -78,7 +80,7 @@
   function count() {
     const shown = list.children.length < received ? `, the latest ${list.children.length} are shown` : '';
     const events = `${received} event${received === 1 ? '' : 's'}${shown}`;
-    say(paused ? `Paused after ${events}` : hiddenTab() ? `Waiting while this tab is hidden, ${events}` : source?.readyState === EventSource.OPEN ? `Live, ${events}` : `Connecting, ${events}`);
+    say(paused ? `Paused after ${events}` : hiddenTab() ? `Waiting while this tab is hidden, ${events}` : begun ? `Live, ${events}` : `Connecting, ${events}`);
   }
   function gap(text) {
     add(element('li', text, 'warning'));
@@ -86,21 +88,23 @@
 
   function open() {
     close();
-    if (paused || hiddenTab()) return;
+    if (rests() && last !== undefined) return;
     const query = new URLSearchParams();
     for (const box of form.querySelectorAll('input:checked')) query.append(box.name, box.value);
     if (last !== undefined) query.set('lastEventId', last);
     const mine = source = new EventSource(form.dataset.events + '?' + query);
+    // An open connection is not enough: only the first message says that every later event will come, and after which id.
     const on = (name, act) => mine.addEventListener(name, (message) => {
       if (mine !== source) return;
       if (message.lastEventId) last = message.lastEventId;
+      begun = true;
       act(JSON.parse(message.data), message.data);
+      if (rests()) close();
     });
     for (const name of names) on(name, (event, raw) => { received++; add(row(event, raw)); });
     on('ready', count);
     on('reset', ({ reason }) => { gap(`Events were missed: ${reason}`); });
     on('dropped', ({ reason }) => { console.info('events:', reason); });
-    mine.onopen = count;
     // A stream that ends, for whatever reason, is opened again from the last id.
     mine.onerror = () => {
       if (mine !== source) return;
@@ -128,14 +132,15 @@
   function close() {
     source?.close();
     source = undefined;
+    begun = false;
   }
 
   if (form) {
     pause.addEventListener('click', () => {
       paused = !paused;
       pause.textContent = paused ? 'Resume' : 'Pause';
-      if (paused) close();
-      else open();
+      if (!paused) open();
+      else if (begun) close();
       count();
     });
     document.getElementById('oldest').addEventListener('click', () => {
@@ -147,8 +152,8 @@
     form.addEventListener('change', open);
     form.addEventListener('submit', (event) => event.preventDefault());
     document.addEventListener('visibilitychange', () => {
-      if (hiddenTab()) close();
-      else check().then((stays) => { if (stays && !source) open(); });
+      if (!hiddenTab()) check().then((stays) => { if (stays && !source) open(); });
+      else if (begun) close();
       count();
     });
     setInterval(() => { if (!hiddenTab()) check(); }, 10000);
