@@ -280,3 +280,39 @@ func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 		}
 	}
 }
+
+// A login is recorded in the background. However late that is, it forgives no guess that failed after the login.
+func TestALoginThatIsRecordedLateForgivesNoLaterGuess(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t, limits(0, 2))
+	w.register(ada, password)
+	w.Close()
+	services := w.twoServices()
+	w.clock.advance(time.Hour)
+	recording, held := make(chan struct{}), make(chan struct{})
+	w.backend.onStep(onceAt(func(s step) bool { return s.uuid == adaIdent && s.write != nil }, func() {
+		close(recording)
+		<-held
+	}))
+	_, err := services[0].Login.Login(t.Context(), credentials(ada, password), from)
+	w.must(err)
+	<-recording
+	at := w.clock.Now()
+	for range 2 {
+		w.clock.advance(time.Second)
+		_, err := services[1].Login.Login(t.Context(), credentials(ada, "a wrong password"), from)
+		w.wantKind(err, errs.Denied)
+	}
+	services[1].Close()
+	w.clock.advance(time.Millisecond)
+	close(held)
+	services[0].Close()
+	stored, err := w.Admin.DB.Idents.Read(t.Context(), adaIdent)
+	if err != nil || !stored.LastUsed.Equal(at) || stored.Failures.Count != 2 {
+		t.Errorf("last used at %v, not at %v, %+v, %v", stored.LastUsed, at, stored.Failures, err)
+	}
+	for _, s := range services {
+		_, err := s.Login.Login(t.Context(), credentials(ada, password), from)
+		w.wantLimited(err, time.Second-time.Millisecond)
+	}
+}

@@ -4,34 +4,46 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"time"
 
 	"belfry/pkg/account/record"
 )
 
-// RecordUse stores in an ident when it was used, and resets its failures. An ident that has been deleted is not an
-// error.
-func (s *Users) RecordUse(ctx context.Context, ident string) error {
+// RecordUse stores in an ident when it was used, and resets its failures until then. An ident that has been deleted is
+// not an error.
+func (s *Users) RecordUse(ctx context.Context, ident string, at time.Time) error {
 	_, err := s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
-		s.SetUsed(i)
+		SetUsed(i, at)
 		return nil
 	})
 	return record.IgnoreNotFound(err)
 }
 
 // RecordProviderUse stores in an ident when it was used, and the profile and the tokens that came with it.
-func (s *Users) RecordProviderUse(ctx context.Context, ident string, id Identity) (record.Ident, error) {
+func (s *Users) RecordProviderUse(ctx context.Context, ident string, id Identity, at time.Time) (record.Ident, error) {
 	return s.DB.Idents.Change(ctx, ident, func(i *record.Ident) error {
-		s.SetUsed(i)
+		SetUsed(i, at)
 		i.Profile = id.Merged(i.Profile).Encode()
 		id.setTokens(i)
 		return nil
 	})
 }
 
-// SetUsed sets in an ident that it is used now, and resets its failures.
-func (s *Users) SetUsed(i *record.Ident) {
-	i.LastUsed = s.DB.Now()
-	i.Failures = record.Failures{At: i.LastUsed}
+// SetUsed sets in an ident when it was used, and resets its failures until then. It is often written after the login: a
+// later use stays, and so do guesses that have failed since.
+func SetUsed(i *record.Ident, at time.Time) {
+	if !isLater(i.LastUsed, at) {
+		i.LastUsed = at
+	}
+	if !isLater(i.Failures.At, at) {
+		i.Failures = record.Failures{At: at}
+	}
+}
+
+// isLater reports whether a time is after another. One that is long after it is from before the clock was set back.
+func isLater(t, than time.Time) bool {
+	later := t.Sub(than)
+	return later > 0 && later <= record.ClockTolerance
 }
 
 // AnyOwned reports whether a user has at least one of some idents. It reads them

@@ -82,7 +82,7 @@ func (v *objectsView) objectHistory(r *request) error {
 			older = events[i+1].Object
 		}
 		one := v.historyEvent(st, e, older)
-		if newest := before == 0 && i == 0; !newest && l.Exists && !info.Fixed && isVersion(e) {
+		if current := before == 0 && i == 0 && l.Late == ""; !current && l.Exists && !info.Fixed && isVersion(e) {
 			one.Version = pathOf("objects", info.Name, "object", uuid, "history", strconv.FormatUint(e.Sequence, 10))
 		}
 		shown = append(shown, one)

@@ -50,7 +50,7 @@ func (s *Flow) Link(ctx context.Context, id users.Identity, me *sessions.Session
 		case owner.UUID != "" && id.Single:
 			return errs.New(errs.Exists, "this %s is already registered", id.Provider)
 		case owner.UUID == user.UUID:
-			if _, err = s.Users.RecordProviderUse(ctx, there.UUID, id); err == nil {
+			if _, err = s.Users.RecordProviderUse(ctx, there.UUID, id, s.DB.Now()); err == nil {
 				there, err = s.raiseEpoch(ctx, there.UUID, user.Epoch)
 			}
 			if errors.Is(err, errs.NotFound) {

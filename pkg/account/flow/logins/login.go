@@ -129,9 +129,9 @@ func addressOf(ident record.Ident) string {
 
 // recordUse records in the background that a login with an ident has succeeded. It ignores "".
 func (s *Flow) recordUse(ctx context.Context, ident string) {
-	if ident != "" {
+	if at := s.DB.Now(); ident != "" {
 		s.Sessions.RunInBackground(ctx, "recording a login",
-			func(ctx context.Context) error { return s.Users.RecordUse(ctx, ident) })
+			func(ctx context.Context) error { return s.Users.RecordUse(ctx, ident, at) })
 	}
 }
 

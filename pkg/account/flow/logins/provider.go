@@ -103,8 +103,9 @@ func (s *Flow) loginOrRegister(ctx context.Context, id users.Identity, from sess
 			if err != nil && Pending(err) == nil {
 				return sessions.Issued{}, err
 			}
+			at := s.DB.Now()
 			recordUse := func(ctx context.Context) error {
-				_, err := s.Users.RecordProviderUse(ctx, ident.UUID, id)
+				_, err := s.Users.RecordProviderUse(ctx, ident.UUID, id, at)
 				return record.IgnoreNotFound(err)
 			}
 			if id.Must {

@@ -12,6 +12,7 @@ import (
 	"belfry/pkg/account/method"
 	"belfry/pkg/account/record"
 	"belfry/pkg/account/secret"
+	"belfry/pkg/account/users"
 	"belfry/pkg/errs"
 	"belfry/pkg/event"
 )
@@ -120,7 +121,7 @@ func (s *Method) recordAssertion(ctx context.Context, user, ident string, verifi
 			return nil
 		}
 		p.SignCount, p.BackedUp = data.Counter, data.Flags.HasBackupState()
-		s.Users.SetUsed(i)
+		users.SetUsed(i, at)
 		return nil
 	})
 	switch {
