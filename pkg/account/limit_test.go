@@ -282,7 +282,7 @@ func TestAddressesOfOneNetworkShareALimit(t *testing.T) {
 }
 
 // A login is recorded in the background. However late that is, it forgives no guess that failed after the login.
-func TestALoginThatIsRecordedLateForgivesNoLaterGuess(t *testing.T) {
+func TestALateLoginForgivesNoGuess(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, limits(0, 2))
 	w.register(ada, password)

@@ -290,7 +290,7 @@ func TestAListenerWaitsForAConsumerThatMustBeCreatedAnew(t *testing.T) {
 		Handler: func(_ context.Context, e *listener.Event) error { handled <- e.UUID; return nil },
 	})
 	for range 2 {
-		if err := <-lacks; !errors.Is(err, errs.Unavailable) ||
+		if err := settled(lacks); !errors.Is(err, errs.Unavailable) ||
 			!strings.Contains(err.Error(), "ack_policy AckNone instead of AckExplicit") ||
 			!strings.Contains(err.Error(), "must be recreated: `belfry bus setup --check --listener test`") {
 			t.Fatalf("it says %v", err)
@@ -305,6 +305,16 @@ func TestAListenerWaitsForAConsumerThatMustBeCreatedAnew(t *testing.T) {
 	for range 3 {
 		<-handled
 	}
+}
+
+// settled returns the next result of a setup that the bus has answered. On a loaded machine it may do so too late.
+func settled(results <-chan error) error {
+	for err := range results {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Who pauses a listener may do so for longer than its processes run.
@@ -323,7 +333,7 @@ func TestAListenerThatStartsStaysPaused(t *testing.T) {
 	}
 	spec.Handler = func(context.Context, *listener.Event) error { return nil }
 	run(t, b, spec)
-	if err := <-started; err != nil || !paused(t, b, "test") {
+	if err := settled(started); err != nil || !paused(t, b, "test") {
 		t.Errorf("it is paused: %v, after %v", paused(t, b, "test"), err)
 	}
 }
@@ -390,7 +400,7 @@ func TestACreationDoesNotUndoAPause(t *testing.T) {
 				}
 				spec.Handler = func(context.Context, *listener.Event) error { return nil }
 				run(t, eventfulBus{b, between}, spec)
-				if err := <-started; err != nil || !paused(t, b, consumer) {
+				if err := settled(started); err != nil || !paused(t, b, consumer) {
 					t.Errorf("it is paused: %v, after %v", paused(t, b, consumer), err)
 				}
 			})
