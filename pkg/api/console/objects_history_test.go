@@ -60,17 +60,20 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	}
 }
 
-// The event of a change is published after the change: until then the history says so, and asks again.
+// The event of a change is published after the change: until then the history says so, and asks again. The newest version
+// in the log is not the current one then, and can be restored.
 func TestAHistoryWaitsForTheLatestChange(t *testing.T) {
 	t.Parallel()
 	var all []console.LogEvent
 	l := startLibrary(t, func(o *console.Objects) {
 		o.History = func(context.Context, string, string, uint64, int) ([]console.LogEvent, error) { return all, nil }
 	})
-	const late, none, asks = "is not in the log yet", "no events of this object", `hx-trigger="load delay:1s"`
+	const late, none, asks, restore = "is not in the log yet", "no events of this object", `hx-trigger="load delay:1s"`,
+		emma + "/history/5"
 	created := l.save("Books", "emma", `{"title":"Emma"}`)
 	of := func(revision uint64) []console.LogEvent {
-		return []console.LogEvent{{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Revision: revision}}}
+		return []console.LogEvent{{Sequence: 5, Envelope: event.Envelope{Event: event.StoreSaved, Revision: revision,
+			Object: []byte(`{"title":"Emma"}`)}}}
 	}
 	for _, one := range []struct {
 		name   string
@@ -80,8 +83,8 @@ func TestAHistoryWaitsForTheLatestChange(t *testing.T) {
 		hides  []string
 	}{
 		{"nothing yet", emma, nil, []string{late, asks}, []string{none}},
-		{"the change before", emma, of(created.Revision - 1), []string{late, asks, "Store.Saved"}, nil},
-		{"the latest change", emma, of(created.Revision), []string{"Store.Saved"}, []string{late, asks}},
+		{"the change before", emma, of(created.Revision - 1), []string{late, asks, "Store.Saved", restore}, nil},
+		{"the latest change", emma, of(created.Revision), []string{"Store.Saved"}, []string{late, asks, restore}},
 		{"no such object", strings.Replace(emma, "emma", "persuasion", 1), nil, []string{none}, []string{late, asks}},
 	} {
 		all = one.events

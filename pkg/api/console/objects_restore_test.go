@@ -55,11 +55,12 @@ func TestAVersionOfTheHistoryIsRestored(t *testing.T) {
 	t.Parallel()
 	const old = `{"uuid":"emma","created":"x","updated":"y","title":"Ema","author":"jane","margin":"former note",` +
 		`"user":"other","_internal":1,"tags":["a","</script><b>"]}`
-	l := startVersions(t, version(9, event.StoreUpdated, "http", `{"title":"Emma"}`),
+	events := []console.LogEvent{version(9, event.StoreUpdated, "http", `{"title":"Emma"}`),
 		version(8, event.StoreUpdated, "mapping", old), version(5, event.StoreSaved, "http", old),
 		console.LogEvent{Sequence: 4, Envelope: event.Envelope{Event: event.StoreUpdated, ObjectOmitted: true}},
-		version(3, event.StoreUpdated, "http", `{"author":"nobody"}`), version(2, event.StoreDeleted, "http", old))
-	l.save("Books", "emma", `{"title":"Emma","margin":"secret-note","year":1815,"user":"jane"}`)
+		version(3, event.StoreUpdated, "http", `{"author":"nobody"}`), version(2, event.StoreDeleted, "http", old)}
+	l := startVersions(t, events...)
+	events[0].Revision = l.save("Books", "emma", `{"title":"Emma","margin":"secret-note","year":1815,"user":"jane"}`).Revision
 	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
 	for path, offered := range map[string]bool{"/9": false, "/8": true, "/5": true, "/4": false, "/3": true,
 		"/2": false} {
