@@ -80,7 +80,8 @@ func (f *fixture) testPages(t *testing.T) {
 		return nil
 	})
 	f.good(t, "console-mails")
-	f.run(t, chromedp.Click(chromedp.Search(`//tr[contains(., "bob@example.com")]//a[.="Set a new password"]`), chromedp.NodeVisible))
+	f.run(t, chromedp.Click(chromedp.Search(
+		`//tr[contains(., "bob@example.com")]//a[.="Set a new password"]`), chromedp.NodeVisible))
 	f.shows(t, "As it was written")
 	f.good(t, "console-mail")
 	link, err := url.Parse(f.get(t, `document.querySelector("p.lines a").href`))

@@ -60,8 +60,8 @@ func TestTheHistoryShowsWhatEachEventChanged(t *testing.T) {
 	}
 }
 
-// The event of a change is published after the change: until then the history says so, and asks again. The newest version
-// in the log is not the current one then, and can be restored.
+// The event of a change is published after the change: until then the history says so, and asks again. The newest
+// version in the log is not the current one then, and can be restored.
 func TestAHistoryWaitsForTheLatestChange(t *testing.T) {
 	t.Parallel()
 	var all []console.LogEvent

@@ -60,7 +60,8 @@ func TestAVersionOfTheHistoryIsRestored(t *testing.T) {
 		console.LogEvent{Sequence: 4, Envelope: event.Envelope{Event: event.StoreUpdated, ObjectOmitted: true}},
 		version(3, event.StoreUpdated, "http", `{"author":"nobody"}`), version(2, event.StoreDeleted, "http", old)}
 	l := startVersions(t, events...)
-	events[0].Revision = l.save("Books", "emma", `{"title":"Emma","margin":"secret-note","year":1815,"user":"jane"}`).Revision
+	saved := l.save("Books", "emma", `{"title":"Emma","margin":"secret-note","year":1815,"user":"jane"}`)
+	events[0].Revision = saved.Revision
 	r := is(t, l.get(l.Admin, emma+"/history"), http.StatusOK)
 	for path, offered := range map[string]bool{"/9": false, "/8": true, "/5": true, "/4": false, "/3": true,
 		"/2": false} {

@@ -44,7 +44,8 @@ func TestBrowserExampleReceivesEventsAndReconnects(t *testing.T) {
 		t.Fatalf("the example does not wait for %s", pause)
 	}
 	write(script, "globalThis.location = {href: 'http://"+address+"/a/page'}\n"+
-		strings.NewReplacer("'Recipes'", "'Books'", "'/recipes'", "'http://"+address+"/books'", pause, "200").Replace(string(example[1])))
+		strings.NewReplacer("'Recipes'", "'Books'", "'/recipes'", "'http://"+address+"/books'", pause, "200").
+			Replace(string(example[1])))
 	first := process.Serve(t, config)
 
 	out := &kit.Tail{}
