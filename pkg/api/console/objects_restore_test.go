@@ -57,7 +57,7 @@ func TestAVersionOfTheHistoryIsRestored(t *testing.T) {
 		`"user":"other","_internal":1,"tags":["a","</script><b>"]}`
 	events := []console.LogEvent{version(9, event.StoreUpdated, "http", `{"title":"Emma"}`),
 		version(8, event.StoreUpdated, "mapping", old), version(5, event.StoreSaved, "http", old),
-		console.LogEvent{Sequence: 4, Envelope: event.Envelope{Event: event.StoreUpdated, ObjectOmitted: true}},
+		{Sequence: 4, Envelope: event.Envelope{Event: event.StoreUpdated, ObjectOmitted: true}},
 		version(3, event.StoreUpdated, "http", `{"author":"nobody"}`), version(2, event.StoreDeleted, "http", old)}
 	l := startVersions(t, events...)
 	saved := l.save("Books", "emma", `{"title":"Emma","margin":"secret-note","year":1815,"user":"jane"}`)
