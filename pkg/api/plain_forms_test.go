@@ -32,6 +32,12 @@ func TestFormsRecoverAnAccountAndLogOut(t *testing.T) {
 	post("/auth/email/recovery", "login=ada%40example.com&token=wrong&password=a+better+password", "/out?reason=token")
 
 	token := p.deliverMails("ada@example.com", "recover")
+	// Who reads the mail on another device enters its token, and is led to where its link leads.
+	typed := ada.wantStatus(ada.request("GET", "/auth/email/callback?login=ada%40example.com&token="+token[:9]+"+"+
+		token[9:]+"%0A", ""), http.StatusFound)
+	if to := typed.Header.Get("Location"); to != "/again?login=ada%40example.com&token="+token {
+		t.Errorf("a typed token leads to %s", to)
+	}
 	post("/auth/email/recovery", "login=ada%40example.com&password=short&token="+token, "/out?reason=invalid")
 	post("/auth/email/recovery", "login=ada%40example.com&password=a+better+password&token="+token,
 		"/again?password=set")

@@ -228,14 +228,15 @@ func TestRefusedValuesLeadBackToTheFormOfTheProfile(t *testing.T) {
 	f := startProfiled(t, profileRules, profileSchema)
 	long := `<b>Ada</b> ` + strings.Repeat("x", 20)
 	f.renames(long, "form=name&reason=name")
-	page := f.shows("/account?form=name&reason=name", "This name is not accepted: ", "&lt;b&gt;Ada&lt;/b&gt; xxxx", "!<b>Ada")
+	page := f.shows("/account?form=name&reason=name", "This name is not accepted: must have at most",
+		"&lt;b&gt;Ada&lt;/b&gt; xxxx", "!<b>Ada")
 	if strings.Index(page, `role="alert"`) < strings.Index(page, `id="profile"`) {
 		t.Error("the problem is not at the form")
 	}
 	f.shows("/account?form=name&reason=name", "This name is not accepted.", `value="Ada"`) // once
 	f.headers = []string{"Accept-Language", "de"}
 	f.renames(long, "form=name&reason=name")
-	f.shows("/account?form=name&reason=name", "Dieser Name wird nicht angenommen: ", "Ihr Profil", "Bild speichern")
+	f.shows("/account?form=name&reason=name", "Der Name ist zu lang.", "!must have", "Ihr Profil", "Bild speichern")
 	f.headers = nil
 
 	f.leads("/auth/me/name", "application/x-www-form-urlencoded", "nick=x", "/account?form=name&reason=name")

@@ -118,19 +118,20 @@ func (p *Profile) call(ctx context.Context) context.Context {
 	return store.WithCall(ctx, call)
 }
 
-// Refusal returns in words why a name is refused; "" if the error does not say so.
-func (p *Profile) Refusal(err error) string {
+// Refusal returns why a name is refused; its message is "" if the error does not say so.
+func (p *Profile) Refusal(err error) errs.Field {
 	var e *errs.Error
 	if !errors.As(err, &e) {
-		return ""
+		return errs.Field{}
 	}
 	for _, f := range e.Fields {
 		if f.Pointer == object.Pointer(p.Name) {
-			return f.Message
+			return f
 		}
 	}
 	if len(e.Fields) > 0 { // the user has become invalid before, by another schema
-		return e.Fields[0].Pointer + ": " + e.Fields[0].Message
+		first := e.Fields[0]
+		return errs.Field{Message: first.String(), Keyword: first.Keyword}
 	}
-	return e.Message
+	return errs.Field{Message: e.Message}
 }

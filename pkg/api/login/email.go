@@ -10,6 +10,7 @@ import (
 	"belfry/pkg/account/once"
 	"belfry/pkg/account/post"
 	"belfry/pkg/account/record"
+	"belfry/pkg/account/secret"
 	"belfry/pkg/account/sessions"
 	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
@@ -246,7 +247,7 @@ func (h mails) recover(x *httpkit.Exchange, in recoveryForm) (op.Outcome, error)
 // query; the Referrer-Policy keeps it from pages of other origins.
 func (h mails) followLink(x *httpkit.Exchange) error {
 	query := x.Query()
-	login, token := query.Get("login"), query.Get("token")
+	login, token := query.Get("login"), secret.TypedToken(query.Get("token"))
 	client, err := h.client(x)
 	if err != nil {
 		return h.redirectFailure(x, err, formReason(err))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"belfry/pkg/account/sessions"
+	"belfry/pkg/errs"
 	"belfry/pkg/httpkit"
 	"belfry/pkg/texts"
 )
@@ -86,8 +87,19 @@ func (h *handler) nameAgain(x *httpkit.Exchange, l *texts.Language, me *sessions
 	if err != nil {
 		return err
 	}
-	if why := h.o.Profile.Refusal(h.o.Profile.CheckName(ctx, me.User.UUID, typed)); why != "" {
-		a.Problem = l.Text("accountProblem.nameBecause", "message", why)
-	}
+	a.Problem = nameProblem(l, h.o.Profile.Refusal(h.o.Profile.CheckName(ctx, me.User.UUID, typed)))
 	return nil
+}
+
+// nameProblem says why a name is refused. The messages of schemas are English: in other languages only the violations
+// with a text of their own are explained.
+func nameProblem(l *texts.Language, why errs.Field) string {
+	const general = "accountProblem.name"
+	switch id := "nameProblem." + why.Keyword; {
+	case l.Translates(id):
+		return l.Text(id)
+	case why.Message == "", why.Keyword != "" && l.Translates(general):
+		return l.Text(general)
+	}
+	return l.Text("accountProblem.nameBecause", "message", why.Message)
 }

@@ -78,7 +78,8 @@ func TestTemplatesUseTheTextsThatThereAre(t *testing.T) {
 		}
 	}
 	inCode := []string{"time", "account.session", "account.sessionCurrent", "account.deviceOn", "account.unknownDevice",
-		"accountProblem.", "formProblem.", "done.", "failure.", "outcome.", "problem.", "mails."}
+		"accountProblem.", "formProblem.", "done.", "failure.", "nameProblem.", "outcome.", "problem.",
+		"mails."}
 	for _, id := range texts.English().IDs() {
 		if !used[id] && !slices.ContainsFunc(inCode, func(known string) bool {
 			return id == known || strings.HasSuffix(known, ".") && strings.HasPrefix(id, known)

@@ -134,7 +134,7 @@ type Application struct {
 type Links struct{ Start, Login, Register, Recovery, Console, OpenAPI, AsyncAPI, MailLogin, Account string }
 
 // Actions are the URLs that forms are sent to; "" for methods that are not configured.
-type Actions struct{ Login, Validation, Recovery, Logout, MailLogin, Address string }
+type Actions struct{ Login, Validation, Recovery, Logout, MailLogin, Address, Mailed string }
 
 // below returns the links as browsers reach them.
 func (l Links) below(base baseurl.URL) Links {
@@ -146,7 +146,8 @@ func (l Links) below(base baseurl.URL) Links {
 }
 
 func (a Actions) below(base baseurl.URL) Actions {
-	for _, action := range []*string{&a.Login, &a.Validation, &a.Recovery, &a.Logout, &a.MailLogin, &a.Address} {
+	for _, action := range []*string{&a.Login, &a.Validation, &a.Recovery, &a.Logout, &a.MailLogin, &a.Address,
+		&a.Mailed} {
 		*action = base.Below(*action)
 	}
 	return a
@@ -288,7 +289,7 @@ func sampleLogins() []about.Method {
 
 func allActions() Actions {
 	return Actions{"/auth/email", "/auth/email/validation", "/auth/email/recovery", "/auth/logout", "/auth/email/code",
-		"/auth/email/address"}
+		"/auth/email/address", "/auth/email/callback"}
 }
 
 func actionsOf(service *account.Service) Actions {
