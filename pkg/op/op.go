@@ -45,6 +45,7 @@ type Set struct {
 	operations []Operation
 	requests   []Request
 	tag        string // the last one
+	around     func(httpkit.Handler) httpkit.Handler // of the operations that follow; nil: nothing
 	tags       []any
 	components ordered.Object
 	pages      []page
@@ -70,9 +71,15 @@ func (s *Set) Tag(name, description string) {
 // Component names a schema to which operations refer by apimodel.Ref.
 func (s *Set) Component(name string, schema *ordered.Object) { s.components.Set(name, schema) }
 
+// Around sets what is done around each operation that follows; nil: nothing.
+func (s *Set) Around(do func(httpkit.Handler) httpkit.Handler) { s.around = do }
+
 // Add adds an operation, with the last tag.
 func (s *Set) Add(o Operation) {
 	o.Tag = s.tag
+	if s.around != nil {
+		o.Run = s.around(o.Run)
+	}
 	s.operations = append(s.operations, o)
 }
 

@@ -3,7 +3,9 @@ package texts
 import (
 	"embed"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/text/language"
@@ -114,8 +116,16 @@ func (c *Catalog) Languages() []*Language {
 // maxAccept is how many bytes of Accept-Language are read. Browsers send fewer than 100.
 const maxAccept = 1000
 
-// Match returns the language that a header Accept-Language asks for, English if no language matches. A nil catalog
-// has the embedded languages.
+// Accepted returns the fields Accept-Language of a header as one.
+func Accepted(h http.Header) string {
+	if fields := h.Values("Accept-Language"); len(fields) > 1 {
+		return strings.Join(fields, ",")
+	}
+	return h.Get("Accept-Language")
+}
+
+// Match returns the language that a header Accept-Language asks for, English if no language matches. Ranges that are
+// malformed, or of no known language, are skipped. A nil catalog has the embedded languages.
 func (c *Catalog) Match(accept string) *Language {
 	if c == nil {
 		c = embedded()
@@ -123,7 +133,11 @@ func (c *Catalog) Match(accept string) *Language {
 	if len(accept) > maxAccept {
 		return c.languages[0]
 	}
-	tags, _, err := language.ParseAcceptLanguage(accept)
+	ranges := slices.DeleteFunc(strings.Split(accept, ","), func(one string) bool {
+		_, _, err := language.ParseAcceptLanguage(one)
+		return err != nil
+	})
+	tags, _, err := language.ParseAcceptLanguage(strings.Join(ranges, ","))
 	if err != nil || len(tags) == 0 {
 		return c.languages[0]
 	}

@@ -1,6 +1,7 @@
 package texts_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,11 +31,17 @@ func TestTheLanguageIsThatOfTheHeader(t *testing.T) {
 	for accept, want := range map[string]string{
 		"": "en", "de": "de", "de-CH,de;q=0.9": "de", "de-AT": "de-AT", "en-GB,en;q=0.8,de;q=0.5": "en", "fr-CA": "fr",
 		"ja,fr;q=0.3": "fr", "ja": "en", "*": "en", "de;q=x": "en", "\x00": "en",
+		"de, ja-JP-mac": "de", "de;q=0.9, xx": "de", "abcdefghi;q=0.8, fr;q=0.5, de;q=0.9": "de", "fr;q=bad,de": "de",
+		"de;q=0,fr": "fr", ",,de,,": "de",
 		strings.Repeat("de,", 1000): "en",
 	} {
 		if got := c.Match(accept).Tag(); got != want {
 			t.Errorf("%.40q: %s, want %s", accept, got, want)
 		}
+	}
+	header := http.Header{"Accept-Language": {"xx", "fr;q=0.5", "de"}}
+	if got := c.Match(texts.Accepted(header)).Tag(); got != "de" {
+		t.Errorf("several fields: %s", got)
 	}
 	var none *texts.Catalog
 	if none.Match("de").Tag() != "de" || none.Of("de").Tag() != "de" || none.Of("xx").Tag() != "en" {

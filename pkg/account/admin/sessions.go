@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -64,7 +65,8 @@ func (s *Admin) SendRecovery(ctx context.Context, uuid, address string) (string,
 	if err != nil {
 		return "", err
 	}
-	ctx = texts.WithLanguage(record.Managing(ctx), s.Notices.LanguageOf(ctx, owner))
+	language := cmp.Or(s.Notices.LanguageOf(ctx, owner), texts.Asked(ctx)) // that of the admin for a new user
+	ctx = texts.WithLanguage(record.Managing(ctx), language)
 	return address, s.Post.EnqueueAs(ctx, address, post.RecoveryMailbox, record.PurposeRecover)
 }
 

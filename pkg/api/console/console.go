@@ -145,7 +145,7 @@ func Mount(r *httpkit.Router, calls *httpkit.Calls, service *account.Service, o 
 
 // handle adds the route of a view; "" is the console itself.
 func (c *Console) handle(r *httpkit.Router, viewName string, rt route) {
-	h := c.guard(viewName, rt)
+	h := login.InLanguage(c.service, c.guard(viewName, rt))
 	if rt.method == http.MethodGet {
 		if !rt.file {
 			c.pages = append(c.pages, strings.Split(Path+rt.path, "/"))

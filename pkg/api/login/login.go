@@ -171,11 +171,20 @@ func (h *Handler) write(x *httpkit.Exchange, act func(ctx context.Context) error
 	return err
 }
 
-// ClientOf describes the client of a request. Mails that the request asks for are in the language of the client.
+// InLanguage returns a handler whose requests have the language of their client. Mails that they ask for are in it.
+func InLanguage(service *account.Service, run httpkit.Handler) httpkit.Handler {
+	return func(x *httpkit.Exchange) error {
+		if accept := texts.Accepted(x.Request.Header); accept != "" {
+			x.Request = x.Request.WithContext(texts.WithLanguage(x.Request.Context(), service.Language(accept)))
+		}
+		return run(x)
+	}
+}
+
+// ClientOf describes the client of a request.
 func ClientOf(x *httpkit.Exchange, service *account.Service, session *sessions.Session) sessions.Client {
-	language := service.Language(x.Request.Header.Get("Accept-Language"))
-	x.Request = x.Request.WithContext(texts.WithLanguage(x.Request.Context(), language))
-	return sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session, Language: language}
+	return sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session,
+		Language: service.Language(texts.Accepted(x.Request.Header))}
 }
 
 // client describes the client of a login. A login needs no valid token, so an invalid one counts as none for the rest

@@ -169,7 +169,7 @@ func languageOf(x *httpkit.Exchange, service *account.Service) *texts.Language {
 	if service != nil {
 		all = service.Languages
 	}
-	l := all.Match(x.Request.Header.Get("Accept-Language"))
+	l := all.Match(texts.Accepted(x.Request.Header))
 	x.SetHeader("Content-Language", l.Tag())
 	x.Header().Add("Vary", "Accept-Language")
 	return l
