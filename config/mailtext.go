@@ -36,7 +36,8 @@ func (e *Email) Lacking(report func(key, problem string)) {
 		{".invitation", e.Invitation, true, false, "nobody could accept an invitation"},
 		{".change", e.Change, true, false, "nobody could confirm a new address"},
 		{".undo", e.Undo, true, false, "nobody could undo a change of their address"},
-		{".login.codeMail", e.Login.CodeMail, e.Login.Code, true, "nobody could log in by it"},
+		// Second factors by mail have it, too.
+		{".login.codeMail", e.Login.CodeMail, true, true, "nobody could log in by it"},
 		{".login.linkMail", e.Login.LinkMail, e.Login.Link, false, "nobody could log in by it"},
 	} {
 		for _, of := range [][2]string{{".html", m.text.HTML}, {".text", m.text.Text}} {

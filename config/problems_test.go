@@ -317,6 +317,9 @@ func TestMailsWithoutLinkAndToken(t *testing.T) {
 					"could confirm a new address",
 				"1:110: authentication.providers.email.undo.html: has neither {{.Link}} nor {{.Token}}: nobody could " +
 					"undo a change of their address"}},
+		{"second factors", before + "login: {codeMail: {text: Hi}}" + after, []string{
+			"1:57: authentication.providers.email.login.codeMail.text: lacks {{.Token}}, the code: nobody could " +
+				"log in by it"}},
 		{"logins", before + "login: {code: true, link: true, codeMail: {html: '{{.Link}}'}, linkMail: {text: Hi}}" +
 			after, []string{
 			"1:81: authentication.providers.email.login.codeMail.html: lacks {{.Token}}, the code: nobody could " +
@@ -326,7 +329,7 @@ func TestMailsWithoutLinkAndToken(t *testing.T) {
 	})
 	for _, fine := range []string{
 		"postValidation: true, html: Welcome", "html: '{{.Token}}'", "html: '', text: '{{ .Link | urlquery }}'",
-		"taken: {html: Hi}", "login: {codeMail: {html: Hi}, linkMail: {html: Hi}}",
+		"taken: {html: Hi}", "login: {linkMail: {html: Hi}}",
 		"recovery: {html: '{{with .Login}}{{$.Token}}{{end}}'}", "html: '{{printf \"{%s}\" .Token}}'",
 	} {
 		mustParse(t, before+fine+after)

@@ -30,6 +30,19 @@ type segment struct{ literal, name string }
 // Tag returns the tag of the language, such as de, or pt-BR.
 func (l *Language) Tag() string { return l.tag.String() }
 
+// RightToLeft reports whether the language is written from right to left. A nil language is not.
+func (l *Language) RightToLeft() bool {
+	if l == nil {
+		return false
+	}
+	script, _ := l.tag.Script()
+	switch script.String() {
+	case "Adlm", "Arab", "Aran", "Hebr", "Mand", "Mend", "Nkoo", "Rohg", "Samr", "Syrc", "Thaa", "Yezi":
+		return true
+	}
+	return false
+}
+
 // Has reports whether there is a text with an id, in the language or in one that it falls back to.
 func (l *Language) Has(id string) bool {
 	_, in := l.find(id)

@@ -27,6 +27,7 @@ type mailRequestForm struct {
 	Binding string `form:"binding" doc:"For clients without cookies: the binding of the previous request, which this one replaces."`
 	Code    string `form:"code,html" doc:"The code in the mail."`
 	Token   string `form:"token,html" doc:"The token in the link."`
+	Page    string `form:"_page,html,hidden"` // of belfry that has the form
 }
 
 type mailLoginForm struct {
@@ -86,13 +87,13 @@ func (h mails) requestLogin(x *httpkit.Exchange, in mailRequestForm) (op.Outcome
 	}
 	client, err := h.boundClient(x, in.Login, in.Binding)
 	if err != nil {
-		return op.Outcome{}, err
+		return h.backTo(x, in.Page, in.Login, "", err), err
 	}
 	pending, err := h.service.Mails.RequestLogin(x.Context(), in.Login, in.Kind, client)
 	if err == nil {
 		h.cookies.set(x, bindingCookie, pending.Binding, int(pending.TTL.Seconds()))
 	} else if err = unlessMailed(in.HTML && client.Cookie, err); err != nil {
-		return op.Outcome{}, err
+		return h.backTo(x, in.Page, in.Login, "", err), err
 	}
 	o := op.Outcome{Status: http.StatusAccepted, To: asked}
 	if !in.HTML && x.PrefersRepresentation() {

@@ -38,7 +38,7 @@ const (
 func (h *Handler) backTo(x *httpkit.Exchange, page, login, token string, err error) (o op.Outcome) {
 	target := ""
 	switch page {
-	case "login", "register", "recovery":
+	case "login", "register", "recovery", "mail":
 		target = h.formPages[page]
 	case invitationForm:
 		if target = h.formPages["recovery"]; target != "" {

@@ -148,6 +148,9 @@ func (h *handler) account(x *httpkit.Exchange, l *texts.Language, me *sessions.S
 		err = h.nameAgain(x, l, me, query.Get("reason"), &a)
 	case "address":
 		h.addressAgain(x, &a)
+		if query.Get("reason") == "invalid" {
+			a.Problem = l.Text(invalidAddress)
+		}
 	}
 	if query.Get("reason") == "step-up" && a.Step != "" {
 		a.Form = "step" // what has to be done first is there, at the top

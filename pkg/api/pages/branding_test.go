@@ -173,7 +173,9 @@ func TestAFailedFormLeadsBackToItsPage(t *testing.T) {
 			"Check the e-mail address"},
 		{"/auth/email", "_page=register&register=true&login=ada%40example.com&password=a+fine+password",
 			"/register?reason=taken", "already belongs"},
-		{"/auth/email/recovery", "_page=recovery&login=no+address", "/recovery?reason=invalid", "is not valid"},
+		{"/auth/email/recovery", "_page=recovery&login=no+address", "/recovery?reason=invalid",
+			">Check the e-mail address.<"},
+		{"/auth/email/code", "_page=mail&login=no+address", "/login/mail?reason=invalid", ">Check the e-mail address.<"},
 	} {
 		r := send(c.path, c.form).HasHeader("Location", c.to).HasHeader("Cache-Control", "no-store")
 		cookies := r.Cookies()

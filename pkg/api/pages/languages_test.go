@@ -84,6 +84,7 @@ func hasNoEnglish(t *testing.T, l *texts.Language, path, page string) {
 func TestAFolderAddsALanguageForTemplatesOfAFolder(t *testing.T) {
 	folder, theme := t.TempDir(), t.TempDir()
 	for path, text := range map[string]string{
+		filepath.Join(folder, "he.yaml"): "register: {title: הרשמה}",
 		filepath.Join(folder, "fr.yaml"): "register: {title: \"S’inscrire\"}\nvalidated: {welcome: 'Bonjour {user} & <b>'}",
 		filepath.Join(theme, "validated.html"): `{{define "title"}}{{.Text "register.title"}}{{end}}{{define "content"}}` +
 			`<p>{{.Text "validated.welcome" "user" .User}}</p><a title="{{.Text "login.title"}}">{{.Language}}</a>{{end}}`,
@@ -105,4 +106,5 @@ func TestAFolderAddsALanguageForTemplatesOfAFolder(t *testing.T) {
 	r := f.Do("GET", "/?validation=email", "", "Accept-Language", "fr-CA, en;q=0.1", "Cookie", "belfry="+token).Want(200)
 	contains(t, r, `<html lang="fr">`, "<h1>S’inscrire</h1>", "<p>Bonjour ", " &amp; &lt;b&gt;</p>",
 		`<a title="Log in">fr</a>`)
+	contains(t, f.Do("GET", "/register", "", "Accept-Language", "he-IL").Want(200), `<html lang="he" dir="rtl">`, "הרשמה")
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"io/fs"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,6 +110,28 @@ func TestTheTextsOfMethodsAreTranslated(t *testing.T) {
 	}
 	if methods < 5 {
 		t.Errorf("%d methods were seen", methods)
+	}
+}
+
+// A page of a failure explains each type of problems in its language.
+func TestEachTypeOfProblemsHasAText(t *testing.T) {
+	reference, err := os.ReadFile("../../../docs/reference/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, types, _ := strings.Cut(string(reference), "## Problem types")
+	languages, err := account.Languages("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^### (\S+)$`).FindAllStringSubmatch(types, -1)
+	for _, f := range found {
+		if id := "problem." + f[1]; !languages.Of("en").Own(id) || !languages.Of("de").Own(id) {
+			t.Errorf("there is no text %s", id)
+		}
+	}
+	if len(found) < 15 {
+		t.Errorf("%d types were seen", len(found))
 	}
 }
 

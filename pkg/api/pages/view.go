@@ -82,6 +82,9 @@ func (v View) in(l *texts.Language) View {
 	return v
 }
 
+// RightToLeft reports whether the page is written from right to left.
+func (v View) RightToLeft() bool { return v.texts.RightToLeft() }
+
 // Text returns a text in the language of the page, by its id, with the names and values of its placeholders in turn.
 // Values are escaped, unless they are HTML.
 func (v View) Text(id string, pairs ...any) template.HTML {
@@ -215,9 +218,10 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	default:
 		v.Message = v.texts.Text("failure.unexplained")
 	}
-	if v.Reason != "" && slices.Contains([]string{loginPage, registerPage, recoveryPage}, page) {
+	if v.Reason != "" && (page == mailPage && !v.MailSent ||
+		slices.Contains([]string{loginPage, registerPage, recoveryPage}, page)) {
 		v.Problem = v.Message
-		if id := formProblem(v.Reason, page == registerPage); page != recoveryPage && v.texts.Has(id) {
+		if id := v.formProblem(page); v.texts.Has(id) {
 			v.Problem = v.texts.Text(id)
 		}
 		if v.Login == "" && h.o.TakeTyped != nil {
@@ -226,6 +230,22 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	}
 	return v, session
 }
+
+// formProblem returns the id of the text that explains at the form of a page why it failed; none for an explanation that
+// is that of all pages.
+func (v View) formProblem(page string) string {
+	addressOnly := page == mailPage || v.Token == "" && (page == recoveryPage || page == registerPage && v.AddressFirst)
+	switch {
+	case v.Reason == "invalid" && addressOnly:
+		return invalidAddress
+	case page == recoveryPage || page == mailPage && v.Reason == "denied":
+		return ""
+	}
+	return formProblem(v.Reason, page == registerPage)
+}
+
+// invalidAddress is the id of the text about a form that has only an address.
+const invalidAddress = "formProblem.invalidAddress"
 
 // formProblem returns the id of the text that explains at the form of a login, or of a registration, why it failed.
 func formProblem(reason string, registers bool) string {
