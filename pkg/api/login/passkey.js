@@ -38,6 +38,8 @@
     case "SecurityError":
       return own.unusable || "Passkeys can't be used at this address.";
     }
+    // What the server says is English.
+    if (e.name === "Refused" && /^en\b/.test(document.documentElement.lang)) return e.message;
     return own.failed || e.message;
   }
 
@@ -49,7 +51,9 @@
       location.assign(form.dataset.stepUp);
       return null;
     }
-    throw new Error(body.detail || body.title);
+    const refused = new Error(body.detail || body.title);
+    refused.name = "Refused";
+    throw refused;
   }
 
   async function send(form) {

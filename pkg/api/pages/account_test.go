@@ -179,6 +179,8 @@ func TestPagesRunTheScriptsThatTheyUse(t *testing.T) {
 			contains(t, f.Do("GET", path, "").Want(200).HasHeader("Content-Security-Policy", policy), texts...)
 		}
 	}
+	contains(t, with.Do("GET", "/second-factor?factors=passkey", "").Want(200),
+		`<noscript><p class="note">Passkeys need JavaScript`)
 	with.Do("GET", "/auth/pages.js", "").Want(200).HasHeader("Content-Type", "text/javascript; charset=utf-8")
 	with.Do("GET", "/auth/passkey.js", "").Want(200).HasHeader("Content-Type",
 		"text/javascript; charset=utf-8").HasHeader("X-Content-Type-Options", "nosniff")

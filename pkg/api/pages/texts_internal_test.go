@@ -45,6 +45,7 @@ func sources(t *testing.T) map[string]string {
 func TestTemplatesHaveNoWordsOfTheirOwn(t *testing.T) {
 	seen := 0
 	for name, source := range sources(t) {
+		source = strings.NewReplacer("<noscript>", "", "</noscript>", "").Replace(source) // its elements are tokens, too
 		tokens := html.NewTokenizer(strings.NewReader(empty.ReplaceAllString(action.ReplaceAllString(source, ""), "")))
 		for {
 			kind := tokens.Next()
