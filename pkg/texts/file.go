@@ -40,7 +40,7 @@ func Files(folder string) (names []string, err error) {
 	}
 	for _, entry := range entries {
 		name := entry.Name()
-		ext := filepath.Ext(name)
+		ext := strings.ToLower(filepath.Ext(name))
 		if strings.HasPrefix(name, ".") || ext != extension && ext != ".yml" && ext != ".json" {
 			continue
 		}

@@ -115,6 +115,7 @@ func TestFaultsOfFilesSayWhereAndWhat(t *testing.T) {
 		"no language":           {"french.yaml", "", "french.yaml: expected the tag of a language and .yaml"},
 		"an underscore":         {"pt_BR.yaml", "", "pt_BR.yaml: expected the tag"},
 		"another extension":     {"fr.yml", "", "fr.yml: expected the tag"},
+		"capital letters":       {"fr.YAML", "", "fr.YAML: expected the tag"},
 		"a file without bound":  {"fr.yaml", strings.Repeat("#\n", 200<<10), "256 KiB"},
 	} {
 		_, err := texts.Load(folder(t, map[string]string{x.file: x.text}), nil)
