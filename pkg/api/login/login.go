@@ -181,6 +181,14 @@ func InLanguage(service *account.Service, run httpkit.Handler) httpkit.Handler {
 	}
 }
 
+// inLanguage is InLanguage. Documents are made of operations without a handler.
+func (h *Handler) inLanguage(run httpkit.Handler) httpkit.Handler {
+	if h == nil {
+		return run
+	}
+	return InLanguage(h.service, run)
+}
+
 // ClientOf describes the client of a request.
 func ClientOf(x *httpkit.Exchange, service *account.Service, session *sessions.Session) sessions.Client {
 	return sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session,

@@ -16,7 +16,7 @@ func Operations(set *op.Set, h *Handler) {
 	if l.Users == nil {
 		return
 	}
-	set.Around(func(run httpkit.Handler) httpkit.Handler { return InLanguage(h.service, run) })
+	set.Around(h.inLanguage)
 	defer set.Around(nil)
 	addComponents(set)
 	set.Tag("Login", "Logging in, and one's account.")
