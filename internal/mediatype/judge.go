@@ -1,6 +1,7 @@
 package mediatype
 
 import (
+	"bytes"
 	"mime"
 	"strings"
 
@@ -16,13 +17,16 @@ const plain = "text/plain"
 // "image/*". A range with a type has the more specific ones of its kind, too: application/zip those of documents in a
 // zip.
 //
-// The content decides. Only a text that looks like no other type, as Markdown, is what it is declared to be, if that is
-// text; a page of HTML, or XML, is never plain text.
+// The content decides, but for what it can't tell: a text that looks like no other type, as Markdown, is what it is
+// declared to be, if that is text; a page of HTML, or XML, is never plain text. A film that is declared to be a recording
+// of sound in the same container is one.
 func Judge(start []byte, declared string, ranges []string) (media string, ok bool) {
-	found := mimetype.Detect(start[:min(len(start), Start)])
-	if said, _, err := mime.ParseMediaType(declared); err == nil && isText(found) {
+	found := detect(start[:min(len(start), Start)])
+	if said, _, err := mime.ParseMediaType(declared); err == nil {
 		said = Registered(said)
-		if strings.HasPrefix(said, "text/") && !isMarkup(said) && inRanges(said, ranges) {
+		text := isText(found) && strings.HasPrefix(said, "text/") && !isMarkup(said)
+		sound := kindOf(said) == "audio" && filmOf(said) == name(found)
+		if (text || sound) && inRanges(said, ranges) {
 			return declared, true
 		}
 	}
@@ -31,7 +35,7 @@ func Judge(start []byte, declared string, ranges []string) (media string, ok boo
 		switch of := name(m); {
 		case m != found && (kindOf(of) != kind || of == plain && isMarkup(name(found)) || m.Parent() == nil):
 		case inRanges(of, ranges):
-			if said, _, err := mime.ParseMediaType(declared); err == nil && Registered(said) == name(found) {
+			if said, _, err := mime.ParseMediaType(declared); err == nil && canonical(said) == name(found) {
 				return declared, true
 			}
 			return withCharset(found), true
@@ -47,13 +51,55 @@ func Known(of string) bool {
 		return true
 	}
 	if sub != "*" {
-		return mimetype.Lookup(Registered(of)) != nil || mimetype.Lookup(of) != nil
+		return isDetected(canonical(of))
 	}
 	switch kind {
 	case "image", "audio", "video", "font", "application", "model":
 		return true
 	}
 	return false
+}
+
+// detect returns the type of a file. A mark of the order of bytes does not hide that it is markup.
+func detect(start []byte) *mimetype.MIME {
+	found := mimetype.Detect(start)
+	if rest, marked := bytes.CutPrefix(start, []byte("\xef\xbb\xbf")); marked {
+		if markup := mimetype.Detect(rest); isMarkup(name(markup)) {
+			return markup
+		}
+	}
+	return found
+}
+
+// canonical returns the one name of a type that Judge finds, of all its names.
+func canonical(media string) string {
+	for _, known := range []string{Registered(media), media} {
+		if m := mimetype.Lookup(known); m != nil {
+			return name(m)
+		}
+	}
+	return Registered(media)
+}
+
+// isDetected reports whether Judge finds a type, by its canonical name.
+func isDetected(media string) bool {
+	if mimetype.Lookup(media) != nil {
+		return true
+	}
+	for alias, of := range registered { // the library has another name for it
+		if of == media && mimetype.Lookup(alias) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// filmOf returns the type of the films in the container of a recording of sound, which begin alike.
+func filmOf(sound string) string {
+	if sound == "audio/mp4" {
+		return "video/mp4"
+	}
+	return canonical(sound)
 }
 
 // name returns the registered name of a type, without parameters.
@@ -93,7 +139,7 @@ func isMarkup(media string) bool {
 
 func inRanges(media string, ranges []string) bool {
 	for _, r := range ranges {
-		if r = Registered(r); r == media || strings.HasSuffix(r, "/*") && kindOf(r) == kindOf(media) {
+		if canonical(r) == canonical(media) || strings.HasSuffix(r, "/*") && kindOf(r) == kindOf(media) {
 			return true
 		}
 	}

@@ -13,6 +13,9 @@ func TestJudge(t *testing.T) {
 		pdf  = "%PDF-1.7\n"
 		zip  = "PK\x03\x04\x14\x00\x00\x00\x08\x00aaaaaaaaaaaaaaaaaaaaaaaaa"
 		html = "<!DOCTYPE html><html><script>alert(1)</script>"
+		bom  = "\xef\xbb\xbf"
+		webm = "\x1a\x45\xdf\xa3\x01\x00\x00\x00\x00\x00\x00\x1f\x42\x86\x81\x01\x42\x82\x84webm"
+		mp4  = "\x00\x00\x00\x1cftypiso5\x00\x00\x02\x00iso5iso6mp41"
 		svg  = `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`
 	)
 	for name, x := range map[string]struct {
@@ -45,6 +48,18 @@ func TestJudge(t *testing.T) {
 		"bytes":                            {"\x00\x01\x02\x03", "image/png", "image/*", ""},
 		"bytes of any type":                {"\x00\x01\x02\x03", "image/png", "application/octet-stream", "application/octet-stream"},
 		"a picture is not just bytes":      {png, "image/png", "application/octet-stream", ""},
+		"a recording of a browser":         {webm, "audio/webm;codecs=opus", "audio/*", "audio/webm;codecs=opus"},
+		"one of another browser":           {mp4, "audio/mp4", "audio/*", "audio/mp4"},
+		"a recording of one type":          {mp4, "audio/x-m4a", "audio/mp4", "audio/x-m4a"},
+		"a recording by an alias":          {webm, "audio/webm", "audio/webm", "audio/webm"},
+		"a film that is no recording":      {webm, "video/webm", "audio/*", ""},
+		"a film in another container":      {webm, "audio/mp4", "audio/*", ""},
+		"a picture that says it is sound":  {png, "audio/mp4", "audio/*", ""},
+		"a film":                           {mp4, "video/mp4", "video/*", "video/mp4"},
+		"a drawing with a mark of bytes":   {bom + svg, "image/svg+xml", "image/*", "image/svg+xml"},
+		"a page with a mark, as text":      {bom + html, "text/plain", "text/plain", ""},
+		"a marked text":                    {bom + "Soup", "text/plain", "text/plain", "text/plain"},
+		"a mark before a picture":          {bom + png, "image/png", "image/*", ""},
 		"nothing":                          {"", "image/png", "image/*", ""},
 		"a picture after many spaces":      {strings.Repeat(" ", Start) + png, "image/png", "image/*", ""},
 	} {
@@ -54,6 +69,35 @@ func TestJudge(t *testing.T) {
 		}
 		if got != x.want {
 			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
+	}
+}
+
+// A range may have any name of a type that a file is judged to have.
+func TestRangesHaveAllNamesOfTypes(t *testing.T) {
+	for start, names := range map[string]string{
+		"\x1aE\xdf\xa3\x01\x00\x00\x00\x00\x00\x00\x23\x42\x86\x81\x01\x42\x82\x88matroska": "video/x-matroska video/matroska",
+		"RIFF\x24\x00\x00\x00WAVEfmt ":     "audio/wav audio/x-wav audio/wave audio/vnd.wave",
+		"RIFF\x24\x00\x00\x00AVI LIST    ": "video/x-msvideo video/avi video/msvideo",
+		"<?xml version=\"1.0\"?><a/>":      "text/xml application/xml",
+		"Rar!\x1a\x07\x01\x00":             "application/vnd.rar application/x-rar-compressed application/x-rar",
+		"{\\rtf1 Soup}":                    "text/rtf application/rtf",
+		"MThd\x00\x00\x00\x06":             "audio/midi audio/x-midi audio/mid",
+		"SQLite format 3\x00":              "application/vnd.sqlite3 application/x-sqlite3",
+		"\x00\x00\x01\x00\x01\x00":         "image/x-icon image/vnd.microsoft.icon image/ico image/x-ico",
+		"8BPS\x00\x01":                     "image/vnd.adobe.photoshop image/x-psd",
+		"\x1f\x8b\x08\x00":                 "application/gzip application/x-gzip application/x-gzip-compressed application/gzipped",
+	} {
+		for one := range strings.FieldsSeq(names) {
+			if !Known(one) {
+				t.Errorf("%s is not known", one)
+			}
+			for declared := range strings.FieldsSeq(names + " application/octet-stream") {
+				got, ok := Judge([]byte(start), declared, []string{one})
+				if !ok || got != declared && declared != "application/octet-stream" {
+					t.Errorf("%s, declared %s: %s, %t", one, declared, got, ok)
+				}
+			}
 		}
 	}
 }

@@ -9,8 +9,9 @@ var registered = map[string]string{
 	"image/x-png":   "image/png", "image/x-gif": "image/gif", "image/x-webp": "image/webp",
 	"image/x-avif": "image/avif",
 	"image/x-bmp":  "image/bmp", "image/x-ms-bmp": "image/bmp", "image/x-windows-bmp": "image/bmp",
-	"image/ico": "image/vnd.microsoft.icon", "image/x-ico": "image/vnd.microsoft.icon",
-	"image/tif": "image/tiff", "image/x-tif": "image/tiff", "image/x-tiff": "image/tiff",
+	"image/ico": "image/vnd.microsoft.icon", "image/x-icon": "image/vnd.microsoft.icon",
+	"image/x-ico": "image/vnd.microsoft.icon",
+	"image/tif":   "image/tiff", "image/x-tif": "image/tiff", "image/x-tiff": "image/tiff",
 
 	"audio/mp3": "audio/mpeg", "audio/x-mp3": "audio/mpeg", "audio/mpeg3": "audio/mpeg", "audio/x-mpeg": "audio/mpeg",
 	"audio/x-mpeg-3": "audio/mpeg",
