@@ -3,10 +3,12 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"belfry/config/decode"
 	"belfry/config/value"
+	"belfry/internal/mediatype"
 	"belfry/internal/thumbnail"
 )
 
@@ -117,6 +119,20 @@ func thumbs() []thumbnail.Size {
 	return []thumbnail.Size{{Width: 90, Height: 90}, {Width: 300, Height: 300}, {Width: 1200}}
 }
 
+// checkProperty refuses limits of a property that those of the service contradict.
+func (b *Binary) checkProperty(s *decode.Section, path string, p FileProperty) {
+	if p.MaxSize > b.MaxSize {
+		s.Problem(path+".maxSize", "expected at most maxSize of the service, %s: raise that, or lower this",
+			value.ShowSize(b.MaxSize))
+	}
+	for _, one := range p.Types {
+		if len(b.Types) > 0 && !slices.ContainsFunc(b.Types, func(of string) bool { return mediatype.Overlap(one, of) }) {
+			s.Problem(path+".types", "no file of the type %s is of the types of the service, %s: add the type there, or "+
+				"remove it here", one, strings.Join(b.Types, " "))
+		}
+	}
+}
+
 // Validate sets the quotas and thumbnails that are not configured, and refuses quotas that no upload fits in.
 func (b *Binary) Validate(s *decode.Section) {
 	if !s.Has("thumbs") {
@@ -130,10 +146,7 @@ func (b *Binary) Validate(s *decode.Section) {
 	}
 	for _, store := range slices.Sorted(maps.Keys(b.Map)) {
 		for _, name := range b.Map[store].Names {
-			if b.Map[store].Each[name].MaxSize > b.MaxSize {
-				s.Problem(decode.Join(decode.Join("map", store), name)+".maxSize", "expected at most maxSize of the "+
-					"service, %s: raise that, or lower this", value.ShowSize(b.MaxSize))
-			}
+			b.checkProperty(s, decode.Join(decode.Join("map", store), name), b.Map[store].Each[name])
 		}
 	}
 	hours := max(1, int64((b.Grace+time.Hour-1)/time.Hour))

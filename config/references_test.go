@@ -441,6 +441,10 @@ func TestMailersAndBinaries(t *testing.T) {
 			`2:82: binaries.a.map.Books.y: expected keys with values, not a single value`,
 			`2:96: binaries.a.map.Books.price.maxsize: unknown key; did you mean maxSize?`,
 			`2:109: binaries.a.map.Books.-z: expected the name of a top-level property: letters, digits, _ and -`}},
+		{"types of a property that no file of the service has", "stores: {Books: {}}\nbinaries: {a: {types: image/*, map: " +
+			"{Books: {x: {types: [image/png, text/plain]}}}}}\n", []string{
+			"2:50: binaries.a.map.Books.x.types: no file of the type text/plain is of the types of the service, image/*: " +
+				"add the type there, or remove it here"}},
 		{"quotas below what one file may have", "binaries: {a: {quota: {user: 1MiB, address: -1, all: 1}}}\n", []string{
 			"1:24: binaries.a.quota.user: expected at least maxSize, 10MiB, or 0 for no limit: a file of that size " +
 				"could never be uploaded",

@@ -18,8 +18,8 @@ const plain = "text/plain"
 // zip.
 //
 // The content decides, but for what it can't tell: a text that looks like no other type, as Markdown, is what it is
-// declared to be, if that is text; a page of HTML, or XML, is never plain text. A film that is declared to be a recording
-// of sound in the same container is one.
+// declared to be, if that is text; a page of HTML, or XML, is never plain text. A film that is declared to be a
+// recording of sound in the same container is one.
 func Judge(start []byte, declared string, ranges []string) (media string, ok bool) {
 	found := detect(start[:min(len(start), Start)])
 	if said, _, err := mime.ParseMediaType(declared); err == nil {
@@ -42,6 +42,27 @@ func Judge(start []byte, declared string, ranges []string) (media string, ok boo
 		}
 	}
 	return name(found), false
+}
+
+// Overlap reports whether a file can be of both of two ranges.
+func Overlap(a, b string) bool {
+	if kindOf(a) != kindOf(b) {
+		return false
+	}
+	return kindOf(a) == "text" || strings.HasSuffix(a, "/*") || strings.HasSuffix(b, "/*") || within(a, b) || within(b, a)
+}
+
+// within reports whether a type is another one, or a more specific one.
+func within(media, of string) bool {
+	if canonical(media) == canonical(of) {
+		return true
+	}
+	for m := mimetype.Lookup(media); m != nil; m = m.Parent() {
+		if name(m) == canonical(of) {
+			return true
+		}
+	}
+	return false
 }
 
 // Known reports whether Judge recognizes files of a range.

@@ -102,6 +102,19 @@ func TestRangesHaveAllNamesOfTypes(t *testing.T) {
 	}
 }
 
+func TestOverlap(t *testing.T) {
+	for ranges, want := range map[string]bool{"image/* image/png": true, "image/png image/apng": true,
+		"image/jpeg image/jpg": true, "application/zip application/vnd.openxmlformats-officedocument.wordprocessingml.document": true,
+		"text/plain text/markdown": true, "audio/wav audio/x-wav": true, "image/* image/*": true,
+		"image/* text/plain": false, "image/png image/jpeg": false, "application/pdf application/zip": false,
+		"audio/* video/*": false} {
+		a, b, _ := strings.Cut(ranges, " ")
+		if Overlap(a, b) != want || Overlap(b, a) != want {
+			t.Errorf("%s: %t", ranges, !want)
+		}
+	}
+}
+
 func TestKnownTypes(t *testing.T) {
 	for of, want := range map[string]bool{"image/*": true, "image/jpg": true, "image/avif": true, "application/pdf": true,
 		"text/markdown": true, "audio/mp3": true, "image/nonsense": false, "pictures/*": false, "application/x-no": false} {

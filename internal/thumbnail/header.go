@@ -8,9 +8,12 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
+	"strings"
 
 	"golang.org/x/image/webp"
 
+	"belfry/internal/mediatype"
 	"belfry/pkg/errs"
 )
 
@@ -35,8 +38,50 @@ var formats = []struct {
 }{
 	{"\xff\xd8\xff", format{"JPEG", jpeg.DecodeConfig, jpeg.Decode}},
 	{"\x89PNG\r\n\x1a\n", format{"PNG", png.DecodeConfig, png.Decode}},
-	{"GIF8", format{"GIF", gif.DecodeConfig, gif.Decode}}, // the first picture of an animation
+	{"GIF8", format{"GIF", gif.DecodeConfig, decodeGIF}},
 	{"RIFF", format{"WebP", webp.DecodeConfig, webp.Decode}},
+}
+
+// decodeGIF returns the first picture of an animation, which may be a part of what is shown: nothing is around it.
+func decodeGIF(r io.Reader) (image.Image, error) {
+	var read bytes.Buffer
+	shown, err := gif.DecodeConfig(io.TeeReader(r, &read))
+	if err != nil {
+		return nil, err
+	}
+	first, err := gif.Decode(io.MultiReader(&read, r))
+	if err != nil {
+		return nil, err
+	}
+	part, ok := first.(*image.Paletted)
+	whole := image.Rect(0, 0, shown.Width, shown.Height)
+	if !ok || part.Rect == whole {
+		return first, nil
+	}
+	m := image.NewPaletted(whole, slices.Clip(part.Palette))
+	nothing := slices.IndexFunc(m.Palette, func(c color.Color) bool { _, _, _, a := c.RGBA(); return a == 0 })
+	if nothing < 0 && len(m.Palette) < 256 {
+		nothing, m.Palette = len(m.Palette), append(m.Palette, color.Transparent)
+	}
+	if nothing > 0 { // without a color to spare, the first one is around it
+		for i := range m.Pix {
+			m.Pix[i] = uint8(nothing) //nolint:gosec // a palette has 256 colors at most
+		}
+	}
+	for y := part.Rect.Min.Y; y < part.Rect.Max.Y; y++ {
+		copy(m.Pix[m.PixOffset(part.Rect.Min.X, y):], part.Pix[part.PixOffset(part.Rect.Min.X, y):][:part.Rect.Dx()])
+	}
+	return m, nil
+}
+
+// Draws reports whether thumbnails are made of pictures of a media type, which may have parameters.
+func Draws(media string) bool {
+	media, _, _ = strings.Cut(media, ";")
+	switch mediatype.Registered(strings.ToLower(strings.TrimSpace(media))) {
+	case "image/jpeg", "image/png", "image/apng", "image/gif", "image/webp":
+		return true
+	}
+	return false
 }
 
 // readHeader reads the header of a picture: Unsupported if it can't be read, or says that it is too large.
@@ -87,7 +132,7 @@ func (h *header) bytesPerPixel(data []byte) int {
 	case "JPEG":
 		return jpegBytesPerPixel(data)
 	case "GIF":
-		return 2
+		return 3 // the picture, its rows in turn, and what is around it
 	case "WebP":
 		return 12 // a picture without losses has its transforms, one with them a plane for transparency
 	}

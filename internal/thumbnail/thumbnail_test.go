@@ -9,6 +9,7 @@ import (
 	"image/color/palette"
 	"image/gif"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,5 +219,48 @@ func TestMemoryIsReserved(t *testing.T) {
 	cancel()
 	if _, err := Make(ctx, picture, Size{Width: 90}, reserve); errs.KindOf(err) != errs.Canceled || held != 0 {
 		t.Errorf("%v, %d held", err, held)
+	}
+}
+
+// The first picture of an animation may be a part of what is shown.
+func TestAnAnimationIsShownWhole(t *testing.T) {
+	red, blue := color.RGBA{255, 0, 0, 255}, color.RGBA{0, 0, 255, 255}
+	full := slices.Repeat(color.Palette{blue}, 256)
+	full[7] = red
+	for name, x := range map[string]struct {
+		palette color.Palette
+		red     uint8
+		around  color.Color
+	}{
+		"a color is nothing": {color.Palette{red, color.Transparent}, 0, color.Transparent},
+		"there is room":      {color.Palette{blue, red, blue, blue}, 1, color.Transparent},
+		"there is no room":   {full, 7, blue},
+	} {
+		part := image.NewPaletted(image.Rect(100, 100, 200, 200), x.palette)
+		for i := range part.Pix {
+			part.Pix[i] = x.red
+		}
+		var b bytes.Buffer
+		must(t, gif.EncodeAll(&b, &gif.GIF{Image: []*image.Paletted{part}, Delay: []int{0},
+			Config: image.Config{ColorModel: x.palette, Width: 200, Height: 200}}))
+		m, _ := made(t, b.Bytes(), "100x")
+		if got := m.Bounds(); got.Dx() != 100 || got.Dy() != 100 {
+			t.Errorf("%s: %v", name, got)
+		}
+		if at := m.At(75, 75); !near(at, red) {
+			t.Errorf("%s: the picture is %v", name, at)
+		}
+		if at := m.At(25, 25); !near(at, x.around) {
+			t.Errorf("%s: around it is %v", name, at)
+		}
+	}
+}
+
+func TestDraws(t *testing.T) {
+	for media, want := range map[string]bool{"image/png": true, "image/apng": true, "image/jpg": true,
+		`image/PNG; charset="a b"`: true, "image/webp": true, "image/avif": false, "image/svg+xml": false, "": false} {
+		if Draws(media) != want {
+			t.Errorf("%s: %t", media, !want)
+		}
 	}
 }

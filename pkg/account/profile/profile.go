@@ -12,8 +12,8 @@ package profile
 import (
 	"context"
 	"errors"
-	"slices"
 
+	"belfry/internal/thumbnail"
 	"belfry/pkg/apimodel"
 	"belfry/pkg/binary"
 	"belfry/pkg/errs"
@@ -61,12 +61,9 @@ func (p *Profile) Shown(ctx context.Context, uuid string, visible object.Object)
 		_, err = granted(err)
 		return s, err
 	}
-	s.Hash, s.Drawn = record.Hash, slices.Contains(drawn, record.Mimetype)
+	s.Hash, s.Drawn = record.Hash, thumbnail.Draws(record.Mimetype)
 	return s, nil
 }
-
-// drawn are the types of pictures of which belfry makes thumbnails.
-var drawn = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // granted reports whether an operation is not refused because of its user. A schema refuses values, not users.
 func granted(err error) (bool, error) {

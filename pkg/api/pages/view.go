@@ -231,8 +231,8 @@ func (h *handler) view(x *httpkit.Exchange, page string) (View, *sessions.Sessio
 	return v, session
 }
 
-// formProblem returns the id of the text that explains at the form of a page why it failed; none for an explanation that
-// is that of all pages.
+// formProblem returns the id of the text that explains at the form of a page why it failed; none for an explanation
+// that is that of all pages.
 func (v View) formProblem(page string) string {
 	addressOnly := page == mailPage || v.Token == "" && (page == recoveryPage || page == registerPage && v.AddressFirst)
 	switch {
