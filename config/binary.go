@@ -126,9 +126,10 @@ func (b *Binary) checkProperty(s *decode.Section, path string, p FileProperty) {
 			value.ShowSize(b.MaxSize))
 	}
 	for _, one := range p.Types {
-		if len(b.Types) > 0 && !slices.ContainsFunc(b.Types, func(of string) bool { return mediatype.Overlap(one, of) }) {
-			s.Problem(path+".types", "no file of the type %s is of the types of the service, %s: add the type there, or "+
-				"remove it here", one, strings.Join(b.Types, " "))
+		overlaps := func(of string) bool { return mediatype.Overlap(one, of) }
+		if len(b.Types) > 0 && !slices.ContainsFunc(b.Types, overlaps) {
+			s.Problem(path+".types", "no file of the type %s is of the types of the service, %s: add the type there, "+
+				"or remove it here", one, strings.Join(b.Types, " "))
 		}
 	}
 }

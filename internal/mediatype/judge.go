@@ -49,7 +49,8 @@ func Overlap(a, b string) bool {
 	if kindOf(a) != kindOf(b) {
 		return false
 	}
-	return kindOf(a) == "text" || strings.HasSuffix(a, "/*") || strings.HasSuffix(b, "/*") || within(a, b) || within(b, a)
+	all := kindOf(a) == "text" || strings.HasSuffix(a, "/*") || strings.HasSuffix(b, "/*")
+	return all || within(a, b) || within(b, a)
 }
 
 // within reports whether a type is another one, or a more specific one.

@@ -44,7 +44,7 @@ type Set struct {
 
 	operations []Operation
 	requests   []Request
-	tag        string // the last one
+	tag        string                                // the last one
 	around     func(httpkit.Handler) httpkit.Handler // of the operations that follow; nil: nothing
 	tags       []any
 	components ordered.Object
