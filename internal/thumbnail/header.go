@@ -31,55 +31,26 @@ type format struct {
 	decode       func(io.Reader) (image.Image, error)
 }
 
-// formats are those that are read, by how a file of them begins.
+// formats are those that are read, by how a file of them begins, with their registered media types.
 var formats = []struct {
 	start string
+	types []string
 	format
 }{
-	{"\xff\xd8\xff", format{"JPEG", jpeg.DecodeConfig, jpeg.Decode}},
-	{"\x89PNG\r\n\x1a\n", format{"PNG", png.DecodeConfig, png.Decode}},
-	{"GIF8", format{"GIF", gif.DecodeConfig, decodeGIF}},
-	{"RIFF", format{"WebP", webp.DecodeConfig, webp.Decode}},
-}
-
-// decodeGIF returns the first picture of an animation, which may be a part of what is shown: nothing is around it.
-func decodeGIF(r io.Reader) (image.Image, error) {
-	var read bytes.Buffer
-	shown, err := gif.DecodeConfig(io.TeeReader(r, &read))
-	if err != nil {
-		return nil, err
-	}
-	first, err := gif.Decode(io.MultiReader(&read, r))
-	if err != nil {
-		return nil, err
-	}
-	part, ok := first.(*image.Paletted)
-	whole := image.Rect(0, 0, shown.Width, shown.Height)
-	if !ok || part.Rect == whole {
-		return first, nil
-	}
-	m := image.NewPaletted(whole, slices.Clip(part.Palette))
-	nothing := slices.IndexFunc(m.Palette, func(c color.Color) bool { _, _, _, a := c.RGBA(); return a == 0 })
-	if nothing < 0 && len(m.Palette) < 256 {
-		nothing, m.Palette = len(m.Palette), append(m.Palette, color.Transparent)
-	}
-	if nothing > 0 { // without a color to spare, the first one is around it
-		for i := range m.Pix {
-			m.Pix[i] = uint8(nothing) //nolint:gosec // a palette has 256 colors at most
-		}
-	}
-	for y := part.Rect.Min.Y; y < part.Rect.Max.Y; y++ {
-		copy(m.Pix[m.PixOffset(part.Rect.Min.X, y):], part.Pix[part.PixOffset(part.Rect.Min.X, y):][:part.Rect.Dx()])
-	}
-	return m, nil
+	{"\xff\xd8\xff", []string{"image/jpeg"}, format{"JPEG", jpeg.DecodeConfig, jpeg.Decode}},
+	{"\x89PNG\r\n\x1a\n", []string{"image/png", "image/apng"}, format{"PNG", png.DecodeConfig, png.Decode}},
+	{"GIF8", []string{"image/gif"}, format{"GIF", gif.DecodeConfig, gif.Decode}}, // the first picture of an animation
+	{"RIFF", []string{"image/webp"}, format{"WebP", webp.DecodeConfig, webp.Decode}},
 }
 
 // Draws reports whether thumbnails are made of pictures of a media type, which may have parameters.
 func Draws(media string) bool {
 	media, _, _ = strings.Cut(media, ";")
-	switch mediatype.Registered(strings.ToLower(strings.TrimSpace(media))) {
-	case "image/jpeg", "image/png", "image/apng", "image/gif", "image/webp":
-		return true
+	media = mediatype.Registered(strings.ToLower(strings.TrimSpace(media)))
+	for _, f := range formats {
+		if slices.Contains(f.types, media) {
+			return true
+		}
 	}
 	return false
 }
@@ -123,7 +94,32 @@ func (h *header) memory() int64 {
 }
 
 func (h *header) decode(data []byte) (image.Image, error) {
-	return h.format.decode(bytes.NewReader(data))
+	m, err := h.format.decode(bytes.NewReader(data))
+	if part, ok := m.(*image.Paletted); ok && err == nil {
+		return onCanvas(part, image.Rect(0, 0, h.Width, h.Height)), nil
+	}
+	return m, err
+}
+
+// onCanvas returns a picture with nothing around it: the first one of an animation may be a part of what is shown.
+func onCanvas(part *image.Paletted, whole image.Rectangle) *image.Paletted {
+	if part.Rect == whole {
+		return part
+	}
+	m := image.NewPaletted(whole, slices.Clip(part.Palette))
+	nothing := slices.IndexFunc(m.Palette, func(c color.Color) bool { _, _, _, a := c.RGBA(); return a == 0 })
+	if nothing < 0 && len(m.Palette) < 256 {
+		nothing, m.Palette = len(m.Palette), append(m.Palette, color.Transparent)
+	}
+	if nothing > 0 { // without a color to spare, the first one is around it
+		for i := range m.Pix {
+			m.Pix[i] = uint8(nothing) //nolint:gosec // a palette has 256 colors at most
+		}
+	}
+	for y := part.Rect.Min.Y; y < part.Rect.Max.Y; y++ {
+		copy(m.Pix[m.PixOffset(part.Rect.Min.X, y):], part.Pix[part.PixOffset(part.Rect.Min.X, y):][:part.Rect.Dx()])
+	}
+	return m
 }
 
 // bytesPerPixel is how many bytes the decoder of a format holds at most for a pixel.

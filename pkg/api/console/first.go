@@ -76,7 +76,7 @@ func (c *Console) makeFirst(r *request) error {
 
 // client describes the client of a request that may log in.
 func (r *request) client() sessions.Client {
-	from := login.ClientOf(r.Exchange, r.console.service, nil)
+	from := login.ClientOf(r.Exchange, nil)
 	if r.Session != nil && r.Session.Key == nil {
 		from.Session = r.Session
 	}

@@ -189,10 +189,10 @@ func (h *Handler) inLanguage(run httpkit.Handler) httpkit.Handler {
 	return InLanguage(h.service, run)
 }
 
-// ClientOf describes the client of a request.
-func ClientOf(x *httpkit.Exchange, service *account.Service, session *sessions.Session) sessions.Client {
+// ClientOf describes the client of a request that has its language.
+func ClientOf(x *httpkit.Exchange, session *sessions.Session) sessions.Client {
 	return sessions.Client{Address: x.Address, UserAgent: x.UserAgent(), Session: session,
-		Language: service.Language(texts.Accepted(x.Request.Header))}
+		Language: texts.Asked(x.Context())}
 }
 
 // client describes the client of a login. A login needs no valid token, so an invalid one counts as none for the rest
@@ -206,7 +206,7 @@ func (h *Handler) client(x *httpkit.Exchange) (sessions.Client, error) {
 	if err == nil {
 		err = sessions.RequireLogin(session)
 	}
-	client := ClientOf(x, h.service, session)
+	client := ClientOf(x, session)
 	if devices := h.cookies.values(x.Request, deviceCookie); len(devices) > 0 {
 		client.Device, client.Devices = devices[0], devices[1:]
 	}
